@@ -1,0 +1,48 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let swiftSettings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+  name: "Moments",
+  platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+  products: [
+    .library(name: "Multicast", targets: ["Multicast"]),
+    .library(name: "DataStore", targets: ["DataStore"]),
+    .library(name: "Moments", targets: ["Moments"]),
+    .library(name: "MomentsTesting", targets: ["MomentsTesting"]),
+    .executable(name: "moments", targets: ["MomentsCommand"]),
+  ],
+  targets: [
+    .target(name: "Multicast", swiftSettings: swiftSettings),
+    .target(name: "DataStore", dependencies: ["Multicast"], swiftSettings: swiftSettings),
+    .target(
+      name: "Moments", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
+    .target(
+      name: "MomentsTesting", dependencies: ["Moments", "DataStore", "Multicast"],
+      swiftSettings: swiftSettings),
+    .executableTarget(
+      name: "MomentsCommand", dependencies: ["Moments", "DataStore", "Multicast"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "MulticastTests", dependencies: ["Multicast", "MomentsTesting"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "DataStoreTests", dependencies: ["DataStore", "Multicast", "MomentsTesting"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "MomentsTests", dependencies: ["Moments", "DataStore", "Multicast", "MomentsTesting"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "DocumentationTests", dependencies: ["Moments", "DataStore", "Multicast"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "MomentsCommandTests", dependencies: ["MomentsCommand", "Moments", "DataStore"],
+      swiftSettings: swiftSettings),
+  ]
+)
