@@ -1,0 +1,203 @@
+internal import Synchronization
+
+/// One registered reader: takes what is there from the channel, in batches where its policy allows, and waits for more.
+///
+/// An unbounded reader that lags takes the channel's lock once for a batch of elements and hands them out without it.
+/// A batch is part of the reader's backlog. A reader whose policy may yet drop what it has not read takes one element
+/// at a time, so that what it drops is released.
+///
+/// The unsafe properties below belong to whoever holds the `gate`, and to `deinit`. The gate is held for a few
+/// instructions or one turn of the channel's lock, never across a suspension or a call of somebody else's code. It is
+/// contended only where several tasks share one subscription.
+@usableFromInline
+final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
+  private let core: ChannelCore<Element, Failure>
+  private let id: Int
+  private let policy: BufferingPolicy<Failure>
+  private let live = MulticastDiagnostics.LiveSubscription()
+
+  private let gate = Atomic<Bool>(false)
+  private let isCancelled = Atomic<Bool>(false)
+  private let isMailboxTaken = Atomic<Bool>(false)
+  /// The channel's progress when this reader had taken all there was.
+  ///
+  /// A hint: to be wrong costs a turn, no more.
+  private let idleProgress = Atomic<Int>(-1)
+
+  /// The most elements of a batch.
+  private let batchLimit: Int
+  /// Room for a batch, and behind it for one element that is handed over: the mailbox.
+  nonisolated(unsafe) private let memory: UnsafeMutablePointer<Element>
+  /// The elements of the batch that have not been handed out: initialised, as no others are.
+  nonisolated(unsafe) private var batch = 0..<0
+  /// Whether the batch was empty when the gate was left, for a look without it.
+  private let isBatchEmpty = Atomic<Bool>(true)
+
+  init(core: ChannelCore<Element, Failure>, policy: BufferingPolicy<Failure>) {
+    self.core = core
+    self.policy = policy
+    batchLimit = policy.isUnbounded ? min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64) : 1
+    memory = .allocate(capacity: batchLimit + 1)
+    id = core.subscribe(policy)
+    if core.isPulled { core.signalDemand() }
+  }
+
+  deinit {
+    core.remove(id)
+    (memory + batch.lowerBound).deinitialize(count: batch.count)
+    memory.deallocate()
+  }
+
+  var droppedCount: Int { core.droppedCount(id) }
+
+  // MARK: - Reading
+
+  /// Whether the batch has the next element.
+  ///
+  /// If so, ``takeFromBatch()`` must follow; if not, ``advance()``.
+  @usableFromInline
+  func beginTakingFromBatch() -> Bool {
+    if isBatchEmpty.load(ordering: .relaxed) || Task.isCancelled || !enterGate() { return false }
+    if !batch.isEmpty, !isCancelled.load(ordering: .relaxed) { return true }
+    leaveGate()
+    return false
+  }
+
+  /// The next element of the batch, which must have one, and leaves the gate.
+  @usableFromInline
+  func takeFromBatch() -> Element {
+    defer { leaveGate() }
+    let first = batch.lowerBound
+    batch = first + 1..<batch.upperBound
+    if batch.isEmpty { isBatchEmpty.store(true, ordering: .relaxed) }
+    return (memory + first).move()
+  }
+
+  /// Where the next element is.
+  ///
+  /// Not the element itself: code that knows nothing of a type's size moves a value of it in one step, but looks up the
+  /// type's metadata to keep one across a suspension.
+  @usableFromInline
+  enum Position {
+    /// ``takeFromBatch()`` must follow.
+    case batch
+    /// ``take(from:)`` must follow.
+    case mailbox(ElementSlots<Element>)
+    case end
+  }
+
+  /// Finds the next element, waiting for it if need be.
+  @usableFromInline
+  nonisolated(nonsending) func advance() async throws(Failure) -> Position {
+    // A reader that has taken all there was waits without another look. Where that is wrong, `park` notices.
+    var isIdle = isBatchEmpty.load(ordering: .relaxed) && core.progress == idleProgress.load(ordering: .relaxed)
+    while true {
+      if !isIdle {
+        if Task.isCancelled || isCancelled.load(ordering: .relaxed) {
+          cancel()
+          return .end
+        }
+        while !enterGate() { await Task.yield() }
+        let progress = core.progress
+        switch fillBatch() {
+        case .elements:
+          return .batch
+        case .finished:
+          leaveGate()
+          return .end
+        case .failed:
+          leaveGate()
+          throw core.failure
+        case .overflowed(let capacity):
+          leaveGate()
+          throw policy.makeError(BufferOverflow(capacity: capacity))
+        case .wait:
+          idleProgress.store(progress, ordering: .relaxed)
+          leaveGate()
+        }
+      }
+      let mailbox = takeMailbox()
+      let wake = await withTaskCancellationHandler {
+        await withUnsafeContinuation { continuation in
+          core.park(id, Waiter(continuation, target: mailbox.base))
+        }
+      } onCancel: {
+        cancel()
+      }
+      if wake == .element {
+        // What was handed over is the one thing that came since.
+        idleProgress.store(idleProgress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+        return .mailbox(mailbox)
+      }
+      returnMailbox(mailbox)
+      isIdle = false
+    }
+  }
+
+  /// The element that was handed over.
+  @usableFromInline
+  func take(from mailbox: ElementSlots<Element>) -> Element {
+    defer { returnMailbox(mailbox) }
+    return mailbox.base.move()
+  }
+
+  /// Ends this reader: every call of `next()`, waiting or to come, returns nil.
+  func cancel() {
+    isCancelled.store(true, ordering: .relaxed)
+    core.cancel(id)
+    // Whoever holds the gate now is inside a call of `next()`; the next call finds the flag.
+    guard enterGate() else { return }
+    let discarded = emptyBatch()
+    leaveGate()
+    withExtendedLifetime(discarded) {}
+  }
+
+  // MARK: - The batch
+
+  private func enterGate() -> Bool {
+    !gate.exchange(true, ordering: .acquiring)
+  }
+
+  private func leaveGate() {
+    gate.store(false, ordering: .releasing)
+  }
+
+  /// Fills the batch if it is empty.
+  private func fillBatch() -> ReadOutcome {
+    if !batch.isEmpty { return .elements(batch.count) }
+    let outcome = core.read(id, limit: batchLimit, into: ElementSlots(base: memory))
+    if case .elements(let count) = outcome {
+      batch = 0..<count
+      isBatchEmpty.store(false, ordering: .relaxed)
+      if core.isPulled { core.signalDemand() }
+    }
+    return outcome
+  }
+
+  /// Gives up what is left of the batch, which counts as dropped.
+  ///
+  /// - Returns: The elements, to be released when the gate is left.
+  private func emptyBatch() -> ContiguousArray<Element> {
+    guard !batch.isEmpty else { return [] }
+    core.countDropped(id, batch.count)
+    isBatchEmpty.store(true, ordering: .relaxed)
+    defer { batch = 0..<0 }
+    return ContiguousArray(batch.map { (memory + $0).move() })
+  }
+
+  // MARK: - The mailbox
+
+  /// Room for the element that a waiting call is handed: the reader's own unless another task waits there.
+  private func takeMailbox() -> ElementSlots<Element> {
+    let isTaken = isMailboxTaken.exchange(true, ordering: .acquiring)
+    return ElementSlots(base: isTaken ? .allocate(capacity: 1) : memory + batchLimit)
+  }
+
+  private func returnMailbox(_ mailbox: ElementSlots<Element>) {
+    if mailbox.base == memory + batchLimit {
+      isMailboxTaken.store(false, ordering: .releasing)
+    } else {
+      mailbox.base.deallocate()
+    }
+  }
+}

@@ -1,0 +1,115 @@
+/// The storage of a queue of elements: one block of memory that is used round and round and grows by doubling.
+///
+/// ```
+///           start                 start + count
+///             │                        │
+///   ┌───┬───┬───┬───┬───┬───┬───┬───┬───┬───┐
+///   │   │   │ a │ b │ c │ d │ e │ f │   │   │   capacity: a power of two, or 0
+///   └───┴───┴───┴───┴───┴───┴───┴───┴───┴───┘
+/// ```
+///
+/// Invariants:
+/// - The `count` slots from `start` on, counted modulo `capacity`, are initialised, and no others.
+/// - An element never leaves by being destroyed here, only by being moved out, so that whoever holds a lock around the
+///   ring can let go of it later. The exceptions are trivial elements, for which there is nothing to do, and `deinit`.
+struct ElementRing<Element>: ~Copyable {
+  private var slots: UnsafeMutablePointer<Element>
+  private var capacity = 0
+  private var start = 0
+  private(set) var count = 0
+
+  /// Creates an empty ring without any memory.
+  init() {
+    slots = UnsafeMutablePointer(bitPattern: MemoryLayout<Element>.alignment)!
+  }
+
+  deinit {
+    for offset in 0..<count { slot(offset).deinitialize(count: 1) }
+    if capacity > 0 { slots.deallocate() }
+  }
+
+  /// Whether releasing an element does nothing, so that nobody need take care of it.
+  static var hasTrivialElements: Bool { _isPOD(Element.self) }
+
+  /// Adds an element at the end.
+  ///
+  /// Takes constant time, amortised.
+  @inline(__always)
+  mutating func append(_ element: borrowing Element) where Element: Copyable {
+    if count == capacity { resize(to: capacity == 0 ? 16 : capacity * 2) }
+    slot(count).initialize(to: copy element)
+    count += 1
+  }
+
+  /// A copy of the element at an offset from the first.
+  @inline(__always)
+  func element(at offset: Int) -> Element {
+    slot(offset).pointee
+  }
+
+  /// Copies `count` elements from an offset on into uninitialised memory.
+  @inline(__always)
+  func copy(from offset: Int, count: Int, to target: UnsafeMutablePointer<Element>) {
+    let first = (start &+ offset) & (capacity &- 1)
+    let untilWrap = min(count, capacity &- first)
+    target.initialize(from: slots + first, count: untilWrap)
+    if untilWrap < count { (target + untilWrap).initialize(from: slots, count: count &- untilWrap) }
+  }
+
+  /// Moves the first elements out into uninitialised memory.
+  @inline(__always)
+  mutating func moveFirst(_ moved: Int, to target: UnsafeMutablePointer<Element>) {
+    let untilWrap = min(moved, capacity &- start)
+    target.moveInitialize(from: slots + start, count: untilWrap)
+    if untilWrap < moved { (target + untilWrap).moveInitialize(from: slots, count: moved &- untilWrap) }
+    start = (start &+ moved) & (capacity &- 1)
+    count -= moved
+  }
+
+  /// Moves the first elements out, to be released by the caller; trivial ones are just forgotten.
+  @inline(__always)
+  mutating func removeFirst(_ removed: Int, into released: inout ContiguousArray<Element>) {
+    if !Self.hasTrivialElements {
+      released.reserveCapacity(released.count + removed)
+      for offset in 0..<removed { released.append(slot(offset).move()) }
+    }
+    start = (start &+ removed) & (capacity &- 1)
+    count -= removed
+  }
+
+  /// Puts an element in the place of the last one, which is moved out, to be released by the caller.
+  mutating func replaceLast(with element: Element, into released: inout ContiguousArray<Element>) {
+    let last = slot(count - 1)
+    released.append(last.move())
+    last.initialize(to: element)
+  }
+
+  /// Gives memory back when only few slots of many are in use.
+  @inline(__always)
+  mutating func shrink() {
+    guard capacity > 64, count <= capacity / 8 else { return }
+    var smaller = 16
+    while smaller < count * 2 { smaller *= 2 }
+    resize(to: smaller)
+  }
+
+  @inline(__always)
+  private func slot(_ offset: Int) -> UnsafeMutablePointer<Element> {
+    slots + ((start &+ offset) & (capacity &- 1))
+  }
+
+  /// Moves the elements to a block of another size.
+  private mutating func resize(to newCapacity: Int) {
+    let block = UnsafeMutablePointer<Element>.allocate(capacity: newCapacity)
+    let untilWrap = min(count, capacity &- start)
+    block.moveInitialize(from: slots + start, count: untilWrap)
+    if untilWrap < count { (block + untilWrap).moveInitialize(from: slots, count: count &- untilWrap) }
+    if capacity > 0 { slots.deallocate() }
+    slots = block
+    capacity = newCapacity
+    start = 0
+  }
+}
+
+// The ring owns its elements, as an array does, and is changed only by whoever has exclusive access to it.
+extension ElementRing: @unchecked Sendable where Element: Sendable {}

@@ -1,0 +1,43 @@
+/// A ``CurrentValueChannel`` that nobody can end: it has no `finish`, and no failure.
+///
+/// What Rx calls a `BehaviorRelay`. Its readers' loops end when the relay is dropped.
+public final class CurrentValueRelay<Value: Sendable>: Sendable {
+  private let channel: CurrentValueChannel<Value, Never>
+
+  /// Creates a relay whose value is `initial`.
+  ///
+  /// - Parameters:
+  ///   - initial: The value until another is sent.
+  ///   - buffering: What a reader's buffer does while the reader is busy. A reader may choose otherwise by
+  ///     ``MulticastStream/buffering(_:)``.
+  public init(_ initial: Value, buffering: BufferingPolicy<Never> = .latest) {
+    channel = CurrentValueChannel(initial, buffering: buffering)
+  }
+
+  /// The current value: the last one sent.
+  public var value: Value { channel.value }
+
+  /// Makes `value` the current one and sends it to every reader, without waiting for any of them.
+  ///
+  /// Takes time for each registered reader.
+  public func send(_ value: Value) {
+    channel.send(value)
+  }
+
+  /// Reads, changes and publishes the value as one atomic step.
+  ///
+  /// Where another value is sent meanwhile, the step is tried again on that one: `body` may run more than once, so let
+  /// it do nothing but compute. It never runs under a lock, and may itself use the relay.
+  ///
+  /// - Returns: What the `body` returned whose change was published.
+  /// - Throws: What `body` throws; then nothing is published.
+  public func update<Result, E: Error>(_ body: (inout Value) throws(E) -> Result) throws(E) -> Result {
+    try channel.update(body)
+  }
+
+  /// The reader side, with the relay's buffering.
+  public var stream: MulticastStream<Value, Never> { channel.stream }
+
+  /// How many readers are registered: subscribed, and not cancelled or dropped.
+  public var subscriberCount: Int { channel.subscriberCount }
+}
