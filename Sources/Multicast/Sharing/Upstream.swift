@@ -1,0 +1,68 @@
+/// The one iteration of a base sequence: started for the first reader, stopped after the last.
+///
+/// Two locks are taken together, this one's first and then the channel's.
+final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Element: Sendable {
+  typealias Core = ChannelCore<Base.Element, Base.Failure>
+
+  /// An iteration of the base, and the channel it sends to.
+  ///
+  /// It stays when the base has ended, to tell late readers.
+  private struct Iteration {
+    let core: Core
+    let task: Task<Void, Never>
+  }
+
+  private let base: Base
+  private let replay: Int
+  private let iteration = Lock<Iteration?>(nil)
+
+  init(_ base: Base, replay: Int) {
+    precondition(replay >= 0, "'replay' must be at least 0, but is \(replay).")
+    self.base = base
+    self.replay = replay
+  }
+
+  deinit {
+    iteration.withLock { $0 }?.task.cancel()
+  }
+
+  /// Registers a reader, then starts the iteration if there is none.
+  func subscribe(
+    _ policy: BufferingPolicy<Base.Failure>
+  ) -> MulticastSubscription<Base.Element, Base.Failure>.AsyncIterator {
+    iteration.withLock { iteration in
+      if let core = iteration?.core { return .init(reader: ChannelReader(core: core, policy: policy)) }
+      let core = Core(replay: replay, onUnused: { [weak self] core in self?.stop(core) })
+      let reader = ChannelReader(core: core, policy: policy)
+      iteration = Iteration(core: core, task: start(core))
+      return .init(reader: reader)
+    }
+  }
+
+  private func start(_ core: Core) -> Task<Void, Never> {
+    let base = base
+    return Task {
+      do throws(Base.Failure) {
+        for try await element in base {
+          core.send(element)
+          // The last reader may have left by its own overflow; then this task has been cancelled by now.
+          core.noticeIfUnused()
+          if Task.isCancelled { return }
+          await core.demand()
+        }
+        core.finish()
+      } catch {
+        core.finish(error)
+      }
+    }
+  }
+
+  /// Forgets an iteration that nobody reads any more, unless the base has ended or a new reader has come.
+  private func stop(_ core: Core) {
+    let unused = iteration.withLock { iteration -> Iteration? in
+      guard iteration?.core === core, core.isUnused else { return nil }
+      return iteration.take()
+    }
+    unused?.task.cancel()
+  }
+}
