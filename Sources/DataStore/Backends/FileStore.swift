@@ -1,0 +1,25 @@
+public import Foundation
+
+/// A store in a folder, one file for each key: the default choice.
+///
+/// - **Durability**: A save that returned survives the end of the process and a loss of power at any instant. One that
+///   did not return leaves the old value or the new one whole, never a mixture.
+/// - **Privacy**: Files and folders are made for their owner only (modes 0600 and 0700). Nothing outside the folder is
+///   read or written, whatever the key, and symbolic links in it are not followed.
+/// - **Other files** in the folder are left alone.
+public typealias FileStore = BackedStore<FileBackend>
+
+extension BackedStore where Backend == FileBackend {
+  /// Creates a store in a folder.
+  ///
+  /// Nothing happens on disk until the first call. The first save makes the folder, and those above it, where they are
+  /// missing. A folder that vanishes later is not made again, because its values would silently be gone: from then on
+  /// calls throw.
+  ///
+  /// - Parameters:
+  ///   - folder: The folder, as a file URL. Let it be the store's own.
+  ///   - now: Tells the time, for ``StoredValue/savedAt``.
+  public init(folder: URL, now: @escaping @Sendable () -> Date = { Date() }) {
+    self.init(backend: FileBackend(folder: folder), now: now)
+  }
+}

@@ -1,0 +1,80 @@
+public import Foundation
+internal import Synchronization
+
+/// A store that keeps its values in memory: for tests, previews, and whatever need not survive the process.
+public typealias InMemoryStore = BackedStore<InMemoryBackend>
+
+extension BackedStore where Backend == InMemoryBackend {
+  /// Creates a store in memory.
+  ///
+  /// - Parameters:
+  ///   - storage: Where the bytes are. Hand the same to a second store to play a relaunch.
+  ///   - now: Tells the time, for ``StoredValue/savedAt``.
+  public init(storage: InMemoryStorage = InMemoryStorage(), now: @escaping @Sendable () -> Date = { Date() }) {
+    self.init(backend: InMemoryBackend(storage: storage), now: now)
+  }
+}
+
+/// Bytes in memory, which outlive the stores over them.
+///
+/// Like the folder of a file store it may be looked at and changed from outside, so a test can spoil a value.
+public final class InMemoryStorage: Sendable {
+  private let contents = Mutex<[String: Data]>([:])
+
+  /// Creates an empty storage.
+  public init() {}
+
+  /// The bytes under a name; nil when there are none.
+  ///
+  /// A name is an encoded ``StoreKeyName``, or one that ``StoreEvent/corruptValueMovedAside(_:movedTo:reason:)`` told.
+  public subscript(name: String) -> Data? {
+    get { contents.withLock { $0[name] } }
+    set { contents.withLock { $0[name] = newValue } }
+  }
+
+  /// All names, in no order.
+  public var names: [String] { contents.withLock { Array($0.keys) } }
+}
+
+/// Keeps bytes in an ``InMemoryStorage``.
+public struct InMemoryBackend: StoreBackend, Sendable {
+  private let storage: InMemoryStorage
+
+  /// Creates a backend over `storage`.
+  public init(storage: InMemoryStorage) {
+    self.storage = storage
+  }
+
+  /// The bytes stored under a name.
+  public func read(_ name: String) -> Data? {
+    storage[name]
+  }
+
+  /// Stores bytes under a name.
+  public func write(_ bytes: Data, to name: String) {
+    storage[name] = bytes
+  }
+
+  /// Removes what is stored under a name.
+  public func remove(_ name: String) {
+    storage[name] = nil
+  }
+
+  /// Keeps the bytes under another name.
+  public func setAside(_ name: String, at time: Date) -> String {
+    var attempt = 1
+    var asideName = Self.asideName(for: name, at: time, attempt: attempt)
+    while storage[asideName] != nil {
+      attempt += 1
+      asideName = Self.asideName(for: name, at: time, attempt: attempt)
+    }
+    storage[asideName] = storage[name]
+    storage[name] = nil
+    return asideName
+  }
+
+  /// All names under which something is stored.
+  public func names() -> [String] {
+    storage.names.filter { StoreKeyName(encoded: $0) != nil }
+  }
+}

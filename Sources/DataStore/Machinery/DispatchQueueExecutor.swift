@@ -1,0 +1,21 @@
+internal import Dispatch
+
+/// Runs an actor's jobs on a dispatch queue, in the order they arrive.
+///
+/// An actor that blocks, in `fsync` for example, would otherwise hold one of the few threads all tasks share.
+final class DispatchQueueExecutor: SerialExecutor {
+  private let queue: DispatchQueue
+
+  init(label: String) {
+    queue = DispatchQueue(label: label)
+  }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+  }
+
+  func checkIsolated() {
+    dispatchPrecondition(condition: .onQueue(queue))
+  }
+}

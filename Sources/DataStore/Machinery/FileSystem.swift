@@ -1,0 +1,237 @@
+internal import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The system calls of a ``FileBackend``, each in one place.
+///
+/// Files are named relative to an open folder and symbolic links are never followed, so no call reaches out of the
+/// folder. Every call is tried again when a signal interrupts it. For tests, any call can be made to fail.
+struct FileSystem: Sendable {
+  /// A call that is about to be made.
+  struct Call: Hashable, Sendable {
+    /// The name of the system call.
+    let operation: String
+    let path: String
+  }
+
+  /// What is known of a file.
+  struct Status {
+    let isRegularFile: Bool
+    /// In bytes.
+    let size: Int
+    /// In seconds, by the clock of the file system.
+    let modified: Int
+  }
+
+  /// Asked before each call: the error number the call fails with instead of being made; nil lets it be made.
+  var fault: @Sendable (Call) -> CInt? = { _ in nil }
+
+  /// The most bytes one call writes.
+  var maximumWriteSize = Int.max
+
+  /// Opens a folder.
+  func openFolder(_ path: String) throws(SystemError) -> Descriptor {
+    // A path with a NUL would be cut off there, and name another folder.
+    guard !path.isEmpty, !path.utf8.contains(0) else {
+      throw SystemError(code: EINVAL, operation: "open", path: path)
+    }
+    let number = try perform("open", path) { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+    return Descriptor(number: number, path: path)
+  }
+
+  /// Makes a folder that only its owner may use.
+  func makeFolder(_ path: String) throws(SystemError) {
+    try perform("mkdir", path) { mkdir(path, 0o700) }
+  }
+
+  /// Removes an empty folder.
+  func removeFolder(_ path: String) throws(SystemError) {
+    try perform("rmdir", path) { rmdir(path) }
+  }
+
+  /// Creates a file that only its owner may use, for writing.
+  ///
+  /// Fails when there is one of that name.
+  func create(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor {
+    let path = folder.path(of: name)
+    let directory = folder.number
+    let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+    let number = try perform("create", path) { openat(directory, name, flags, 0o600) }
+    return Descriptor(number: number, path: path)
+  }
+
+  /// Opens a file for reading; nil when there is none.
+  ///
+  /// Fails for whatever else than a file the name belongs to.
+  func openFile(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor? {
+    let path = folder.path(of: name)
+    let directory = folder.number
+    // Not to block keeps a named pipe from holding the store for ever.
+    let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+    do throws(SystemError) {
+      let number = try perform("open", path) { openat(directory, name, flags) }
+      let file = Descriptor(number: number, path: path)
+      guard try status(of: file).isRegularFile else { throw SystemError(code: EINVAL, operation: "open", path: path) }
+      return file
+    } catch {
+      if error.code == ENOENT { return nil }
+      throw error
+    }
+  }
+
+  /// What is known of an open file.
+  func status(of file: borrowing Descriptor) throws(SystemError) -> Status {
+    var status = stat()
+    let number = file.number
+    try perform("fstat", file.path) { fstat(number, &status) }
+    return Status(status)
+  }
+
+  /// What is known of a file by its name.
+  func status(of name: String, in folder: borrowing Descriptor) throws(SystemError) -> Status {
+    var status = stat()
+    let directory = folder.number
+    try perform("fstatat", folder.path(of: name)) { fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) }
+    return Status(status)
+  }
+
+  /// All bytes of a file.
+  func read(_ file: borrowing Descriptor) throws(SystemError) -> Data {
+    // One byte more than the file has, so that one call reads it all and the next one finds the end.
+    var bytes = Data(count: try status(of: file).size + 1)
+    var count = 0
+    let number = file.number
+    while true {
+      let step = try perform("read", file.path) {
+        bytes.withUnsafeMutableBytes { pread(number, $0.baseAddress! + count, $0.count - count, off_t(count)) }
+      }
+      if step == 0 { break }
+      count += step
+      if count == bytes.count { bytes.count *= 2 }
+    }
+    bytes.count = count
+    return bytes
+  }
+
+  /// Adds bytes at the end of a file that was created for it.
+  func append(_ bytes: Data, to file: borrowing Descriptor) throws(SystemError) {
+    var count = 0
+    let number = file.number
+    while count < bytes.count {
+      count += try perform("write", file.path) {
+        bytes.withUnsafeBytes {
+          write(number, $0.baseAddress! + count, min($0.count - count, maximumWriteSize))
+        }
+      }
+    }
+  }
+
+  /// Returns once a file's bytes, or a folder's names, would survive a loss of power.
+  func synchronize(_ file: borrowing Descriptor) throws(SystemError) {
+    let number = file.number
+    try perform("fsync", file.path) {
+      #if canImport(Darwin)
+        // There `fsync` leaves bytes in the drive's cache. Not every volume knows the thorough way.
+        if fcntl(number, F_FULLFSYNC) != -1 { return 0 }
+      #endif
+      return fsync(number)
+    }
+  }
+
+  /// Gives a file another name, replacing the file that has it.
+  func rename(_ name: String, to newName: String, in folder: borrowing Descriptor) throws(SystemError) {
+    let directory = folder.number
+    try perform("rename", folder.path(of: newName)) { renameat(directory, name, directory, newName) }
+  }
+
+  /// Removes a file.
+  func unlink(_ name: String, in folder: borrowing Descriptor) throws(SystemError) {
+    let directory = folder.number
+    try perform("unlink", folder.path(of: name)) { unlinkat(directory, name, 0) }
+  }
+
+  /// The names of what is in a folder, but for those that are no text.
+  func list(_ folder: borrowing Descriptor) throws(SystemError) -> [String] {
+    let directory = folder.number
+    let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+    // A descriptor of its own, because reading moves its position and closing the stream closes it.
+    let number = try perform("open", folder.path) { openat(directory, ".", flags) }
+    guard let stream = fdopendir(number) else {
+      let code = errno
+      close(number)
+      throw SystemError(code: code, operation: "fdopendir", path: folder.path)
+    }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while true {
+      if let code = fault(Call(operation: "readdir", path: folder.path)) {
+        throw SystemError(code: code, operation: "readdir", path: folder.path)
+      }
+      errno = 0
+      guard let entry = readdir(stream) else {
+        let code = errno
+        if code == 0 { return names }
+        throw SystemError(code: code, operation: "readdir", path: folder.path)
+      }
+      // An entry is only as long as its name, shorter than its type, so it must not be copied.
+      let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
+      if let name = String(validatingCString: name.assumingMemoryBound(to: CChar.self)) { names.append(name) }
+    }
+  }
+}
+
+extension FileSystem {
+  @discardableResult
+  private func perform<Result: SignedInteger>(
+    _ operation: String, _ path: String, _ call: () -> Result
+  ) throws(SystemError) -> Result {
+    while true {
+      var code = fault(Call(operation: operation, path: path)) ?? 0
+      if code == 0 {
+        let result = call()
+        if result != -1 { return result }
+        code = errno
+      }
+      if code != EINTR { throw SystemError(code: code, operation: operation, path: path) }
+    }
+  }
+}
+
+/// An open file or folder, closed when it is let go.
+struct Descriptor: ~Copyable {
+  let number: CInt
+  let path: String
+
+  init(number: CInt, path: String) {
+    self.number = number
+    self.path = path
+  }
+
+  deinit {
+    // What was written is synchronised before, so closing can lose nothing.
+    close(number)
+  }
+
+  /// The path of a file in this folder, for messages.
+  func path(of name: String) -> String {
+    "\(path)/\(name)"
+  }
+}
+
+extension FileSystem.Status {
+  fileprivate init(_ status: stat) {
+    isRegularFile = status.st_mode & S_IFMT == S_IFREG
+    size = Int(status.st_size)
+    #if canImport(Darwin)
+      modified = status.st_mtimespec.tv_sec
+    #else
+      modified = status.st_mtim.tv_sec
+    #endif
+  }
+}
