@@ -1,0 +1,42 @@
+internal import Foundation
+
+extension APISession {
+  /// The headers every request carries unless the caller gives others: what the program runs on.
+  ///
+  /// - `x-app-platform`: the operating system, in lower case (`ios`, `linux`, …).
+  /// - `x-app-version`: the version of the program.
+  /// - `x-os-version`: the version of the operating system, as `major.minor.patch`.
+  ///
+  /// - Parameter appVersion: The version of the program; nil takes the main bundle's short version, or `unknown` where
+  ///   there is none, as in a command-line program.
+  /// - Returns: The three headers.
+  public static func defaultHeaders(appVersion: String? = nil) -> [String: String] {
+    let bundleVersion = Bundle.main.object(forInfoDictionaryKey: "CFBundleShortVersionString") as? String
+    let system = ProcessInfo.processInfo.operatingSystemVersion
+    return [
+      "x-app-platform": platform,
+      "x-app-version": appVersion ?? bundleVersion ?? "unknown",
+      "x-os-version": "\(system.majorVersion).\(system.minorVersion).\(system.patchVersion)",
+    ]
+  }
+
+  private static var platform: String {
+    #if os(macOS)
+      "macos"
+    #elseif os(iOS)
+      "ios"
+    #elseif os(tvOS)
+      "tvos"
+    #elseif os(watchOS)
+      "watchos"
+    #elseif os(visionOS)
+      "visionos"
+    #elseif os(Linux)
+      "linux"
+    #elseif os(Windows)
+      "windows"
+    #else
+      "unknown"
+    #endif
+  }
+}

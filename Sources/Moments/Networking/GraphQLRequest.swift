@@ -1,0 +1,12 @@
+/// The body of a GraphQL request, as JSON over HTTP POST wants it.
+struct GraphQLRequest<Variables: Encodable & Sendable>: Encodable, Sendable {
+  let query: String
+  let operationName: String
+  let variables: Variables
+
+  init(document: String, operationName: String, variables: Variables) {
+    self.query = document
+    self.operationName = operationName
+    self.variables = variables
+  }
+}
