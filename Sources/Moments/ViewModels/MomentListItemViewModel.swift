@@ -1,0 +1,85 @@
+public import Foundation
+
+/// A moment of a timeline, ready to show, and what a person can do with it.
+///
+/// Two rows are equal when they show the same.
+public struct MomentListItemViewModel: Sendable, Identifiable {
+  /// The server's identifier of the moment.
+  public let id: String
+  /// The name of the user who posted it.
+  public let userName: String
+  /// The picture of the user who posted it; nil when the server's text is no URL.
+  public let userAvatarURL: URL?
+  /// What the user wrote.
+  public let title: String?
+  /// The first photo; nil when there is none, or the server's text is no URL.
+  public let photoURL: URL?
+  /// How long ago it was posted, in words; nil when the server's text is no time.
+  public let postDateDescription: String?
+  /// Whether the timeline's user likes it; false when the server left that out.
+  public let isLiked: Bool
+  /// The pictures of those who like it, in the server's order, without those that are no URL.
+  public let likes: [URL]
+
+  private let momentsRepo: any MomentsRepoType
+
+  /// Creates the row of a moment.
+  ///
+  /// - Parameters:
+  ///   - moment: What to show.
+  ///   - momentsRepo: Where a like goes.
+  ///   - now: The time that `postDateDescription` counts from.
+  ///   - locale: The language of `postDateDescription`.
+  public init(
+    moment: MomentsDetails.Moment, momentsRepo: any MomentsRepoType, now: Date = Date(), locale: Locale = .current
+  ) {
+    self.momentsRepo = momentsRepo
+    id = moment.id
+    userName = moment.userDetails.name
+    userAvatarURL = URL(validating: moment.userDetails.avatar)
+    title = moment.title
+    photoURL = moment.photos.first.flatMap { URL(validating: $0) }
+    isLiked = moment.isLiked ?? false
+    likes = (moment.likes ?? []).compactMap { URL(validating: $0.avatar) }
+    postDateDescription = TimeInterval(moment.createdDate).map { seconds in
+      Self.describe(Date(timeIntervalSince1970: seconds), from: now, locale: locale)
+    }
+  }
+
+  /// A time in words, seen from another: "3 hours ago".
+  private static func describe(_ date: Date, from now: Date, locale: Locale) -> String {
+    var style = Date.AnchoredRelativeFormatStyle(anchor: date, presentation: .numeric, unitsStyle: .wide)
+    style.locale = locale
+    return style.format(now)
+  }
+
+  /// Likes the moment.
+  ///
+  /// The change arrives at every observer of the repository, so at this row's screen too.
+  ///
+  /// - Parameter userID: Who likes it.
+  /// - Throws: ``MomentsRepoError``; then nothing changed.
+  public func like(from userID: String) async throws(MomentsRepoError) {
+    try await momentsRepo.updateLike(isLiked: true, momentID: id, fromUserID: userID)
+  }
+
+  /// Takes a like back.
+  ///
+  /// The change arrives at every observer of the repository, so at this row's screen too.
+  ///
+  /// - Parameter userID: Who liked it.
+  /// - Throws: ``MomentsRepoError``; then nothing changed.
+  public func unlike(from userID: String) async throws(MomentsRepoError) {
+    try await momentsRepo.updateLike(isLiked: false, momentID: id, fromUserID: userID)
+  }
+}
+
+extension MomentListItemViewModel: Equatable {
+  /// Whether two rows show the same.
+  public static func == (left: Self, right: Self) -> Bool {
+    left.id == right.id && left.userName == right.userName && left.userAvatarURL == right.userAvatarURL
+      && left.title == right.title && left.photoURL == right.photoURL
+      && left.postDateDescription == right.postDateDescription && left.isLiked == right.isLiked
+      && left.likes == right.likes
+  }
+}
