@@ -1,0 +1,109 @@
+internal import DataStore
+
+extension StoreConformance {
+  /// The rules of keys.
+  static let keyChecks = [
+    Check("Each user has a value of their own, and so has nobody") { harness in
+      let store = try await harness.open()
+      let keys = [Key("note"), Key("note", userID: "Jake"), Key("note", userID: "Mattt")]
+      let saved = try await save(to: keys, in: store)
+      try await expectAll(saved, in: store)
+      try await store.remove(keys[1])
+      try expect(await store.load(keys[0]), is: saved[keys[0]], "the value of nobody")
+      try expect(await store.load(keys[1]), is: nil, "the removed value")
+      try expect(await store.load(keys[2]), is: saved[keys[2]], "the value of another user")
+    },
+    Check("No key is mistaken for another, whatever its characters") { harness in
+      let store = try await harness.open()
+      let saved = try await save(to: hostileKeys, in: store)
+      try await expectAll(saved, in: store)
+      let later = try await harness.open()
+      for (key, stored) in saved {
+        try expect(await later.load(key)?.value, is: stored.value, "\(key) after opening again")
+      }
+      for key in hostileKeys {
+        try await later.remove(key)
+        try expect(await later.load(key), is: nil, "\(key) after its removal")
+      }
+    },
+    Check("Keys that are equal are one key, however their characters are composed") { harness in
+      let store = try await harness.open()
+      let saved = try await store.save(Note("composed"), for: Key("\u{E9}", userID: "\u{E9}"))
+      try expect(await store.load(Key("e\u{301}", userID: "e\u{301}")), is: saved, "load")
+    },
+    Check("A key of the greatest length works") { harness in
+      let store = try await harness.open()
+      let longest = String(repeating: "a", count: StoreKeyName.maximumEncodedLength)
+      let saved = try await store.save(Note("long"), for: Key(longest))
+      try expect(await store.load(Key(longest)), is: saved, "load")
+    },
+    Check("An empty or too long key is refused by every call") { harness in
+      let store = try await harness.open()
+      for (key, fault) in invalidKeys {
+        let expected = StoreError.invalidKey(fault)
+        try await expect(expected, from: "load") { () throws(StoreError) in try await store.load(key) }
+        try await expect(expected, from: "save") { () throws(StoreError) in try await store.save(Note(""), for: key) }
+        try await expect(expected, from: "remove") { () throws(StoreError) in try await store.remove(key) }
+        try await expect(expected, from: "changes") { () throws(StoreError) in try await store.changes(of: key) }
+        guard key.userID == nil else { continue }
+        try await expect(expected, from: "observe") { () throws(StoreError) in
+          try await store.observe(everyUserOf: key.name, as: Note.self)
+        }
+      }
+    },
+    Check("A name stands for one type") { harness in
+      let store = try await harness.open()
+      let saved = try await store.save(Note("first"), for: key)
+      let wrong = StoreKey<Int>(key.keyName)
+      let isExpected = { (error: StoreError) in
+        if case .keyHasAnotherType(key.name, _, _) = error { true } else { false }
+      }
+      try await expectError("keyHasAnotherType", from: "load", where: isExpected) { () throws(StoreError) in
+        try await store.load(wrong)
+      }
+      try await expectError("keyHasAnotherType", from: "save", where: isExpected) { () throws(StoreError) in
+        try await store.save(1, for: wrong)
+      }
+      try await expectError("keyHasAnotherType", from: "changes", where: isExpected) { () throws(StoreError) in
+        try await store.changes(of: wrong)
+      }
+      try await expectError("keyHasAnotherType", from: "observe", where: isExpected) { () throws(StoreError) in
+        try await store.observe(everyUserOf: key.name, as: Int.self)
+      }
+      try expect(await store.load(key), is: saved, "the value afterwards")
+    },
+  ]
+
+  private static let hostileKeys: [Key] =
+    [
+      "../x", "..", ".", "/", "/etc/passwd", "a/b", "a.b", "a%2fb", "a%2Fb", "%", "a\\b", "a:b", "a\u{0}", "a\u{0}b",
+      "a", "A", "ab", " ", "-", "_", "~", "*", "CON", "\n", "\u{1F389}", "名字", "名", "字", "a.value", ".DataStore-1",
+      "a.corrupt-20201116T102240.000Z",
+    ].flatMap { [Key($0), Key($0, userID: "b"), Key("a", userID: $0)] }.removingDuplicates()
+
+  private static let invalidKeys: [(Key, StoreError.InvalidKey)] = [
+    (Key(""), .emptyName),
+    (Key("", userID: "Jake"), .emptyName),
+    (Key("note", userID: ""), .emptyUserID),
+    (Key(String(repeating: "a", count: 201)), .tooLong(encodedLength: 201)),
+    (Key(String(repeating: "名", count: 23)), .tooLong(encodedLength: 207)),
+    (Key("note", userID: String(repeating: "A", count: 66)), .tooLong(encodedLength: 203)),
+  ]
+
+  private static func save(to keys: [Key], in store: any KeyValueStore) async throws -> [Key: StoredValue<Note>] {
+    var saved: [Key: StoredValue<Note>] = [:]
+    for key in keys { saved[key] = try await store.save(Note("\(key)"), for: key) }
+    return saved
+  }
+
+  private static func expectAll(_ saved: [Key: StoredValue<Note>], in store: any KeyValueStore) async throws {
+    for (key, stored) in saved { try expect(await store.load(key), is: stored, "\(key)") }
+  }
+}
+
+extension Array where Element: Hashable {
+  fileprivate func removingDuplicates() -> Self {
+    var seen: Set<Element> = []
+    return filter { seen.insert($0).inserted }
+  }
+}

@@ -1,0 +1,186 @@
+internal import DataStore
+internal import Multicast
+
+extension StoreConformance {
+  /// The rules of watching one key.
+  static let observerChecks = [
+    Check("An empty store sends nothing until the first save") { harness in
+      let store = try await harness.open()
+      let observer = try await store.changes(of: key).subscribe()
+      let first = try await store.save(Note("first"), for: key)
+      try expect(await read(1, from: observer, on: harness), is: [.saved(key, first)], "the first change")
+    },
+    Check("A value from before the store was opened arrives first") { harness in
+      let before = try await harness.open().save(Note("before"), for: key)
+      let store = try await harness.open()
+      let observer = try await store.changes(of: key).subscribe()
+      let after = try await store.save(Note("after"), for: key)
+      let replayed = StoredValue(value: before.value, savedAt: before.savedAt, revision: 0)
+      try expect(
+        await read(2, from: observer, on: harness), is: [.saved(key, replayed), .saved(key, after)], "the changes")
+    },
+    Check("Every save reaches every observer once, in order") { harness in
+      let store = try await harness.open()
+      let stream = try await store.changes(of: key)
+      let early = [stream.subscribe(), try await store.changes(of: key).subscribe()]
+      var changes: [Change] = []
+      for number in 1...5 {
+        changes.append(.saved(key, try await store.save(Note("note", number: Double(number)), for: key)))
+      }
+      let late = stream.subscribe()
+      changes.append(.saved(key, try await store.save(Note("last"), for: key)))
+      for observer in early {
+        try expect(await read(6, from: observer, on: harness), is: changes, "an early observer")
+      }
+      try expect(await read(2, from: late, on: harness), is: changes.suffix(2), "a late observer")
+    },
+    Check("Saving an equal value again is a change") { harness in
+      let store = try await harness.open()
+      let observer = try await store.changes(of: key).subscribe()
+      let first = try await store.save(Note("same"), for: key)
+      let second = try await store.save(Note("same"), for: key)
+      try expect(
+        await read(2, from: observer, on: harness), is: [.saved(key, first), .saved(key, second)], "the changes")
+    },
+    Check("An observer hears of its own key only") { harness in
+      let store = try await harness.open()
+      let observer = try await store.changes(of: key).subscribe()
+      try await store.save(Note("another user's"), for: Key("note", userID: "Mattt"))
+      try await store.save(Note("nobody's"), for: Key("note"))
+      try await store.save(Note("another name"), for: Key("letter", userID: "Jake"))
+      let own = try await store.save(Note("own"), for: key)
+      try expect(await read(1, from: observer, on: harness), is: [.saved(key, own)], "the first change")
+    },
+    Check("A removal reaches every observer, and a later one starts with nothing") { harness in
+      let store = try await harness.open()
+      let first = try await store.save(Note("first"), for: key)
+      let early = try await store.changes(of: key).subscribe()
+      try await store.remove(key)
+      try await store.remove(key)
+      let late = try await store.changes(of: key).subscribe()
+      let last = try await store.save(Note("last"), for: key)
+      try expect(
+        await read(3, from: early, on: harness),
+        is: [.saved(key, first), .removed(key, revision: 2), .saved(key, last)], "an early observer")
+      try expect(await read(1, from: late, on: harness), is: [.saved(key, last)], "a late observer")
+      try expect(last.revision, is: 3, "the revision after the removals")
+    },
+    Check("An observer that comes amid saves gets the newest, then every later one") { harness in
+      let store = try await harness.open()
+      let stream = try await store.changes(of: key)
+      let last = 40
+      async let saving: Void = saveNumbers(1...last, in: store)
+      var observers: [MulticastSubscription<Change, Never>] = []
+      while try await store.load(key)?.value.number != Double(last) { observers.append(stream.subscribe()) }
+      try await saving
+      try await saveNumbers(last + 1...last + 1, in: store)
+      for observer in observers {
+        let first = try await read(1, from: observer, on: harness)[0]
+        let number = Int(first.stored?.value.number ?? 0)
+        let rest = try await read(last + 1 - number, from: observer, on: harness)
+        try expect(
+          rest.map(\.stored?.value.number), is: (number...last).map { Double($0 + 1) }, "the changes after \(number)")
+      }
+    },
+  ]
+
+  /// The rules of watching every user's value of one name.
+  static let everyUserChecks = [
+    Check("Observing every user gives what is stored, in the order it was saved, then every change") { harness in
+      let store = try await harness.open()
+      let (zoe, adam, nobody) = (Key("note", userID: "Zoe"), Key("note", userID: "Adam"), Key("note"))
+      try await store.save(Note("old"), for: adam)
+      let first = try await store.save(Note("1"), for: zoe)
+      let second = try await store.save(Note("2"), for: adam)
+      let third = try await store.save(Note("3"), for: nobody)
+      try await store.save(Note("another name"), for: Key("letter", userID: "Zoe"))
+      let observation = try await store.observe(everyUserOf: "note", as: Note.self)
+      try expect(
+        observation.stored,
+        is: [.init(key: zoe, stored: first), .init(key: adam, stored: second), .init(key: nobody, stored: third)],
+        "what is stored")
+
+      let later = try await store.save(Note("5"), for: adam)
+      try await store.save(Note("another name"), for: Key("letter", userID: "Zoe"))
+      try await store.remove(zoe)
+      let last = try await store.save(Note("7"), for: Key("note", userID: "New"))
+      try expect(
+        await read(3, from: observation.changes, on: harness),
+        is: [
+          .saved(adam, later), .removed(zoe, revision: later.revision + 2),
+          .saved(Key("note", userID: "New"), last),
+        ], "the changes")
+    },
+    Check("A store opened again tells every user's value in the order of their times") { harness in
+      let store = try await harness.open()
+      var entries: [StoreObservation<Note>.Entry] = []
+      for userID in ["Zoe", "Adam", "Mattt"] {
+        let saved = try await store.save(Note(userID), for: Key("note", userID: userID))
+        entries.append(
+          .init(
+            key: Key("note", userID: userID), stored: .init(value: saved.value, savedAt: saved.savedAt, revision: 0)))
+      }
+      // Two saves may fall into one instant, or a clock may be put back: the times decide, then the users' ids.
+      entries.sort { ($0.stored.savedAt, $0.key.userID!) < ($1.stored.savedAt, $1.key.userID!) }
+      let observation = try await harness.open().observe(everyUserOf: "note", as: Note.self)
+      try expect(observation.stored, is: entries, "what is stored")
+    },
+    Check("Observing every user amid saves misses nothing and repeats nothing") { harness in
+      let store = try await harness.open()
+      let last = 40
+      async let saving: Void = saveNumbers(1...last, in: store)
+      var observations: [StoreObservation<Note>] = []
+      while try await store.load(key)?.value.number != Double(last) {
+        observations.append(try await store.observe(everyUserOf: key.name, as: Note.self))
+      }
+      try await saving
+      try await saveNumbers(last + 1...last + 1, in: store)
+      for observation in observations {
+        let number = Int(observation.stored.first?.stored.value.number ?? 0)
+        let rest = try await read(last + 1 - number, from: observation.changes, on: harness)
+        try expect(
+          rest.map(\.stored?.value.number), is: (number...last).map { Double($0 + 1) }, "the changes after \(number)")
+      }
+    },
+    Check("Concurrent saves have one order, the same for every observer and for what is stored") { harness in
+      let store = try await harness.open()
+      let keys = ["Jake", "Mattt", "Taylor"].map { Key("note", userID: $0) }
+      let observers = [
+        try await store.observe(everyUserOf: "note", as: Note.self).changes,
+        try await store.observe(everyUserOf: "note", as: Note.self).changes,
+      ]
+      let ownObservers = [
+        try await store.changes(of: keys[0]).subscribe(), try await store.changes(of: keys[1]).subscribe(),
+        try await store.changes(of: keys[2]).subscribe(),
+      ]
+      let changes = try await withThrowingTaskGroup(of: [Change].self) { group in
+        for task in 0..<6 {
+          group.addTask {
+            var changes: [Change] = []
+            for number in 0..<10 {
+              let key = keys[(task + number) % keys.count]
+              changes.append(.saved(key, try await store.save(Note("\(task)", number: Double(number)), for: key)))
+            }
+            return changes
+          }
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      // The revisions that the saves returned say what the order was.
+      let inOrder = changes.sorted { $0.revision < $1.revision }
+      try expect(inOrder.map(\.revision), is: Array(1...60), "the revisions")
+      for observer in observers {
+        try expect(await read(60, from: observer, on: harness), is: inOrder, "an observer of every user")
+      }
+      for (key, observer) in zip(keys, ownObservers) {
+        let own = inOrder.filter { $0.key == key }
+        try expect(await read(own.count, from: observer, on: harness), is: own, "an observer of \(key)")
+        try expect(await store.load(key), is: own.last?.stored, "what is stored for \(key)")
+      }
+    },
+  ]
+
+  private static func saveNumbers(_ numbers: ClosedRange<Int>, in store: any KeyValueStore) async throws {
+    for number in numbers { try await store.save(Note("note", number: Double(number)), for: key) }
+  }
+}

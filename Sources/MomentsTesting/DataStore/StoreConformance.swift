@@ -1,0 +1,170 @@
+internal import DataStore
+internal import Multicast
+
+/// The rules every ``DataStore/KeyValueStore`` keeps, as checks that can be run on any of them.
+///
+/// The checks need no test library. With Swift Testing, each becomes a test case of its own:
+///
+/// ```swift
+/// @Test(arguments: StoreConformance.checks)
+/// func `My store keeps the rules`(check: StoreConformance.Check) async throws {
+///   try await check.run(on: StoreHarness { MyStore() })
+/// }
+/// ```
+///
+/// Where the harness cannot spoil a value, run `checks.filter { !$0.needsCorruption }`.
+public enum StoreConformance {
+  /// One rule.
+  public struct Check: Sendable, CustomStringConvertible {
+    /// The rule, as a sentence.
+    public let rule: String
+
+    /// Whether the check spoils stored bytes, for which the harness must have a `corrupt`.
+    public let needsCorruption: Bool
+
+    private let body: @Sendable (StoreHarness) async throws -> Void
+
+    init(
+      _ rule: String, needsCorruption: Bool = false, body: @escaping @Sendable (StoreHarness) async throws -> Void
+    ) {
+      self.rule = rule
+      self.needsCorruption = needsCorruption
+      self.body = body
+    }
+
+    /// The rule.
+    public var description: String { rule }
+
+    /// Runs the check on a new, empty harness.
+    ///
+    /// - Throws: A ``StoreConformance/Failure`` when the rule is broken, or what the store threw unexpectedly.
+    public func run(on harness: StoreHarness) async throws {
+      do {
+        try await body(harness)
+      } catch let mismatch as Mismatch {
+        throw Failure(rule: rule, explanation: mismatch.explanation)
+      } catch let error as StoreError {
+        throw Failure(rule: rule, explanation: "it threw: \(error)")
+      }
+    }
+  }
+
+  /// A rule that a store breaks.
+  public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The rule, as a sentence.
+    public let rule: String
+
+    /// What was expected, and what happened instead.
+    public let explanation: String
+
+    /// The rule and what happened instead.
+    public var description: String { "Broken rule: \(rule). \(explanation)" }
+  }
+
+  /// The value the checks store.
+  public struct Note: Codable, Hashable, Sendable {
+    /// A text.
+    public var text: String
+
+    /// A number, which must come back exactly.
+    public var number: Double
+
+    private enum CodingKeys: CodingKey {
+      case text
+      case number
+    }
+
+    init(_ text: String, number: Double = 0.1) {
+      self.text = text
+      self.number = number
+    }
+
+    /// A note that refuses to be encoded.
+    static let unencodable = Note("This note refuses to be encoded.")
+
+    /// Encodes the note, unless it is the one that refuses.
+    public func encode(to encoder: any Encoder) throws {
+      if self == .unencodable {
+        throw EncodingError.invalidValue(self, .init(codingPath: encoder.codingPath, debugDescription: text))
+      }
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(text, forKey: .text)
+      try container.encode(number, forKey: .number)
+    }
+  }
+
+  /// Every rule.
+  public static let checks: [Check] = valueChecks + keyChecks + observerChecks + everyUserChecks + faultChecks
+}
+
+extension StoreConformance {
+  typealias Key = StoreKey<Note>
+  typealias Change = StoreChange<Note>
+
+  static let key = Key("note", userID: "Jake")
+
+  /// What a check throws, before it is known which rule it is about.
+  struct Mismatch: Error {
+    let explanation: String
+  }
+
+  static func expect<Found: Equatable>(_ found: Found, is expected: Found, _ subject: String) throws {
+    if found != expected {
+      throw Mismatch(explanation: "\(subject): expected \(expected), found \(found)")
+    }
+  }
+
+  static func expect<Result>(
+    _ expected: StoreError, from subject: String, _ body: () async throws(StoreError) -> Result
+  ) async throws {
+    try await expectError("\(expected)", from: subject, where: { $0 == expected }, body)
+  }
+
+  /// Expects an error that is not known to the last detail.
+  static func expectError<Result>(
+    _ expected: String, from subject: String, where isExpected: (StoreError) -> Bool,
+    _ body: () async throws(StoreError) -> Result
+  ) async throws {
+    let result: Result
+    do throws(StoreError) {
+      result = try await body()
+    } catch {
+      if isExpected(error) { return }
+      throw Mismatch(explanation: "\(subject): expected the error \(expected), but it threw: \(error)")
+    }
+    throw Mismatch(explanation: "\(subject): expected the error \(expected), but it returned \(result)")
+  }
+
+  /// Reads exactly `count` elements, which must not have to be waited for longer than the harness allows.
+  static func read<Element>(
+    _ count: Int, from subscription: MulticastSubscription<Element, Never>, on harness: StoreHarness
+  ) async throws -> [Element] {
+    let elements = try await withThrowingTaskGroup(of: [Element]?.self) { group in
+      group.addTask {
+        var elements: [Element] = []
+        for await element in subscription {
+          elements.append(element)
+          if elements.count == count { break }
+        }
+        return elements
+      }
+      group.addTask {
+        do { try await Task.sleep(for: harness.timeLimit) } catch {
+          // The elements came first.
+        }
+        return nil
+      }
+      // Whichever comes first ends the other; a reader that is ended tells what it has.
+      var elements: [Element] = []
+      for try await result in group {
+        group.cancelAll()
+        elements = result ?? elements
+      }
+      return elements
+    }
+    guard elements.count == count else {
+      throw Mismatch(explanation: "expected \(count) elements of the stream, but only these came: \(elements)")
+    }
+    return elements
+  }
+}
