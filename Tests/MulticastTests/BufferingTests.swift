@@ -1,0 +1,193 @@
+import MomentsTesting
+import Multicast
+import Testing
+
+/// C5–C8, C19, C20 and C22: what a busy reader's buffer keeps, drops and counts.
+@Suite struct BufferingTests {
+  let executor = ManualTaskExecutor()
+
+  struct Example: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let policy: BufferingPolicy<any Error>
+    let received: [Event<Int>]
+    let dropped: Int
+  }
+
+  /// Capacity 3, elements 1…5 unread.
+  static let examples = [
+    Example(
+      testDescription: "unbounded", policy: .unbounded,
+      received: Event.elements(1, 2, 3, 4, 5) + [.finished], dropped: 0),
+    Example(testDescription: "latest", policy: .latest, received: Event.elements(5) + [.finished], dropped: 4),
+    Example(
+      testDescription: "dropOldest", policy: .dropOldest(3), received: Event.elements(3, 4, 5) + [.finished],
+      dropped: 2),
+    Example(
+      testDescription: "dropNewest", policy: .dropNewest(3), received: Event.elements(1, 2, 3) + [.finished],
+      dropped: 2),
+    Example(
+      testDescription: "replaceNewest", policy: .replaceNewest(3), received: Event.elements(1, 2, 5) + [.finished],
+      dropped: 2),
+    Example(
+      testDescription: "error", policy: .error(3),
+      received: Event.elements(1, 2, 3) + [.failed("\(BufferOverflow(capacity: 3))"), .finished], dropped: 1),
+  ]
+
+  @Test(arguments: examples)
+  func `Five elements unread at capacity three`(_ example: Example) async {
+    let channel = MulticastChannel<Int, any Error>(buffering: example.policy)
+    let subscription = channel.stream.subscribe()
+    for element in 1...5 { #expect(channel.send(element) == .sent) }
+    channel.finish()
+    #expect(subscription.droppedCount == example.dropped)
+    #expect(await subscription.read(example.received.count + 1) == example.received + [.finished])
+    #expect(subscription.droppedCount == example.dropped)
+  }
+
+  @Test(arguments: [
+    (BufferingPolicy<Never>.dropOldest(2), Event<Int>.elements(2, 3)),
+    (.dropNewest(2), Event.elements(1, 2)),
+    (.replaceNewest(2), Event.elements(1, 3)),
+  ])
+  func `Three elements at capacity two`(_ policy: BufferingPolicy<Never>, _ expected: [Event<Int>]) async {
+    let channel = MulticastChannel<Int, Never>(buffering: policy)
+    let subscription = channel.stream.subscribe()
+    for element in 1...3 { channel.send(element) }
+    #expect(await subscription.read(2) == expected)
+    #expect(subscription.droppedCount == 1)
+    // The reader is even with the channel again: nothing is dropped.
+    channel.send(4)
+    channel.finish()
+    #expect(await subscription.read(2) == [.element(4), .finished])
+    #expect(subscription.droppedCount == 1)
+  }
+
+  @Test func `A suspended reader is handed the element and its buffer is not used`() {
+    let channel = MulticastChannel<Int, any Error>(buffering: .error(1))
+    let subscription = channel.stream.subscribe()
+    let reader = Reader(subscription, on: executor)
+    executor.runUntilIdle()
+    // The first is handed over, the second fills the buffer; nothing overflows.
+    channel.send(1)
+    channel.send(2)
+    #expect(channel.subscriberCount == 1)
+    executor.runUntilIdle()
+    #expect(reader.events == Event.elements(1, 2))
+    #expect(subscription.droppedCount == 0)
+    channel.finish()
+    executor.runUntilIdle()
+    #expect(reader.events == Event.elements(1, 2) + [.finished])
+  }
+
+  @Test func `A full buffer touches neither the sender, nor the replay, nor another reader`() async {
+    let channel = MulticastChannel<Int, any Error>(replay: 1, buffering: .unbounded)
+    let stalled = channel.stream.buffering(.error(1)).subscribe()
+    let healthy = channel.stream.subscribe()
+    for element in 1...3 { #expect(channel.send(element) == .sent) }
+    #expect(channel.subscriberCount == 1)
+    #expect(channel.latest == 3)
+    channel.finish()
+    #expect(await healthy.read(4) == Event.elements(1, 2, 3) + [.finished])
+    #expect(await stalled.read(2) == [.element(1), .failed("\(BufferOverflow(capacity: 1))")])
+    #expect(await channel.stream.subscribe().read(2) == [.element(3), .finished])
+  }
+
+  @Test func `A channel of state converges on the last value`() async {
+    let channel = CurrentValueChannel<Int, Never>(0)
+    let subscription = channel.stream.subscribe()
+    for element in 1...100 { channel.send(element) }
+    channel.finish()
+    #expect(await subscription.read(2) == [.element(100), .finished])
+    #expect(subscription.droppedCount == 100)
+  }
+
+  @Test func `An overflow error is made once, by the reader, outside any lock`() async {
+    let made = Recorder<Int>()
+    let counts = Recorder<Int>()
+    let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
+    let policy = BufferingPolicy<Failure>.error(2) { [weak channel] overflow in
+      made.record(overflow.capacity)
+      // Would never return if a lock were held here.
+      counts.record(channel?.subscriberCount ?? -1)
+      return .first
+    }
+    let subscription = channel.stream.buffering(policy).subscribe()
+    for element in 1...5 { channel.send(element) }
+    #expect(made.values == [])
+    #expect(
+      await subscription.read(5) == [.element(1), .element(2), .failed("first"), .finished, .finished])
+    #expect(made.values == [2])
+    #expect(counts.values == [0])
+    #expect(subscription.droppedCount == 1)
+  }
+
+  @Test func `After an overflow the reader's own error comes, whatever ends the channel`() async {
+    let channel = MulticastChannel<Int, Failure>(buffering: .error(1) { _ in .first })
+    let subscription = channel.stream.subscribe()
+    channel.send(1)
+    channel.send(2)
+    channel.finish(throwing: .second)
+    #expect(await subscription.read(3) == [.element(1), .failed("first"), .finished])
+  }
+
+  @Test func `A replay never overflows: the capacity is at least the replay`() async {
+    let channel = MulticastChannel<Int, any Error>(replay: 3, buffering: .error(1))
+    for element in 1...3 { channel.send(element) }
+    let subscription = channel.stream.subscribe()
+    #expect(channel.subscriberCount == 1)
+    #expect(subscription.droppedCount == 0)
+    channel.send(4)
+    #expect(channel.subscriberCount == 0)
+    #expect(
+      await subscription.read(4) == Event.elements(1, 2, 3) + [.failed("\(BufferOverflow(capacity: 3))")])
+  }
+
+  @Test func `Unbounded drops nothing`() async {
+    let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+    let subscription = channel.stream.subscribe()
+    for element in 0..<100_000 { channel.send(element) }
+    channel.finish()
+    let events = await subscription.read(100_001)
+    #expect(events == (0..<100_000).map { .element($0) } + [.finished])
+    #expect(subscription.droppedCount == 0)
+  }
+
+  @Test(arguments: [BufferingPolicy<Never>.dropOldest(4), .dropNewest(4), .replaceNewest(4), .unbounded, .latest])
+  func `Received, dropped and buffered elements are all that was replayed and sent`(
+    _ policy: BufferingPolicy<Never>
+  ) async {
+    let channel = MulticastChannel<Int, Never>(replay: 2, buffering: policy)
+    for element in 0..<3 { channel.send(element) }
+    let subscription = channel.stream.subscribe()
+    var offered = 2
+    var received = 0
+    for round in 0..<50 {
+      for element in 0..<(round % 7) { channel.send(element) }
+      offered += round % 7
+      if round % 3 == 0, received + subscription.droppedCount < offered {
+        received += await subscription.read(1).count
+      }
+    }
+    channel.finish()
+    for await _ in subscription { received += 1 }
+    #expect(received + subscription.droppedCount == offered)
+  }
+
+  @Test func `A capacity below one stops the program and names the argument`() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      _ = BufferingPolicy<Never>.dropOldest(0)
+    }
+    #expect(message(of: result).contains("'capacity' must be at least 1, but is 0"))
+  }
+
+  @Test func `A negative replay stops the program and names the argument`() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      _ = MulticastChannel<Int, Never>(replay: -1, buffering: .unbounded)
+    }
+    #expect(message(of: result).contains("'replay' must be at least 0, but is -1"))
+  }
+
+  private func message(of result: ExitTest.Result?) -> String {
+    String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+  }
+}

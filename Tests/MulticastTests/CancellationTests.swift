@@ -1,0 +1,182 @@
+import MomentsTesting
+import Multicast
+import Testing
+
+/// C14–C16, C18 and C23: how a reader leaves.
+@Suite struct CancellationTests {
+  let executor = ManualTaskExecutor()
+
+  @Test func `Cancelling a suspended reader returns nil and unregisters, for ever`() async {
+    let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    let subscription = channel.stream.subscribe()
+    let reader = Reader(subscription, on: executor)
+    executor.runUntilIdle()
+    reader.task.cancel()
+    #expect(channel.subscriberCount == 0)
+    executor.runUntilIdle()
+    #expect(reader.events == [.finished])
+    channel.send(1)
+    #expect(await subscription.read(2) == [.finished, .finished])
+  }
+
+  @Test func `A reader cancelled before it suspends returns nil and unregisters`() {
+    let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    channel.send(1)
+    let reader = Reader(channel.stream, on: executor)
+    reader.task.cancel()
+    executor.runUntilIdle()
+    #expect(reader.events == [.finished])
+    #expect(channel.subscriberCount == 0)
+  }
+
+  @Test func `A reader cancelled with a backlog returns nil next and the backlog is released`() async {
+    let released = Recorder<Int>()
+    let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
+    let subscription = channel.stream.subscribe()
+    let task = Lock<Task<Void, Never>?>(nil)
+    let reader = Reader(subscription, on: executor) { _ in task.withLock { $0?.cancel() } }
+    task.withLock { $0 = reader.task }
+    for id in 1...3 { channel.send(Token(id) { released.record($0) }) }
+    #expect(released.values == [])
+    executor.runUntilIdle()
+    #expect(reader.newEvents() == [.element(Token(1)), .finished])
+    #expect(released.values == [2, 3, 1])
+    #expect(channel.subscriberCount == 0)
+    // Nothing is lost from the count: one was received, two will never be.
+    #expect(subscription.droppedCount == 2)
+    channel.send(Token(4))
+    #expect(await subscription.read(1) == [.finished])
+  }
+
+  @Test func `An element that was handed over is returned although the task is cancelled`() {
+    let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+    let reader = Reader(channel.stream, on: executor)
+    executor.runUntilIdle()
+    channel.send(1)
+    reader.task.cancel()
+    executor.runUntilIdle()
+    #expect(reader.events == [.element(1), .finished])
+    #expect(channel.subscriberCount == 0)
+  }
+
+  @Test func `subscriberCount falls before a cancelled next returns`() async {
+    let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+    let counts = Recorder<Int>()
+    let subscription = channel.stream.subscribe()
+    let task = Task(executorPreference: executor) {
+      var iterator = subscription.makeAsyncIterator()
+      _ = await iterator.next()
+      counts.record(channel.subscriberCount)
+    }
+    executor.runUntilIdle()
+    task.cancel()
+    executor.runUntilIdle()
+    #expect(counts.values == [0])
+  }
+
+  @Test func `cancel ends a subscription for all its iterators`() async {
+    let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+    let subscription = channel.stream.subscribe()
+    let readers = (0..<2).map { _ in Reader(subscription, on: executor) }
+    executor.runUntilIdle()
+    subscription.cancel()
+    subscription.cancel()
+    #expect(channel.subscriberCount == 0)
+    executor.runUntilIdle()
+    for reader in readers { #expect(reader.events == [.finished]) }
+    #expect(await subscription.read(1) == [.finished])
+  }
+
+  @Test func `Cancelling one reader leaves the others`() async {
+    let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+    let leaving = Reader(channel.stream, on: executor)
+    let staying = Reader(channel.stream, on: executor)
+    executor.runUntilIdle()
+    channel.send(1)
+    leaving.task.cancel()
+    executor.runUntilIdle()
+    channel.send(2)
+    channel.finish()
+    executor.runUntilIdle()
+    #expect(leaving.events == [.element(1), .finished])
+    #expect(staying.events == [.element(1), .element(2), .finished])
+  }
+
+  @Test func `Leaving a loop unregisters and releases at once`() async {
+    let released = Recorder<Int>()
+    let channel = MulticastChannel<Token, Never>(replay: 3, buffering: .unbounded)
+    for id in 1...3 { channel.send(Token(id) { released.record($0) }) }
+    for await element in channel.stream {
+      #expect(element.id == 1)
+      #expect(channel.subscriberCount == 1)
+      channel.resetReplay()
+      break
+    }
+    #expect(channel.subscriberCount == 0)
+    #expect(released.values == [1, 2, 3])
+  }
+
+  @Test func `Dropping the last iterator or subscription unregisters`() async {
+    let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+    var subscription: MulticastSubscription? = channel.stream.subscribe()
+    var iterator = subscription?.makeAsyncIterator()
+    subscription = nil
+    #expect(channel.subscriberCount == 1)
+    channel.send(1)
+    #expect(await iterator?.next() == 1)
+    iterator = nil
+    #expect(channel.subscriberCount == 0)
+  }
+
+  @Test func `Two tasks on one subscription are served first come, first served, and both end`() {
+    let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+    let subscription = channel.stream.subscribe()
+    let first = Reader(subscription, on: executor)
+    let second = Reader(subscription, on: executor)
+    executor.runUntilIdle()
+    for element in 1...4 {
+      channel.send(element)
+      executor.runUntilIdle()
+    }
+    #expect(first.events == Event.elements(1, 3))
+    #expect(second.events == Event.elements(2, 4))
+    channel.finish()
+    executor.runUntilIdle()
+    #expect(first.events.last == .finished)
+    #expect(second.events.last == .finished)
+  }
+
+  @Test func `Two tasks on one failing subscription: one gets the error, both end`() {
+    let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
+    let subscription = channel.stream.subscribe()
+    let first = Reader(subscription, on: executor)
+    let second = Reader(subscription, on: executor)
+    executor.runUntilIdle()
+    channel.finish(throwing: .first)
+    executor.runUntilIdle()
+    #expect(first.events == [.failed("first")])
+    #expect(second.events == [.finished])
+  }
+
+  @Test func `subscriberCount is exact at overflow, cancel, drop and finish`() {
+    let channel = MulticastChannel<Int, any Error>(buffering: .error(1))
+    let overflowing = channel.stream.subscribe()
+    let cancelled = channel.stream.buffering(.unbounded).subscribe()
+    var dropped: MulticastSubscription? = channel.stream.buffering(.unbounded).subscribe()
+    let finished = channel.stream.buffering(.unbounded).subscribe()
+    #expect(channel.subscriberCount == 4)
+    channel.send(1)
+    channel.send(2)
+    #expect(channel.subscriberCount == 3)
+    overflowing.cancel()
+    #expect(channel.subscriberCount == 3)
+    cancelled.cancel()
+    #expect(channel.subscriberCount == 2)
+    withExtendedLifetime(dropped) {}
+    dropped = nil
+    #expect(channel.subscriberCount == 1)
+    channel.finish()
+    #expect(channel.subscriberCount == 0)
+    withExtendedLifetime((overflowing, cancelled, finished)) {}
+  }
+}

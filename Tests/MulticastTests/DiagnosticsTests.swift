@@ -1,0 +1,26 @@
+import MomentsTesting
+import Multicast
+import Testing
+
+@Suite struct DiagnosticsTests {
+  /// The counts are of the whole process, so they are read in one of their own.
+  @Test func `Live counts rise with what is made and return to their baseline`() async {
+    await #expect(processExitsWith: .success) {
+      precondition(MulticastDiagnostics.liveChannels == 0)
+      precondition(MulticastDiagnostics.liveSubscriptions == 0)
+      do {
+        let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+        let state = CurrentValueRelay(1)
+        let subscription = channel.stream.subscribe()
+        var iterator = state.stream.makeAsyncIterator()
+        let first = await iterator.next()
+        precondition(first == 1)
+        precondition(MulticastDiagnostics.liveChannels == 2)
+        precondition(MulticastDiagnostics.liveSubscriptions == 2)
+        withExtendedLifetime((channel, state, subscription)) {}
+      }
+      precondition(MulticastDiagnostics.liveChannels == 0)
+      precondition(MulticastDiagnostics.liveSubscriptions == 0)
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import MomentsTesting
+import Multicast
+import Testing
+
+/// C9–C12 and C17: how a channel ends and what is left after it.
+@Suite struct EndTests {
+  let executor = ManualTaskExecutor()
+
+  @Test func `A finish comes after the backlog, once, then nil for ever`() async {
+    let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
+    let subscription = channel.stream.subscribe()
+    channel.send(1)
+    channel.finish()
+    #expect(await subscription.read(4) == [.element(1), .finished, .finished, .finished])
+  }
+
+  @Test func `A failure comes after the backlog, once, then nil for ever`() async {
+    let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
+    let subscription = channel.stream.subscribe()
+    channel.send(1)
+    channel.finish(throwing: .first)
+    #expect(await subscription.read(4) == [.element(1), .failed("first"), .finished, .finished])
+  }
+
+  @Test func `Suspended readers are resumed by a finish`() {
+    let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
+    let readers = (0..<3).map { _ in Reader(channel.stream, on: executor) }
+    executor.runUntilIdle()
+    channel.finish()
+    executor.runUntilIdle()
+    for reader in readers { #expect(reader.events == [.finished]) }
+  }
+
+  @Test func `Suspended readers are resumed by a failure`() {
+    let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
+    let readers = (0..<3).map { _ in Reader(channel.stream, on: executor) }
+    executor.runUntilIdle()
+    channel.finish(throwing: .second)
+    executor.runUntilIdle()
+    for reader in readers { #expect(reader.events == [.failed("second")]) }
+  }
+
+  @Test func `The first terminal event wins`() async {
+    let failedFirst = MulticastChannel<Int, Failure>(buffering: .unbounded)
+    let failed = failedFirst.stream.subscribe()
+    failedFirst.finish(throwing: .first)
+    failedFirst.finish(throwing: .second)
+    failedFirst.finish()
+    #expect(await failed.read(2) == [.failed("first"), .finished])
+
+    let finishedFirst = MulticastChannel<Int, Failure>(buffering: .unbounded)
+    let finished = finishedFirst.stream.subscribe()
+    finishedFirst.finish()
+    finishedFirst.finish(throwing: .first)
+    #expect(await finished.read(2) == [.finished, .finished])
+  }
+
+  @Test func `A late reader gets the replay, then the end or the error`() async {
+    let finished = MulticastChannel<Int, Failure>(replay: 2, buffering: .unbounded)
+    let failed = MulticastChannel<Int, Failure>(replay: 2, buffering: .unbounded)
+    for channel in [finished, failed] { for element in 1...3 { channel.send(element) } }
+    finished.finish()
+    failed.finish(throwing: .first)
+    for _ in 0..<2 {
+      #expect(await finished.stream.subscribe().read(4) == [.element(2), .element(3), .finished, .finished])
+      #expect(await failed.stream.subscribe().read(4) == [.element(2), .element(3), .failed("first"), .finished])
+    }
+    #expect(finished.subscriberCount == 0)
+  }
+
+  @Test func `A late reader of state gets the last value, then the end`() async {
+    let channel = CurrentValueChannel<Int, Failure>(1)
+    channel.send(2)
+    channel.finish(throwing: .first)
+    #expect(channel.value == 2)
+    #expect(await channel.stream.subscribe().read(3) == [.element(2), .failed("first"), .finished])
+  }
+
+  @Test func `Sending after the end changes nothing`() async {
+    let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    channel.send(1)
+    channel.finish()
+    #expect(channel.send(2) == .terminated)
+    #expect(channel.latest == 1)
+    #expect(await channel.stream.subscribe().read(2) == [.element(1), .finished])
+
+    let state = CurrentValueChannel<Int, Never>(1)
+    state.finish()
+    #expect(state.send(2) == .terminated)
+    #expect(state.value == 1)
+  }
+
+  @Test func `Dropping a channel finishes it: readers drain, then end`() async {
+    var channel: MulticastChannel<Int, Never>? = MulticastChannel(replay: 1, buffering: .unbounded)
+    let stream = channel!.stream
+    let behind = stream.subscribe()
+    let waiting = Reader(stream, on: executor)
+    executor.runUntilIdle()
+    channel!.send(1)
+    channel!.send(2)
+    channel = nil
+    executor.runUntilIdle()
+    #expect(await behind.read(3) == [.element(1), .element(2), .finished])
+    #expect(waiting.events == [.element(1), .element(2), .finished])
+    #expect(await stream.subscribe().read(2) == [.element(2), .finished])
+  }
+
+  @Test func `Streams and subscriptions do not keep a channel alive`() {
+    weak var weakChannel: MulticastChannel<Int, Never>?
+    var remains: (MulticastStream<Int, Never>, MulticastSubscription<Int, Never>)?
+    do {
+      let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+      weakChannel = channel
+      remains = (channel.stream, channel.stream.subscribe())
+    }
+    #expect(weakChannel == nil)
+    withExtendedLifetime(remains) {}
+  }
+
+  @Test func `Dropping a relay ends its readers' loops`() {
+    var relay: MulticastRelay<Int>? = MulticastRelay(replay: 1, buffering: .unbounded)
+    let reader = Reader(relay!.stream, on: executor)
+    relay!.send(1)
+    executor.runUntilIdle()
+    relay = nil
+    executor.runUntilIdle()
+    #expect(reader.events == [.element(1), .finished])
+  }
+}

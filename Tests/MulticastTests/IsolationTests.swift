@@ -1,0 +1,82 @@
+import Multicast
+import Testing
+
+/// C24: writing is synchronous from any isolation, and reading stays on the reader's own.
+@Suite struct IsolationTests {
+  actor Counter {
+    private let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    private(set) var value = 0
+    nonisolated var values: MulticastStream<Int, Never> { channel.stream }
+
+    /// Changes the state and publishes it without a suspension in between.
+    func increment() {
+      value += 1
+      channel.send(value)
+      assert(channel.latest == value)
+    }
+
+    func finish() { channel.finish() }
+
+    /// Reads on this actor: the isolation is checked after every element.
+    func sum(of stream: MulticastStream<Int, Never>) async -> Int {
+      var sum = 0
+      for await element in stream {
+        assertIsolated()
+        sum += element
+      }
+      return sum
+    }
+  }
+
+  @Test func `An actor changes its state and publishes it in one step`() async {
+    let counter = Counter()
+    let subscription = counter.values.subscribe()
+    await withTaskGroup { group in
+      for _ in 0..<100 { group.addTask { await counter.increment() } }
+    }
+    await counter.finish()
+    #expect(await subscription.read(101) == (1...100).map { .element($0) } + [.finished])
+  }
+
+  @Test func `A reader on an actor reads on it`() async {
+    let counter = Counter()
+    let channel = MulticastChannel<Int, Never>(replay: 3, buffering: .unbounded)
+    for element in 1...3 { channel.send(element) }
+    channel.finish()
+    #expect(await counter.sum(of: channel.stream) == 6)
+  }
+
+  @MainActor
+  @Test func `A reader on the main actor reads on it`() async {
+    let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+    let subscription = channel.stream.subscribe()
+    let sender = Task.detached {
+      for element in 1...100 { channel.send(element) }
+      channel.finish()
+    }
+    var seen: [Int] = []
+    for await element in subscription {
+      MainActor.assertIsolated()
+      seen.append(element)
+    }
+    #expect(seen == Array(1...100))
+    await sender.value
+  }
+
+  @Test func `A stream that cannot fail needs no try, and a failing one throws its own type`() async {
+    let never = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    never.finish()
+    for await _ in never.stream {}
+
+    let failing = MulticastChannel<Int, Failure>(replay: 1, buffering: .unbounded)
+    failing.finish(throwing: .second)
+    do {
+      for try await _ in failing.stream {}
+      Issue.record("The stream must throw.")
+    } catch {
+      // The catch is exhaustive: `error` is a `Failure`.
+      let failure: Failure = error
+      #expect(failure == .second)
+    }
+  }
+}

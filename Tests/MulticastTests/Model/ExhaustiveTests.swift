@@ -1,0 +1,55 @@
+import Testing
+
+/// Every short sequence of events, against the model.
+@Suite struct ExhaustiveTests {
+  /// Goes through all sequences depth-first: a state is copied where they part.
+  private struct Search {
+    let depth: Int
+    let policies: [ModelPolicy]
+    var path: [ChannelEvent] = []
+    var sequenceCount = 0
+    var fault: String?
+
+    mutating func extend(_ channel: Lockstep) {
+      guard path.count < depth else { return }
+      for event in events(for: channel.model) {
+        path.append(event)
+        var next = channel
+        sequenceCount += 1
+        if let difference = next.apply(event) {
+          fault = "\(path): \(difference)"
+          return
+        }
+        extend(next)
+        if fault != nil { return }
+        path.removeLast()
+      }
+    }
+
+    /// The events that can happen now, and may change something.
+    private func events(for model: ChannelModel) -> [ChannelEvent] {
+      var events: [ChannelEvent] = [.send]
+      // After the end these change as little as a send does.
+      if model.end == nil { events += [.finish, .fail, .resetReplay] }
+      if model.readers.count(where: { $0 != nil }) < 2 { events += policies.map { .subscribe($0) } }
+      for slot in model.readers.indices {
+        guard let reader = model.readers[slot] else { continue }
+        if !reader.isDone {
+          if reader.waiters.count < 2 { events.append(.next(slot)) }
+          events.append(.cancel(slot))
+        }
+        if reader.waiters.isEmpty { events.append(.drop(slot)) }
+      }
+      return events
+    }
+  }
+
+  @Test(arguments: zip(0...2, [269_393, 269_996, 269_996]))
+  func `Every sequence of five events does what the model does`(replay: Int, sequenceCount: Int) {
+    var search = Search(depth: 5, policies: ModelPolicy.all(capacities: 1...2))
+    search.extend(Lockstep(replayLimit: replay))
+    #expect(search.fault == nil)
+    // How many there are follows from the model alone: fewer would mean that some are left out.
+    #expect(search.sequenceCount == sequenceCount)
+  }
+}

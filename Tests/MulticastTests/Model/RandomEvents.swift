@@ -1,0 +1,82 @@
+import Testing
+
+/// Draws what happens next to a channel, from what can happen.
+struct RandomEvents {
+  /// What kind of channel, and how busy its readers are.
+  struct Configuration: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let replay: Int
+    let readerLimit: Int
+    let policies: [ModelPolicy]
+    /// How many of a hundred events are calls of `next()`, and how many are sends.
+    let nextShare: Int
+    let sendShare: Int
+    /// How many calls of one reader wait at most.
+    var waiterLimit = 2
+  }
+
+  static let configurations = [
+    Configuration(
+      testDescription: "8 readers, all policies, replay 2", replay: 2, readerLimit: 8,
+      policies: ModelPolicy.all(capacities: [1, 2, 3, 7, 40]), nextShare: 60, sendShare: 25),
+    Configuration(
+      testDescription: "8 busy readers, all policies, no replay", replay: 0, readerLimit: 8,
+      policies: ModelPolicy.all(capacities: [1, 2, 5]), nextShare: 80, sendShare: 12, waiterLimit: 3),
+    Configuration(
+      testDescription: "6 lagging readers without buffers of their own, replay 20", replay: 20, readerLimit: 6,
+      policies: [.unbounded, .dropOldest(1), .dropOldest(30), .dropOldest(100)], nextShare: 50, sendShare: 46),
+    Configuration(
+      testDescription: "2 unbounded readers, replay 1", replay: 1, readerLimit: 2, policies: [.unbounded],
+      nextShare: 66, sendShare: 32),
+  ]
+
+  let configuration: Configuration
+  var generator: SplitMix64
+
+  /// Of every 2,000 events one ends the channel, and some more come after it.
+  mutating func next(for model: ChannelModel) -> ChannelEvent {
+    while true {
+      let draw = Int.random(in: 0..<10_000, using: &generator)
+      switch draw {
+      case 0..<2: return .finish
+      case 2..<5: return .fail
+      case 5..<35: return .resetReplay
+      case ..<(configuration.sendShare * 100): return .send
+      case ..<((configuration.sendShare + configuration.nextShare) * 100):
+        guard let slot = slot(in: model) else { continue }
+        if model.readers[slot]!.waiters.count < configuration.waiterLimit { return .next(slot) }
+      default:
+        if let event = arrivalOrDeparture(in: model) { return event }
+      }
+    }
+  }
+
+  private mutating func arrivalOrDeparture(in model: ChannelModel) -> ChannelEvent? {
+    if model.readers.count(where: { $0 != nil }) < configuration.readerLimit, Bool.random(using: &generator) {
+      return .subscribe(configuration.policies.randomElement(using: &generator)!)
+    }
+    guard let slot = slot(in: model) else { return nil }
+    let reader = model.readers[slot]!
+    // Readers are mostly left alone, or none would ever lag.
+    guard reader.isDone || Int.random(in: 0..<4, using: &generator) == 0 else { return nil }
+    if reader.waiters.isEmpty, Bool.random(using: &generator) { return .drop(slot) }
+    return .cancel(slot)
+  }
+
+  private mutating func slot(in model: ChannelModel) -> Int? {
+    let slot = Int.random(in: 0..<configuration.readerLimit, using: &generator)
+    return slot < model.readers.count && model.readers[slot] != nil ? slot : nil
+  }
+}
+
+/// The last events of a run, for the message when it fails.
+struct RecentEvents: CustomStringConvertible {
+  private var events: [ChannelEvent] = []
+
+  mutating func append(_ event: ChannelEvent) {
+    if events.count == 80 { events.removeFirst(40) }
+    events.append(event)
+  }
+
+  var description: String { events.suffix(40).map { "\($0)" }.joined(separator: ", ") }
+}

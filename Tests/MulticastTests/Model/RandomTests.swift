@@ -1,0 +1,98 @@
+import Foundation
+import Testing
+
+@testable import Multicast
+
+/// Long random runs against the model.
+///
+/// A failure names its seed; `MOMENTS_SEED` in the environment repeats the run.
+@Suite struct RandomTests {
+  static let stepCount = 100_000
+  let seed =
+    ProcessInfo.processInfo.environment["MOMENTS_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0...(.max))
+
+  @Test(arguments: RandomEvents.configurations)
+  func `A long run of positions does what the model does`(_ configuration: RandomEvents.Configuration) {
+    var events = RandomEvents(configuration: configuration, generator: SplitMix64(seed: seed))
+    print("\(configuration.testDescription): seed \(seed)")
+    var recent = RecentEvents()
+    var step = 0
+    while step < Self.stepCount {
+      var channel = Lockstep(replayLimit: configuration.replay)
+      var retention = Retention()
+      var stepsAfterEnd = 0
+      while step < Self.stepCount, stepsAfterEnd < 50 {
+        let event = events.next(for: channel.model)
+        recent.append(event)
+        // To compare all that is left is slow where it is much.
+        var fault = channel.apply(event, comparingBacklogs: step.isMultiple(of: 64))
+        retention.record(channel.model)
+        if channel.driver.state.floor < retention.oldestAllowed {
+          fault = "\(channel.driver.state.floor) is kept, but \(retention.oldestAllowed) is the oldest that may be"
+        }
+        if let fault {
+          Issue.record("seed \(seed), step \(step): \(fault)\nafter \(recent)")
+          return
+        }
+        if channel.model.end != nil { stepsAfterEnd += 1 }
+        step += 1
+      }
+    }
+  }
+
+  @Test(arguments: RandomEvents.configurations)
+  func `A long run of a channel does what the model does`(_ configuration: RandomEvents.Configuration) {
+    var events = RandomEvents(configuration: configuration, generator: SplitMix64(seed: seed))
+    print("\(configuration.testDescription): seed \(seed)")
+    var recent = RecentEvents()
+    var step = 0
+    while step < Self.stepCount {
+      let channel = ChannelDriver(replayLimit: configuration.replay)
+      var model = ChannelModel(replayLimit: configuration.replay)
+      var retention = Retention()
+      var stepsAfterEnd = 0
+      while step < Self.stepCount, stepsAfterEnd < 50 {
+        let event = events.next(for: model)
+        recent.append(event)
+        let expected = model.apply(event, call: step)
+        // As in `Lockstep`: only within one reader is the order of answers promised.
+        let answers = channel.apply(event, call: step).enumerated()
+          .sorted { ($0.element.call.slot, $0.offset) < ($1.element.call.slot, $1.offset) }.map(\.element)
+        retention.record(model)
+        let fault =
+          answers != expected ? "answers \(answers), not \(expected)" : difference(channel, model, retention)
+        if let fault {
+          Issue.record("seed \(seed), step \(step): \(fault)\nafter \(recent)")
+          return
+        }
+        if model.end != nil { stepsAfterEnd += 1 }
+        step += 1
+      }
+    }
+  }
+
+  private func difference(_ channel: ChannelDriver, _ model: ChannelModel, _ retention: Retention) -> String? {
+    if channel.subscriberCount != model.subscriberCount {
+      return "subscriberCount \(channel.subscriberCount), not \(model.subscriberCount)"
+    }
+    if channel.latest != model.latest { return "latest \(channel.latest as Any), not \(model.latest as Any)" }
+    for slot in model.readers.indices {
+      guard let reader = model.readers[slot] else { continue }
+      let dropped = channel.droppedCount(slot)
+      if dropped != reader.droppedCount { return "reader \(slot): droppedCount \(dropped), not \(reader.droppedCount)" }
+    }
+    return retentionFault(channel.live.value, model, retention)
+  }
+
+  private func retentionFault(_ live: Int, _ model: ChannelModel, _ retention: Retention) -> String? {
+    let allWait = model.allFollowersWait
+    let oldest = allWait ? model.oldestNeeded : retention.oldestAllowed
+    var buffered = Set<Int>()
+    for case let reader? in model.readers where !reader.policy.isFollower {
+      buffered.formUnion(reader.backlog.prefix { $0 < oldest })
+    }
+    let allowed = model.sentCount - oldest + buffered.count
+    if allWait ? live == allowed : live <= allowed { return nil }
+    return "\(live) elements are alive, not \(allowed)\(allWait ? "" : " or fewer")"
+  }
+}

@@ -1,0 +1,132 @@
+@testable import Multicast
+
+/// A ``ChannelState`` with arrays for the elements: does what the state says, as the channel's contents do.
+///
+/// It is a value, so that a test can go on from one state in several ways.
+struct StateDriver {
+  private(set) var state: ChannelState<Call>
+  /// The elements from `state.floor` to `state.head`.
+  private(set) var kept: [Int] = []
+  private var buffers: [[Int]] = []
+  private var ids: [Int?] = []
+  private var hasFailed = false
+
+  init(replayLimit: Int) {
+    state = ChannelState(replayLimit: replayLimit)
+  }
+
+  func droppedCount(_ slot: Int) -> Int { state.droppedCount(ids[slot]!) }
+  func isReadable(_ slot: Int) -> Bool { state.isReadable(ids[slot]!) }
+  var latest: Int? { state.replayStart < state.head ? kept.last : nil }
+
+  /// What is left for a reader.
+  func backlog(_ slot: Int) -> [Int] {
+    let id = ids[slot]!
+    if state.isCollector(id) { return buffers[id] }
+    let position = state.place(of: state.cursors[id])
+    return position < state.head ? Array(kept[(position - state.floor)...]) : []
+  }
+
+  /// Makes an event happen.
+  ///
+  /// - Parameter call: What a `next` is named.
+  /// - Returns: The calls that are answered by it.
+  mutating func apply(_ event: ChannelEvent, call: Int) -> [Answer] {
+    switch event {
+    case .send: return send()
+    case .subscribe(let policy):
+      subscribe(policy)
+      return []
+    case .next(let slot):
+      let call = Call(number: call, slot: slot)
+      if let answer = read(call) { return [answer] }
+      state.park(ids[slot]!, call)
+      if state.isReleaseDueAfterParking { release() }
+      return []
+    case .cancel(let slot): return cancel(slot)
+    case .drop(let slot):
+      let answers = cancel(slot)
+      state.remove(ids[slot]!)
+      ids[slot] = nil
+      return answers
+    case .finish: return finish()
+    case .fail:
+      if !state.hasEnded { hasFailed = true }
+      return finish()
+    case .resetReplay:
+      state.resetReplay()
+      release()
+      return []
+    }
+  }
+
+  private mutating func send() -> [Answer] {
+    if state.hasEnded { return [] }
+    let element = state.head
+    for index in state.collectors.indices.reversed() {
+      let id = state.collectors[index]
+      switch state.collect(at: index) {
+      case .handedOver, .drop: break
+      case .append: buffers[id].append(element)
+      case .replaceLast: buffers[id][buffers[id].count - 1] = element
+      }
+    }
+    let (keep, resume) = state.send()
+    if state.isReleaseDue { release() }
+    if keep { kept.append(element) }
+    switch resume {
+    case .none: return []
+    case .one(let call): return [Answer(call: call, outcome: .element(element))]
+    case .many(let calls): return calls.map { Answer(call: $0, outcome: .element(element)) }
+    }
+  }
+
+  private mutating func subscribe(_ policy: ModelPolicy) {
+    let overflow: CollectionOverflow? =
+      switch policy {
+      case .unbounded, .dropOldest: nil
+      case .dropNewest: .dropNewest
+      case .replaceNewest: .replaceNewest
+      case .error: .error
+      }
+    let id = state.subscribe(capacity: policy.capacity, overflow: overflow)
+    if id == buffers.count { buffers.append([]) }
+    buffers[id] = overflow == nil ? [] : Array(kept[(state.replayStart - state.floor)...])
+    if let slot = ids.firstIndex(of: nil) {
+      ids[slot] = id
+    } else {
+      ids.append(id)
+    }
+  }
+
+  private mutating func read(_ call: Call) -> Answer? {
+    let id = ids[call.slot]!
+    switch state.read(id, limit: 1) {
+    case .copy(let position, _): return Answer(call: call, outcome: .element(kept[position - state.floor]))
+    case .take: return Answer(call: call, outcome: .element(kept.removeFirst()))
+    case .takeCollected: return Answer(call: call, outcome: .element(buffers[id].removeFirst()))
+    case .end:
+      release()
+      return Answer(call: call, outcome: hasFailed ? .failure(.channel) : .end)
+    case .overflow(let capacity): return Answer(call: call, outcome: .failure(.overflow(capacity: capacity)))
+    case .nothing: return Answer(call: call, outcome: .end)
+    case .wait: return nil
+    }
+  }
+
+  private mutating func cancel(_ slot: Int) -> [Answer] {
+    let id = ids[slot]!
+    if state.isCollector(id) { buffers[id] = [] }
+    let calls = state.cancel(id)
+    release()
+    return calls.map { read($0)! }
+  }
+
+  private mutating func finish() -> [Answer] {
+    (state.finish() ?? []).map { read($0)! }
+  }
+
+  private mutating func release() {
+    kept.removeFirst(state.raiseFloor())
+  }
+}

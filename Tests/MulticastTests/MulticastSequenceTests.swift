@@ -1,0 +1,222 @@
+import MomentsTesting
+import Multicast
+import Testing
+
+/// Sharing one iteration of any sequence.
+@Suite(.timeLimit(.minutes(1))) struct MulticastSequenceTests {
+  let executor = ManualTaskExecutor()
+
+  /// A base sequence that counts what is asked of it and yields what a test makes of the count.
+  struct Base: AsyncSequence, Sendable {
+    let iterations = CurrentValueRelay(0)
+    let pulls = CurrentValueRelay(0)
+    let cancellations = CurrentValueRelay(0)
+    let yield: @Sendable (_ iteration: Int, _ pull: Int) async throws(Failure) -> Int?
+
+    init(yield: @escaping @Sendable (_ iteration: Int, _ pull: Int) async throws(MulticastTests.Failure) -> Int?) {
+      self.yield = yield
+    }
+
+    typealias Failure = MulticastTests.Failure
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+      let base: Base
+      let iteration: Int
+      var pull = 0
+
+      mutating func next(isolation actor: isolated (any Actor)?) async throws(Failure) -> Int? {
+        pull += 1
+        base.pulls.update { $0 += 1 }
+        let element = try await base.yield(iteration, pull)
+        if Task.isCancelled {
+          base.cancellations.update { $0 += 1 }
+          return nil
+        }
+        return element
+      }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator {
+      AsyncIterator(
+        base: self,
+        iteration: iterations.update {
+          $0 += 1; return $0
+        })
+    }
+  }
+
+  /// Waits for ever, or until the task is cancelled.
+  private static func wait() async {
+    let never = CurrentValueRelay(0)
+    for await _ in never.stream {}
+  }
+
+  private func reached(_ relay: CurrentValueRelay<Int>, _ value: Int) async {
+    for await current in relay.stream where current >= value { return }
+  }
+
+  @Test func `One iteration serves all readers, and the first gets the first element`() async throws {
+    let gate = Gate()
+    let base = Base { _, pull in
+      if pull == 1 { await gate.pass() }
+      return pull <= 3 ? pull : nil
+    }
+    let shared = base.multicast(buffering: .unbounded)
+    #expect(base.iterations.value == 0)
+    var iterators = (0..<3).map { _ in shared.makeAsyncIterator() }
+    gate.open()
+    for index in iterators.indices {
+      for element in 1...3 { #expect(try await iterators[index].next() == element) }
+      #expect(try await iterators[index].next() == nil)
+    }
+    #expect(base.iterations.value == 1)
+  }
+
+  @Test func `A late reader gets the replay, then what follows`() async throws {
+    let gate = Gate()
+    let base = Base { _, pull in
+      if pull == 4 { await gate.pass() }
+      return pull <= 4 ? pull : nil
+    }
+    let shared = base.multicast(replay: 2, buffering: .unbounded)
+    var early = shared.makeAsyncIterator()
+    for element in 1...3 { #expect(try await early.next() == element) }
+    var late = shared.makeAsyncIterator()
+    gate.open()
+    for element in 2...4 { #expect(try await late.next() == element) }
+    #expect(try await late.next() == nil)
+  }
+
+  @Test func `When the last reader leaves, the iteration is cancelled, and the next reader starts another`()
+    async throws
+  {
+    let base = Base { iteration, pull in
+      if pull == 2 { await Self.wait() }
+      return iteration * 10 + pull
+    }
+    let shared = base.multicast(replay: 1, buffering: .unbounded)
+    do {
+      var first = shared.makeAsyncIterator()
+      #expect(try await first.next() == 11)
+      do {
+        var second = shared.makeAsyncIterator()
+        #expect(try await second.next() == 11)
+      }
+      #expect(base.cancellations.value == 0)
+    }
+    await reached(base.cancellations, 1)
+    var third = shared.makeAsyncIterator()
+    // Not the replay of the first iteration, but the first element of the second.
+    #expect(try await third.next() == 21)
+    #expect(base.iterations.value == 2)
+  }
+
+  @Test func `Cancelling the only reader of a base that never yields ends both`() async {
+    let base = Base { _, _ in
+      await Self.wait()
+      return nil
+    }
+    let shared = base.multicast(buffering: .unbounded)
+    let reader = Reader(shared, on: executor)
+    executor.runUntilIdle()
+    await reached(base.pulls, 1)
+    reader.task.cancel()
+    executor.runUntilIdle()
+    #expect(reader.events == [.finished])
+    await reached(base.cancellations, 1)
+  }
+
+  @Test func `A base that ends at once ends its readers, early and late`() async throws {
+    let base = Base { _, _ in nil }
+    let shared = base.multicast(replay: 1, buffering: .unbounded)
+    for _ in 0..<3 {
+      var reader = shared.makeAsyncIterator()
+      #expect(try await reader.next() == nil)
+      #expect(try await reader.next() == nil)
+    }
+    #expect(base.iterations.value == 1)
+  }
+
+  @Test func `A base that fails passes its error on, after the backlog, early and late`() async throws {
+    let base = Base { _, pull throws(Failure) in
+      if pull == 3 { throw .first }
+      return pull
+    }
+    let shared = base.multicast(replay: 1, buffering: .unbounded)
+    var early = shared.makeAsyncIterator()
+    #expect(try await early.next() == 1)
+    #expect(try await early.next() == 2)
+    await #expect(throws: Failure.first) { try await early.next() }
+    #expect(try await early.next() == nil)
+    var late = shared.makeAsyncIterator()
+    #expect(try await late.next() == 2)
+    await #expect(throws: Failure.first) { try await late.next() }
+    #expect(base.iterations.value == 1)
+  }
+
+  @Test func `A base is not asked for what its only reader would drop`() async throws {
+    let base = Base { _, pull in pull }
+    let shared = base.multicast(buffering: .dropNewest(2))
+    var iterator = shared.makeAsyncIterator()
+    await reached(base.pulls, 2)
+    for element in 1...100 {
+      #expect(try await iterator.next() == element)
+      // Two are in the buffer again, and no third is asked for.
+      await reached(base.pulls, element + 2)
+      #expect(base.pulls.value == element + 2)
+    }
+  }
+
+  @Test func `A base is not asked for what would make its only reader fail`() async throws {
+    let base = Base { _, pull in pull <= 100 ? pull : nil }
+    let shared = base.multicast(buffering: .error(3) { _ in .second })
+    var received: [Int] = []
+    for try await element in shared { received.append(element) }
+    #expect(received == Array(1...100))
+  }
+
+  @Test func `A base is asked freely where a reader wants the latest`() async throws {
+    let base = Base { _, pull in
+      if pull == 1_000 { await Self.wait() }
+      return pull
+    }
+    let shared = base.multicast(buffering: .latest)
+    var iterator = shared.makeAsyncIterator()
+    await reached(base.pulls, 1_000)
+    #expect(try await iterator.next() == 999)
+  }
+
+  @Test func `Each reader may have its own buffering`() async throws {
+    let base = Base { _, pull in
+      if pull == 11 { await Self.wait() }
+      return pull
+    }
+    let shared = base.multicast(buffering: .unbounded)
+    var all = shared.makeAsyncIterator()
+    var latest = shared.buffering(.latest).makeAsyncIterator()
+    await reached(base.pulls, 11)
+    for element in 1...10 { #expect(try await all.next() == element) }
+    #expect(try await latest.next() == 10)
+  }
+
+  @Test func `Readers that come and go while the base yields: each sees a run of the order`() async throws {
+    for _ in 0..<300 {
+      let base = Base { _, pull in pull <= 50 ? pull : nil }
+      let shared = base.multicast(replay: 1, buffering: .unbounded)
+      try await withThrowingTaskGroup { group in
+        for count in [3, 10, 100] {
+          group.addTask {
+            var received: [Int] = []
+            for try await element in shared {
+              received.append(element)
+              if received.count == count { break }
+            }
+            if let first = received.first { #expect(received == Array(first..<first + received.count)) }
+            if received.count < count { #expect(received.isEmpty || received.last == 50) }
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+  }
+}

@@ -1,0 +1,301 @@
+import Foundation
+import Multicast
+import Testing
+
+/// Two or three things at once, many times over: whatever the interleaving, the contract holds.
+///
+/// `MOMENTS_RACE_ROUNDS` in the environment says how many times.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct RaceTests {
+  static let rounds = ProcessInfo.processInfo.environment["MOMENTS_RACE_ROUNDS"].flatMap { Int($0) } ?? 1_000
+
+  /// Runs the operations at once: each waits until all have started.
+  private func race(_ operations: (@Sendable () async -> Void)...) async {
+    let waiting = Counter(operations.count)
+    await withTaskGroup { group in
+      for operation in operations {
+        group.addTask {
+          waiting.add(-1)
+          while waiting.value > 0 { await Task.yield() }
+          await operation()
+        }
+      }
+    }
+  }
+
+  /// Reads to the end.
+  private static func events<Failure: Error>(
+    of sequence: some AsyncSequence<Int, Failure>
+  ) async -> [Event<Int>] {
+    var events: [Event<Int>] = []
+    do {
+      for try await element in sequence { events.append(.element(element)) }
+      return events + [.finished]
+    } catch {
+      return events + [.failed("\(error)")]
+    }
+  }
+
+  @Test(arguments: [0, 1, 3], [BufferingPolicy<Never>.unbounded, .dropNewest(20)])
+  func `Subscribing while sending: no gap, no duplicate`(replay: Int, policy: BufferingPolicy<Never>) async {
+    for _ in 0..<Self.rounds {
+      let channel = MulticastChannel<Int, Never>(replay: replay, buffering: policy)
+      let seen = Recorder<[Event<Int>]>()
+      await race(
+        {
+          for element in 0..<20 { channel.send(element) }
+          channel.finish()
+        },
+        { seen.record(await Self.events(of: channel.stream)) })
+      let events = seen.values[0]
+      // Whatever came first, the rest follows without a gap up to the end; of a replay there is always something.
+      #expect(events == (20 - (events.count - 1)..<20).map { .element($0) } + [.finished])
+      #expect(events.count > replay)
+    }
+  }
+
+  @Test func `Subscribing while finishing: every reader ends`() async {
+    for _ in 0..<Self.rounds {
+      let channel = MulticastChannel<Int, Failure>(replay: 1, buffering: .unbounded)
+      channel.send(1)
+      let seen = Recorder<[Event<Int>]>()
+      await race(
+        { channel.finish(throwing: .first) },
+        { seen.record(await Self.events(of: channel.stream)) })
+      #expect(seen.values == [[.element(1), .failed("first")]])
+      #expect(channel.subscriberCount == 0)
+    }
+  }
+
+  @Test func `Cancelling while sending: a prefix, then the end`() async {
+    for _ in 0..<Self.rounds {
+      let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+      let subscription = channel.stream.subscribe()
+      let reader = Task { await Self.events(of: subscription) }
+      await race(
+        { for element in 0..<10 { channel.send(element) } },
+        { reader.cancel() })
+      let events = await reader.value
+      #expect(events == (0..<events.count - 1).map { .element($0) } + [.finished])
+      #expect(channel.subscriberCount == 0)
+      channel.send(10)
+      #expect(subscription.droppedCount <= 10 - (events.count - 1))
+    }
+  }
+
+  @Test func `Cancelling, finishing and failing at once: one end`() async {
+    for _ in 0..<Self.rounds {
+      let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
+      let subscription = channel.stream.subscribe()
+      let reader = Task { await Self.events(of: subscription) }
+      await race(
+        { channel.finish() },
+        { channel.finish(throwing: .first) },
+        { reader.cancel() })
+      let events = await reader.value
+      #expect(events == [.finished] || events == [.failed("first")])
+      #expect(await subscription.read(1) == [.finished])
+      #expect(channel.subscriberCount == 0)
+    }
+  }
+
+  @Test func `Overflowing while reading: everything, or a prefix and the error`() async {
+    for _ in 0..<Self.rounds {
+      let channel = MulticastChannel<Int, any Error>(buffering: .error(2))
+      let subscription = channel.stream.subscribe()
+      let seen = Recorder<[Event<Int>]>()
+      await race(
+        {
+          for element in 0..<20 { channel.send(element) }
+          channel.finish()
+        },
+        { seen.record(await Self.events(of: subscription)) })
+      let events = seen.values[0]
+      let overflow = Event<Int>.failed("\(BufferOverflow(capacity: 2))")
+      let last: Event<Int> = subscription.droppedCount == 0 ? .finished : overflow
+      #expect(events == (0..<events.count - 1).map { .element($0) } + [last])
+      #expect(last == overflow ? subscription.droppedCount == 1 : events.count == 21)
+    }
+  }
+
+  @Test(arguments: [BufferingPolicy<Never>.dropOldest(3), .dropNewest(3), .replaceNewest(3), .latest])
+  func `Dropping while reading: in order, and every element is received or counted`(
+    _ policy: BufferingPolicy<Never>
+  ) async {
+    for _ in 0..<Self.rounds {
+      let channel = MulticastChannel<Int, Never>(replay: 1, buffering: policy)
+      channel.send(0)
+      let subscription = channel.stream.subscribe()
+      let seen = Recorder<[Int]>()
+      await race(
+        {
+          for element in 1..<30 { channel.send(element) }
+          channel.finish()
+        },
+        {
+          var elements: [Int] = []
+          for await element in subscription { elements.append(element) }
+          seen.record(elements)
+        })
+      let elements = seen.values[0]
+      for (left, right) in zip(elements, elements.dropFirst()) { #expect(left < right) }
+      #expect(elements.count + subscription.droppedCount == 30)
+    }
+  }
+
+  @Test func `Dropping an iterator while sending: nothing stays alive`() async {
+    let live = Counter()
+    for round in 0..<Self.rounds {
+      let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
+      await race(
+        {
+          for id in 0..<10 {
+            live.add(1)
+            channel.send(Token(id) { _ in live.add(-1) })
+          }
+        },
+        {
+          var iterator = channel.stream.makeAsyncIterator()
+          // Sometimes it has read, sometimes not; it never waits.
+          if round.isMultiple(of: 2) { channel.send(Token(10)) }
+          if round.isMultiple(of: 2) { _ = await iterator.next() }
+        })
+      #expect(channel.subscriberCount == 0)
+      #expect(live.value == 0)
+    }
+  }
+
+  @Test func `Dropping the channel while reading: every reader ends`() async {
+    for _ in 0..<Self.rounds {
+      let holder = Lock<MulticastChannel<Int, Never>?>(MulticastChannel(replay: 1, buffering: .unbounded))
+      let stream = holder.withLock { $0!.stream }
+      holder.withLock { _ = $0!.send(1) }
+      let seen = Recorder<[Event<Int>]>()
+      await race(
+        { withExtendedLifetime(holder.withLock { $0.take() }) {} },
+        { seen.record(await Self.events(of: stream)) })
+      #expect(seen.values == [[.element(1), .finished]])
+    }
+  }
+
+  @Test func `Two tasks on one subscription while sending: each element once, both end`() async {
+    for _ in 0..<Self.rounds {
+      let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+      let subscription = channel.stream.subscribe()
+      let first = Recorder<Int>()
+      let second = Recorder<Int>()
+      await race(
+        {
+          for element in 0..<20 { channel.send(element) }
+          channel.finish()
+        },
+        { for await element in subscription { first.record(element) } },
+        { for await element in subscription { second.record(element) } })
+      for seen in [first.values, second.values] {
+        for (left, right) in zip(seen, seen.dropFirst()) { #expect(left < right) }
+      }
+      #expect(first.values.count + second.values.count == 20)
+      #expect(Set(first.values).union(second.values) == Set(0..<20))
+    }
+  }
+
+  @Test func `Two calls and two elements on one subscription: both calls get one of the two`() async {
+    for _ in 0..<Self.rounds {
+      let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+      let subscription = channel.stream.subscribe()
+      let seen = Recorder<Int>()
+      let call: @Sendable () async -> Void = {
+        var iterator = subscription.makeAsyncIterator()
+        if let element = await iterator.next() { seen.record(element) }
+      }
+      await race(
+        {
+          channel.send(0)
+          channel.send(1)
+          while seen.values.isEmpty { await Task.yield() }
+          // The other call has an element already, or has it coming: this one is not for it.
+          channel.send(2)
+        }, call, call)
+      #expect(Set(seen.values) == [0, 1])
+    }
+  }
+
+  @Test func `Two tasks on one subscription with a backlog: each element once, ascending`() async {
+    for _ in 0..<Self.rounds {
+      let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+      let subscription = channel.stream.subscribe()
+      // More than one batch, and the last one not full.
+      for element in 0..<70 { channel.send(element) }
+      let first = Recorder<Int>()
+      let second = Recorder<Int>()
+      await race(
+        {
+          for element in 70..<80 { channel.send(element) }
+          channel.finish()
+        },
+        { for await element in subscription { first.record(element) } },
+        { for await element in subscription { second.record(element) } })
+      for seen in [first.values, second.values] {
+        for (left, right) in zip(seen, seen.dropFirst()) { #expect(left < right) }
+      }
+      #expect(first.values.count + second.values.count == 80)
+      #expect(Set(first.values).union(second.values) == Set(0..<80))
+    }
+  }
+
+  @Test func `Cancelling in the middle of a batch: a prefix, then the end, and nothing stays alive`() async {
+    let live = Counter()
+    for _ in 0..<Self.rounds {
+      let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
+      let subscription = channel.stream.subscribe()
+      for id in 0..<40 {
+        live.add(1)
+        channel.send(Token(id) { _ in live.add(-1) })
+      }
+      let seen = Recorder<Int>()
+      await race(
+        { for await element in subscription { seen.record(element.id) } },
+        { subscription.cancel() })
+      let count = seen.values.count
+      #expect(seen.values == Array(0..<count))
+      #expect(subscription.droppedCount == 40 - count)
+      #expect(channel.subscriberCount == 0)
+      #expect(live.value == 0)
+    }
+  }
+
+  @Test(arguments: [BufferingPolicy<Never>.latest, .dropOldest(5), .dropOldest(20), .unbounded])
+  func `A reader that lags while elements are released: in order, and nothing it needs is gone`(
+    _ policy: BufferingPolicy<Never>
+  ) async {
+    let live = Counter()
+    for round in 0..<Self.rounds {
+      let channel = MulticastChannel<Token, Never>(replay: round % 3, buffering: .unbounded)
+      let lagging = channel.stream.buffering(policy).subscribe()
+      let other = channel.stream.subscribe()
+      let seen = Recorder<[Int]>()
+      await race(
+        {
+          for id in 0..<40 {
+            live.add(1)
+            channel.send(Token(id) { _ in live.add(-1) })
+          }
+          channel.finish()
+        },
+        {
+          var elements: [Int] = []
+          for await element in lagging { elements.append(element.id) }
+          seen.record(elements)
+        },
+        { for await _ in other {} })
+      let elements = seen.values[0]
+      for (left, right) in zip(elements, elements.dropFirst()) { #expect(left < right) }
+      #expect(elements.last == 39)
+      #expect(elements.count + lagging.droppedCount == 40)
+      lagging.cancel()
+      other.cancel()
+      #expect(live.value == round % 3)
+      channel.resetReplay()
+      #expect(live.value == 0)
+    }
+  }
+}

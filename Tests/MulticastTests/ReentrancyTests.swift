@@ -1,0 +1,159 @@
+import MomentsTesting
+import Multicast
+import Testing
+
+/// C13: whatever runs from inside a channel's call may use the channel.
+///
+/// A lock held too long shows as a hang here.
+@Suite(.timeLimit(.minutes(1))) struct ReentrancyTests {
+  /// Runs every job inside `enqueue`, so inside the `resume` that made it ready.
+  final class InlineExecutor: TaskExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+      UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor())
+    }
+  }
+
+  typealias TokenChannel = MulticastChannel<Token, Never>
+
+  @Test func `A reader resumed inside send may send, subscribe and finish`() {
+    let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    let executor = InlineExecutor()
+    let nested = Recorder<MulticastSubscription<Int, Never>>()
+    let reader = Reader(channel.stream, on: executor) { element in
+      if element < 3 { channel.send(element + 1) }
+      nested.record(channel.stream.subscribe())
+      if element == 3 { channel.finish() }
+    }
+    channel.send(1)
+    #expect(reader.events == [.element(1), .element(2), .element(3), .finished])
+    #expect(nested.values.count == 3)
+    #expect(channel.subscriberCount == 0)
+  }
+
+  @Test func `A reader resumed inside finish may use the channel`() {
+    let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    let results = Recorder<SendResult>()
+    let task = Task(executorPreference: InlineExecutor()) {
+      for await _ in channel.stream {}
+      results.record(channel.send(1))
+      results.record(channel.stream.subscribe().droppedCount == 0 ? .terminated : .sent)
+    }
+    channel.finish()
+    #expect(results.values == [.terminated, .terminated])
+    withExtendedLifetime(task) {}
+  }
+
+  @Test func `A reader resumed inside cancel may use the channel`() {
+    let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    let results = Recorder<SendResult>()
+    let subscription = channel.stream.subscribe()
+    let task = Task(executorPreference: InlineExecutor()) {
+      for await _ in subscription {}
+      results.record(channel.send(1))
+    }
+    subscription.cancel()
+    #expect(results.values == [.sent])
+    withExtendedLifetime(task) {}
+  }
+
+  /// Each way in which a channel lets go of an element.
+  struct Release: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let policy: BufferingPolicy<Never>
+    var replay = 0
+    /// Which tokens go, in order.
+    let expected: [Int]
+    let act: @Sendable (TokenChannel, MulticastSubscription<Token, Never>, (Int) -> Token) -> Void
+  }
+
+  static let releases = [
+    Release(testDescription: "dropOldest", policy: .dropOldest(1), expected: Array(1...15)) { channel, _, token in
+      // What nobody needs is released with the sixteenth send at the latest.
+      for id in 1...16 { channel.send(token(id)) }
+    },
+    Release(testDescription: "dropNewest", policy: .dropNewest(1), expected: [2]) { channel, _, token in
+      channel.send(token(1))
+      channel.send(token(2))
+    },
+    Release(testDescription: "replaceNewest", policy: .replaceNewest(1), expected: [1]) { channel, _, token in
+      channel.send(token(1))
+      channel.send(token(2))
+    },
+    Release(testDescription: "replay moves on", policy: .latest, replay: 1, expected: [1]) {
+      channel, subscription, token in
+      subscription.cancel()
+      channel.send(token(1))
+      channel.send(token(2))
+    },
+    Release(testDescription: "resetReplay", policy: .latest, replay: 1, expected: [1]) { channel, subscription, token in
+      channel.send(token(1))
+      subscription.cancel()
+      channel.resetReplay()
+    },
+    Release(testDescription: "cancel", policy: .unbounded, expected: [1, 2]) { channel, subscription, token in
+      channel.send(token(1))
+      channel.send(token(2))
+      subscription.cancel()
+    },
+    Release(testDescription: "send after the end", policy: .unbounded, expected: [1]) { channel, _, token in
+      channel.finish()
+      channel.send(token(1))
+    },
+  ]
+
+  @Test(arguments: releases)
+  func `An element's deinit may use the channel`(_ release: Release) {
+    let channel = TokenChannel(replay: release.replay, buffering: release.policy)
+    let subscription = channel.stream.subscribe()
+    let released = Recorder<Int>()
+    release.act(channel, subscription) { id in
+      Token(id) { [weak channel] id in
+        released.record(id)
+        // Each needs the lock.
+        _ = channel?.subscriberCount
+        _ = channel?.stream.subscribe()
+      }
+    }
+    #expect(released.values == release.expected)
+  }
+
+  @Test func `Dropping a subscription releases its backlog outside the lock`() {
+    let channel = TokenChannel(buffering: .unbounded)
+    let released = Recorder<Int>()
+    var subscription: MulticastSubscription? = channel.stream.subscribe()
+    for id in 1...2 {
+      channel.send(
+        Token(id) { [weak channel] id in
+          released.record(id)
+          _ = channel?.subscriberCount
+        })
+    }
+    withExtendedLifetime(subscription) {}
+    subscription = nil
+    #expect(released.values == [1, 2])
+  }
+
+  @Test func `An element's deinit may send`() async {
+    let channel = TokenChannel(buffering: .replaceNewest(1))
+    let subscription = channel.stream.subscribe()
+    channel.send(Token(1) { [weak channel] _ in channel?.send(Token(3)) })
+    channel.send(Token(2))
+    channel.finish()
+    // Token 1 gave way to token 2, and its deinit sent token 3.
+    #expect(await subscription.read(2) == [.element(Token(3)), .finished])
+    #expect(subscription.droppedCount == 2)
+  }
+
+  @Test func `What an overflow policy captured is released outside the lock`() {
+    let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
+    let released = Recorder<Int>()
+    for ends in [true, false] {
+      let captured = Token(1) { [weak channel] _ in released.record(channel?.subscriberCount ?? -1) }
+      let subscription = channel.stream.buffering(.error(1) { _ in captured.id == 1 ? .first : .second }).subscribe()
+      channel.send(1)
+      if ends { channel.send(2) }
+      subscription.cancel()
+    }
+    #expect(released.values == [0, 0])
+  }
+}

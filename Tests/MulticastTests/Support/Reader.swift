@@ -1,0 +1,115 @@
+import MomentsTesting
+import Multicast
+import Synchronization
+
+/// What a reader saw, in order.
+enum Event<Element: Sendable & Equatable>: Sendable, Equatable {
+  case element(Element)
+  case finished
+  case failed(String)
+
+  static func elements(_ elements: Element...) -> [Self] { elements.map { .element($0) } }
+}
+
+/// A task that reads a sequence to its end and records what it saw.
+struct Reader<Element: Sendable & Equatable>: Sendable {
+  private final class Record: Sendable {
+    let events = Lock<[Event<Element>]>([])
+  }
+
+  let task: Task<Void, Never>
+  private let record: Record
+
+  /// Reads on `executor`, which must be told to run.
+  init<Failure: Error>(
+    _ sequence: some AsyncSequence<Element, Failure> & Sendable,
+    on executor: any TaskExecutor,
+    onElement: @escaping @Sendable (Element) -> Void = { _ in }
+  ) {
+    let record = Record()
+    self.record = record
+    task = Task(executorPreference: executor) {
+      do {
+        for try await element in sequence {
+          record.events.withLock { $0.append(.element(element)) }
+          onElement(element)
+        }
+        record.events.withLock { $0.append(.finished) }
+      } catch {
+        record.events.withLock { $0.append(.failed("\(error)")) }
+      }
+    }
+  }
+
+  var events: [Event<Element>] { record.events.withLock { $0 } }
+
+  /// The events that came since this was last called.
+  func newEvents() -> [Event<Element>] {
+    record.events.withLock { events in
+      defer { events = [] }
+      return events
+    }
+  }
+}
+
+extension MulticastSubscription where Element: Equatable {
+  /// Reads `count` times and returns what came.
+  ///
+  /// Nothing may have to wait.
+  func read(_ count: Int) async -> [Event<Element>] {
+    var iterator = makeAsyncIterator()
+    var events: [Event<Element>] = []
+    for _ in 0..<count {
+      do {
+        let element = try await iterator.next()
+        events.append(element.map { .element($0) } ?? .finished)
+      } catch {
+        events.append(.failed("\(error)"))
+      }
+    }
+    return events
+  }
+}
+
+enum Failure: Error, Equatable {
+  case first
+  case second
+}
+
+/// An element that runs code when it is released.
+final class Token: Sendable, Equatable {
+  let id: Int
+  private let onDeinit: @Sendable (Int) -> Void
+
+  init(_ id: Int, onDeinit: @escaping @Sendable (Int) -> Void = { _ in }) {
+    self.id = id
+    self.onDeinit = onDeinit
+  }
+
+  deinit { onDeinit(id) }
+
+  static func == (left: Token, right: Token) -> Bool { left.id == right.id }
+}
+
+/// Collects values from anywhere, in order.
+final class Recorder<Value: Sendable>: Sendable {
+  private let storage = Lock<[Value]>([])
+  var values: [Value] { storage.withLock { $0 } }
+  func record(_ value: Value) { storage.withLock { $0.append(value) } }
+
+  /// The values since this was last called.
+  func takeValues() -> [Value] {
+    storage.withLock { values in
+      defer { values = [] }
+      return values
+    }
+  }
+}
+
+/// A number that any task may change.
+final class Counter: Sendable {
+  private let storage: Atomic<Int>
+  init(_ value: Int = 0) { storage = Atomic(value) }
+  var value: Int { storage.load(ordering: .acquiring) }
+  func add(_ amount: Int) { storage.add(amount, ordering: .acquiringAndReleasing) }
+}

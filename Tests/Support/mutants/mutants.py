@@ -1,0 +1,319 @@
+"""The ways in which Sources/Multicast is broken on purpose."""
+
+from dataclasses import dataclass
+
+STATE = "Core/ChannelState.swift"
+READING = "Core/ChannelState+Reading.swift"
+CONTENTS = "Core/ChannelContents.swift"
+CORE = "Core/ChannelCore.swift"
+READER = "Core/ChannelReader.swift"
+READER_STATE = "Core/ReaderState.swift"
+RING = "Core/ElementRing.swift"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    # What the contract says and the mutant does not do.
+    contract: str
+    # Each: a file in Sources/Multicast, a text that is in it once, and what stands there instead.
+    patches: tuple
+
+
+def mutant(name, contract, *patches):
+    return Mutant(name, contract, patches)
+
+
+MUTANTS = [
+    mutant(
+        "registration-in-two-steps",
+        "the replay is taken in the same critical section as the registration (C4)",
+        (
+            CORE,
+            "    contents.withLock { $0.subscribe(policy) }\n",
+            "    let start = contents.withLock { $0.state.replayStart }\n"
+            "    for _ in 0..<2_000 { _ = progress }\n"
+            "    return contents.withLock { $0.subscribe(policy, from: start) }\n",
+        ),
+        (
+            CONTENTS,
+            "  /// Gives a collector its buffer, with the replay in it.\n",
+            "  mutating func subscribe(_ policy: BufferingPolicy<Failure>, from start: Int) -> Int {\n"
+            "    let id = subscribe(policy)\n"
+            "    if !state.isCollector(id) { state.cursors[id].position = start }\n"
+            "    return id\n"
+            "  }\n\n"
+            "  /// Gives a collector its buffer, with the replay in it.\n",
+        ),
+    ),
+    mutant(
+        "collector-registered-in-two-steps",
+        "the replay is taken in the same critical section as the registration (C4)",
+        (
+            CORE,
+            "    contents.withLock { $0.subscribe(policy) }\n",
+            "    let id = contents.withLock { $0.subscribe(policy) }\n"
+            "    for _ in 0..<2_000 { _ = progress }\n"
+            "    contents.withLock { $0.replay(to: id) }\n"
+            "    return id\n",
+        ),
+        (CONTENTS, "    if overflow != nil { beginCollecting(id) }\n", "    if overflow != nil { prepareCollecting(id) }\n"),
+        (
+            CONTENTS,
+            "  /// Gives a collector its buffer, with the replay in it.\n",
+            "  mutating func replay(to id: Int) {\n"
+            "    guard state.isCollector(id), let later = collected[id] else { return }\n"
+            "    beginCollecting(id)\n"
+            "    for offset in 0..<later.elements.count { collected[id]!.elements.append(later.elements.element(at: offset)) }\n"
+            "  }\n\n"
+            "  private mutating func prepareCollecting(_ id: Int) {\n"
+            "    while collected.count <= id { collected.append(nil) }\n"
+            "    collected[id] = CollectorBuffer()\n"
+            "  }\n\n"
+            "  /// Gives a collector its buffer, with the replay in it.\n",
+        ),
+    ),
+    mutant(
+        "resume-under-the-lock",
+        "no continuation is resumed under a lock (C13)",
+        (
+            CORE,
+            "      countProgress()\n      return contents.send(element, releasing: &released)\n    }\n",
+            "      countProgress()\n      let resumptions = contents.send(element, releasing: &released)\n"
+            "      if let resumptions { resume(resumptions, with: element) }\n"
+            "      return resumptions.map { _ in ChannelState<Waiter>.Resumptions.none }\n    }\n",
+        ),
+    ),
+    mutant(
+        "finish-resumes-under-the-lock",
+        "no continuation is resumed under a lock (C13)",
+        (
+            CORE,
+            "      return contents.finish(failure)\n    }\n    for waiter in waiters { waiter.resume() }\n",
+            "      for waiter in contents.finish(failure) { waiter.resume() }\n    }\n    _ = waiters\n",
+        ),
+    ),
+    mutant(
+        "release-under-the-lock",
+        "no deinit runs under a lock (C13)",
+        (
+            CONTENTS,
+            "    kept.removeFirst(count, into: &released)\n",
+            "    var gone = Released()\n    kept.removeFirst(count, into: &gone)\n    gone.removeAll()\n",
+        ),
+    ),
+    mutant(
+        "no-deinit-unregistration",
+        "dropping the last iterator unregisters (C16)",
+        (READER, "    core.remove(id)\n", ""),
+    ),
+    mutant(
+        "backlog-kept-after-cancellation",
+        "cancelling releases the backlog (C15)",
+        (CONTENTS, "    let waiters = state.cancel(id)\n    release(into: &released)\n", "    let waiters = state.cancel(id)\n"),
+    ),
+    mutant(
+        "collector-kept-after-cancellation",
+        "cancelling releases the backlog (C15)",
+        (CONTENTS, "    if state.isCollector(id) { emptyCollector(id, into: &released) }\n", ""),
+    ),
+    mutant(
+        "window-one-too-small",
+        "dropOldest(k) keeps k elements (C6)",
+        (STATE, "max(cursor.position, head &- cursor.capacity)", "max(cursor.position, head &- cursor.capacity &+ 1)"),
+    ),
+    mutant(
+        "window-one-too-large",
+        "dropOldest(k) keeps k elements (C6)",
+        (STATE, "max(cursor.position, head &- cursor.capacity)", "max(cursor.position, head &- cursor.capacity &- 1)"),
+    ),
+    mutant(
+        "floor-one-too-high",
+        "what a reader needs is kept (C26)",
+        (STATE, "        if place < needed {\n          needed = place\n", "        if place < needed {\n          needed = place + 1\n"),
+    ),
+    mutant(
+        "floor-ignores-the-replay",
+        "the replay is kept (C4)",
+        (STATE, "    var needed = replayStart\n", "    var needed = head\n"),
+    ),
+    mutant(
+        "floor-never-raised",
+        "what nobody needs is released (C26)",
+        (STATE, "    defer { floor = needed }\n    return needed - floor\n", "    return 0\n"),
+    ),
+    mutant(
+        "floor-raised-half-as-often",
+        "what nobody needs outlives its last need by at most 16 sends (C26)",
+        (STATE, "head % Self.releaseInterval == 0", "head % (2 * Self.releaseInterval) == 0"),
+    ),
+    mutant(
+        "floor-stays-when-the-last-reader-waits",
+        "while every reader waits nothing is alive but the replay (C26)",
+        (CONTENTS, "    if state.isReleaseDueAfterParking { release(into: &released) }\n", ""),
+    ),
+    mutant(
+        "slowest-reader-remembered-wrongly",
+        "what nobody needs is released (C26)",
+        (STATE, "          slowestFollower = id\n", "          slowestFollower = 0\n"),
+        (STATE, "if slowest.capacity == .max, slowest.position == floor { return 0 }", "if slowest.position <= floor { return 0 }"),
+    ),
+    mutant(
+        "window-drops-not-counted",
+        "droppedCount is exact (C22)",
+        (READING, "    readers[id].droppedCount += position - cursors[id].position\n", ""),
+    ),
+    mutant(
+        "collector-drops-not-counted",
+        "droppedCount is exact (C22)",
+        (STATE, "    readers[id].droppedCount += 1\n", ""),
+    ),
+    mutant(
+        "cancelled-backlog-not-counted",
+        "droppedCount is exact (C22)",
+        (READING, "      readers[id].droppedCount += head - cursors[id].position\n", ""),
+    ),
+    mutant(
+        "pending-drops-not-counted",
+        "droppedCount is exact before the next read, too (C22)",
+        (READING, "(cursor.position == .max ? 0 : place(of: cursor) - cursor.position)", "0"),
+    ),
+    mutant(
+        "batch-kept-on-cancel",
+        "cancelling releases the backlog, of which a batch is part (C15)",
+        (READER, "    let discarded = emptyBatch()\n", "    let discarded = 0\n"),
+    ),
+    mutant(
+        "batch-read-after-cancel",
+        "after cancel the next call returns nil (C15)",
+        (READER, "    let discarded = emptyBatch()\n", "    let discarded = 0\n"),
+        (READER, "if !batch.isEmpty, !isCancelled.load(ordering: .relaxed) { return true }", "if !batch.isEmpty { return true }"),
+    ),
+    mutant(
+        "batch-read-after-task-cancellation",
+        "a cancelled task's next call returns nil (C15)",
+        (READER, "isBatchEmpty.load(ordering: .relaxed) || Task.isCancelled || !enterGate()", "isBatchEmpty.load(ordering: .relaxed) || !enterGate()"),
+    ),
+    mutant(
+        "batch-not-counted-on-cancel",
+        "droppedCount is exact, and a batch is part of the backlog (C22)",
+        (READER, "    core.countDropped(id, batch.count)\n", ""),
+    ),
+    mutant(
+        "batch-leaked-with-its-reader",
+        "dropping a reader releases its backlog (C16)",
+        (READER, "    (memory + batch.lowerBound).deinitialize(count: batch.count)\n", ""),
+    ),
+    mutant(
+        "batch-without-a-gate",
+        "two tasks on one subscription get each element once (C18)",
+        (READER, "    !gate.exchange(true, ordering: .acquiring)\n", "    gate.exchange(true, ordering: .acquiring) || true\n"),
+    ),
+    mutant(
+        "bounded-reader-takes-batches",
+        "a full buffer drops what has not been read (C6)",
+        (READER, "policy.isUnbounded ? min(max(512 / max(MemoryLayout<Element>.stride, 1), 8), 64) : 1", "min(max(512 / max(MemoryLayout<Element>.stride, 1), 8), 64)"),
+    ),
+    mutant(
+        "last-terminal-event-wins",
+        "the first terminal event wins (C10)",
+        (CONTENTS, "    guard let waiters = state.finish() else { return [] }\n", "    let waiters = state.finish() ?? []\n"),
+    ),
+    mutant(
+        "send-after-the-end",
+        "send after the end changes nothing (C12)",
+        (CONTENTS, "    if state.hasEnded { return nil }\n", ""),
+    ),
+    mutant(
+        "hand-over-leaves-the-cursor",
+        "an element that was handed over is not read again (C1)",
+        (STATE, "      if isFollower { cursors[id].position = head }\n      if !isWaiting { removeFromWaiting", "      if !isWaiting { removeFromWaiting"),
+    ),
+    mutant(
+        "hand-over-to-many-leaves-the-cursors",
+        "an element that was handed over is not read again (C1)",
+        (STATE, "      if isFollower { cursors[id].position = head }\n      if isWaiting {\n", "      if isWaiting {\n"),
+    ),
+    mutant(
+        "hand-over-forgets-the-second-waiter",
+        "several calls of one subscription are all served (C18)",
+        (READER_STATE, "    if !otherWaiters.isEmpty { firstWaiter = otherWaiters.removeFirst() }\n", ""),
+    ),
+    mutant(
+        "hand-over-to-the-last-waiter",
+        "several calls of one subscription are served in turn (C18)",
+        (READER_STATE, "firstWaiter = otherWaiters.removeFirst()", "firstWaiter = otherWaiters.removeLast()"),
+    ),
+    mutant(
+        "buffered-although-handed-over",
+        "an element that was handed over does not use the buffer (C5)",
+        (STATE, "guard readers[id].firstWaiter == nil, let collection", "guard let collection"),
+    ),
+    mutant(
+        "overflow-does-not-close",
+        "an overflow ends the reader's intake (C8)",
+        (STATE, "      readers[id].intake = .closed\n      subscriberCount -= 1\n      collectors.remove(at: index)\n", ""),
+    ),
+    mutant(
+        "overflow-delivered-twice",
+        "an overflow is thrown once (C8)",
+        (READING, "      readers[id].intake = .ended\n      return collection.hasOverflowed", "      return collection.hasOverflowed"),
+    ),
+    mutant(
+        "end-delivered-twice",
+        "the end is delivered once (C9)",
+        (READING, "    readers[id].intake = .ended\n    stopFollowing(id)\n    return .end\n", "    return .end\n"),
+    ),
+    mutant(
+        "replay-not-given-to-collectors",
+        "every reader gets the replay (C4)",
+        (READING, "overflow: overflow, count: head - replayStart)", "overflow: overflow, count: 0)"),
+        (CONTENTS, "    for position in state.replayStart..<state.head { buffer", "    for position in state.head..<state.head { buffer"),
+    ),
+    mutant(
+        "capacity-below-the-replay",
+        "a replay never overflows (C19)",
+        (READING, "    let capacity = max(capacity, replayLimit)\n", ""),
+    ),
+    mutant(
+        "waiter-kept-at-cancel",
+        "cancelling resumes whoever waits (C14)",
+        (READING, "    takeAllWaiters(of: id, into: &waiters)\n", ""),
+    ),
+    mutant(
+        "waiter-resumed-by-finish-only-once",
+        "the end resumes all calls that wait (C18)",
+        (STATE, "    waiters.append(contentsOf: readers[id].otherWaiters)\n", ""),
+    ),
+    mutant(
+        "park-without-another-look",
+        "what came between the look and the wait is found (C5)",
+        (CONTENTS, "    if state.isReadable(id) { return false }\n", ""),
+    ),
+    mutant(
+        "count-kept-at-cancel",
+        "subscriberCount is exact (C23)",
+        (READING, "    if wasOpen { subscriberCount -= 1 }\n", ""),
+    ),
+    mutant(
+        "collector-offered-after-cancel",
+        "a cancelled reader takes nothing more (C14)",
+        (READING, "      if wasOpen { collectors.removeAll { $0 == id } }\n", ""),
+    ),
+    mutant(
+        "reset-replays-still",
+        "resetReplay empties the replay (C25)",
+        (STATE, "    resetPosition = head\n", ""),
+    ),
+    mutant(
+        "ring-copies-without-wrapping",
+        "what is read is what was sent (C1)",
+        (RING, "    if untilWrap < count { (target + untilWrap).initialize(from: slots, count: count &- untilWrap) }\n",
+         "    if untilWrap < count { (target + untilWrap).initialize(from: slots + first, count: count &- untilWrap) }\n"),
+    ),
+    mutant(
+        "ring-never-shrinks",
+        "memory that a burst took is given back",
+        (RING, "    guard capacity > 64, count <= capacity / 8 else { return }\n", "    guard capacity < 0 else { return }\n"),
+    ),
+]

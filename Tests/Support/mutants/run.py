@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Breaks Sources/Multicast in one named way after the other and sees whether a test notices.
+
+usage: run.py [--list] [--keep] [name ...]
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from mutants import MUTANTS
+
+ROOT = Path(__file__).resolve().parents[3]
+TEST = ["swift", "test", "--disable-xctest", "--filter", "MulticastTests"]
+BUILD = ["swift", "build", "--build-tests"]
+BUILD_TIMEOUT = 600
+TEST_TIMEOUT = 60
+
+# The module and its tests alone: the rest of the package would be built anew for every mutant.
+MANIFEST = """\
+// swift-tools-version: 6.1
+
+import PackageDescription
+
+let swiftSettings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+  name: "Mutants",
+  platforms: [.macOS(.v15)],
+  targets: [
+    .target(name: "Multicast", swiftSettings: swiftSettings),
+    .target(
+      name: "MomentsTesting", dependencies: ["Multicast"], path: "Sources/MomentsTesting/Concurrency",
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "MulticastTests", dependencies: ["Multicast", "MomentsTesting"], swiftSettings: swiftSettings),
+  ]
+)
+"""
+
+
+def copy_package(folder):
+    for part in ("Sources/Multicast", "Sources/MomentsTesting/Concurrency", "Tests/MulticastTests"):
+        shutil.copytree(ROOT / part, folder / part)
+    (folder / "Package.swift").write_text(MANIFEST)
+
+
+def kill_session(session):
+    """Ends whoever waits for ever or was left over.
+
+    The test runner and the processes of exit tests have process groups of their own, but all are in one session.
+    """
+    listing = subprocess.run(["ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True).stdout
+    for pid in map(int, listing.split()):
+        try:
+            if os.getsid(pid) == session:
+                os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # It ended meanwhile.
+
+
+def run(command, folder, timeout):
+    """Returns the exit status, or None after the timeout, and the output."""
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            kill_session(process.pid)
+            process.wait()
+        output.seek(0)
+        return status, output.read()
+
+
+def patched(mutant, folder):
+    """Returns the new text of each file that the mutant changes; raises LookupError if it cannot."""
+    texts = {}
+    for name, search, replacement in mutant.patches:
+        path = folder / "Sources/Multicast" / name
+        text = texts.get(path) or path.read_text()
+        if text.count(search) != 1:
+            raise LookupError(f"{name} has {text.count(search)} places like: {search.strip().splitlines()[0]}")
+        texts[path] = text.replace(search, replacement)
+    return texts
+
+
+def verdict(mutant, folder):
+    """Returns how a mutant fared, and what noticed it or went wrong."""
+    try:
+        texts = patched(mutant, folder)
+    except (LookupError, OSError) as error:
+        return "NO LONGER APPLIES", str(error)
+    originals = {path: path.read_text() for path in texts}
+    try:
+        for path, text in texts.items():
+            path.write_text(text)
+        status, output = run(BUILD, folder, BUILD_TIMEOUT)
+        if status != 0:
+            errors = [line for line in output.splitlines() if "error:" in line]
+            return "DOES NOT BUILD", errors[0] if errors else output[-300:]
+        status, output = run(TEST + ["--skip-build"], folder, TEST_TIMEOUT)
+        if status == 0:
+            return "SURVIVED", mutant.contract
+        if status is None:
+            return "killed", "by the timeout"
+        tests = noticed_by(output)
+        if tests:
+            return "killed", f"by {len(tests)} tests, such as: {min(tests, key=len)}"
+        crash = [line for line in output.splitlines() if "Fatal error:" in line or "unexpected signal" in line]
+        return ("killed", "by a crash") if crash else ("DID NOT RUN", output[-300:])
+    finally:
+        for path, text in originals.items():
+            path.write_text(text)
+
+
+def noticed_by(output):
+    """Returns the names of the tests that failed."""
+    return {
+        line.split('"')[1] for line in output.splitlines() if line.startswith("✘ Test ") and line.count('"') > 1
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="name the mutants and stop")
+    parser.add_argument("--keep", action="store_true", help="keep the temporary copy of the package")
+    parser.add_argument("names", nargs="*", help="the mutants to try; all without any")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - {mutant.name for mutant in MUTANTS}
+    if unknown:
+        parser.error(f"no such mutant: {', '.join(sorted(unknown))}")
+    chosen = [mutant for mutant in MUTANTS if not arguments.names or mutant.name in arguments.names]
+    if arguments.list:
+        for mutant in chosen:
+            print(f"{mutant.name}: {mutant.contract}")
+        return 0
+
+    # To be ended is no reason to leave something running or lying about.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
+    # The system's folder for temporary files may be too small for a build.
+    parent = ROOT / ".build"
+    parent.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="mutants-", dir=parent))
+    try:
+        copy_package(folder)
+        status, output = run(BUILD, folder, BUILD_TIMEOUT)
+        if status == 0:
+            status, output = run(TEST + ["--skip-build"], folder, TEST_TIMEOUT)
+        if status != 0:
+            print(output[-3000:])
+            print("The tests must pass before the code is broken.")
+            return 2
+        faults = 0
+        for mutant in chosen:
+            start = time.monotonic()
+            result, detail = verdict(mutant, folder)
+            faults += result != "killed"
+            print(f"{result:18}{mutant.name} ({time.monotonic() - start:.0f} s): {detail}", flush=True)
+        print(f"{len(chosen) - faults} of {len(chosen)} mutants were killed.")
+        return 1 if faults else 0
+    finally:
+        if arguments.keep:
+            print(f"kept: {folder}")
+        else:
+            shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
