@@ -1,0 +1,192 @@
+import DataStore
+import Dispatch
+import Foundation
+import MomentsTesting
+import Multicast
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct BackedStoreTests {
+  private let key = StoreKey<String>("text", userID: "0")
+  private let newer = Data("{\"format\":9}\nunknown".utf8)
+  private let supported = StoredVersion(format: 1, schema: 1)
+
+  @Test func `The store's clock tells when a value was saved`() async throws {
+    let time = Mutex(Date(timeIntervalSinceReferenceDate: 1.1))
+    let storage = InMemoryStorage()
+    let store = InMemoryStore(storage: storage) { time.withLock { $0 } }
+    try await store.save("a", for: key)
+    time.withLock { $0 = Date(timeIntervalSinceReferenceDate: 2.2) }
+    #expect(try await store.load(key)?.savedAt == Date(timeIntervalSinceReferenceDate: 1.1))
+    #expect(try await store.save("b", for: key).savedAt == Date(timeIntervalSinceReferenceDate: 2.2))
+  }
+
+  @Test func `Every user's values are told in the order of saving, also when the clock is put back`() async throws {
+    let time = Mutex(Date(timeIntervalSinceReferenceDate: 10))
+    let storage = InMemoryStorage()
+    let store = InMemoryStore(storage: storage) {
+      time.withLock { time in
+        time -= 1
+        return time
+      }
+    }
+    for userID in ["b", "c", "a"] { try await store.save(userID, for: StoreKey("text", userID: userID)) }
+    let observation = try await store.observe(everyUserOf: "text", as: String.self)
+    #expect(observation.stored.map(\.key.userID) == ["b", "c", "a"])
+
+    let later = try await InMemoryStore(storage: storage).observe(everyUserOf: "text", as: String.self)
+    #expect(later.stored.map(\.key.userID) == ["a", "c", "b"])
+  }
+
+  @Test func `A value of a newer program is neither read nor replaced nor removed`() async throws {
+    let storage = InMemoryStorage()
+    let name = try key.keyName.encoded()
+    storage[name] = newer
+    let store = InMemoryStore(storage: storage)
+    let error = StoreError.newerFormat(
+      key.keyName, found: StoredVersion(format: 9, schema: 1), supported: supported)
+    await #expect(throws: error) { try await store.load(key) }
+    await #expect(throws: error) { try await store.save("a", for: key) }
+    await #expect(throws: error) { try await store.remove(key) }
+    await #expect(throws: error) { try await store.changes(of: key) }
+    #expect(storage[name] == newer)
+    #expect(storage.names == [name])
+  }
+
+  @Test func `A value of a newer program is left out of an observation, with an event`() async throws {
+    let storage = InMemoryStorage()
+    storage[try key.keyName.encoded()] = newer
+    let store = InMemoryStore(storage: storage)
+    try await store.save("a", for: StoreKey("text"))
+    let observation = try await store.observe(everyUserOf: "text", as: String.self)
+    #expect(observation.stored.map(\.stored.value) == ["a"])
+    var events = store.events.makeAsyncIterator()
+    let event = await events.next()
+    #expect(
+      event
+        == .newerValueLeftUntouched(key.keyName, found: StoredVersion(format: 9, schema: 1), supported: supported))
+  }
+
+  @Test func `Undecodable bytes are kept, byte for byte, where the error and the event say`() async throws {
+    let storage = InMemoryStorage()
+    let spoiled = Data([0xFF, 0x00, 0x0A, 0xFE])
+    storage[try key.keyName.encoded()] = spoiled
+    let store = InMemoryStore(storage: storage) { Date(timeIntervalSince1970: 1_605_521_360) }
+    let error = await #expect(throws: StoreError.self) { try await store.load(key) }
+    guard case .undecodable(key.keyName, let movedTo, let reason) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(movedTo == "text.0.corrupt-20201116T100920.000Z")
+    #expect(storage[movedTo] == spoiled)
+    #expect(storage.names == [movedTo])
+    var events = store.events.makeAsyncIterator()
+    let event = await events.next()
+    #expect(event == .corruptValueMovedAside(key.keyName, movedTo: movedTo, reason: reason))
+  }
+
+  @Test func `A save that cannot be written throws, is sent to nobody, and does not count`() async throws {
+    let backend = SwitchableBackend()
+    let store = BackedStore(backend: backend)
+    let changes = try await store.changes(of: key).subscribe()
+    let everyUser = try await store.observe(everyUserOf: "text", as: String.self).changes
+    let first = try await store.save("first", for: key)
+    backend.isBroken.withLock { $0 = true }
+    await #expect(throws: StoreError.writeFailed(SwitchableBackend.error)) { try await store.save("lost", for: key) }
+    await #expect(throws: StoreError.removeFailed(SwitchableBackend.error)) { try await store.remove(key) }
+    backend.isBroken.withLock { $0 = false }
+    #expect(try await store.load(key) == first)
+    let second = try await store.save("second", for: key)
+    #expect(second.revision == 2)
+    for observer in [changes, everyUser] {
+      var iterator = observer.makeAsyncIterator()
+      #expect(await iterator.next() == .saved(key, first))
+      #expect(await iterator.next() == .saved(key, second))
+    }
+  }
+
+  @Test func `Streams end when the store is released, after what they have`() async throws {
+    var store: InMemoryStore? = InMemoryStore()
+    let changes = try await store!.changes(of: key).subscribe()
+    let everyUser = try await store!.observe(everyUserOf: "text", as: String.self).changes
+    let events = store!.events.subscribe()
+    let saved = try await store!.save("last", for: key)
+    store = nil
+    for observer in [changes, everyUser] {
+      var received: [StoreChange<String>] = []
+      for await change in observer { received.append(change) }
+      #expect(received == [.saved(key, saved)])
+    }
+    for await event in events { Issue.record("\(event)") }
+  }
+
+  @Test func `Stores that block hold no thread that tasks share`() async throws {
+    let count = ProcessInfo.processInfo.activeProcessorCount * 4
+    let gate = DispatchSemaphore(value: 0)
+    let arrived = MulticastRelay<Void>(buffering: .unbounded)
+    let arrivals = arrived.stream.subscribe()
+    await withTaskGroup { group in
+      for _ in 0..<count {
+        group.addTask {
+          let store = BackedStore(backend: BlockingBackend(gate: gate, arrived: arrived))
+          await #expect(throws: Never.self) { try await store.load(StoreKey<Int>("number")) }
+        }
+      }
+      // All stores block before one is let go: with shared threads there would be none left to run this task.
+      var iterator = arrivals.makeAsyncIterator()
+      for _ in 0..<count { await iterator.next() }
+      for _ in 0..<count { gate.signal() }
+    }
+  }
+
+  @Test func `A store's calls are isolated on its executor`() async throws {
+    let store = InMemoryStore()
+    await store.checkIsolation()
+  }
+}
+
+extension BackedStore {
+  fileprivate func checkIsolation() {
+    preconditionIsolated()
+  }
+}
+
+/// Keeps bytes in memory, and refuses to change them while it is broken.
+private final class SwitchableBackend: StoreBackend, Sendable {
+  static let error = SystemError(code: 28, operation: "write", path: "a full disk")
+  let isBroken = Mutex(false)
+  private let base = InMemoryBackend(storage: InMemoryStorage())
+
+  func read(_ name: String) -> Data? { base.read(name) }
+
+  func write(_ bytes: Data, to name: String) throws(StoreError) {
+    if isBroken.withLock({ $0 }) { throw .writeFailed(Self.error) }
+    base.write(bytes, to: name)
+  }
+
+  func remove(_ name: String) throws(StoreError) {
+    if isBroken.withLock({ $0 }) { throw .removeFailed(Self.error) }
+    base.remove(name)
+  }
+
+  func setAside(_ name: String, at time: Date) -> String { base.setAside(name, at: time) }
+
+  func names() -> [String] { base.names() }
+}
+
+/// Blocks its thread in each read until the gate lets it go.
+private struct BlockingBackend: StoreBackend {
+  let gate: DispatchSemaphore
+  let arrived: MulticastRelay<Void>
+
+  func read(_ name: String) -> Data? {
+    arrived.send(())
+    gate.wait()
+    return nil
+  }
+
+  func write(_ bytes: Data, to name: String) {}
+  func remove(_ name: String) {}
+  func setAside(_ name: String, at time: Date) -> String { name }
+  func names() -> [String] { [] }
+}

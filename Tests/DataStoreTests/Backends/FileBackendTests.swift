@@ -1,0 +1,216 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import DataStore
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// What the system is asked to do, in which order, and what is left when it refuses.
+@Suite struct FileBackendTests {
+  private let temporary = TemporaryFolder()
+  private let old = Data("old".utf8)
+  private let new = Data("new, and longer".utf8)
+
+  /// Records calls, and lets one of them fail.
+  private final class Script: Sendable {
+    let calls = Mutex<[FileSystem.Call]>([])
+    private let failing: Int?
+    private let code: CInt
+
+    init(failing: Int? = nil, code: CInt = EIO) {
+      self.failing = failing
+      self.code = code
+    }
+
+    var fileSystem: FileSystem {
+      FileSystem(fault: { call in
+        self.calls.withLock { calls in
+          calls.append(call)
+          return calls.count == self.failing ? self.code : nil
+        }
+      })
+    }
+
+    /// What was called, with the names of temporary files replaced.
+    var lines: [String] {
+      calls.withLock { calls in
+        calls.map { call in
+          let name = URL(filePath: call.path).lastPathComponent
+          return "\(call.operation) \(name.hasPrefix(".DataStore-") ? "temporary" : name)"
+        }
+      }
+    }
+
+    var isExhausted: Bool { calls.withLock { $0.count < failing ?? 0 } }
+  }
+
+  private func backend(_ script: Script = Script()) -> FileBackend {
+    FileBackend(folder: temporary.url, fileSystem: script.fileSystem)
+  }
+
+  private var contents: [String] {
+    get throws { try FileManager.default.contentsOfDirectory(atPath: temporary.url.path(percentEncoded: false)) }
+  }
+
+  private var folderName: String { temporary.url.lastPathComponent }
+
+  @Test func `A write is durable before it takes the old one's place, and the folder after`() throws {
+    var backend = backend()
+    try backend.write(old, to: "a")
+    let script = Script()
+    var second = self.backend(script)
+    try second.write(new, to: "a")
+    #expect(
+      script.lines == [
+        "open \(folderName)", "open a.value", "fstat a.value", "create temporary", "write temporary",
+        "fsync temporary", "fstat temporary", "rename a.value", "fsync \(folderName)",
+        "open \(folderName)", "readdir \(folderName)", "readdir \(folderName)", "readdir \(folderName)",
+        "readdir \(folderName)",
+      ])
+  }
+
+  @Test func `A new folder is durable in the one above it`() throws {
+    let script = Script()
+    var backend = backend(script)
+    try backend.write(old, to: "a")
+    let parent = temporary.url.deletingLastPathComponent().lastPathComponent
+    #expect(
+      script.lines.prefix(5) == [
+        "open \(folderName)", "mkdir \(folderName)", "open \(parent)", "fsync \(parent)", "open \(folderName)",
+      ])
+  }
+
+  @Test func `A new folder that cannot be made durable is taken back`() throws {
+    var backend = backend(Script(failing: 4))
+    #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
+    #expect(!FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)))
+  }
+
+  @Test(arguments: [EIO, ENOSPC, EROFS, EMFILE])
+  func `Whichever call fails, a write either throws and leaves the old value, or is done`(code: CInt) throws {
+    for failing in 1... {
+      var setUp = backend()
+      try setUp.write(old, to: "a")
+      let script = Script(failing: failing, code: code)
+      var backend = backend(script)
+      let isDone: Bool
+      do {
+        try backend.write(new, to: "a")
+        isDone = true
+      } catch .writeFailed(let error) {
+        #expect(error.code == code)
+        isDone = false
+      }
+      #expect(try setUp.read("a") == (isDone ? new : old), "\(script.lines)")
+      #expect(try contents == ["a.value"], "\(script.lines)")
+      if script.isExhausted { break }
+    }
+  }
+
+  @Test func `Whichever call fails, a first write either throws and leaves nothing, or is done`() throws {
+    for failing in 1... {
+      let script = Script(failing: failing)
+      var backend = backend(script)
+      var reader = self.backend()
+      do {
+        try backend.write(new, to: "a")
+        #expect(try reader.read("a") == new)
+      } catch {
+        #expect(try reader.read("a") == nil, "\(script.lines)")
+        #expect(try reader.names() == [])
+      }
+      try reader.remove("a")
+      if FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)) {
+        #expect(try contents == [], "\(script.lines)")
+        try FileManager.default.removeItem(at: temporary.url)
+      }
+      if script.isExhausted { break }
+    }
+  }
+
+  @Test func `Whichever call fails, a removal either throws and leaves the value, or is done`() throws {
+    for failing in 1... {
+      var setUp = backend()
+      try setUp.write(old, to: "a")
+      let script = Script(failing: failing)
+      var backend = backend(script)
+      do {
+        try backend.remove("a")
+        #expect(try setUp.read("a") == nil, "\(script.lines)")
+      } catch {
+        #expect(try setUp.read("a") == old, "\(script.lines)")
+        #expect(try contents == ["a.value"], "\(script.lines)")
+      }
+      if script.isExhausted { break }
+    }
+  }
+
+  @Test func `Whichever call fails, setting aside either throws and leaves the value, or is done`() throws {
+    for failing in 1... {
+      var setUp = backend()
+      try setUp.write(old, to: "a")
+      let script = Script(failing: failing)
+      var backend = backend(script)
+      do {
+        let place = try backend.setAside("a", at: Date())
+        #expect(try setUp.read("a") == nil, "\(script.lines)")
+        #expect(try Data(contentsOf: URL(filePath: place)) == old)
+        try FileManager.default.removeItem(atPath: place)
+      } catch {
+        #expect(try setUp.read("a") == old, "\(script.lines)")
+        #expect(try contents == ["a.value"], "\(script.lines)")
+      }
+      if script.isExhausted { break }
+    }
+  }
+
+  @Test func `Whichever call fails, reading throws or tells the truth`() throws {
+    var setUp = backend()
+    try setUp.write(old, to: "a")
+    for failing in 1... {
+      let script = Script(failing: failing)
+      var backend = backend(script)
+      do {
+        #expect(try backend.read("a") == old)
+        #expect(try backend.names() == ["a"])
+      } catch {
+        guard case .readFailed = error else {
+          Issue.record("\(error)")
+          return
+        }
+      }
+      if script.isExhausted { break }
+    }
+  }
+
+  @Test func `A call that a signal interrupts is made again`() throws {
+    for failing in 1... {
+      let script = Script(failing: failing, code: EINTR)
+      var backend = backend(script)
+      try backend.write(new, to: "a")
+      #expect(try backend.read("a") == new)
+      try backend.remove("a")
+      if script.isExhausted { break }
+    }
+  }
+
+  @Test func `Bytes that the system takes piece by piece are all written`() throws {
+    let bytes = Data((0..<1_000).map { UInt8(truncatingIfNeeded: $0) })
+    var backend = FileBackend(folder: temporary.url, fileSystem: FileSystem(maximumWriteSize: 7))
+    try backend.write(bytes, to: "a")
+    #expect(try backend.read("a") == bytes)
+  }
+
+  @Test func `Empty bytes are bytes`() throws {
+    var backend = backend()
+    try backend.write(Data(), to: "a")
+    #expect(try backend.read("a") == Data())
+  }
+}

@@ -1,0 +1,217 @@
+import DataStore
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+@Suite struct FileStoreTests {
+  private let temporary = TemporaryFolder()
+  private let key = StoreKey<String>("text", userID: "0")
+
+  private var folder: URL { temporary.url }
+
+  private func file(_ name: String) -> URL { folder.appending(path: name) }
+
+  private func contents(of folder: URL) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false)).sorted()
+  }
+
+  private func mode(of url: URL) throws -> mode_t {
+    var status = stat()
+    try #require(lstat(url.path(percentEncoded: false), &status) == 0)
+    return status.st_mode & 0o777
+  }
+
+  private func makeFolder() throws {
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+  }
+
+  @Test func `One key is one file, and nothing else stays`() async throws {
+    let store = FileStore(folder: folder)
+    try await store.save("a", for: key)
+    try await store.save("b", for: key)
+    try await store.save("c", for: StoreKey("text"))
+    #expect(try contents(of: folder) == ["text.0.value", "text.value"])
+    try await store.remove(key)
+    #expect(try contents(of: folder) == ["text.value"])
+  }
+
+  @Test func `Files and folders are made for their owner only`() async throws {
+    let inner = folder.appending(path: "outer/inner", directoryHint: .isDirectory)
+    try await FileStore(folder: inner).save("a", for: key)
+    #expect(try mode(of: folder) == 0o700)
+    #expect(try mode(of: folder.appending(path: "outer")) == 0o700)
+    #expect(try mode(of: inner) == 0o700)
+    #expect(try mode(of: inner.appending(path: "text.0.value")) == 0o600)
+  }
+
+  @Test func `Reading makes no folder`() async throws {
+    let store = FileStore(folder: folder)
+    #expect(try await store.load(key) == nil)
+    try await store.remove(key)
+    #expect(try await store.observe(everyUserOf: "text", as: String.self).stored.isEmpty)
+    #expect(!FileManager.default.fileExists(atPath: folder.path(percentEncoded: false)))
+  }
+
+  @Test func `Nothing is written outside the folder, whatever the key`() async throws {
+    let inner = folder.appending(path: "inner", directoryHint: .isDirectory)
+    let store = FileStore(folder: inner)
+    for name in ["../x", "..", "/", "/tmp/x", "a/../../x", "x\u{0}/../y", "."] {
+      try await store.save("a", for: StoreKey(name))
+      try await store.save("a", for: StoreKey("a", userID: name))
+    }
+    #expect(try contents(of: folder) == ["inner"])
+    #expect(try contents(of: inner).count == 14)
+  }
+
+  @Test func `Undecodable bytes are kept beside, for their owner only`() async throws {
+    try makeFolder()
+    let spoiled = Data([0xFF, 0x00])
+    try spoiled.write(to: file("text.0.value"))
+    try Data("in the way".utf8).write(to: file("text.0.corrupt-20201116T100920.000Z"))
+    let store = FileStore(folder: folder) { Date(timeIntervalSince1970: 1_605_521_360) }
+    let error = await #expect(throws: StoreError.self) { try await store.load(key) }
+    guard case .undecodable(key.keyName, let movedTo, _) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(movedTo == file("text.0.corrupt-20201116T100920.000Z-2").path(percentEncoded: false))
+    #expect(try Data(contentsOf: URL(filePath: movedTo)) == spoiled)
+    #expect(try String(contentsOf: file("text.0.corrupt-20201116T100920.000Z"), encoding: .utf8) == "in the way")
+    #expect(try contents(of: folder).count == 2)
+  }
+
+  @Test func `A newer program's file is left untouched`() async throws {
+    try makeFolder()
+    let newer = Data("{\"format\":2}\n\u{0}".utf8)
+    try newer.write(to: file("text.0.value"))
+    let store = FileStore(folder: folder)
+    let error = StoreError.newerFormat(
+      key.keyName, found: StoredVersion(format: 2, schema: 1), supported: StoredVersion(format: 1, schema: 1))
+    await #expect(throws: error) { try await store.load(key) }
+    await #expect(throws: error) { try await store.save("a", for: key) }
+    await #expect(throws: error) { try await store.remove(key) }
+    #expect(try Data(contentsOf: file("text.0.value")) == newer)
+    #expect(try contents(of: folder) == ["text.0.value"])
+  }
+
+  @Test func `Files that are not the store's are left alone`() async throws {
+    try makeFolder()
+    let foreign = ["README", "Text.value", "a b.value", ".hidden", "text.0.value.bak", "text.corrupt-1", "a.b.c.value"]
+    for name in foreign { try Data(name.utf8).write(to: file(name)) }
+    let store = FileStore(folder: folder)
+    try await store.save("a", for: key)
+    let observation = try await store.observe(everyUserOf: "text", as: String.self)
+    #expect(observation.stored.map(\.key) == [key])
+    for name in foreign { #expect(try String(contentsOf: file(name), encoding: .utf8) == name) }
+    #expect(try contents(of: folder) == (foreign + ["text.0.value"]).sorted())
+  }
+
+  @Test func `Temporary files left by a crash go with the first save, when nobody can be writing them`() async throws {
+    try makeFolder()
+    for name in [".DataStore-old", ".DataStore-new"] { try Data("half".utf8).write(to: file(name)) }
+    var times = [timespec(), timespec()]
+    clock_gettime(CLOCK_REALTIME, &times[0])
+    times[0].tv_sec -= 3_700
+    times[1] = times[0]
+    #expect(utimensat(AT_FDCWD, file(".DataStore-old").path(percentEncoded: false), times, 0) == 0)
+    let store = FileStore(folder: folder)
+    #expect(try await store.observe(everyUserOf: "text", as: String.self).stored.isEmpty)
+    #expect(try contents(of: folder) == [".DataStore-new", ".DataStore-old"])
+    try await store.save("a", for: key)
+    #expect(try contents(of: folder) == [".DataStore-new", "text.0.value"])
+  }
+
+  @Test func `A symbolic link is not followed, neither to read nor to write`() async throws {
+    try makeFolder()
+    let inner = folder.appending(path: "inner", directoryHint: .isDirectory)
+    try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: false)
+    try Data("secret".utf8).write(to: file("outside"))
+    try FileManager.default.createSymbolicLink(
+      at: inner.appending(path: "text.0.value"), withDestinationURL: file("outside"))
+    let store = FileStore(folder: inner)
+    let error = StoreError.readFailed(
+      SystemError(
+        code: ELOOP, operation: "open", path: inner.appending(path: "text.0.value").path(percentEncoded: false)))
+    await #expect(throws: error) { try await store.load(key) }
+    await #expect(throws: error) { try await store.save("a", for: key) }
+    #expect(try String(contentsOf: file("outside"), encoding: .utf8) == "secret")
+  }
+
+  @Test func `A named pipe or a folder in the place of a file throws and does not block`() async throws {
+    try makeFolder()
+    #expect(mkfifo(file("text.0.value").path(percentEncoded: false), 0o600) == 0)
+    try FileManager.default.createDirectory(at: file("text.1.value"), withIntermediateDirectories: false)
+    let store = FileStore(folder: folder)
+    for userID in ["0", "1"] {
+      let path = file("text.\(userID).value").path(percentEncoded: false)
+      await #expect(throws: StoreError.readFailed(SystemError(code: EINVAL, operation: "open", path: path))) {
+        try await store.load(StoreKey<String>("text", userID: userID))
+      }
+    }
+  }
+
+  @Test func `A folder that cannot be made throws, and works once it can`() async throws {
+    try makeFolder()
+    try Data().write(to: file("file"))
+    let store = FileStore(folder: file("file/inner"))
+    let path = file("file/inner").path(percentEncoded: false)
+    await #expect(throws: StoreError.readFailed(SystemError(code: ENOTDIR, operation: "open", path: path))) {
+      try await store.save("a", for: key)
+    }
+    try FileManager.default.removeItem(at: file("file"))
+    let saved = try await store.save("a", for: key)
+    #expect(try await store.load(key) == saved)
+  }
+
+  @Test func `A folder that vanishes throws, is not made again, and works when it is back`() async throws {
+    let store = FileStore(folder: folder)
+    let saved = try await store.save("a", for: key)
+    let elsewhere = TemporaryFolder()
+    try FileManager.default.moveItem(at: folder, to: elsewhere.url)
+    let path = folder.path(percentEncoded: false).dropLast()
+    let error = SystemError(code: ENOENT, operation: "open", path: String(path))
+    await #expect(throws: StoreError.readFailed(error)) { try await store.load(key) }
+    await #expect(throws: StoreError.writeFailed(error)) { try await store.save("b", for: key) }
+    await #expect(throws: StoreError.removeFailed(error)) { try await store.remove(key) }
+    #expect(!FileManager.default.fileExists(atPath: String(path)))
+    try FileManager.default.moveItem(at: elsewhere.url, to: folder)
+    #expect(try await store.load(key) == saved)
+    extendLifetime(elsewhere)
+  }
+
+  @Test(arguments: [URL(string: "https://example.com/a")!, URL(string: "file:///tmp/a%00b")!])
+  func `A place that is no folder's path throws`(url: URL) async throws {
+    let error = await #expect(throws: StoreError.self) { try await FileStore(folder: url).save("a", for: key) }
+    guard case .readFailed(let systemError) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(systemError.code == EINVAL)
+  }
+
+  #if os(Linux)
+    @Test func `A volume on which nothing can be made throws`() async throws {
+      let error = await #expect(throws: StoreError.self) {
+        try await FileStore(folder: URL(filePath: "/proc/self/nothing")).save("a", for: key)
+      }
+      guard case .writeFailed(let systemError) = error else {
+        Issue.record("\(String(describing: error))")
+        return
+      }
+      #expect(systemError.operation == "mkdir")
+    }
+  #endif
+
+  @Test func `Relative folders are those of the moment the store is made`() async throws {
+    let store = FileStore(folder: URL(filePath: "inner", relativeTo: folder))
+    try await store.save("a", for: key)
+    #expect(try contents(of: folder) == ["inner"])
+  }
+}

@@ -1,0 +1,67 @@
+import DataStore
+import Foundation
+import MomentsTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ConformanceTests {
+  @Test(arguments: StoreConformance.checks)
+  func `A store in memory keeps the rules`(check: StoreConformance.Check) async throws {
+    let storage = InMemoryStorage()
+    let harness = StoreHarness {
+      InMemoryStore(storage: storage)
+    } corrupt: { key in
+      storage[try key.encoded()] = Data("spoiled".utf8)
+    }
+    try await check.run(on: harness)
+  }
+
+  @Test(arguments: StoreConformance.checks)
+  func `A store in files keeps the rules`(check: StoreConformance.Check) async throws {
+    let temporary = TemporaryFolder()
+    let folder = temporary.url
+    let harness = StoreHarness {
+      FileStore(folder: folder)
+    } corrupt: { key in
+      try Data("spoiled".utf8).write(to: folder.appending(path: "\(try key.encoded()).value"))
+    }
+    try await check.run(on: harness)
+    extendLifetime(temporary)
+  }
+
+  @Test(arguments: StoreConformance.checks)
+  func `A store in user defaults keeps the rules`(check: StoreConformance.Check) async throws {
+    let suiteName = "DataStoreTests-\(UUID().uuidString)"
+    defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
+    let harness = StoreHarness {
+      UserDefaultsStore(suiteName: suiteName)
+    } corrupt: { key in
+      UserDefaults(suiteName: suiteName)!.set(Data("spoiled".utf8), forKey: "DataStore.\(try key.encoded())")
+    }
+    try await check.run(on: harness)
+  }
+
+  @Test func `Changing the store changes no caller`() async throws {
+    let temporary = TemporaryFolder()
+    let suiteName = "DataStoreTests-\(UUID().uuidString)"
+    defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
+    let stores: [any KeyValueStore] = [
+      InMemoryStore(), FileStore(folder: temporary.url), UserDefaultsStore(suiteName: suiteName),
+    ]
+    for store in stores {
+      let counter = VisitCounter(store: store)
+      #expect(try await counter.visit() == 1)
+      #expect(try await counter.visit() == 2)
+    }
+  }
+
+  /// A caller, which knows the protocol only.
+  private struct VisitCounter {
+    let store: any KeyValueStore
+    let visits = StoreKey<Int>("visits")
+
+    func visit() async throws(StoreError) -> Int {
+      let count = try await store.load(visits)?.value ?? 0
+      return try await store.save(count + 1, for: visits).value
+    }
+  }
+}

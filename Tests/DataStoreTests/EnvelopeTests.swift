@@ -1,0 +1,91 @@
+import Foundation
+import Testing
+
+@testable import DataStore
+
+@Suite struct EnvelopeTests {
+  private struct Profile: Codable, Equatable {
+    var name: String
+    var link: URL
+    var since: Date
+  }
+
+  private let profile = Profile(
+    name: "Jake\nLin", link: URL(string: "https://example.com/a")!, since: Date(timeIntervalSinceReferenceDate: 0.1))
+
+  private func decode<Value: Decodable>(_ text: String, as type: Value.Type) -> Envelope.Content<Value> {
+    Envelope.decode(Data(text.utf8), as: type)
+  }
+
+  @Test func `The bytes are a line about the value, and the value`() throws {
+    let bytes = try Envelope.encode(profile, savedAt: Date(timeIntervalSinceReferenceDate: 816_932_841.5))
+    #expect(
+      String(decoding: bytes, as: UTF8.self) == """
+        {"format":1,"savedAt":816932841.5,"schema":1}
+        {"link":"https://example.com/a","name":"Jake\\nLin","since":0.1}
+        """)
+  }
+
+  @Test func `A value and its time come back exactly`() throws {
+    var random = SystemRandomNumberGenerator()
+    for _ in 0..<5_000 {
+      let savedAt = Date(timeIntervalSinceReferenceDate: .random(in: -1e11...1e11, using: &random))
+      var profile = profile
+      profile.since = Date(timeIntervalSinceReferenceDate: .random(in: -1e11...1e11, using: &random))
+      let bytes = try Envelope.encode(profile, savedAt: savedAt)
+      guard case .value(let value, savedAt) = Envelope.decode(bytes, as: Profile.self) else {
+        Issue.record("\(String(decoding: bytes, as: UTF8.self))")
+        return
+      }
+      #expect(value == profile)
+    }
+  }
+
+  @Test(arguments: [
+    (#"{"format":2}"#, StoredVersion(format: 2, schema: 1)),
+    ("{\"format\":2,\"schema\":{}}", StoredVersion(format: 2, schema: 1)),
+    ("{\"format\":2,\"schema\":1}\n\u{0}\u{1}\u{2}", StoredVersion(format: 2, schema: 1)),
+    ("{\"format\":1,\"schema\":7,\"savedAt\":0}\n\"unknown\"", StoredVersion(format: 1, schema: 7)),
+  ])
+  func `A newer version is recognised whatever follows it`(text: String, version: StoredVersion) {
+    guard case .newer(version) = decode(text, as: Profile.self) else {
+      Issue.record("\(text)")
+      return
+    }
+    #expect(Envelope.newerVersion(of: Data(text.utf8)) == version)
+  }
+
+  @Test(arguments: [
+    "", "\n", "spoiled", "{}", "{}\n{}", "null\nnull", "{\"format\":0,\"schema\":1,\"savedAt\":0}\n1",
+    "{\"format\":1,\"schema\":0,\"savedAt\":0}\n1", "{\"format\":1,\"schema\":1}\n1",
+    "{\"format\":1,\"schema\":1,\"savedAt\":0}", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n",
+    "{\"format\":1,\"schema\":1,\"savedAt\":0}\n1 2", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n\"text\"",
+  ])
+  func `Bytes that are no value have a reason`(text: String) {
+    guard case .undecodable(let reason) = decode(text, as: Int.self) else {
+      Issue.record("\(text)")
+      return
+    }
+    #expect(!reason.isEmpty)
+    #expect(Envelope.newerVersion(of: Data(text.utf8)) == nil)
+  }
+
+  @Test func `Bytes with any byte changed or cut off have an answer`() throws {
+    let bytes = try Envelope.encode(profile, savedAt: Date(timeIntervalSinceReferenceDate: 0))
+    for index in bytes.indices {
+      for byte in [UInt8(0), 0x0A, 0x22, 0x7B, 0xFF] {
+        var changed = bytes
+        changed[index] = byte
+        _ = Envelope.decode(changed, as: Profile.self)
+      }
+      if case .value = Envelope.decode(bytes[..<index], as: Profile.self) { Issue.record("cut off at \(index)") }
+    }
+  }
+
+  @Test func `What JSON cannot say throws`() {
+    #expect(throws: EncodingError.self) { try Envelope.encode(Double.nan, savedAt: Date()) }
+    #expect(throws: EncodingError.self) {
+      try Envelope.encode(1, savedAt: Date(timeIntervalSinceReferenceDate: .infinity))
+    }
+  }
+}

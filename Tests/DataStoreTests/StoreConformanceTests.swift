@@ -1,0 +1,123 @@
+import DataStore
+import Foundation
+import MomentsTesting
+import Multicast
+import Testing
+
+/// The checks are worth something only if they fail for a store that breaks a rule.
+@Suite(.timeLimit(.minutes(1))) struct StoreConformanceTests {
+  @Test(arguments: FaultyStore.Fault.allCases)
+  func `A faulty store fails the check of the rule it breaks, and says which`(fault: FaultyStore.Fault) async throws {
+    var broken: Set<String> = []
+    for check in StoreConformance.checks {
+      let storage = InMemoryStorage()
+      let harness = StoreHarness(timeLimit: .milliseconds(300)) {
+        FaultyStore(fault: fault, base: InMemoryStore(storage: storage))
+      } corrupt: { key in
+        storage[try key.encoded()] = Data("spoiled".utf8)
+      }
+      do {
+        try await check.run(on: harness)
+      } catch let failure as StoreConformance.Failure {
+        #expect(failure.rule == check.rule)
+        broken.insert(failure.rule)
+      }
+    }
+    #expect(broken.contains(fault.brokenRule), "\(broken)")
+  }
+
+  @Test(arguments: StoreConformance.checks.filter(\.needsCorruption))
+  func `A check that cannot spoil a value fails and says so`(check: StoreConformance.Check) async throws {
+    let failure = await #expect(throws: StoreConformance.Failure.self) {
+      try await check.run(on: StoreHarness { InMemoryStore() })
+    }
+    #expect(failure?.description.contains("`corrupt`") == true)
+  }
+}
+
+/// A store that keeps every rule but one.
+struct FaultyStore: KeyValueStore {
+  enum Fault: CaseIterable, Sendable {
+    case ignoresUsers
+    case hidesEncodingFailures
+    case losesSavesOnReopening
+    case replaysNothing
+    case repeatsChanges
+    case acceptsEmptyNames
+    case swallowsCorruption
+    case observesWithAGap
+
+    var brokenRule: String {
+      switch self {
+      case .ignoresUsers: "Each user has a value of their own, and so has nobody"
+      case .hidesEncodingFailures: "A value that cannot be encoded throws, is sent to nobody, and leaves the old one"
+      case .losesSavesOnReopening: "A store opened again has the value and the time it was saved, with revision 0"
+      case .replaysNothing: "A value from before the store was opened arrives first"
+      case .repeatsChanges: "Saving an equal value again is a change"
+      case .acceptsEmptyNames: "An empty or too long key is refused by every call"
+      case .swallowsCorruption: "Bytes that are no value are told once by load, and by an event"
+      case .observesWithAGap: "Observing every user amid saves misses nothing and repeats nothing"
+      }
+    }
+  }
+
+  let fault: Fault
+  let base: InMemoryStore
+  private let other = InMemoryStore()
+
+  init(fault: Fault, base: InMemoryStore) {
+    self.fault = fault
+    self.base = base
+  }
+
+  private var store: InMemoryStore { fault == .losesSavesOnReopening ? other : base }
+
+  private func actual<Value>(_ key: StoreKey<Value>) -> StoreKey<Value> {
+    switch fault {
+    case .ignoresUsers: StoreKey(key.name)
+    case .acceptsEmptyNames where key.name.isEmpty: StoreKey("empty")
+    default: key
+    }
+  }
+
+  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    do {
+      return try await store.load(actual(key))
+    } catch {
+      if fault == .swallowsCorruption, case .undecodable = error { return nil }
+      throw error
+    }
+  }
+
+  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    do {
+      let stored = try await store.save(value, for: actual(key))
+      return fault == .repeatsChanges ? try await store.save(value, for: actual(key)) : stored
+    } catch {
+      if fault == .hidesEncodingFailures, case .encodingFailed = error {
+        return StoredValue(value: value, savedAt: Date(), revision: 0)
+      }
+      throw error
+    }
+  }
+
+  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    try await store.remove(actual(key))
+  }
+
+  func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    guard fault == .replaysNothing else { return try await store.changes(of: actual(key)) }
+    return try await other.changes(of: key)
+  }
+
+  func observe<Value>(
+    everyUserOf name: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    let observation = try await store.observe(everyUserOf: name, as: type)
+    guard fault == .observesWithAGap else { return observation }
+    return StoreObservation(
+      stored: observation.stored, changes: try await store.observe(everyUserOf: name, as: type).changes)
+  }
+
+  var events: MulticastStream<StoreEvent, Never> { store.events }
+}

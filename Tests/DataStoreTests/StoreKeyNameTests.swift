@@ -1,0 +1,58 @@
+import DataStore
+import Testing
+
+@Suite struct StoreKeyNameTests {
+  @Test func `Only lower-case letters, digits, underscore and hyphen are left as they are`() throws {
+    #expect(try StoreKeyName("az09_-").encoded() == "az09_-")
+    #expect(try StoreKeyName("timeline", userID: "Jake/0").encoded() == "timeline.%4aake%2f0")
+    #expect(try StoreKeyName("../x").encoded() == "%2e%2e%2fx")
+    #expect(try StoreKeyName("a\u{0}~%A").encoded() == "a%00%7e%25%41")
+    #expect(try StoreKeyName("名").encoded() == "%e5%90%8d")
+  }
+
+  @Test func `A name with a dot is not a name with a user`() throws {
+    #expect(try StoreKeyName("a.b").encoded() == "a%2eb")
+    #expect(try StoreKeyName("a", userID: "b").encoded() == "a.b")
+  }
+
+  @Test func `Equal names have equal encodings, however their characters are composed`() throws {
+    #expect(try StoreKeyName("e\u{301}").encoded() == "%c3%a9")
+    #expect(try StoreKeyName("\u{E9}").encoded() == "%c3%a9")
+  }
+
+  @Test func `Decoding gives back what was encoded`() throws {
+    var random = SystemRandomNumberGenerator()
+    for _ in 0..<2_000 {
+      let name = String.random(using: &random)
+      let userID = Bool.random(using: &random) ? String.random(using: &random) : nil
+      let keyName = StoreKeyName(name, userID: userID)
+      let encoded = try keyName.encoded()
+      #expect(StoreKeyName(encoded: encoded) == keyName, "\(encoded)")
+      #expect(encoded.utf8.allSatisfy { "abcdefghijklmnopqrstuvwxyz0123456789_-%.".utf8.contains($0) })
+    }
+  }
+
+  @Test(arguments: [
+    "", ".", "a.", ".a", "a.b.c", "A", "a b", "%", "%4", "%4A", "%4x", "%61", "%ff", "%e5", "a/b", "e%cc%81",
+    "a.corrupt-20201116T102240.000Z", ".DataStore-1", String(repeating: "a", count: 201),
+  ])
+  func `What no name encodes to is not decoded`(encoded: String) {
+    #expect(StoreKeyName(encoded: encoded) == nil)
+  }
+
+  @Test func `Invalid names throw and say why`() {
+    #expect(throws: StoreError.invalidKey(.emptyName)) { try StoreKeyName("", userID: "Jake").encoded() }
+    #expect(throws: StoreError.invalidKey(.emptyUserID)) { try StoreKeyName("a", userID: "").encoded() }
+    #expect(throws: StoreError.invalidKey(.tooLong(encodedLength: 201))) {
+      try StoreKeyName(String(repeating: "a", count: 199), userID: "b").encoded()
+    }
+  }
+}
+
+extension String {
+  fileprivate static func random(using generator: inout some RandomNumberGenerator) -> String {
+    let alphabet: [Character] = ["a", "B", "0", ".", "/", "%", "\u{0}", "名", "\u{1F389}", "e\u{301}", "-", " "]
+    let length = Int.random(in: 1...8, using: &generator)
+    return String((0..<length).map { _ in alphabet.randomElement(using: &generator)! })
+  }
+}
