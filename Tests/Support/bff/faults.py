@@ -1,0 +1,183 @@
+"""Faults: the ways in which an answer goes wrong on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Optional
+
+JSON = "application/json; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
+
+CHUNK_SIZE = 64 * 1024
+
+
+class InvalidFault(Exception):
+    """A request asks for a fault that does not exist, or with a value it cannot have."""
+
+
+class FaultKind(Enum):
+    DROP = "drop"
+    DROP_AFTER = "drop-after"
+    DROP_AFTER_HEADERS = "drop-after-headers"
+    STATUS = "status"
+    GRAPHQL_ERROR = "graphql-error"
+    MALFORMED = "malformed"
+    EMPTY = "empty"
+    SLOW = "slow"
+    OVERSIZED = "oversized"
+    WRONG_SHAPE = "wrong-shape"
+    DUPLICATE = "duplicate"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """The one number that some kinds of fault take."""
+
+    key: str
+    default: float
+    minimum: float
+    maximum: float
+    is_whole: bool
+
+    def checked(self, value: object) -> float:
+        """The value if it is a number in range; else raises `InvalidFault`."""
+        if (
+            isinstance(value, (int, float))
+            and not isinstance(value, bool)
+            and self.minimum <= value <= self.maximum
+            and (not self.is_whole or value == int(value))
+        ):
+            return value
+        number = "a whole number" if self.is_whole else "a number"
+        raise InvalidFault(f'"{self.key}" must be {number} from {self.minimum:.0f} to {self.maximum:.0f}.')
+
+
+PARAMETERS = {
+    FaultKind.STATUS: Parameter("value", 500, 400, 599, is_whole=True),
+    FaultKind.SLOW: Parameter("delay", 1, 0, 3600, is_whole=False),
+    FaultKind.OVERSIZED: Parameter("size", 16 << 20, 0, 1 << 30, is_whole=True),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault; `value` is its parameter, and 0 for a kind without one."""
+
+    kind: FaultKind
+    value: float = 0
+
+    @classmethod
+    def from_arguments(cls, name: object, arguments: Mapping[str, object]) -> Fault:
+        """A fault as the control endpoint arms it; raises `InvalidFault`."""
+        kind = _kind(name)
+        parameter = PARAMETERS.get(kind)
+        unknown = arguments.keys() - ({parameter.key} if parameter else set())
+        if unknown:
+            raise InvalidFault(f'The fault "{kind.value}" takes no "{min(unknown)}".')
+        if parameter is None:
+            return cls(kind)
+        return cls(kind, parameter.checked(arguments.get(parameter.key, parameter.default)))
+
+    @classmethod
+    def from_headers(cls, name: str, value: Optional[str]) -> Fault:
+        """A fault as a request's own headers ask for it; raises `InvalidFault`."""
+        if value is None:
+            return cls.from_arguments(name, {})
+        parameter = PARAMETERS.get(_kind(name))
+        try:
+            number = float(value)
+        except ValueError:
+            raise InvalidFault("X-Fault-Value must be a number.") from None
+        return cls.from_arguments(name, {parameter.key if parameter else "X-Fault-Value": number})
+
+
+def _kind(name: object) -> FaultKind:
+    try:
+        return FaultKind(name)
+    except ValueError:
+        known = ", ".join(kind.value for kind in FaultKind)
+        raise InvalidFault(f"No fault is named {name!r}. There are {known}.") from None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An HTTP reply whose chunks may end before the length it declares."""
+
+    status: int
+    content_type: str
+    length: int
+    chunks: Iterable[bytes]
+
+    @classmethod
+    def whole(cls, body: bytes, status: int = 200, content_type: str = JSON) -> Reply:
+        return cls(status, content_type, len(body), [body])
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.chunks)
+
+
+GRAPHQL_ERROR_BODY = b'{"data":null,"errors":[{"message":"Injected failure."}]}'
+
+WRONG_SHAPE_BODY = b'{"data":{"getMomentsDetailsByUserID":{"moments":"none"},"updateMomentLike":{"moments":"none"}}}'
+"""It fits no selection, whichever field was asked for: `userDetails` is missing, `moments` is no list."""
+
+
+def reply_with(fault: Fault, answer: Callable[[], Reply]) -> Optional[Reply]:
+    """The reply that the fault leaves of the answer; None closes the connection without a reply.
+
+    `answer` executes the request and is called as often as the fault lets it be executed. Faults of the server
+    itself come before the execution; faults on the way back come after it, so they lose the answer and not the
+    change. `slow` is the caller's: by the time it gets here the wait is over.
+    """
+    kind = fault.kind
+    if kind is FaultKind.DROP:
+        return None
+    if kind is FaultKind.STATUS:
+        status = int(fault.value)
+        return Reply.whole(f"Injected status {status}.\n".encode(), status, TEXT)
+    if kind is FaultKind.GRAPHQL_ERROR:
+        return Reply.whole(GRAPHQL_ERROR_BODY)
+    return _spoiled(fault, answer)
+
+
+def _spoiled(fault: Fault, answer: Callable[[], Reply]) -> Optional[Reply]:
+    """What is left of an answer that was really made."""
+    reply = answer()
+    kind = fault.kind
+    if kind is FaultKind.DROP_AFTER:
+        return None
+    if kind is FaultKind.DROP_AFTER_HEADERS:
+        return Reply(reply.status, reply.content_type, reply.length, [_half(reply.body)])
+    if kind is FaultKind.MALFORMED:
+        return Reply.whole(_half(reply.body))
+    if kind is FaultKind.EMPTY:
+        return Reply.whole(b"")
+    if kind is FaultKind.WRONG_SHAPE:
+        return Reply.whole(WRONG_SHAPE_BODY)
+    if kind is FaultKind.OVERSIZED:
+        return _padded(reply, int(fault.value))
+    if kind is FaultKind.DUPLICATE:
+        return answer()
+    return reply
+
+
+def _half(body: bytes) -> bytes:
+    return body[: len(body) // 2]
+
+
+def _padded(reply: Reply, size: int) -> Reply:
+    """The same answer with an extension that brings it to the size, made while it is sent."""
+    head = reply.body[:-1] + b',"extensions":{"padding":"'
+    tail = b'"}}'
+    padding = max(0, size - len(head) - len(tail))
+
+    def chunks() -> Iterator[bytes]:
+        yield head
+        for start in range(0, padding, CHUNK_SIZE):
+            yield b"x" * min(CHUNK_SIZE, padding - start)
+        yield tail
+
+    return Reply(reply.status, reply.content_type, len(head) + padding + len(tail), chunks())

@@ -1,0 +1,147 @@
+"""What the tests share: the server as a process, and a client for it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import unittest
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Optional
+from urllib.parse import urlsplit
+
+FOLDER = Path(__file__).parent
+TIMEOUT = 10
+
+SELECTION = """{
+  userDetails { id name avatar backgroundImage }
+  moments {
+    id userDetails { name avatar } type title url photos createdDate
+    %s
+  }
+}"""
+
+QUERY = """query getMomentsDetailsByUserID($userID: ID!, $withLikes: Boolean!) {
+  getMomentsDetailsByUserID(userID: $userID) %s
+}""" % (SELECTION % "isLiked @include(if: $withLikes) likes @include(if: $withLikes) { id avatar }")
+
+MUTATION = """mutation updateMomentLike($momentID: ID!, $userID: ID!, $isLiked: Boolean!) {
+  updateMomentLike(momentID: $momentID, userID: $userID, isLiked: $isLiked) %s
+}""" % (SELECTION % "isLiked likes { id avatar }")
+
+
+def timeline(user_id: str, with_likes: bool = True) -> dict[str, Any]:
+    return {"query": QUERY, "variables": {"userID": user_id, "withLikes": with_likes}}
+
+
+def like(moment_id: str, is_liked: bool = True, user_id: str = "0") -> dict[str, Any]:
+    return {"query": MUTATION, "variables": {"momentID": moment_id, "userID": user_id, "isLiked": is_liked}}
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def start(*arguments: str, environment: Optional[Mapping[str, str]] = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(FOLDER / "server.py"), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def port_of(process: subprocess.Popen[str]) -> int:
+    """The port in the line that says the server is ready."""
+    assert process.stdout
+    port = urlsplit(process.stdout.readline().removeprefix("listening on ").strip()).port
+    assert port
+    return port
+
+
+class ServerTestCase(unittest.TestCase):
+    """One server for the class, reset for each test."""
+
+    process: ClassVar[subprocess.Popen[str]]
+    port: ClassVar[int]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.process = start()
+        cls.port = port_of(cls.process)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        output, errors = cls.process.communicate(timeout=TIMEOUT)
+        assert (output, errors) == ("", ""), f"the server wrote {output!r} and {errors!r}"
+
+    def setUp(self) -> None:
+        self.assertEqual(self.control("reset", {}).status, 200)
+
+    def connect(self) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
+        self.addCleanup(connection.close)
+        return connection
+
+    def send(
+        self,
+        body: object,
+        headers: Optional[Mapping[str, str]] = None,
+        method: str = "POST",
+        path: str = "/graphql",
+        connection: Optional[http.client.HTTPConnection] = None,
+    ) -> Response:
+        connection = connection or self.connect()
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request(method, path, content, {"Content-Type": "application/json", **(headers or {})})
+        response = connection.getresponse()
+        return Response(response.status, dict(response.headers), response.read())
+
+    def control(self, name: str, body: object) -> Response:
+        return self.send(body, path=f"/control/{name}")
+
+    def arm(self, fault: str, **arguments: Any) -> None:
+        self.assertEqual(self.control("faults", {"fault": fault, **arguments}).status, 200)
+
+    def requests(self) -> list[dict[str, Any]]:
+        records: list[dict[str, Any]] = self.send(b"", method="GET", path="/control/requests").json
+        return records
+
+    def outcomes(self) -> list[Any]:
+        return [record["outcome"] for record in self.requests()]
+
+    def likes(self, moment_id: str, user_id: str = "0") -> list[str]:
+        """Who likes the moment, asked with a request that is no part of the test."""
+        moments = self.send(timeline(user_id)).json["data"]["getMomentsDetailsByUserID"]["moments"]
+        return [like["id"] for moment in moments if moment["id"] == moment_id for like in moment["likes"]]
+
+    def raw(self, body: object, headers: str = "") -> socket.socket:
+        """A connection on which the request is sent and nothing is read yet."""
+        content = json.dumps(body).encode()
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT)
+        self.addCleanup(connection.close)
+        connection.sendall(
+            f"POST /graphql HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n{headers}"
+            f"Content-Length: {len(content)}\r\n\r\n".encode() + content
+        )
+        return connection
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    received = b""
+    while chunk := connection.recv(1 << 16):
+        received += chunk
+    return received

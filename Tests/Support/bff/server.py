@@ -1,0 +1,107 @@
+"""A GraphQL server for moments with faults to order: `python3 server.py`, then POST to the address it prints."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Optional
+
+from timeline import InvalidSeed, load_seed
+
+STANDARD_INPUT = 0
+
+EXIT_DATA = 65
+EXIT_NO_INPUT = 66
+EXIT_UNAVAILABLE = 69
+
+
+def loopback(text: str) -> str:
+    """An address of this machine only: the server does what anyone asks of it."""
+    host = "127.0.0.1" if text == "localhost" else text
+    try:
+        is_loopback = ipaddress.IPv4Address(host).is_loopback
+    except ValueError:
+        is_loopback = False
+    if not is_loopback:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an IPv4 loopback address")
+    return host
+
+
+def port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
+
+
+def options(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="A GraphQL server for moments, with faults to order.")
+    parser.add_argument("--port", type=port, default=0, help="0, the default, takes a free one")
+    parser.add_argument("--host", type=loopback, default="127.0.0.1", help="a loopback address")
+    parser.add_argument("--data", type=Path, default=Path(__file__).parent / "data.json", metavar="FILE")
+    parser.add_argument("--detached", action="store_true", help="keep running at the end of standard input")
+    parser.add_argument("--verbose", action="store_true", help="log requests to standard error")
+    return parser.parse_args(arguments)
+
+
+def catch_signals() -> tuple[socket.socket, socket.socket]:
+    """Turns SIGTERM and SIGINT into bytes, readable from the first socket; keep both.
+
+    A handler alone could run just before the wait for it, and the wait would never end.
+    """
+    reading, writing = socket.socketpair()
+    writing.setblocking(False)
+    signal.set_wakeup_fd(writing.fileno())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    return reading, writing
+
+
+def wait_for_end(signals: socket.socket, is_detached: bool) -> None:
+    """Waits for a signal or, unless detached, for the end of standard input: the end of the parent, however it died."""
+    sources = [signals.fileno()] if is_detached else [signals.fileno(), STANDARD_INPUT]
+    while True:
+        readable, _, _ = select.select(sources, [], [])
+        if signals.fileno() in readable or not os.read(STANDARD_INPUT, 4096):
+            return
+
+
+def failure(message: str, code: int) -> int:
+    print(f"server.py: {message}", file=sys.stderr)
+    return code
+
+
+def main() -> int:
+    chosen = options()
+    try:
+        from handler import Server
+    except ModuleNotFoundError as error:
+        if error.name != "graphql":
+            raise
+        return failure("graphql-core is missing; run: pip install -r requirements.txt", EXIT_UNAVAILABLE)
+    try:
+        seed = load_seed(chosen.data)
+    except OSError as error:
+        return failure(f"cannot read {chosen.data}: {error.strerror}", EXIT_NO_INPUT)
+    except InvalidSeed as error:
+        return failure(f"{chosen.data} is not a data file: {error}", EXIT_DATA)
+    try:
+        server = Server((chosen.host, chosen.port), seed, chosen.verbose)
+    except OSError as error:
+        return failure(f"cannot listen on {chosen.host}:{chosen.port}: {error.strerror}", EXIT_UNAVAILABLE)
+    signals, _writing = catch_signals()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(f"listening on http://{chosen.host}:{server.server_address[1]}/graphql", flush=True)
+    wait_for_end(signals, chosen.detached)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
