@@ -1,0 +1,122 @@
+import Foundation
+import Moments
+import Testing
+
+struct MomentsDetailsTests {
+  private static let json = """
+    {
+      "userDetails": {
+        "id": "0",
+        "name": "Jake Lin",
+        "avatar": "https://example.com/jake.png",
+        "backgroundImage": "https://example.com/background.png"
+      },
+      "moments": [
+        {
+          "id": "0",
+          "userDetails": {"name": "Taylor Swift", "avatar": "https://example.com/taylor.png"},
+          "type": "PHOTOS",
+          "title": "the pic is awesome",
+          "photos": ["https://example.com/1.png", "https://example.com/2.png"],
+          "createdDate": "1605521360",
+          "isLiked": true,
+          "likes": [{"id": "0", "avatar": "https://example.com/jake.png"}]
+        },
+        {
+          "id": "1",
+          "userDetails": {"name": "李晓雯", "avatar": "not a URL"},
+          "type": "URL",
+          "title": null,
+          "url": "https://example.com/article",
+          "photos": [],
+          "createdDate": "yesterday"
+        },
+        {
+          "id": "2",
+          "userDetails": {"name": "Mattt", "avatar": ""},
+          "type": "VIDEO",
+          "title": "First ice",
+          "url": null,
+          "photos": [],
+          "createdDate": "1605496500",
+          "isLiked": false,
+          "likes": [],
+          "length": 12
+        }
+      ],
+      "next": "page-2"
+    }
+    """
+
+  private static let value = MomentsDetails(
+    userDetails: .init(
+      id: "0", name: "Jake Lin", avatar: "https://example.com/jake.png",
+      backgroundImage: "https://example.com/background.png"),
+    moments: [
+      .init(
+        id: "0",
+        userDetails: .init(name: "Taylor Swift", avatar: "https://example.com/taylor.png"),
+        type: .photos,
+        title: "the pic is awesome",
+        photos: ["https://example.com/1.png", "https://example.com/2.png"],
+        createdDate: "1605521360",
+        isLiked: true,
+        likes: [.init(id: "0", avatar: "https://example.com/jake.png")]),
+      .init(
+        id: "1",
+        userDetails: .init(name: "李晓雯", avatar: "not a URL"),
+        type: .url,
+        url: "https://example.com/article",
+        photos: [],
+        createdDate: "yesterday"),
+      .init(
+        id: "2",
+        userDetails: .init(name: "Mattt", avatar: ""),
+        type: .unknown("VIDEO"),
+        title: "First ice",
+        photos: [],
+        createdDate: "1605496500",
+        isLiked: false,
+        likes: []),
+    ])
+
+  @Test func `A timeline decodes field by field, with fields it does not know left out`() throws {
+    #expect(try JSONDecoder().decode(MomentsDetails.self, from: Data(Self.json.utf8)) == Self.value)
+  }
+
+  @Test func `A timeline survives encoding and decoding`() throws {
+    let encoded = try JSONEncoder().encode(Self.value)
+    #expect(try JSONDecoder().decode(MomentsDetails.self, from: encoded) == Self.value)
+  }
+
+  @Test func `What a request left out stays out of the encoding`() throws {
+    let encoded = try JSONEncoder().encode(Self.value.moments[1])
+    let object = try #require(try JSONSerialization.jsonObject(with: encoded) as? [String: Any])
+    #expect(Set(object.keys) == ["id", "userDetails", "type", "url", "photos", "createdDate"])
+  }
+
+  @Test(arguments: ["URL", "PHOTOS", "VIDEO", "", "photos", "图片"])
+  func `A type keeps the server's word`(word: String) throws {
+    let encoded = try JSONEncoder().encode([word])
+    let types = try JSONDecoder().decode([MomentsDetails.Moment.MomentType].self, from: encoded)
+    #expect(types.map(\.rawValue) == [word])
+    #expect(try JSONDecoder().decode([String].self, from: JSONEncoder().encode(types)) == [word])
+  }
+
+  @Test func `A known word makes the same type however the type was made`() {
+    typealias MomentType = MomentsDetails.Moment.MomentType
+    #expect(MomentType(rawValue: "URL") == .url)
+    #expect(MomentType.unknown("PHOTOS") == .photos)
+    #expect(Set([MomentType.unknown("PHOTOS"), .photos, .url]).count == 2)
+    #expect(MomentType.unknown("VIDEO") != .unknown("video"))
+  }
+
+  @Test func `A change is laid over a copy`() {
+    var changed = Self.value
+    changed.moments[0].isLiked = false
+    changed.moments[0].likes = []
+    #expect(Self.value.moments[0].isLiked == true)
+    #expect(changed.moments[0].likes == [])
+    #expect(changed.moments[1...] == Self.value.moments[1...])
+  }
+}

@@ -1,0 +1,254 @@
+import DataStore
+import Foundation
+import Moments
+import MomentsTesting
+import Multicast
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct MomentsRepoTests {
+  // MARK: - Start
+
+  @Test func `What was stored before the repository existed arrives first`() async throws {
+    let store = PersistentDataStore(InMemoryStore())
+    try await store.save(momentsDetails: .fixture(name: "Earlier"), userID: "0")
+    let harness = RepoHarness(store: store)
+    let names = harness.repo.momentsDetails.subscribe()
+    let names0 = harness.repo.momentsDetails(userID: "0").subscribe()
+    #expect(await names.first(1).map(\.userDetails.name) == ["Earlier"])
+    #expect(await names0.first(1).map(\.userDetails.name) == ["Earlier"])
+  }
+
+  @Test func `Of several users' stored timelines the newest is replayed, and each user's own`() async throws {
+    let clock = Mutex(Date(timeIntervalSince1970: 1_000))
+    let memory = InMemoryStore(now: { clock.withLock { $0 } })
+    let store = PersistentDataStore(memory)
+    for (userID, time) in [("2", 30.0), ("0", 10), ("1", 20)] {
+      clock.withLock { $0 = Date(timeIntervalSince1970: time) }
+      try await store.save(momentsDetails: .fixture(userID: userID), userID: userID)
+    }
+    let harness = RepoHarness(store: store)
+    for userID in ["0", "1", "2"] {
+      let details = await harness.repo.momentsDetails(userID: userID).first(1)
+      #expect(details.map(\.userDetails.id) == [userID])
+    }
+    #expect(await harness.repo.momentsDetails.first(1).map(\.userDetails.id) == ["1"])
+  }
+
+  @Test func `An empty store emits nothing before the first save`() async throws {
+    let harness = RepoHarness()
+    let observer = harness.repo.momentsDetails.subscribe()
+    try await harness.repo.getMoments(userID: "0")
+    try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
+    let seen = await observer.first(2)
+    #expect(seen.map { $0.moments[0].isLiked } == [false, true])
+    #expect(observer.droppedCount == 0)
+  }
+
+  // MARK: - Getting
+
+  @Test func `getMoments makes one request and one save, and an observer that comes then gets it`() async throws {
+    let harness = RepoHarness()
+    let observer = harness.repo.momentsDetails.subscribe()
+    try await harness.repo.getMoments(userID: "7")
+    #expect(harness.getMoments.requestedUserIDs == ["7"])
+    #expect(try await harness.store.momentsDetails(userID: "7")?.value == .fixture(userID: "7"))
+    #expect(try await harness.store.momentsDetails(userID: "7")?.revision == 1)
+    #expect(await harness.repo.momentsDetails.first(1) == [.fixture(userID: "7")])
+    #expect(await harness.repo.momentsDetails(userID: "7").first(1) == [.fixture(userID: "7")])
+    #expect(await observer.first(1) == [.fixture(userID: "7")])
+  }
+
+  @Test func `Users do not overwrite each other`() async throws {
+    let harness = RepoHarness()
+    let everyone = harness.repo.momentsDetails.subscribe()
+    for userID in ["0", "1"] { try await harness.repo.getMoments(userID: userID) }
+    #expect(try await harness.store.momentsDetails(userID: "0")?.value.userDetails.id == "0")
+    #expect(try await harness.store.momentsDetails(userID: "1")?.value.userDetails.id == "1")
+    #expect(await harness.repo.momentsDetails(userID: "0").first(1).map(\.userDetails.id) == ["0"])
+    #expect(await everyone.first(2).map(\.userDetails.id) == ["0", "1"])
+  }
+
+  @Test func `A request that fails throws its error and leaves what was stored`() async throws {
+    let fails = Mutex(false)
+    let harness = RepoHarness(
+      getMoments: { userID throws(APISessionError) in
+        if fails.withLock({ $0 }) { throw .statusCode(500, bodyExcerpt: "down") }
+        return .fixture(userID: userID)
+      },
+      updateLike: { _ throws(APISessionError) in throw .timedOut })
+    try await harness.repo.getMoments(userID: "0")
+    fails.withLock { $0 = true }
+    await #expect(throws: MomentsRepoError.session(.statusCode(500, bodyExcerpt: "down"))) {
+      try await harness.repo.getMoments(userID: "0")
+    }
+    await #expect(throws: MomentsRepoError.session(.timedOut)) {
+      try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
+    }
+    #expect(await harness.repo.momentsDetails.first(1) == [.fixture()])
+    #expect(try await harness.store.momentsDetails(userID: "0")?.revision == 1)
+  }
+
+  @Test func `Cancelling the caller cancels the request, saves nothing, and is no success`() async throws {
+    let gate = Gate()
+    let wasCancelled = Mutex(false)
+    let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
+      await gate.pass()
+      wasCancelled.withLock { $0 = Task.isCancelled }
+      throw .cancelled
+    })
+    let caller = Task { () async -> MomentsRepoError? in
+      do throws(MomentsRepoError) {
+        try await harness.repo.getMoments(userID: "0")
+        return nil
+      } catch {
+        return error
+      }
+    }
+    await gate.arrivals()
+    caller.cancel()
+    #expect(await caller.value == .cancelled)
+    #expect(wasCancelled.withLock { $0 })
+    #expect(try await harness.store.momentsDetails(userID: "0") == nil)
+  }
+
+  // MARK: - Liking
+
+  @Test func `updateLike hands its three arguments to the session and saves what comes back`() async throws {
+    let harness = RepoHarness()
+    try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "7")
+    try await harness.repo.updateLike(isLiked: false, momentID: "0", fromUserID: "7")
+    #expect(
+      harness.updateLike.requests == [
+        .init(isLiked: true, momentID: "0", userID: "7"), .init(isLiked: false, momentID: "0", userID: "7"),
+      ])
+    #expect(try await harness.store.momentsDetails(userID: "7")?.value == .fixture(userID: "7"))
+    #expect(try await harness.store.momentsDetails(userID: "7")?.revision == 2)
+  }
+
+  @Test func `A like in one place reaches every observer`() async throws {
+    let harness = RepoHarness()
+    try await harness.repo.getMoments(userID: "0")
+    let observers = [
+      harness.repo.momentsDetails.subscribe(), harness.repo.momentsDetails(userID: "0").subscribe(),
+      harness.repo.momentsDetails(userID: "0").buffering(.latest).subscribe(),
+      harness.repo.momentsDetails(userID: "0").buffering(.dropOldest(8)).subscribe(),
+    ]
+    let stranger = harness.repo.momentsDetails(userID: "1").subscribe()
+    try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
+    #expect(await observers[0].first(2).map { $0.moments[0].isLiked } == [false, true])
+    #expect(await observers[1].first(2).map { $0.moments[0].isLiked } == [false, true])
+    #expect(await observers[2].first(1).map { $0.moments[0].isLiked } == [true])
+    #expect(await observers[3].first(2).map { $0.moments[0].isLiked } == [false, true])
+    // The other user's first timeline is their own.
+    try await harness.repo.getMoments(userID: "1")
+    #expect(await stranger.first(1).map(\.userDetails.id) == ["1"])
+  }
+
+  // MARK: - The store
+
+  @Test func `Every save reaches each observer once and in order, whoever saved`() async throws {
+    let harness = RepoHarness()
+    try await harness.repo.getMoments(userID: "0")
+    let observers = (0..<3).map { _ in harness.repo.momentsDetails.subscribe() }
+    for number in 1...5 { try await harness.store.save(momentsDetails: .fixture(name: "\(number)"), userID: "0") }
+    for observer in observers {
+      #expect(await observer.first(6).map(\.userDetails.name) == ["Jake Lin", "1", "2", "3", "4", "5"])
+    }
+  }
+
+  @Test func `What is removed is not replayed`() async throws {
+    let harness = RepoHarness()
+    try await harness.repo.getMoments(userID: "0")
+    try await harness.store.removeMomentsDetails(userID: "0")
+    // The next change is behind the removal, so when it has arrived the removal has too.
+    try await harness.repo.getMoments(userID: "1")
+    let late = harness.repo.momentsDetails(userID: "0").subscribe()
+    try await harness.store.save(momentsDetails: .fixture(name: "Again"), userID: "0")
+    #expect(await late.first(1).map(\.userDetails.name) == ["Again"])
+  }
+
+  @Test func `Undecodable bytes are told and kept, and the same stream delivers the next good save`() async throws {
+    let folder = try TemporaryFolder()
+    try await PersistentDataStore(FileStore(folder: folder.url)).save(momentsDetails: .fixture(), userID: "0")
+    let file = try #require(FileManager.default.contentsOfDirectory(atPath: folder.url.path()).first)
+    try Data("{ half".utf8).write(to: folder.url.appending(path: file))
+
+    let store = PersistentDataStore(FileStore(folder: folder.url))
+    let repo = MomentsRepo(
+      persistentDataStore: store,
+      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in .fixture(name: "Fresh") },
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() })
+    let observer = repo.momentsDetails(userID: "0").subscribe()
+    let event = try #require(await store.events.first(1).first)
+    guard case .corruptValueMovedAside(let key, let movedTo, _) = event else {
+      Issue.record("Unexpected event \(event)")
+      return
+    }
+    #expect(key == StoreKeyName("moments-details", userID: "0"))
+    #expect(try Data(contentsOf: URL(filePath: movedTo)) == Data("{ half".utf8))
+    try await repo.getMoments(userID: "0")
+    #expect(await observer.first(1).map(\.userDetails.name) == ["Fresh"])
+  }
+
+  @Test func `A store that cannot be opened is an error, and is opened again at the next call`() async throws {
+    let folder = try TemporaryFolder()
+    let blocked = folder.url.appending(path: "store")
+    // A file where the folder should be.
+    try Data().write(to: blocked)
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(FileStore(folder: blocked)),
+      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in .fixture() },
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() })
+    let observer = repo.momentsDetails.subscribe()
+    do throws(MomentsRepoError) {
+      try await repo.getMoments(userID: "0")
+      Issue.record("The store must refuse.")
+    } catch {
+      guard case .store = error else {
+        Issue.record("Unexpected error \(error)")
+        return
+      }
+    }
+    try FileManager.default.removeItem(at: blocked)
+    try await repo.getMoments(userID: "0")
+    #expect(await observer.first(1) == [.fixture()])
+  }
+
+  enum StoreKind: CaseIterable { case memory, file, userDefaults }
+
+  @Test(arguments: StoreKind.allCases)
+  func `Any store will do`(_ kind: StoreKind) async throws {
+    let folder = try TemporaryFolder()
+    let suite = "moments-tests-\(UUID().uuidString)"
+    defer { UserDefaults.standard.removePersistentDomain(forName: suite) }
+    let store: any PersistentDataStoreType =
+      switch kind {
+      case .memory: PersistentDataStore(InMemoryStore())
+      case .file: PersistentDataStore(FileStore(folder: folder.url))
+      case .userDefaults: UserDefaultsPersistentDataStore(UserDefaultsStore(suiteName: suite))
+      }
+    let repo = MomentsRepo(
+      persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { .fixture(userID: $0) },
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { .fixture(likedMomentIDs: [$0.momentID]) })
+    let observer = repo.momentsDetails.subscribe()
+    try await repo.getMoments(userID: "0")
+    try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
+    #expect(await observer.first(2) == [.fixture(), .fixture(likedMomentIDs: ["0"])])
+    #expect(try await store.momentsDetails(userID: "0")?.value == .fixture(likedMomentIDs: ["0"]))
+  }
+
+  // MARK: - Lifetime
+
+  @Test func `Streams end when the repository is released, and do not keep it`() async throws {
+    var harness: RepoHarness? = RepoHarness()
+    weak let repo = harness?.repo
+    let everyone = try #require(harness).repo.momentsDetails.subscribe()
+    let one = try #require(harness).repo.momentsDetails(userID: "0").subscribe()
+    try await #require(harness).repo.getMoments(userID: "0")
+    harness = nil
+    #expect(repo == nil)
+    #expect(await everyone.first(2) == [.fixture()])
+    #expect(await one.first(2) == [.fixture()])
+  }
+}

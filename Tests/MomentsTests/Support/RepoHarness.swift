@@ -1,0 +1,58 @@
+import DataStore
+import Foundation
+import Moments
+import MomentsTesting
+
+/// A repository on a real store and stubbed sessions.
+struct RepoHarness: Sendable {
+  let store: PersistentDataStore<InMemoryStore>
+  let getMoments: GetMomentsByUserIDSessionStub
+  let updateLike: UpdateMomentLikeSessionStub
+  let repo: MomentsRepo
+
+  init(
+    store: PersistentDataStore<InMemoryStore> = PersistentDataStore(InMemoryStore()),
+    getMoments: @escaping @Sendable (String) async throws(APISessionError) -> MomentsDetails = { userID in
+      .fixture(userID: userID)
+    },
+    updateLike:
+      @escaping @Sendable (
+        UpdateMomentLikeSessionStub.Request
+      ) async throws(APISessionError) -> MomentsDetails = { request in
+        .fixture(userID: request.userID, likedMomentIDs: request.isLiked ? [request.momentID] : [])
+      }
+  ) {
+    self.store = store
+    self.getMoments = GetMomentsByUserIDSessionStub(reply: getMoments)
+    self.updateLike = UpdateMomentLikeSessionStub(reply: updateLike)
+    repo = MomentsRepo(
+      persistentDataStore: store, getMomentsByUserIDSession: self.getMoments, updateMomentLikeSession: self.updateLike)
+  }
+}
+
+extension AsyncSequence where Failure == Never, Element: Sendable {
+  /// The first `count` elements; fewer when the sequence ends before.
+  func first(_ count: Int) async -> [Element] {
+    var elements: [Element] = []
+    for await element in self {
+      elements.append(element)
+      if elements.count == count { break }
+    }
+    return elements
+  }
+}
+
+/// A new empty folder, removed when this is released.
+final class TemporaryFolder: Sendable {
+  let url: URL
+
+  init() throws {
+    url = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+  }
+
+  deinit {
+    // What is left behind in the temporary folder harms nobody, so a failure needs no answer.
+    try? FileManager.default.removeItem(at: url)
+  }
+}

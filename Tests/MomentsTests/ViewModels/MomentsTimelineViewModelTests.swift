@@ -1,0 +1,212 @@
+import Foundation
+import Moments
+import MomentsTesting
+import Observation
+import Synchronization
+import Testing
+
+@MainActor
+@Suite(.timeLimit(.minutes(1))) struct MomentsTimelineViewModelTests {
+  private func model(_ harness: RepoHarness, userID: String = "0") -> MomentsTimelineViewModel {
+    MomentsTimelineViewModel(
+      userID: userID, momentsRepo: harness.repo, now: { Date(timeIntervalSince1970: 1_605_521_420) },
+      locale: Locale(identifier: "en_US"))
+  }
+
+  /// Waits until `condition` holds for what it observes.
+  private func until(_ condition: @escaping @MainActor () -> Bool) async {
+    while !condition() {
+      await withCheckedContinuation { continuation in
+        withObservationTracking {
+          _ = condition()
+        } onChange: {
+          Task { @MainActor in continuation.resume() }
+        }
+      }
+    }
+  }
+
+  @Test func `The list is empty at first, then the profile and the moments, in order`() async throws {
+    let harness = RepoHarness(getMoments: { _ in .fixture(momentIDs: ["2", "0", "1"]) })
+    let model = model(harness)
+    #expect(model.listItems == [])
+    #expect(!model.hasContent)
+    let running = Task { await model.run() }
+    await model.loadItems()
+    await until { model.hasContent }
+    #expect(model.listItems.map(\.id) == ["profile", "moment-2", "moment-0", "moment-1"])
+    guard case .profile(let profile) = model.listItems[0], case .moment(let moment) = model.listItems[1] else {
+      Issue.record("Unexpected rows \(model.listItems)")
+      return
+    }
+    #expect(profile.name == "Jake Lin")
+    #expect(moment.postDateDescription == "1 minute ago")
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `loadItems makes one call with the user's id`() async {
+    let harness = RepoHarness()
+    await model(harness, userID: "7").loadItems()
+    #expect(harness.getMoments.requestedUserIDs == ["7"])
+  }
+
+  @Test func `Loading lasts as long as the call, and ends on success`() async {
+    let gate = Gate()
+    let harness = RepoHarness(getMoments: { _ in
+      await gate.pass()
+      return .fixture()
+    })
+    let model = model(harness)
+    #expect(!model.isLoading)
+    let load = Task { await model.loadItems() }
+    await gate.arrivals()
+    #expect(model.isLoading)
+    gate.open()
+    await load.value
+    #expect(!model.isLoading)
+    #expect(!model.hasError)
+  }
+
+  @Test func `Loading ends on failure, the error shows, and goes at the start of a retry`() async {
+    let gate = Gate()
+    let fails = Mutex(true)
+    let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
+      if fails.withLock({ $0 }) { throw .timedOut }
+      await gate.pass()
+      return .fixture()
+    })
+    let model = model(harness)
+    await model.loadItems()
+    #expect(!model.isLoading)
+    #expect(model.hasError)
+    #expect(model.error == .session(.timedOut))
+    fails.withLock { $0 = false }
+    let retry = Task { await model.loadItems() }
+    await gate.arrivals()
+    #expect(!model.hasError)
+    #expect(model.isLoading)
+    gate.open()
+    await retry.value
+    #expect(!model.hasError)
+  }
+
+  @Test func `Loading ends on cancellation, which is no error`() async {
+    let gate = Gate()
+    let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
+      await gate.pass()
+      throw .cancelled
+    })
+    let model = model(harness)
+    let load = Task { await model.loadItems() }
+    await gate.arrivals()
+    load.cancel()
+    await load.value
+    #expect(!model.isLoading)
+    #expect(!model.hasError)
+  }
+
+  @Test func `Two loads at once: loading ends with the last`() async {
+    let gates = ["first": Gate(), "second": Gate()]
+    let calls = Mutex(["second", "first"])
+    let harness = RepoHarness(getMoments: { _ in
+      await gates[calls.withLock { $0.removeLast() }]!.pass()
+      return .fixture()
+    })
+    let model = model(harness)
+    let first = Task { await model.loadItems() }
+    await gates["first"]!.arrivals()
+    let second = Task { await model.loadItems() }
+    await gates["second"]!.arrivals()
+    gates["first"]!.open()
+    await first.value
+    #expect(model.isLoading)
+    gates["second"]!.open()
+    await second.value
+    #expect(!model.isLoading)
+  }
+
+  @Test func `A failed load leaves the content`() async throws {
+    let harness = RepoHarness(getMoments: { _ throws(APISessionError) in throw .timedOut })
+    try await harness.store.save(momentsDetails: .fixture(), userID: "0")
+    let model = model(harness)
+    let running = Task { await model.run() }
+    await until { model.hasContent }
+    await model.loadItems()
+    #expect(model.hasError)
+    #expect(model.hasContent)
+    #expect(model.listItems.count == 2)
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `hasContent is told once, when content comes`() async throws {
+    let harness = RepoHarness()
+    let model = model(harness)
+    let changes = Mutex(0)
+    withObservationTracking {
+      _ = model.hasContent
+    } onChange: {
+      changes.withLock { $0 += 1 }
+    }
+    let running = Task { await model.run() }
+    try await harness.repo.getMoments(userID: "0")
+    await until { model.hasContent }
+    #expect(changes.withLock { $0 } == 1)
+    withObservationTracking {
+      _ = model.hasContent
+    } onChange: {
+      changes.withLock { $0 += 1 }
+    }
+    try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
+    await until {
+      if case .moment(let moment) = model.listItems[1] { moment.isLiked } else { false }
+    }
+    #expect(changes.withLock { $0 } == 1)
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `Rows use the injected repository, and a like shows in the list`() async throws {
+    let harness = RepoHarness()
+    try await harness.repo.getMoments(userID: "0")
+    let model = model(harness)
+    let running = Task { await model.run() }
+    await until { model.hasContent }
+    guard case .moment(let moment) = model.listItems[1] else {
+      Issue.record("Unexpected rows \(model.listItems)")
+      return
+    }
+    #expect(!moment.isLiked)
+    try await moment.like(from: "0")
+    await until {
+      if case .moment(let moment) = model.listItems[1] { moment.isLiked } else { false }
+    }
+    try await moment.unlike(from: "0")
+    await until {
+      if case .moment(let moment) = model.listItems[1] { !moment.isLiked } else { false }
+    }
+    #expect(
+      harness.updateLike.requests == [
+        .init(isLiked: true, momentID: "0", userID: "0"), .init(isLiked: false, momentID: "0", userID: "0"),
+      ])
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `Another user's timeline is not shown`() async throws {
+    let harness = RepoHarness()
+    let model = model(harness)
+    let running = Task { await model.run() }
+    try await harness.repo.getMoments(userID: "1")
+    try await harness.repo.getMoments(userID: "0")
+    await until { model.hasContent }
+    guard case .moment = model.listItems[1], case .profile(let profile) = model.listItems[0] else {
+      Issue.record("Unexpected rows \(model.listItems)")
+      return
+    }
+    #expect(profile.avatarURL == URL(string: "https://example.com/avatars/0.png"))
+    running.cancel()
+    await running.value
+  }
+}
