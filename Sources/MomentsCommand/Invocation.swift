@@ -1,0 +1,90 @@
+internal import Foundation
+
+/// What the command was asked to do, read from its arguments.
+enum Invocation: Equatable {
+  case timeline(TimelineOptions)
+  case subjects
+  case help
+  case version
+  /// The arguments make no sense; the text says which and why.
+  case misuse(String)
+
+  static let helpText = """
+    Usage: moments [--user ID] [--data DIR] [--bff URL]
+           moments subjects
+
+    Shows the timeline of a user: the stored one first, with its age, then the fresh one; likes a moment, and shows
+    what each of three observers of one repository saw.
+
+    Commands:
+      subjects      Print what observers of the three kinds of channel see: publish, current value, replay.
+
+    Options:
+      --user ID     Whose timeline. (default: 0)
+      --data DIR    The folder that keeps the timeline. (default: a folder of the user's application data)
+      --bff URL     The GraphQL server to ask. (default: a demonstration server inside this program)
+      --help        Print this text.
+      --version     Print the version.
+
+    Exit status: 0 success; 64 wrong usage; 69 the server cannot be reached or refuses; 74 the folder cannot be used.
+    """
+
+  init(arguments: [String]) {
+    do throws(Misuse) {
+      self = try Self.parse(arguments)
+    } catch {
+      self = .misuse(error.problem)
+    }
+  }
+
+  private struct Misuse: Error {
+    let problem: String
+  }
+
+  private static func parse(_ arguments: [String]) throws(Misuse) -> Invocation {
+    if arguments.contains("--help") || arguments.contains("-h") { return .help }
+    if arguments.contains("--version") { return .version }
+    guard arguments.first != "subjects" else {
+      if let extra = arguments.dropFirst().first { throw Misuse(problem: "'subjects' takes no argument '\(extra)'.") }
+      return .subjects
+    }
+    var options = TimelineOptions()
+    var rest = arguments[...]
+    while let argument = rest.popFirst() {
+      switch argument {
+      case "--user": options.userID = try value(of: argument, from: &rest)
+      case "--data":
+        options.dataFolder = URL(filePath: try value(of: argument, from: &rest), directoryHint: .isDirectory)
+      case "--bff": options.serverURL = try serverURL(try value(of: argument, from: &rest))
+      case _ where argument.hasPrefix("-"): throw Misuse(problem: "unknown option '\(argument)'.")
+      default: throw Misuse(problem: "unknown command '\(argument)'.")
+      }
+    }
+    return .timeline(options)
+  }
+
+  private static func value(of option: String, from rest: inout ArraySlice<String>) throws(Misuse) -> String {
+    guard let value = rest.popFirst(), !value.isEmpty else {
+      throw Misuse(problem: "option '\(option)' needs a value.")
+    }
+    return value
+  }
+
+  private static func serverURL(_ text: String) throws(Misuse) -> URL {
+    guard let url = URL(string: text, encodingInvalidCharacters: false), ["http", "https"].contains(url.scheme),
+      url.host() != nil
+    else {
+      throw Misuse(problem: "'\(text)' is not an HTTP URL.")
+    }
+    return url
+  }
+}
+
+/// What `moments` shows, and from where.
+struct TimelineOptions: Equatable {
+  var userID = "0"
+  /// Nil for the user's own folder.
+  var dataFolder: URL?
+  /// Nil for the demonstration server.
+  var serverURL: URL?
+}

@@ -1,0 +1,33 @@
+internal import Foundation
+
+/// `moments`: the timeline of a user, kept on this device, and the examples of the library.
+@main
+struct MomentsCommand {
+  static let version = "0.1.0"
+
+  static func main() async {
+    let console = Console.standard
+    let status: CommandStatus
+    switch Invocation(arguments: Array(CommandLine.arguments.dropFirst())) {
+    case .timeline(let options): status = await TimelineCommand(options: options, console: console).run()
+    case .subjects: status = await SubjectsCommand(console: console).run()
+    case .help: status = console.finish(with: Invocation.helpText)
+    case .version: status = console.finish(with: "moments \(version)")
+    case .misuse(let problem):
+      console.error("moments: \(problem) See 'moments --help'.")
+      status = .usage
+    }
+    exit(status.rawValue)
+  }
+}
+
+/// The exit statuses of the command, by the convention of `sysexits.h`.
+enum CommandStatus: Int32 {
+  case success = 0
+  /// The command was called wrongly.
+  case usage = 64
+  /// The server could not be reached, or refused.
+  case unavailable = 69
+  /// The data folder could not be read or written.
+  case inputOutput = 74
+}

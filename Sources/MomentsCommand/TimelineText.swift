@@ -1,0 +1,31 @@
+internal import Foundation
+internal import Moments
+
+/// How the command words what it prints.
+enum TimelineText {
+  /// The command speaks English wherever it runs.
+  static let locale = Locale(identifier: "en_US")
+
+  static func row(_ moment: MomentListItemViewModel) -> String {
+    let details = [moment.postDateDescription, likes(moment.likes.count)].compactMap(\.self).joined(separator: ", ")
+    return mark(isLiked: moment.isLiked) + heading(userName: moment.userName, title: moment.title) + " (\(details))"
+  }
+
+  static func heading(of moment: MomentsDetails.Moment) -> String {
+    heading(userName: moment.userDetails.name, title: moment.title)
+  }
+
+  private static func heading(userName: String, title: String?) -> String {
+    title.map { "\(userName): \($0)" } ?? userName
+  }
+
+  static func mark(isLiked: Bool) -> String { isLiked ? "♥ " : "· " }
+
+  static func likes(_ count: Int) -> String { count == 1 ? "1 like" : "\(count) likes" }
+
+  static func age(of date: Date, at now: Date) -> String {
+    var style = Date.AnchoredRelativeFormatStyle(anchor: date, presentation: .named, unitsStyle: .wide)
+    style.locale = locale
+    return style.format(now)
+  }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import Testing
+
+@testable import MomentsCommand
+
+@Suite struct InvocationTests {
+  @Test func `Without arguments the demonstration user's timeline is shown`() {
+    #expect(Invocation(arguments: []) == .timeline(TimelineOptions(userID: "0", dataFolder: nil, serverURL: nil)))
+  }
+
+  @Test func `Options say whose timeline, from where, and where it is kept`() {
+    #expect(
+      Invocation(arguments: ["--bff", "http://127.0.0.1:80/graphql", "--user", "7", "--data", "/tmp/data"])
+        == .timeline(
+          TimelineOptions(
+            userID: "7", dataFolder: URL(filePath: "/tmp/data", directoryHint: .isDirectory),
+            serverURL: URL(string: "http://127.0.0.1:80/graphql"))))
+  }
+
+  @Test func `Commands and flags are known by name`() {
+    #expect(Invocation(arguments: ["subjects"]) == .subjects)
+    #expect(Invocation(arguments: ["--help"]) == .help)
+    #expect(Invocation(arguments: ["--user", "0", "--help"]) == .help)
+    #expect(Invocation(arguments: ["--version"]) == .version)
+  }
+
+  @Test(arguments: [
+    (["--bogus"], "unknown option '--bogus'."),
+    (["bogus"], "unknown command 'bogus'."),
+    (["--user"], "option '--user' needs a value."),
+    (["--data", ""], "option '--data' needs a value."),
+    (["--bff", "nonsense"], "'nonsense' is not an HTTP URL."),
+    (["--bff", "file:///etc"], "'file:///etc' is not an HTTP URL."),
+    (["subjects", "more"], "'subjects' takes no argument 'more'."),
+  ])
+  func `What makes no sense is named`(_ arguments: [String], _ problem: String) {
+    #expect(Invocation(arguments: arguments) == .misuse(problem))
+  }
+}
