@@ -1,0 +1,78 @@
+import Testing
+
+/// Every article of every documentation catalog.
+///
+/// The Swift blocks of `Some.docc/Topic.md` must appear in `Articles/TopicExamples.swift`, where they are compiled.
+@Suite struct ArticleTests {
+  static let articles = Repository.files(in: "Sources", named: ".md").filter { $0.contains(".docc/") }
+
+  @Test func `There are articles`() {
+    #expect(Self.articles.contains("Sources/Multicast/Multicast.docc/Multicast.md"))
+  }
+
+  @Test(arguments: articles)
+  func `Every Swift block is compiled`(path: String) throws {
+    let article = try MarkdownFile(path)
+    let examples = "Tests/DocumentationTests/Articles/\(article.name)Examples.swift"
+    try #require(Repository.exists(examples), "\(path) needs its Swift blocks in \(examples).")
+    let compiled = try Repository.lines(of: examples)
+    let blocks = article.blocks(of: "swift")
+    #expect(!blocks.isEmpty, "\(path) has no Swift block.")
+    for block in blocks {
+      #expect(compiled.contains(block: block), "Not in \(examples):\n\(block.joined(separator: "\n"))")
+    }
+  }
+
+  @Test(arguments: articles)
+  func `No block of code hides under another name`(path: String) throws {
+    let known: Set = ["swift", "sh", "text", "rxswift", "combine", "kotlin"]
+    for block in try MarkdownFile(path).codeBlocks {
+      #expect(known.contains(block.language), "Unknown language '\(block.language)' in \(path).")
+    }
+  }
+
+  @Test(arguments: articles)
+  func `Every link to a symbol names a public one`(path: String) throws {
+    let symbols = try PublicSymbols(module: module(of: path))
+    for line in try MarkdownFile(path).prose {
+      for link in line.matches(of: /``([^`]+)``/).map({ String($0.1) }) where link != module(of: path) {
+        #expect(symbols.contains(link: link), "\(path) links to ``\(link)``, which is not public.")
+      }
+    }
+  }
+
+  @Test(arguments: articles)
+  func `Every link to an article finds it`(path: String) throws {
+    let catalog = path.split(separator: "/").dropLast().joined(separator: "/")
+    for line in try MarkdownFile(path).prose {
+      for link in line.matches(of: /<doc:([^>#]+)[^>]*>/) {
+        #expect(Repository.exists("\(catalog)/\(link.1).md"), "\(path) links to \(link.1).")
+      }
+    }
+  }
+
+  @Test(arguments: articles)
+  func `A landing page lists every public type and every article`(path: String) throws {
+    let page = try MarkdownFile(path)
+    guard page.name == module(of: path) else { return }
+    let topics = page.prose.drop { $0 != "## Topics" }
+    for type in try PublicSymbols(module: page.name).outerTypes {
+      #expect(topics.contains("- ``\(type)``"), "\(path) does not list \(type).")
+    }
+    let catalog = path.split(separator: "/").dropLast().joined(separator: "/")
+    for article in Self.articles where article.hasPrefix(catalog) && article != path {
+      let name = try MarkdownFile(article).name
+      #expect(topics.contains("- <doc:\(name)>"), "\(path) does not list \(name).")
+    }
+  }
+
+  @Test func `The guarantees are numbered without a gap`() throws {
+    let guarantees = try MarkdownFile("Sources/Multicast/Multicast.docc/Guarantees.md")
+    let numbers = guarantees.prose.compactMap { $0.firstMatch(of: /^- \*\*C(\d+)\b/).map { String($0.1) } }
+    #expect(numbers == (1...26).map(String.init))
+  }
+
+  private func module(of path: String) -> String {
+    String(path.split(separator: "/")[1])
+  }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import Multicast
+import Testing
+
+/// What the articles' examples print is what their comments say.
+@Suite(.timeLimit(.minutes(1))) struct ArticleResultTests {
+  @Test func `Multicast: the first example`() async {
+    #expect(
+      await output(of: MulticastExamples.firstExample) == ["badge: Ann", "badge: Ben", "list: Ann", "list: Ben"])
+  }
+
+  @Test func `Choosing a channel: each by its need`() async {
+    ChoosingAChannelExamples.events()
+    #expect(await output(of: ChoosingAChannelExamples.state) == ["loaded"])
+    #expect(await output(of: ChoosingAChannelExamples.stateWithoutFirstValue) == ["[]", "[\"moment-1\"]"])
+    #expect(await output(of: ChoosingAChannelExamples.update) == ["1"])
+    let likes = ChoosingAChannelExamples.Likes()
+    await likes.like()
+    var counts = likes.stream.makeAsyncIterator()
+    #expect(await counts.next() == 1)
+  }
+
+  @Test func `Guarantees: nothing falls between the replay and what is sent next`() async {
+    #expect(await output(of: GuaranteesExamples.subscription) == ["1", "2"])
+  }
+
+  @Test func `Guarantees: a late reader gets the last value`() async {
+    #expect(await output(of: GuaranteesExamples.lateReader) == ["loaded"])
+  }
+
+  @Test func `Buffering: one reader has a policy of its own`() async {
+    #expect(
+      await output(of: BufferingExamples.ownPolicy) == ["display: 22", "record: 20", "record: 21", "record: 22"])
+  }
+
+  @Test func `Buffering: what each policy keeps`() async {
+    #expect(
+      await output(of: BufferingExamples.policies)
+        == ["[1, 2, 3, 4, 5]", "[5]", "[3, 4, 5]", "[1, 2, 3]", "[1, 2, 5]"])
+  }
+
+  @Test func `Buffering: failing`() async {
+    #expect(await output(of: BufferingExamples.failing) == ["1", "2", "3", "3", "1"])
+  }
+
+  @Test func `Buffering: counting what is lost`() async {
+    #expect(await output(of: BufferingExamples.counting) == ["2", "3", "2", "3", "6"])
+  }
+
+  @Test func `Buffering: capacity and replay`() async {
+    #expect(await output(of: BufferingExamples.capacityAndReplay) == ["4", "5", "6"])
+  }
+
+  /// The table of Buffering.md, for the columns that can be computed.
+  @Test(arguments: [
+    ("unbounded", BufferingPolicy<any Error>.unbounded, [1, 2, 3, 4, 5]), ("latest", .latest, [5]),
+    ("dropOldest", .dropOldest(3), [3, 4, 5]), ("dropNewest", .dropNewest(3), [1, 2, 3]),
+    ("replaceNewest", .replaceNewest(3), [1, 2, 5]), ("error", .error(3), [1, 2, 3]),
+  ])
+  func `Buffering: the table`(name: String, policy: BufferingPolicy<any Error>, elements: [Int]) async throws {
+    let channel = MulticastChannel<Int, any Error>(buffering: policy)
+    let subscription = channel.stream.subscribe()
+    for element in 1...5 { channel.send(element) }
+    channel.finish()
+    var received: [Int] = []
+    var end = ""
+    do {
+      for try await element in subscription { received.append(element) }
+    } catch {
+      end = ", then the error"
+    }
+    #expect(received == elements)
+    let article = try MarkdownFile("Sources/Multicast/Multicast.docc/Buffering.md")
+    let row = try #require(article.lines.first { $0.hasPrefix("| ``BufferingPolicy/\(name)") })
+    let columns = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+    #expect(columns[1] == received.map(String.init).joined(separator: ", ") + end)
+    #expect(columns[2] == "\(subscription.droppedCount)")
+  }
+
+  @Test func `Coming from RxSwift: the three subjects`() async {
+    #expect(
+      await output(of: ComingFromExamples.publishSubject) == ["observer1: 2", "observer1: 3", "observer2: 3"])
+    #expect(
+      await output(of: ComingFromExamples.behaviorSubject)
+        == ["observer1: 1", "observer1: 2", "observer1: 3", "observer2: 2", "observer2: 3"])
+    #expect(
+      await output(of: ComingFromExamples.replaySubject)
+        == [
+          "observer1: 1", "observer1: 2", "observer1: 3", "observer1: 4", "observer2: 2", "observer2: 3",
+          "observer2: 4",
+        ])
+  }
+
+  @Test @MainActor func `Coming from RxSwift: the task takes the place of the dispose bag`() async {
+    let channel = MulticastChannel<String, Never>(buffering: .unbounded)
+    var screen: ComingFromExamples.TimelineScreen? = .init()
+    screen?.start(reading: channel.stream)
+    #expect(channel.subscriberCount == 1)
+    let reading = screen?.reading
+    screen = nil
+    await reading?.value
+    #expect(channel.subscriberCount == 0)
+  }
+
+  @Test @MainActor func `Coming from RxSwift: the screen shows what was sent`() async {
+    let channel = MulticastChannel<String, Never>(buffering: .unbounded)
+    let screen = ComingFromExamples.TimelineScreen()
+    screen.start(reading: channel.stream)
+    channel.send("Ann's moment")
+    channel.finish()
+    await screen.reading?.value
+    #expect(screen.titles == ["Ann's moment"])
+  }
+
+  @Test func `Coming from Combine`() async {
+    #expect(await output(of: ComingFromExamples.combine) == ["value: 0", "value: 1"])
+  }
+
+  @Test func `Coming from Kotlin`() async {
+    #expect(await output(of: ComingFromExamples.kotlin) == ["value: 1"])
+  }
+
+  @Test func `How the log works: the number of dropped elements is a difference`() async {
+    #expect(await output(of: HowTheLogWorksExamples.window) == ["997"])
+  }
+}

@@ -1,0 +1,57 @@
+import Multicast
+
+/// The code of ChoosingAChannel.md, to the letter: what is there compiles because it compiles here.
+enum ChoosingAChannelExamples {
+  enum LoadState: Sendable {
+    case loading
+    case loaded
+  }
+
+  static func events() {
+    let likedMoments = MulticastRelay<String>(buffering: .unbounded)
+    likedMoments.send("moment-1")
+  }
+
+  static func state(print: Print) {
+    let state = CurrentValueChannel<LoadState, Never>(.loading)
+    state.send(.loaded)
+    print(state.value)  // loaded
+  }
+
+  static func stateWithoutFirstValue(print: Print) {
+    let timelines = MulticastChannel<[String], Never>(replay: 1, buffering: .latest)
+    print(timelines.latest ?? [])  // []
+    timelines.send(["moment-1"])
+    print(timelines.latest ?? [])  // ["moment-1"]
+  }
+
+  static func update(print: Print) {
+    let cart = CurrentValueRelay<[String]>([])
+    let count = cart.update { items in
+      items.append("tea")
+      return items.count
+    }
+    print(count)  // 1
+  }
+
+  actor Likes {
+    private var count = 0
+    private let counts = CurrentValueRelay(0)
+    nonisolated var stream: MulticastStream<Int, Never> { counts.stream }
+
+    func like() {
+      count += 1
+      counts.send(count)
+    }
+  }
+
+  static func sharedSequence(
+    _ messages: AsyncStream<String>, showList: @Sendable (MulticastSequence<AsyncStream<String>>) async -> Void,
+    showChart: @Sendable (MulticastSequence<AsyncStream<String>>) async -> Void
+  ) async {
+    let quotes = messages.multicast(replay: 1, buffering: .latest)
+    async let list: Void = showList(quotes)
+    async let chart: Void = showChart(quotes)
+    _ = await (list, chart)
+  }
+}

@@ -1,0 +1,20 @@
+import Multicast
+
+/// The code of Guarantees.md, to the letter: what is there compiles because it compiles here.
+enum GuaranteesExamples {
+  static func subscription(print: Print) async {
+    let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    channel.send(1)
+    let subscription = channel.stream.subscribe()
+    channel.send(2)
+    channel.finish()
+    for await element in subscription { print(element) }  // 1, 2
+  }
+
+  static func lateReader(print: Print) async {
+    let state = CurrentValueChannel<String, Never>("loading")
+    state.send("loaded")
+    state.finish()
+    for await late in state.stream { print(late) }  // loaded
+  }
+}

@@ -1,0 +1,72 @@
+import DataStore
+import Moments
+import Multicast
+
+/// The code in the comments of the sources, to the letter: what is there compiles because it compiles here.
+enum DocCommentExamples {
+  enum LoadState: Sendable, Equatable {
+    case idle
+    case loading
+    case loaded
+  }
+
+  static func currentValueChannel() -> LoadState {
+    let state = CurrentValueChannel<LoadState, Never>(.idle)
+    state.send(.loading)
+    state.update { $0 = .loaded }
+    return state.value
+  }
+
+  static func multicastChannel() async {
+    let events = MulticastChannel<String, Never>(buffering: .unbounded)
+    let reader = Task { for await event in events.stream { print(event) } }
+    events.send("liked")
+    reader.cancel()
+    await reader.value
+  }
+
+  static func multicastStream(_ timelines: MulticastChannel<String, Never>, show: (String) -> Void) async {
+    for await timeline in timelines.stream {
+      show(timeline)
+    }
+  }
+
+  struct Socket {
+    let messages: AsyncStream<String>
+  }
+
+  static func multicastSequence(
+    _ socket: Socket, showList: @Sendable (MulticastSequence<AsyncStream<String>>) async -> Void,
+    showChart: @Sendable (MulticastSequence<AsyncStream<String>>) async -> Void
+  ) async {
+    let quotes = socket.messages.multicast(replay: 1, buffering: .latest)
+    // Two screens, one connection.
+    async let list: Void = showList(quotes)
+    async let chart: Void = showChart(quotes)
+    _ = await (list, chart)
+  }
+
+  static func storeKeyName() throws -> String {
+    try StoreKeyName("timeline", userID: "Jake/0").encoded()  // "timeline.%4aake%2f0"
+  }
+
+  @MainActor
+  static func momentsTimelineViewModel(_ viewModel: MomentsTimelineViewModel) -> Screen {
+    Screen()
+      .task { await viewModel.run() }
+      .refreshable { await viewModel.loadItems() }
+  }
+
+  /// Stands for a SwiftUI view where there is no SwiftUI.
+  @MainActor
+  struct Screen {
+    func task(_ action: @escaping @MainActor () async -> Void) -> Screen { self }
+    func refreshable(_ action: @escaping @MainActor () async -> Void) -> Screen { self }
+  }
+}
+
+struct Timeline: Codable, Sendable {}
+
+extension StoreKey where Value == Timeline {
+  static func timeline(of userID: String) -> Self { Self("timeline", userID: userID) }
+}

@@ -1,0 +1,36 @@
+import DataStore
+import Testing
+
+/// The Swift blocks in the comments of the sources, which must appear in `DocCommentExamples.swift`.
+@Suite struct DocCommentTests {
+  static let sources = ["Multicast", "DataStore", "Moments"].flatMap {
+    Repository.files(in: "Sources/\($0)", named: ".swift")
+  }
+
+  @Test(arguments: sources)
+  func `Every Swift block is compiled`(path: String) throws {
+    let examples = "Tests/DocumentationTests/DocCommentExamples.swift"
+    let compiled = try Repository.lines(of: examples)
+    for block in try comments(of: path).blocks(of: "swift") {
+      #expect(compiled.contains(block: block), "Not in \(examples):\n\(block.joined(separator: "\n"))")
+    }
+  }
+
+  @Test func `Blocks are found in comments`() throws {
+    #expect(try comments(of: "Sources/Multicast/MulticastStream.swift").blocks(of: "swift").count == 1)
+  }
+
+  @Test func `The results are those that the comments tell`() throws {
+    #expect(DocCommentExamples.currentValueChannel() == .loaded)
+    #expect(try DocCommentExamples.storeKeyName() == "timeline.%4aake%2f0")
+    #expect(StoreKey.timeline(of: "0").userID == "0")
+  }
+
+  /// The documentation comments of a file, as one text.
+  private func comments(of path: String) throws -> MarkdownFile {
+    let lines = try Repository.lines(of: path).compactMap { line in
+      line.firstMatch(of: /^ *\/\/\/ ?(.*)$/).map { String($0.1) }
+    }
+    return MarkdownFile(path: path, lines: lines)
+  }
+}

@@ -1,0 +1,99 @@
+import Foundation
+
+/// A Markdown text of the repository, and the code in it.
+struct MarkdownFile {
+  /// Where it is, from the repository's root.
+  let path: String
+  let lines: [String]
+
+  /// Reads a file by its path from the repository's root.
+  init(_ path: String) throws {
+    self.init(path: path, lines: try Repository.lines(of: path))
+  }
+
+  init(path: String, lines: [String]) {
+    self.path = path
+    self.lines = lines
+  }
+
+  /// The file's name without its extension.
+  var name: String { String(path.split(separator: "/").last!.split(separator: ".").first!) }
+
+  /// A fenced block of code.
+  struct CodeBlock {
+    /// What follows the opening fence.
+    let language: String
+    /// The lines, without indentation.
+    var lines: [String] = []
+  }
+
+  /// All fenced blocks, in order.
+  var codeBlocks: [CodeBlock] {
+    var blocks: [CodeBlock] = []
+    var open: CodeBlock?
+    for line in lines.map({ $0.trimmingCharacters(in: .whitespaces) }) {
+      if open != nil {
+        if line == "```" {
+          blocks.append(open!)
+          open = nil
+        } else {
+          open!.lines.append(line)
+        }
+      } else if line.hasPrefix("```") {
+        open = CodeBlock(language: String(line.dropFirst(3)))
+      }
+    }
+    return blocks
+  }
+
+  /// The code blocks of a language, each as its lines without indentation.
+  func blocks(of language: String) -> [[String]] {
+    codeBlocks.filter { $0.language == language }.map(\.lines)
+  }
+
+  /// The lines that are not code.
+  var prose: [String] {
+    var isCode = false
+    return lines.filter { line in
+      let isFence = line.trimmingCharacters(in: .whitespaces).hasPrefix("```")
+      defer { if isFence { isCode.toggle() } }
+      return !isCode && !isFence
+    }
+  }
+}
+
+extension MarkdownFile: CustomStringConvertible {
+  var description: String { path }
+}
+
+/// The files of the repository this test was built from.
+enum Repository {
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+  static func lines(of path: String) throws -> [String] {
+    try String(contentsOf: root.appending(path: path), encoding: .utf8).components(separatedBy: "\n")
+  }
+
+  static func exists(_ path: String) -> Bool {
+    FileManager.default.fileExists(atPath: root.appending(path: path).path(percentEncoded: false))
+  }
+
+  /// The paths of all files below a folder whose names end so, from the root, in alphabetical order.
+  static func files(in folder: String, named suffix: String) -> [String] {
+    let folderPath = root.appending(path: folder).path(percentEncoded: false)
+    let paths = FileManager.default.enumerator(atPath: folderPath)?.compactMap { $0 as? String } ?? []
+    return paths.filter { $0.hasSuffix(suffix) }.sorted().map { "\(folder)/\($0)" }
+  }
+}
+
+extension [String] {
+  /// Whether the lines of `block` follow each other somewhere in these lines, whatever the indentation.
+  func contains(block: [String]) -> Bool {
+    let trimmed = map { $0.trimmingCharacters(in: .whitespaces) }
+    guard !block.isEmpty, trimmed.count >= block.count else { return false }
+    return (0...trimmed.count - block.count).contains { start in
+      trimmed[start..<start + block.count].elementsEqual(block)
+    }
+  }
+}

@@ -1,0 +1,74 @@
+/// The names that a module declares `public`, as documentation links spell them, found in its text.
+struct PublicSymbols {
+  /// The types, and for each the names of its members.
+  private(set) var members: [String: Set<String>] = [:]
+  /// The types that are declared in no other type.
+  private(set) var outerTypes: [String] = []
+
+  init(module: String) throws {
+    for path in Repository.files(in: "Sources/\(module)", named: ".swift") {
+      add(source: try Repository.lines(of: path).joined(separator: "\n"))
+    }
+  }
+
+  init(source: String) {
+    add(source: source)
+  }
+
+  /// Whether a link such as `Type` or `Type/member(label:)` names something.
+  ///
+  /// A member of another module's type has the module's name in front: `Swift/Sequence/member()`.
+  func contains(link: String) -> Bool {
+    let parts = link.split(separator: "/").map(String.init).drop { ["Swift", "_Concurrency"].contains($0) }
+    guard let type = parts.first, let names = members[type] else { return false }
+    return parts.dropFirst().allSatisfy { names.contains($0) }
+  }
+
+  /// Adds what a file declares: its types, and their members.
+  ///
+  /// Simple on purpose: every member counts for every type that its file declares or extends.
+  private mutating func add(source: String) {
+    let code = source.split(separator: "\n").filter { !$0.drop(while: \.isWhitespace).hasPrefix("//") }
+      .joined(separator: "\n")
+    let typePattern = /^(public (?:final |indirect )*(?:class|struct|enum|actor|protocol)|extension) (\w+)/
+    var types: Set<String> = []
+    for match in code.matches(of: typePattern.anchorsMatchLineEndings()) {
+      types.insert(String(match.2))
+      if match.1 != "extension" { outerTypes.append(String(match.2)) }
+    }
+    var names = Set<String>()
+    for match in code.matches(of: /public (?:static |final |mutating )*(?:var|let|struct|class|enum|typealias) (\w+)/) {
+      names.insert(String(match.1))
+    }
+    for match in code.matches(of: /\n *case (\w+)/) { names.insert(String(match.1)) }
+    for match in code.matches(of: /public (?:static |final |mutating )*(?:func )?(\w+)(?:<[^(]*>)?\(/) {
+      let labels = Self.labels(after: code[match.range.upperBound...])
+      names.insert("\(match.1)(\(labels.map { $0 + ":" }.joined()))")
+    }
+    for type in types { members[type, default: []].formUnion(names) }
+  }
+
+  /// The labels of a list of parameters, read from behind its opening parenthesis.
+  private static func labels(after text: Substring) -> [String] {
+    var labels: [String] = []
+    var depth = 1
+    var parameter = ""
+    for character in text {
+      switch character {
+      case "(", "<", "[": depth += 1
+      case ")", ">", "]": depth -= parameter.hasSuffix("-") && character == ">" ? 0 : 1
+      default: break
+      }
+      if depth == 0 || (depth == 1 && character == ",") {
+        if let label = parameter.split(whereSeparator: { $0.isWhitespace || $0 == ":" }).first {
+          labels.append(String(label))
+        }
+        parameter = ""
+        if depth == 0 { break }
+      } else {
+        parameter.append(character)
+      }
+    }
+    return labels
+  }
+}

@@ -1,0 +1,44 @@
+import Testing
+
+@Suite struct PublicSymbolsTests {
+  let symbols = PublicSymbols(
+    source: """
+      /// public func commented()
+      public final class Channel<Element: Sendable>: Sendable {
+        public init(replay: Int = 0, buffering: Policy<Never>) {}
+        public static func error(_ capacity: Int, _ make: @escaping (Int, Int) -> Int) -> Self {}
+        public func update<Result, E: Error>(_ body: (inout Int) throws(E) -> Result) throws(E) -> Result {}
+        public mutating func next(
+          isolation actor: isolated (any Actor)? = #isolation
+        ) async -> Element? {}
+        public func finish() {}
+        public var latest: Element? { nil }
+        private var hidden = 0
+        func internalOne() {}
+      }
+      public enum Result {
+        case sent
+      }
+      struct Hidden {}
+      extension AsyncSequence where Self: Sendable {
+        public func shared<Failure: Error>(replay: Int = 0) -> Channel<Element> {}
+      }
+      """)
+
+  @Test(arguments: [
+    "Channel", "Channel/init(replay:buffering:)", "Channel/error(_:_:)", "Channel/update(_:)",
+    "Channel/next(isolation:)", "_Concurrency/AsyncSequence/shared(replay:)", "Channel/finish()", "Channel/latest",
+    "Result/sent",
+  ])
+  func `What is public is found`(link: String) {
+    #expect(symbols.contains(link: link))
+  }
+
+  @Test(arguments: [
+    "Hidden", "Channel/hidden", "Channel/internalOne()", "Channel/finish(throwing:)", "Channel/finish", "latest",
+    "Channel/commented()", "Channel/error(_:)",
+  ])
+  func `Anything else is not`(link: String) {
+    #expect(!symbols.contains(link: link))
+  }
+}

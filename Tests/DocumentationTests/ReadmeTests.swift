@@ -1,0 +1,34 @@
+import Foundation
+import Testing
+
+@Suite struct ReadmeTests {
+  let readme: MarkdownFile
+
+  init() throws {
+    readme = try MarkdownFile("README.md")
+  }
+
+  @Test func `Every Swift block is compiled`() throws {
+    let compiled = try Repository.lines(of: "Tests/DocumentationTests/ReadmeExamples.swift")
+    let blocks = readme.blocks(of: "swift")
+    #expect(blocks.count == 2)
+    for block in blocks {
+      #expect(compiled.contains(block: block), "Not in ReadmeExamples.swift:\n\(block.joined(separator: "\n"))")
+    }
+  }
+
+  @Test func `Every command is run before a change is taken`() throws {
+    let run = try Repository.lines(of: ".ci/run").map { $0.trimmingCharacters(in: .whitespaces) }
+    let commands = readme.blocks(of: "sh").flatMap(\.self)
+    #expect(commands.prefix(2) == ["swift run moments", "swift test"])
+    for command in commands { #expect(run.contains(command), "Not in .ci/run: \(command)") }
+  }
+
+  @Test func `It can be read in one sitting`() {
+    #expect(readme.lines.count <= 200)
+  }
+
+  @Test(.timeLimit(.minutes(1))) func `The first example ends`() async {
+    await ReadmeExamples.thermometer()
+  }
+}
