@@ -1,0 +1,18 @@
+// swift-tools-version: 6.1
+
+import PackageDescription
+
+let package = Package(
+  name: "Consumer",
+  platforms: [.macOS(.v15)],
+  dependencies: [.package(name: "Moments", path: "../../..")],
+  targets: [
+    .executableTarget(
+      name: "Consumer",
+      dependencies: [
+        .product(name: "DataStore", package: "Moments"),
+        .product(name: "Moments", package: "Moments"),
+        .product(name: "Multicast", package: "Moments"),
+      ])
+  ]
+)

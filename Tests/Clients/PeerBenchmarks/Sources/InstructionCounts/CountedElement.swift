@@ -1,0 +1,26 @@
+/// An element of which a reader can show that it really has it.
+protocol CountedElement: Sendable {
+  static var sample: Self { get }
+
+  var number: Int { get }
+}
+
+extension Int: CountedElement {
+  static var sample: Int { CommandLine.arguments.count }
+
+  var number: Int { self }
+}
+
+/// An element that owns an object and a string too long to be stored in place.
+struct OwnedElement: CountedElement {
+  private final class Object: Sendable {
+    let number = 1
+  }
+
+  private let object = Object()
+  private let text = String(repeating: "A moment. ", count: 4)
+
+  static var sample: OwnedElement { OwnedElement() }
+
+  var number: Int { object.number + text.utf8.count }
+}

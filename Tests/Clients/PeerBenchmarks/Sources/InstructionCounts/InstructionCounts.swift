@@ -1,0 +1,44 @@
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Darwin)
+  internal import Darwin
+#endif
+
+/// Repeats one workload, for a tool that counts instructions: `InstructionCounts WORKLOAD int|owned ITERATIONS`.
+@main
+struct InstructionCounts {
+  static func main() {
+    let arguments = CommandLine.arguments
+    guard arguments.count == 4, let iterations = Int(arguments[3]), iterations > 0 else {
+      fail("usage: InstructionCounts WORKLOAD int|owned ITERATIONS")
+    }
+    let outcome =
+      switch arguments[2] {
+      case "int": perform(arguments[1], Workload<Int>(iterations: iterations))
+      case "owned": perform(arguments[1], Workload<OwnedElement>(iterations: iterations))
+      default: fail("\(arguments[2]) is no element: use int or owned.")
+      }
+    guard outcome.isComplete else { fail("\(arguments[1]): a reader did not receive what was sent.") }
+    withExtendedLifetime(outcome) { exit(0) }
+  }
+
+  private static func perform<Element: CountedElement>(_ name: String, _ workload: Workload<Element>) -> Outcome {
+    switch name {
+    case "send-0": workload.send(lagging: 0)
+    case "send-1": workload.send(lagging: 1)
+    case "send-8": workload.send(lagging: 8)
+    case "deliver-1": workload.deliver(readers: 1)
+    case "deliver-8": workload.deliver(readers: 8)
+    case "wake-1": workload.wake(readers: 1)
+    case "wake-8": workload.wake(readers: 8)
+    case "wake-limit": workload.wakeBareContinuation()
+    case "subscribe": workload.subscribe()
+    default: fail("\(name) is no workload.")
+    }
+  }
+
+  private static func fail(_ message: String) -> Never {
+    print("InstructionCounts: \(message)")
+    exit(1)
+  }
+}

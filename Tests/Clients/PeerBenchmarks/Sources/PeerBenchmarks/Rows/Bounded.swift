@@ -1,0 +1,125 @@
+internal import Multicast
+
+/// Readers with bounded buffers: once they lose nothing, once they are held until their buffers have overflowed.
+///
+/// The producer sends a round of elements and waits until every reader has read what its buffer kept of it.
+struct Bounded<Element: Payload>: Sendable {
+  private let options: Options
+  private let pool = ElementPool<Element>()
+  private let readers = 64
+  private let capacity = 64
+  private let warmUpRounds = 2
+
+  init(_ options: Options) {
+    self.options = options
+  }
+
+  /// Rounds as long as a buffer: nothing is dropped, however the readers and the producer run.
+  var keepingUp: Comparison {
+    comparison("keeping up") { system in
+      switch system {
+      case .multicast: [contestant(overflowing: false, dropNewest), contestant(overflowing: false, error)]
+      case .dictionary: [contestant(overflowing: false, dictionary)]
+      case .share, .opencombine, .continuations, .lossy: []
+      }
+    }
+  }
+
+  /// Rounds twice as long as a buffer, sent while no reader reads: every reader drops the second half.
+  var overflowing: Comparison {
+    comparison("overflowing") { system in
+      switch system {
+      case .multicast: [contestant(overflowing: true, dropNewest)]
+      case .dictionary: [contestant(overflowing: true, dictionary)]
+      case .share, .opencombine, .continuations, .lossy: []
+      }
+    }
+  }
+
+  private func dropNewest() -> BoundedMulticastSystem<Element, Never> {
+    BoundedMulticastSystem(.dropNewest(capacity))
+  }
+
+  private func error() -> BoundedMulticastSystem<Element, BufferOverflow> {
+    BoundedMulticastSystem(.error(capacity))
+  }
+
+  private func dictionary() -> BoundedAsyncStreamDictionary<Element> {
+    BoundedAsyncStreamDictionary(capacity: capacity)
+  }
+
+  private func comparison(_ part: String, _ contestants: (SystemName) -> [Contestant]) -> Comparison {
+    Comparison(
+      row: .bounded, part: part, element: Element.label, readers: readers,
+      contestants: options.systems.flatMap(contestants))
+  }
+
+  private func contestant<System: BoundedBroadcast<Element>>(
+    overflowing: Bool, _ make: @escaping @Sendable () -> System
+  ) -> Contestant {
+    let round = overflowing ? 2 * capacity : capacity
+    let rounds = options.scaled(12_800 / round)
+    return Contestant(label: "\(System.label) \(make().policy)", count: rounds * round) {
+      try await run(make(), overflowing: overflowing, round: round, rounds: rounds)
+    }
+  }
+
+  private func run<System: BoundedBroadcast<Element>>(
+    _ system: System, overflowing: Bool, round: Int, rounds: Int
+  ) async throws -> [Reading] {
+    let allRounds = warmUpRounds + rounds
+    var expected = Tally()
+    for _ in 0..<allRounds {
+      for position in 0..<capacity { expected.add(pool[position].number) }
+    }
+    let streams = (0..<readers).map { _ in system.subscribe() }
+    let gates = overflowing ? streams.map { _ in Mailbox<Void>() } : []
+    let acknowledged = Arrivals(expecting: readers)
+    return try await withThrowingTaskGroup { group in
+      for (index, stream) in streams.enumerated() {
+        let gate = overflowing ? gates[index] : nil
+        group.addTask { try await read(stream, rounds: allRounds, gate, acknowledged) }
+      }
+      let clock = ContinuousClock()
+      var start = clock.now
+      for number in 0..<allRounds {
+        if number == warmUpRounds { start = clock.now }
+        for position in 0..<round { system.send(pool[position]) }
+        for gate in gates { gate.put(()) }
+        await acknowledged.all()
+      }
+      let time = clock.now - start
+
+      system.finish()
+      var received = 0
+      for try await tally in group {
+        try tally.check(against: expected, system: System.label)
+        received += tally.count
+      }
+      let dropped = system.droppedCount(streams)
+      guard received + dropped == allRounds * round * readers else {
+        throw BenchmarkError.wrongDrops(
+          system: System.label, expected: allRounds * round * readers, received: received, dropped: dropped)
+      }
+      let offered = rounds * round * readers
+      return [Reading(metric: "element sent to a reader", unit: "ns", value: time.nanoseconds / Double(offered))]
+    }
+  }
+
+  private func read<Elements: AsyncSequence>(
+    _ elements: Elements, rounds: Int, _ gate: Mailbox<Void>?, _ acknowledged: Arrivals
+  ) async throws -> Tally where Elements.Element == Element {
+    var reader = elements.makeAsyncIterator()
+    var tally = Tally()
+    for _ in 0..<rounds {
+      if let gate { await gate.take() }
+      for _ in 0..<capacity {
+        guard let element = try await reader.next(isolation: nil) else { return tally }
+        tally.add(element.number)
+      }
+      acknowledged.arrive()
+    }
+    while let element = try await reader.next(isolation: nil) { tally.add(element.number) }
+    return tally
+  }
+}

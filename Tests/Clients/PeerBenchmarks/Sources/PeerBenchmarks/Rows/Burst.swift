@@ -1,0 +1,90 @@
+/// One producer sends as fast as it can to readers who were all suspended, and ends.
+///
+/// The clock runs until every reader has everything; what each of them got is checked.
+struct Burst<Element: Payload>: Sendable {
+  private let readers: Int
+  private let options: Options
+  private let pool = ElementPool<Element>()
+
+  init(readers: Int, _ options: Options) {
+    self.readers = readers
+    self.options = options
+  }
+
+  var comparison: Comparison {
+    Comparison(
+      row: .burst, element: Element.label, readers: readers,
+      contestants: options.systems.compactMap { system in
+        switch system {
+        case .multicast: contestant { MulticastSystem<Element>() }
+        case .dictionary: contestant { AsyncStreamDictionary<Element>() }
+        case .share: contestant { SharedAsyncStream<Element>() }
+        case .opencombine: contestant { OpenCombineSubject<Element>() }
+        case .lossy: contestant { LossyBroadcast<Element>() }
+        case .continuations: nil
+        }
+      })
+  }
+
+  /// Some 400,000 to 1,500,000 deliveries.
+  private var sends: Int {
+    switch readers {
+    case ..<8: 400_000 / readers
+    case ..<64: 800_000 / readers
+    case ..<512: 1_280_000 / readers
+    default: 1_536_000 / readers
+    }
+  }
+
+  private func contestant<System: Broadcast<Element>>(
+    _ make: @escaping @Sendable () -> System
+  ) -> Contestant {
+    let sends = options.scaled(System.affordable(sends, readers: readers))
+    return Contestant(label: System.label, count: sends) { try await run(make(), sends: sends) }
+  }
+
+  private func run<System: Broadcast<Element>>(_ system: System, sends: Int) async throws -> [Reading] {
+    let expected = pool.tally(of: 0..<sends)
+    let registered = Arrivals(expecting: readers)
+    let warm = Arrivals(expecting: readers)
+    return try await withThrowingTaskGroup { group in
+      for _ in 0..<readers {
+        group.addTask { try await Self.read(system, registered, warm) }
+      }
+      await registered.all()
+      // A reader that acknowledges goes on to suspend before its thread takes another task: after the last one's
+      // acknowledgement all are suspended, or about to be on the machine's other cores.
+      system.send(pool[0])
+      await warm.all()
+
+      let clock = ContinuousClock()
+      let start = clock.now
+      for position in 0..<sends { system.send(pool[position]) }
+      let sent = clock.now
+      system.finish()
+      var tallies: [Tally] = []
+      tallies.reserveCapacity(readers)
+      for try await tally in group { tallies.append(tally) }
+      let delivered = clock.now
+
+      for tally in tallies { try tally.check(against: expected, system: System.label) }
+      return [
+        Reading(
+          metric: "delivery", unit: "ns", value: (delivered - start).nanoseconds / Double(sends * readers)),
+        Reading(metric: "producer, each send", unit: "ns", value: (sent - start).nanoseconds / Double(sends)),
+      ]
+    }
+  }
+
+  private static func read<System: Broadcast<Element>>(
+    _ system: System, _ registered: Arrivals, _ warm: Arrivals
+  ) async throws -> Tally {
+    var reader = system.subscribe().makeAsyncIterator()
+    registered.arrive()
+    _ = try await reader.next(isolation: nil)
+    warm.arrive()
+    var tally = Tally()
+    while let element = try await reader.next(isolation: nil) { tally.add(element.number) }
+    return tally
+  }
+}

@@ -1,0 +1,47 @@
+/// A producer sends to readers who are registered and never read.
+///
+/// Divide the figure of 512 readers by that of one to see what a reader costs the sender.
+struct LaggingProducer<Element: Payload>: Sendable {
+  private let readers: Int
+  private let options: Options
+  private let pool = ElementPool<Element>()
+
+  init(readers: Int, _ options: Options) {
+    self.readers = readers
+    self.options = options
+  }
+
+  var comparison: Comparison {
+    Comparison(
+      row: .producer, element: Element.label, readers: readers,
+      contestants: options.systems.compactMap { system in
+        switch system {
+        case .multicast: contestant(20_000) { MulticastSystem<Element>() }
+        case .dictionary: contestant(perReader) { AsyncStreamDictionary<Element>() }
+        case .share: contestant(20_000) { SharedAsyncStream<Element>() }
+        case .opencombine: contestant(perReader) { OpenCombineSubject<Element>() }
+        case .continuations, .lossy: nil
+        }
+      })
+  }
+
+  /// The sends of a system whose `send` does something for each reader.
+  private var perReader: Int { min(20_000, 1_024_000 / readers) }
+
+  private func contestant<System: Broadcast<Element>>(
+    _ sends: Int, _ make: @escaping @Sendable () -> System
+  ) -> Contestant {
+    let sends = options.scaled(sends)
+    return Contestant(label: System.label, count: sends) { run(make(), sends: sends) }
+  }
+
+  private func run<System: Broadcast<Element>>(_ system: System, sends: Int) -> [Reading] {
+    let registered = (0..<readers).map { _ in system.subscribe().makeAsyncIterator() }
+    let time = ContinuousClock().measure {
+      for position in 0..<sends { system.send(pool[position]) }
+    }
+    return withExtendedLifetime(registered) {
+      [Reading(metric: "producer, each send", unit: "ns", value: time.nanoseconds / Double(sends))]
+    }
+  }
+}

@@ -1,0 +1,116 @@
+internal import Multicast
+
+/// Whether long use leaves memory behind, each system in a process of its own.
+struct Soak<Element: Payload>: Sendable {
+  private let options: Options
+
+  private static var capacity: Int { 64 }
+
+  init(_ options: Options) {
+    self.options = options
+  }
+
+  /// One reader keeps the newest 64 elements and reads nothing during a million sends.
+  var stalledReader: Comparison {
+    comparison("a stalled reader of the newest \(Self.capacity)", .stalledReader)
+  }
+
+  /// A million readers come and leave, one after the other, with an element sent to each.
+  ///
+  /// Every second one drops its iterator; every other one waits in a task that is cancelled.
+  var subscriptions: Comparison {
+    comparison("readers that come and leave", .subscriptions)
+  }
+
+  private func comparison(_ part: String, _ work: Child.Work) -> Comparison {
+    Comparison(
+      row: .soak, part: part, element: Element.label, readers: 1,
+      contestants: options.systems.compactMap { system in
+        switch system {
+        case .multicast: contestant(system, MulticastSystem<Element>.label, work)
+        case .dictionary: contestant(system, AsyncStreamDictionary<Element>.label, work)
+        case .share, .opencombine, .continuations, .lossy: nil
+        }
+      })
+  }
+
+  private func contestant(_ system: SystemName, _ label: String, _ work: Child.Work) -> Contestant {
+    let child = Child(
+      work: work, system: system.rawValue, element: Element.name.rawValue, readers: 1, count: options.scaled(1_000_000))
+    return Contestant(label: label, count: child.count) { try child.run().readings }
+  }
+
+  /// Measures in this process.
+  static func measureStalledReader(_ system: SystemName, sends: Int) async throws -> MemoryGrowth {
+    switch system {
+    case .multicast:
+      try await measureStalledReader(MulticastSystem<Element>(buffering: .dropOldest(capacity)), sends)
+    case .dictionary:
+      try await measureStalledReader(AsyncStreamDictionary<Element>(buffering: .bufferingNewest(capacity)), sends)
+    case .share, .opencombine, .continuations, .lossy:
+      throw BenchmarkError.usage("\(system.rawValue) does not soak.")
+    }
+  }
+
+  /// Measures in this process.
+  static func measureSubscriptions(_ system: SystemName, cycles: Int) async throws -> MemoryGrowth {
+    switch system {
+    case .multicast: try await measureSubscriptions(MulticastSystem<Element>(), cycles)
+    case .dictionary: try await measureSubscriptions(AsyncStreamDictionary<Element>(), cycles)
+    case .share, .opencombine, .continuations, .lossy:
+      throw BenchmarkError.usage("\(system.rawValue) does not soak.")
+    }
+  }
+
+  private static func measureStalledReader<System: Broadcast<Element>>(
+    _ system: System, _ sends: Int
+  ) async throws -> MemoryGrowth {
+    let pool = ElementPool<Element>()
+    var reader = system.subscribe().makeAsyncIterator()
+    let warmUp = 10_000
+    for position in 0..<warmUp { system.send(pool[position]) }
+    let growth = try await ResidentMemory.growth {
+      for position in warmUp..<warmUp + sends { system.send(pool[position]) }
+    }
+    system.finish()
+    var tally = Tally()
+    while let element = try await reader.next(isolation: nil) { tally.add(element.number) }
+    let expected = pool.tally(of: warmUp + sends - capacity..<warmUp + sends)
+    try tally.check(against: expected, system: System.label)
+    return growth
+  }
+
+  private static func measureSubscriptions<System: ReplayingBroadcast<Element>>(
+    _ system: System, _ cycles: Int
+  ) async throws -> MemoryGrowth {
+    let pool = ElementPool<Element>()
+    try await comeAndLeave(system, 0..<10_000, pool)
+    return try await ResidentMemory.growth {
+      try await comeAndLeave(system, 10_000..<10_000 + cycles, pool)
+      guard system.readerCount == 0 else {
+        throw BenchmarkError.leftRegistered(system: System.label, readers: system.readerCount)
+      }
+    }
+  }
+
+  private static func comeAndLeave<System: ReplayingBroadcast<Element>>(
+    _ system: System, _ cycles: Range<Int>, _ pool: ElementPool<Element>
+  ) async throws {
+    for position in cycles {
+      if position.isMultiple(of: 2) {
+        let reader = system.subscribe().makeAsyncIterator()
+        withExtendedLifetime(reader) { system.send(pool[position]) }
+      } else {
+        let reader = Task {
+          var reader = system.subscribe().makeAsyncIterator()
+          var tally = Tally()
+          while let element = try await reader.next(isolation: nil) { tally.add(element.number) }
+          return tally
+        }
+        system.send(pool[position])
+        reader.cancel()
+        _ = try await reader.value
+      }
+    }
+  }
+}

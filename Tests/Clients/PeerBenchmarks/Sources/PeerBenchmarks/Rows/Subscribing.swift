@@ -1,0 +1,49 @@
+/// One task subscribes, reads the replayed element and drops its iterator, again and again.
+///
+/// `share` has no replay, and OpenCombine's `values` stay registered when they are dropped: neither takes part.
+struct Subscribing<Element: Payload>: Sendable {
+  private let options: Options
+  private let replayed = Element(number: 7)
+
+  init(_ options: Options) {
+    self.options = options
+  }
+
+  var comparison: Comparison {
+    Comparison(
+      row: .subscribe, element: Element.label, readers: 1,
+      contestants: options.systems.compactMap { system in
+        switch system {
+        case .multicast: contestant { MulticastSystem<Element>(replay: 1) }
+        case .dictionary: contestant { AsyncStreamDictionary<Element>(replaysLast: true) }
+        case .share, .opencombine, .continuations, .lossy: nil
+        }
+      })
+  }
+
+  private func contestant<System: ReplayingBroadcast<Element>>(
+    _ make: @escaping @Sendable () -> System
+  ) -> Contestant {
+    let cycles = options.scaled(100_000)
+    return Contestant(label: System.label, count: cycles) { try await run(make(), cycles: cycles) }
+  }
+
+  private func run<System: ReplayingBroadcast<Element>>(_ system: System, cycles: Int) async throws -> [Reading] {
+    var expected = Tally()
+    for _ in 0..<cycles { expected.add(replayed.number) }
+    system.send(replayed)
+    var tally = Tally()
+    let clock = ContinuousClock()
+    let start = clock.now
+    for _ in 0..<cycles {
+      var reader = system.subscribe().makeAsyncIterator()
+      if let element = try await reader.next(isolation: nil) { tally.add(element.number) }
+    }
+    let time = clock.now - start
+    try tally.check(against: expected, system: System.label)
+    guard system.readerCount == 0 else {
+      throw BenchmarkError.leftRegistered(system: System.label, readers: system.readerCount)
+    }
+    return [Reading(metric: "subscription", unit: "µs", value: time.nanoseconds / 1e3 / Double(cycles))]
+  }
+}

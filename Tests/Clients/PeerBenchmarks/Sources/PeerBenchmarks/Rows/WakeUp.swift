@@ -1,0 +1,117 @@
+/// One element to parked readers, then a wait until all of them have acknowledged it; and again.
+///
+/// Bare continuations show what the runtime itself needs for this.
+struct WakeUp<Element: Payload>: Sendable {
+  private let readers: Int
+  private let options: Options
+  private let pool = ElementPool<Element>()
+  private let warmUpRounds = 10
+
+  init(readers: Int, _ options: Options) {
+    self.readers = readers
+    self.options = options
+  }
+
+  var comparison: Comparison {
+    Comparison(
+      row: .wake, element: Element.label, readers: readers,
+      contestants: options.systems.compactMap { system in
+        switch system {
+        case .multicast: contestant { MulticastSystem<Element>() }
+        case .dictionary: contestant { AsyncStreamDictionary<Element>() }
+        case .share: contestant { SharedAsyncStream<Element>() }
+        case .opencombine: contestant { OpenCombineSubject<Element>() }
+        case .continuations: limit
+        case .lossy: nil
+        }
+      })
+  }
+
+  private var rounds: Int { 200_000 / readers }
+
+  private func contestant<System: Broadcast<Element>>(
+    _ make: @escaping @Sendable () -> System
+  ) -> Contestant {
+    let rounds = options.scaled(System.affordable(rounds, readers: readers))
+    return Contestant(label: System.label, count: rounds) { try await run(make(), rounds: rounds) }
+  }
+
+  private func run<System: Broadcast<Element>>(_ system: System, rounds: Int) async throws -> [Reading] {
+    let expected = pool.tally(of: 0..<warmUpRounds + rounds)
+    let registered = Arrivals(expecting: readers)
+    let acknowledged = Arrivals(expecting: readers)
+    return try await withThrowingTaskGroup { group in
+      for _ in 0..<readers {
+        group.addTask { try await Self.read(system, registered, acknowledged) }
+      }
+      await registered.all()
+      for position in 0..<warmUpRounds {
+        system.send(pool[position])
+        await acknowledged.all()
+      }
+
+      let clock = ContinuousClock()
+      let start = clock.now
+      for position in warmUpRounds..<warmUpRounds + rounds {
+        system.send(pool[position])
+        await acknowledged.all()
+      }
+      let time = clock.now - start
+
+      system.finish()
+      for try await tally in group { try tally.check(against: expected, system: System.label) }
+      return [reading(time, rounds: rounds)]
+    }
+  }
+
+  private static func read<System: Broadcast<Element>>(
+    _ system: System, _ registered: Arrivals, _ acknowledged: Arrivals
+  ) async throws -> Tally {
+    var reader = system.subscribe().makeAsyncIterator()
+    registered.arrive()
+    var tally = Tally()
+    while let element = try await reader.next(isolation: nil) {
+      tally.add(element.number)
+      acknowledged.arrive()
+    }
+    return tally
+  }
+
+  private var limit: Contestant {
+    let rounds = options.scaled(rounds)
+    return Contestant(label: "bare continuations", count: rounds) { try await runLimit(rounds: rounds) }
+  }
+
+  private func runLimit(rounds: Int) async throws -> [Reading] {
+    let mailboxes = (0..<readers).map { _ in Mailbox<Element>() }
+    let sends = warmUpRounds + rounds
+    let expected = pool.tally(of: 0..<sends)
+    let acknowledged = Arrivals(expecting: readers)
+    return try await withThrowingTaskGroup { group in
+      for mailbox in mailboxes {
+        group.addTask {
+          var tally = Tally()
+          for _ in 0..<sends {
+            tally.add(await mailbox.take().number)
+            acknowledged.arrive()
+          }
+          return tally
+        }
+      }
+      let clock = ContinuousClock()
+      var start = clock.now
+      for position in 0..<sends {
+        if position == warmUpRounds { start = clock.now }
+        for mailbox in mailboxes { mailbox.put(pool[position]) }
+        await acknowledged.all()
+      }
+      let time = clock.now - start
+      for try await tally in group { try tally.check(against: expected, system: "bare continuations") }
+      return [reading(time, rounds: rounds)]
+    }
+  }
+
+  private func reading(_ time: Duration, rounds: Int) -> Reading {
+    Reading(metric: "delivery", unit: "µs", value: time.nanoseconds / 1e3 / Double(rounds * readers))
+  }
+}

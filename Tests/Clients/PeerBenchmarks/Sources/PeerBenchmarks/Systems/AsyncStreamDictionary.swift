@@ -1,0 +1,56 @@
+internal import Synchronization
+
+/// What people write today: a dictionary of `AsyncStream` continuations under a lock.
+///
+/// A reader registers a continuation and unregisters by its `onTermination`. An element is yielded to each reader under
+/// the lock, so that all readers see one order and a new reader neither misses nor doubles the element after its replay.
+final class AsyncStreamDictionary<Element: Payload>: ReplayingBroadcast {
+  private struct State {
+    var continuations: [Int: AsyncStream<Element>.Continuation] = [:]
+    var nextID = 0
+    var last: Element?
+  }
+
+  private let state = Mutex(State())
+  private let buffering: AsyncStream<Element>.Continuation.BufferingPolicy
+  private let replaysLast: Bool
+
+  init(
+    buffering: AsyncStream<Element>.Continuation.BufferingPolicy = .unbounded,
+    replaysLast: Bool = false
+  ) {
+    self.buffering = buffering
+    self.replaysLast = replaysLast
+  }
+
+  static var label: String { "AsyncStream dictionary" }
+
+  var readerCount: Int { state.withLock { $0.continuations.count } }
+
+  func send(_ element: Element) {
+    state.withLock { state in
+      if replaysLast { state.last = element }
+      for continuation in state.continuations.values { continuation.yield(element) }
+    }
+  }
+
+  func finish() {
+    let continuations = state.withLock { $0.continuations }
+    for continuation in continuations.values { continuation.finish() }
+  }
+
+  func subscribe() -> AsyncStream<Element> {
+    let (stream, continuation) = AsyncStream.makeStream(of: Element.self, bufferingPolicy: buffering)
+    let id = state.withLock { state in
+      let id = state.nextID
+      state.nextID += 1
+      state.continuations[id] = continuation
+      if let last = state.last { continuation.yield(last) }
+      return id
+    }
+    continuation.onTermination = { [weak self] _ in
+      _ = self?.state.withLock { $0.continuations.removeValue(forKey: id) }
+    }
+    return stream
+  }
+}

@@ -1,0 +1,56 @@
+internal import Multicast
+
+/// The channel of this package.
+struct MulticastSystem<Element: Payload>: ReplayingBroadcast {
+  private let channel: MulticastChannel<Element, Never>
+
+  init(replay: Int = 0, buffering: BufferingPolicy<Never> = .unbounded) {
+    channel = MulticastChannel(replay: replay, buffering: buffering)
+  }
+
+  static var label: String { "Multicast" }
+
+  var readerCount: Int { channel.subscriberCount }
+
+  func send(_ element: Element) {
+    channel.send(element)
+  }
+
+  func finish() {
+    channel.finish()
+  }
+
+  func subscribe() -> MulticastStream<Element, Never> {
+    channel.stream
+  }
+}
+
+/// The channel of this package with readers that own a bounded buffer.
+struct BoundedMulticastSystem<Element: Payload, Failure: Error>: BoundedBroadcast {
+  private let channel: MulticastChannel<Element, Failure>
+
+  let policy: String
+
+  init(_ buffering: BufferingPolicy<Failure>) {
+    channel = MulticastChannel(buffering: buffering)
+    policy = buffering.description
+  }
+
+  static var label: String { "Multicast" }
+
+  func send(_ element: Element) {
+    channel.send(element)
+  }
+
+  func finish() {
+    channel.finish()
+  }
+
+  func subscribe() -> MulticastSubscription<Element, Failure> {
+    channel.stream.subscribe()
+  }
+
+  func droppedCount(_ readers: [MulticastSubscription<Element, Failure>]) -> Int {
+    readers.reduce(0) { $0 + $1.droppedCount }
+  }
+}

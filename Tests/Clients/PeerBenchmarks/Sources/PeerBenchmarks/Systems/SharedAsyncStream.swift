@@ -1,0 +1,50 @@
+internal import AsyncAlgorithms
+
+/// `share(bufferingPolicy: .unbounded)` of swift-async-algorithms over one source `AsyncStream`.
+struct SharedAsyncStream<Element: Payload>: Broadcast {
+  private let source: AsyncStream<Element>.Continuation
+  private let shared: Sharing<Element>.Shared
+
+  init() {
+    let (stream, continuation) = AsyncStream.makeStream(of: Element.self)
+    source = continuation
+    shared = Sharing.share(stream)
+  }
+
+  static var label: String { "share(.unbounded)" }
+
+  /// Each delivery takes time for each reader, so a run grows with the square of the readers.
+  static func affordable(_ count: Int, readers: Int) -> Int {
+    switch readers {
+    case ..<64: count / 2
+    case ..<512: count / 4
+    default: count / 20
+    }
+  }
+
+  func send(_ element: Element) {
+    source.yield(element)
+  }
+
+  func finish() {
+    source.finish()
+  }
+
+  func subscribe() -> Sharing<Element>.Shared {
+    shared
+  }
+}
+
+/// Gives the opaque type of a shared stream a name.
+protocol SharingStreams {
+  associatedtype Element: Payload
+  associatedtype Shared: AsyncSequence<Element, Never>, Sendable
+
+  static func share(_ stream: AsyncStream<Element>) -> Shared
+}
+
+enum Sharing<Element: Payload>: SharingStreams {
+  static func share(_ stream: AsyncStream<Element>) -> some AsyncSequence<Element, Never> & Sendable {
+    stream.share(bufferingPolicy: .unbounded)
+  }
+}
