@@ -212,7 +212,7 @@ MUTANTS = [
     mutant(
         "bounded-reader-takes-batches",
         "a full buffer drops what has not been read (C6)",
-        (READER, "policy.isUnbounded ? min(max(512 / max(MemoryLayout<Element>.stride, 1), 8), 64) : 1", "min(max(512 / max(MemoryLayout<Element>.stride, 1), 8), 64)"),
+        (READER, "policy.isUnbounded ? min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64) : 1", "min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64)"),
     ),
     mutant(
         "last-terminal-event-wins",
@@ -315,5 +315,19 @@ MUTANTS = [
         "ring-never-shrinks",
         "memory that a burst took is given back",
         (RING, "    guard capacity > 64, count <= capacity / 8 else { return }\n", "    guard capacity < 0 else { return }\n"),
+    ),
+    mutant(
+        "batch-not-seen-before-waiting",
+        "several calls of one subscription are all served (C18)",
+        (READER_STATE, "if intake != .open || hasBatch { return true }", "if intake != .open { return true }"),
+    ),
+    mutant(
+        "end-keeps-the-log",
+        "a reader that has read to the end keeps nothing alive (C26)",
+        (
+            CONTENTS,
+            "      release(into: &released)\n      return failureBox == nil ? .finished : .failed\n",
+            "      return failureBox == nil ? .finished : .failed\n",
+        ),
     ),
 ]
