@@ -17,7 +17,8 @@ public final class MulticastRelay<Element: Sendable>: Sendable {
 
   /// Sends an element to every reader, without waiting for any of them.
   ///
-  /// Takes time for each registered reader.
+  /// Takes constant time, amortised, however many readers lag; and time for each reader that waits and for
+  /// each whose policy keeps the start of its backlog.
   public func send(_ element: Element) {
     channel.send(element)
   }

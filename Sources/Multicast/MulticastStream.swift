@@ -27,14 +27,14 @@ public struct MulticastStream<Element: Sendable, Failure: Error>: AsyncSequence,
 
   /// Subscribes, and returns the iterator that reads.
   ///
-  /// Takes constant time, and time for the copy of the replay.
+  /// Takes constant time. A reader whose policy keeps the start of its backlog also copies the replay.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(reader: ChannelReader(core: core, policy: policy))
   }
 
   /// Subscribes now, to read later: what is sent from here on waits in the subscription's buffer.
   ///
-  /// Takes constant time, and time for the copy of the replay.
+  /// Takes constant time. A reader whose policy keeps the start of its backlog also copies the replay.
   public func subscribe() -> MulticastSubscription<Element, Failure> {
     MulticastSubscription(ChannelReader(core: core, policy: policy))
   }
