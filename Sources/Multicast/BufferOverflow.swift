@@ -1,7 +1,7 @@
 /// The error of a reader whose bounded buffer was full when one more element arrived.
 ///
-/// A reader meets it only where it chose the ``BufferingPolicy/error(_:_:)`` policy. To go on, subscribe again; to avoid
-/// it, read faster, raise the capacity, or choose a policy that drops.
+/// A reader meets it only where it chose the ``BufferingPolicy/error(_:_:)`` policy. To go on, subscribe again; to
+/// avoid it, read faster, raise the capacity, or choose a policy that drops.
 public struct BufferOverflow: Error, Sendable, Hashable, CustomStringConvertible {
   /// How many elements the reader's buffer held when it overflowed, in elements.
   public let capacity: Int

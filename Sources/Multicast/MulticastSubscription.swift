@@ -50,8 +50,8 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(Failure) -> Element? {
-      // Inlinable, because the peer benchmarks say so: in a client's loop it takes less than half the time for an element
-      // of a backlog, as the hops between executors and the frame of the call go.
+      // Inlinable, because the peer benchmarks say so: in a client's loop it takes less than half the time for an
+      // element of a backlog, as the hops between executors and the frame of the call go.
       if reader.beginTakingFromBatch() { return reader.takeFromBatch() }
       switch try await reader.advance() {
       case .batch: return reader.takeFromBatch()
