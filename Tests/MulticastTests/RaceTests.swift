@@ -53,6 +53,31 @@ import Testing
     }
   }
 
+  @Test(arguments: [BufferingPolicy<Never>.unbounded, .dropNewest(20)])
+  func `Subscribing again and again while sending: what follows a replay is what was sent next`(
+    policy: BufferingPolicy<Never>
+  ) async {
+    let channel = MulticastChannel<Int, Never>(replay: 2, buffering: policy)
+    channel.send(0)
+    let isDone = Counter()
+    await race(
+      {
+        var element = 1
+        while isDone.value == 0 {
+          channel.send(element)
+          element += 1
+        }
+      },
+      {
+        for _ in 0..<Self.rounds {
+          var iterator = channel.stream.makeAsyncIterator()
+          let first = await iterator.next()!
+          for distance in 1..<5 { #expect(await iterator.next() == first + distance) }
+        }
+        isDone.add(1)
+      })
+  }
+
   @Test func `Subscribing while finishing: every reader ends`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Failure>(replay: 1, buffering: .unbounded)
@@ -220,25 +245,29 @@ import Testing
   }
 
   @Test func `Two tasks on one subscription with a backlog: each element once, ascending`() async {
-    for _ in 0..<Self.rounds {
+    for _ in 0..<Self.rounds / 20 {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
-      // More than one batch, and the last one not full.
-      for element in 0..<70 { channel.send(element) }
-      let first = Recorder<Int>()
-      let second = Recorder<Int>()
+      // Many batches, and the last one not full, read as fast as can be: the two meet within one taking.
+      for element in 0..<10_001 { channel.send(element) }
+      let seen = Recorder<[Int]>()
+      let read: @Sendable () async -> Void = {
+        var elements: [Int] = []
+        elements.reserveCapacity(20_000)
+        for await element in subscription { elements.append(element) }
+        seen.record(elements)
+      }
       await race(
         {
-          for element in 70..<80 { channel.send(element) }
+          for element in 10_001..<10_020 { channel.send(element) }
           channel.finish()
-        },
-        { for await element in subscription { first.record(element) } },
-        { for await element in subscription { second.record(element) } })
-      for seen in [first.values, second.values] {
-        for (left, right) in zip(seen, seen.dropFirst()) { #expect(left < right) }
+        }, read, read)
+      for elements in seen.values {
+        for (left, right) in zip(elements, elements.dropFirst()) { #expect(left < right) }
       }
-      #expect(first.values.count + second.values.count == 80)
-      #expect(Set(first.values).union(second.values) == Set(0..<80))
+      let all = seen.values.joined()
+      #expect(all.count == 10_020)
+      #expect(Set(all).count == 10_020)
     }
   }
 

@@ -8,7 +8,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   private(set) var state: ChannelState<Waiter>
   private var kept = ElementRing<Element>()
   /// Each collector's own buffer, by its id.
-  private var collected: ContiguousArray<CollectorBuffer?> = []
+  private var collected = CollectorBuffers<Element>()
   private var failureBox: FailureBox?
   /// Whoever sends and waits until that is of use.
   var waitingProducer: UnsafeContinuation<Void, Never>?
@@ -17,10 +17,6 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   ///
   /// Empty costs nothing.
   typealias Released = ContiguousArray<Element>
-
-  private final class CollectorBuffer {
-    var elements = ElementRing<Element>()
-  }
 
   /// Keeps the error apart, so that the size of the contents does not depend on it.
   private final class FailureBox {
@@ -52,8 +48,8 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
       let id = state.collectors[index]
       switch state.collect(at: index) {
       case .handedOver, .drop: break
-      case .append: collected[id]!.elements.append(element)
-      case .replaceLast: collected[id]!.elements.replaceLast(with: element, into: &released)
+      case .append: collected.buffer(id).pointee.append(element)
+      case .replaceLast: collected.buffer(id).pointee.replaceLast(with: element, into: &released)
       }
     }
   }
@@ -95,10 +91,9 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
 
   /// Gives a collector its buffer, with the replay in it.
   private mutating func beginCollecting(_ id: Int) {
-    let buffer = CollectorBuffer()
-    for position in state.replayStart..<state.head { buffer.elements.append(kept.element(at: position - state.floor)) }
-    while collected.count <= id { collected.append(nil) }
-    collected[id] = buffer
+    collected.add(id)
+    let buffer = collected.buffer(id)
+    for position in state.replayStart..<state.head { buffer.pointee.append(kept.element(at: position - state.floor)) }
   }
 
   /// Puts the next elements of a reader, at most `limit`, into uninitialised memory.
@@ -114,7 +109,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
       kept.moveFirst(count, to: target.base)
       return .elements(count)
     case .takeCollected:
-      collected[id]!.elements.moveFirst(1, to: target.base)
+      collected.buffer(id).pointee.moveFirst(1, to: target.base)
       return .elements(1)
     case .end:
       // The reader needs nothing any more, however long it is held.
@@ -158,9 +153,10 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   }
 
   private mutating func emptyCollector(_ id: Int, into released: inout Released) {
-    guard let buffer = collected[id] else { return }
-    buffer.elements.removeFirst(buffer.elements.count, into: &released)
-    collected[id] = nil
+    guard collected.contains(id) else { return }
+    let buffer = collected.buffer(id)
+    buffer.pointee.removeFirst(buffer.pointee.count, into: &released)
+    collected.remove(id)
   }
 
   mutating func countDropped(_ id: Int, _ count: Int) {

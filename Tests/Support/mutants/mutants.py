@@ -57,18 +57,24 @@ MUTANTS = [
             "    contents.withLock { $0.replay(to: id) }\n"
             "    return id\n",
         ),
-        (CONTENTS, "    if overflow != nil { beginCollecting(id) }\n", "    if overflow != nil { prepareCollecting(id) }\n"),
+        (
+            CONTENTS,
+            "    if overflow != nil { beginCollecting(id) }\n",
+            "    if overflow != nil { prepareCollecting(id) }\n",
+        ),
         (
             CONTENTS,
             "  /// Gives a collector its buffer, with the replay in it.\n",
             "  mutating func replay(to id: Int) {\n"
-            "    guard state.isCollector(id), let later = collected[id] else { return }\n"
+            "    guard state.isCollector(id), collected.contains(id) else { return }\n"
+            "    let buffer = collected.buffer(id)\n"
+            "    let later = (0..<buffer.pointee.count).map { buffer.pointee.element(at: $0) }\n"
+            "    collected.remove(id)\n"
             "    beginCollecting(id)\n"
-            "    for offset in 0..<later.elements.count { collected[id]!.elements.append(later.elements.element(at: offset)) }\n"
+            "    for element in later { collected.buffer(id).pointee.append(element) }\n"
             "  }\n\n"
             "  private mutating func prepareCollecting(_ id: Int) {\n"
-            "    while collected.count <= id { collected.append(nil) }\n"
-            "    collected[id] = CollectorBuffer()\n"
+            "    collected.add(id)\n"
             "  }\n\n"
             "  /// Gives a collector its buffer, with the replay in it.\n",
         ),
@@ -110,7 +116,11 @@ MUTANTS = [
     mutant(
         "backlog-kept-after-cancellation",
         "cancelling releases the backlog (C15)",
-        (CONTENTS, "    let waiters = state.cancel(id)\n    release(into: &released)\n", "    let waiters = state.cancel(id)\n"),
+        (
+            CONTENTS,
+            "    let waiters = state.cancel(id)\n    release(into: &released)\n",
+            "    let waiters = state.cancel(id)\n",
+        ),
     ),
     mutant(
         "collector-kept-after-cancellation",
@@ -130,7 +140,11 @@ MUTANTS = [
     mutant(
         "floor-one-too-high",
         "what a reader needs is kept (C26)",
-        (STATE, "        if place < needed {\n          needed = place\n", "        if place < needed {\n          needed = place + 1\n"),
+        (
+            STATE,
+            "        if place < needed {\n          needed = place\n",
+            "        if place < needed {\n          needed = place + 1\n",
+        ),
     ),
     mutant(
         "floor-ignores-the-replay",
@@ -156,7 +170,11 @@ MUTANTS = [
         "slowest-reader-remembered-wrongly",
         "what nobody needs is released (C26)",
         (STATE, "          slowestFollower = id\n", "          slowestFollower = 0\n"),
-        (STATE, "if slowest.capacity == .max, slowest.position == floor { return 0 }", "if slowest.position <= floor { return 0 }"),
+        (
+            STATE,
+            "if slowest.capacity == .max, slowest.position == floor { return 0 }",
+            "if slowest.position <= floor { return 0 }",
+        ),
     ),
     mutant(
         "window-drops-not-counted",
@@ -187,12 +205,20 @@ MUTANTS = [
         "batch-read-after-cancel",
         "after cancel the next call returns nil (C15)",
         (READER, "    let discarded = emptyBatch()\n", "    let discarded = 0\n"),
-        (READER, "if !batch.isEmpty, !isCancelled.load(ordering: .relaxed) { return true }", "if !batch.isEmpty { return true }"),
+        (
+            READER,
+            "if !batch.isEmpty, !isCancelled.load(ordering: .relaxed) { return true }",
+            "if !batch.isEmpty { return true }",
+        ),
     ),
     mutant(
         "batch-read-after-task-cancellation",
         "a cancelled task's next call returns nil (C15)",
-        (READER, "isBatchEmpty.load(ordering: .relaxed) || Task.isCancelled || !enterGate()", "isBatchEmpty.load(ordering: .relaxed) || !enterGate()"),
+        (
+            READER,
+            "isBatchEmpty.load(ordering: .relaxed) || Task.isCancelled || !enterGate()",
+            "isBatchEmpty.load(ordering: .relaxed) || !enterGate()",
+        ),
     ),
     mutant(
         "batch-not-counted-on-cancel",
@@ -207,17 +233,29 @@ MUTANTS = [
     mutant(
         "batch-without-a-gate",
         "two tasks on one subscription get each element once (C18)",
-        (READER, "    !gate.exchange(true, ordering: .acquiring)\n", "    gate.exchange(true, ordering: .acquiring) || true\n"),
+        (
+            READER,
+            "    !gate.exchange(true, ordering: .acquiring)\n",
+            "    gate.exchange(true, ordering: .acquiring) || true\n",
+        ),
     ),
     mutant(
         "bounded-reader-takes-batches",
         "a full buffer drops what has not been read (C6)",
-        (READER, "policy.isUnbounded ? min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64) : 1", "min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64)"),
+        (
+            READER,
+            "policy.isUnbounded ? min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64) : 1",
+            "min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64)",
+        ),
     ),
     mutant(
         "last-terminal-event-wins",
         "the first terminal event wins (C10)",
-        (CONTENTS, "    guard let waiters = state.finish() else { return [] }\n", "    let waiters = state.finish() ?? []\n"),
+        (
+            CONTENTS,
+            "    guard let waiters = state.finish() else { return [] }\n",
+            "    let waiters = state.finish() ?? []\n",
+        ),
     ),
     mutant(
         "send-after-the-end",
@@ -227,12 +265,20 @@ MUTANTS = [
     mutant(
         "hand-over-leaves-the-cursor",
         "an element that was handed over is not read again (C1)",
-        (STATE, "      if isFollower { cursors[id].position = head }\n      if !isWaiting { removeFromWaiting", "      if !isWaiting { removeFromWaiting"),
+        (
+            STATE,
+            "      if isFollower { cursors[id].position = head }\n      if !isWaiting { removeFromWaiting",
+            "      if !isWaiting { removeFromWaiting",
+        ),
     ),
     mutant(
         "hand-over-to-many-leaves-the-cursors",
         "an element that was handed over is not read again (C1)",
-        (STATE, "      if isFollower { cursors[id].position = head }\n      if isWaiting {\n", "      if isWaiting {\n"),
+        (
+            STATE,
+            "      if isFollower { cursors[id].position = head }\n      if isWaiting {\n",
+            "      if isWaiting {\n",
+        ),
     ),
     mutant(
         "hand-over-forgets-the-second-waiter",
@@ -252,12 +298,20 @@ MUTANTS = [
     mutant(
         "overflow-does-not-close",
         "an overflow ends the reader's intake (C8)",
-        (STATE, "      readers[id].intake = .closed\n      subscriberCount -= 1\n      collectors.remove(at: index)\n", ""),
+        (
+            STATE,
+            "      readers[id].intake = .closed\n      subscriberCount -= 1\n      collectors.remove(at: index)\n",
+            "",
+        ),
     ),
     mutant(
         "overflow-delivered-twice",
         "an overflow is thrown once (C8)",
-        (READING, "      readers[id].intake = .ended\n      return collection.hasOverflowed", "      return collection.hasOverflowed"),
+        (
+            READING,
+            "      readers[id].intake = .ended\n      return collection.hasOverflowed",
+            "      return collection.hasOverflowed",
+        ),
     ),
     mutant(
         "end-delivered-twice",
@@ -268,7 +322,11 @@ MUTANTS = [
         "replay-not-given-to-collectors",
         "every reader gets the replay (C4)",
         (READING, "overflow: overflow, count: head - replayStart)", "overflow: overflow, count: 0)"),
-        (CONTENTS, "    for position in state.replayStart..<state.head { buffer", "    for position in state.head..<state.head { buffer"),
+        (
+            CONTENTS,
+            "    for position in state.replayStart..<state.head { buffer",
+            "    for position in state.head..<state.head { buffer",
+        ),
     ),
     mutant(
         "capacity-below-the-replay",
@@ -314,7 +372,11 @@ MUTANTS = [
     mutant(
         "ring-never-shrinks",
         "memory that a burst took is given back",
-        (RING, "    guard capacity > 64, count <= capacity / 8 else { return }\n", "    guard capacity < 0 else { return }\n"),
+        (
+            RING,
+            "    guard capacity > 64, count <= capacity / 8 else { return }\n",
+            "    guard capacity < 0 else { return }\n",
+        ),
     ),
     mutant(
         "batch-not-seen-before-waiting",

@@ -115,11 +115,12 @@ def verdict(mutant, folder):
         status, output = run(TEST + ["--skip-build"], folder, TEST_TIMEOUT)
         if status == 0:
             return "SURVIVED", mutant.contract
-        if status is None:
-            return "killed", "by the timeout"
         tests = noticed_by(output)
         if tests:
-            return "killed", f"by {len(tests)} tests, such as: {min(tests, key=len)}"
+            hang = ", and something hung" if status is None else ""
+            return "killed", f"by {len(tests)} tests, such as: {min(tests, key=len)}{hang}"
+        if status is None:
+            return "killed", "by the timeout"
         crash = [line for line in output.splitlines() if "Fatal error:" in line or "unexpected signal" in line]
         return ("killed", "by a crash") if crash else ("DID NOT RUN", output[-300:])
     finally:
