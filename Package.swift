@@ -39,7 +39,7 @@ let package = Package(
       name: "MomentsTests", dependencies: ["Moments", "DataStore", "Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "DocumentationTests", dependencies: ["Moments", "DataStore", "Multicast"],
+      name: "DocumentationTests", dependencies: ["Moments", "DataStore", "Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MomentsCommandTests", dependencies: ["MomentsCommand", "Moments", "DataStore"],

@@ -1,6 +1,9 @@
 import DataStore
+import Foundation
 import Moments
+import MomentsTesting
 import Multicast
+import Testing
 
 /// The code in the comments of the sources, to the letter: what is there compiles because it compiles here.
 enum DocCommentExamples {
@@ -50,6 +53,24 @@ enum DocCommentExamples {
     try StoreKeyName("timeline", userID: "Jake/0").encoded()  // "timeline.%4aake%2f0"
   }
 
+  static func manualTaskExecutor(_ stream: MulticastStream<Int, Never>, record: @escaping @Sendable (Int) -> Void) {
+    let executor = ManualTaskExecutor()
+    let reader = Task(executorPreference: executor) { for await value in stream { record(value) } }
+    executor.runUntilIdle()  // The reader is suspended in `next()` now.
+    reader.cancel()
+    executor.runUntilIdle()
+  }
+
+  static func storeHarness() -> StoreHarness {
+    let storage = InMemoryStorage()
+    let harness = StoreHarness {
+      InMemoryStore(storage: storage)
+    } corrupt: { key in
+      storage[try key.encoded()] = Data("spoiled".utf8)
+    }
+    return harness
+  }
+
   @MainActor
   static func momentsTimelineViewModel(_ viewModel: MomentsTimelineViewModel) -> Screen {
     Screen()
@@ -69,4 +90,13 @@ struct Timeline: Codable, Sendable {}
 
 extension StoreKey where Value == Timeline {
   static func timeline(of userID: String) -> Self { Self("timeline", userID: userID) }
+}
+
+@Suite struct MyStoreTests {
+  private func harness() -> StoreHarness { DocCommentExamples.storeHarness() }
+
+  @Test(arguments: StoreConformance.checks)
+  func `My store keeps the rules`(check: StoreConformance.Check) async throws {
+    try await check.run(on: harness())
+  }
 }

@@ -8,7 +8,7 @@ internal import Multicast
 /// ```swift
 /// @Test(arguments: StoreConformance.checks)
 /// func `My store keeps the rules`(check: StoreConformance.Check) async throws {
-///   try await check.run(on: StoreHarness { MyStore() })
+///   try await check.run(on: harness())
 /// }
 /// ```
 ///

@@ -57,12 +57,14 @@ public struct MulticastSequence<Base: AsyncSequence & Sendable>: AsyncSequence, 
   public struct AsyncIterator: AsyncIteratorProtocol {
     /// Held, so that the iteration lasts as long as its readers.
     let upstream: Upstream<Base>
+    @usableFromInline
     var iterator: MulticastSubscription<Element, Failure>.AsyncIterator
 
     /// Returns the next element, waiting for one if need be; nil at the end and for ever after.
     ///
     /// - Throws: What the base sequence throws, or the error of this reader's ``BufferingPolicy/error(_:_:)`` policy:
     ///   once, after everything that was buffered.
+    @inlinable
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(Failure) -> Element? {

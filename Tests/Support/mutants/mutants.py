@@ -367,7 +367,8 @@ MUTANTS = [
         "ring-copies-without-wrapping",
         "what is read is what was sent (C1)",
         (RING, "    if untilWrap < count { (target + untilWrap).initialize(from: slots, count: count &- untilWrap) }\n",
-         "    if untilWrap < count { (target + untilWrap).initialize(from: slots + first, count: count &- untilWrap) }\n"),
+         "    if untilWrap < count {"
+            " (target + untilWrap).initialize(from: slots + first, count: count &- untilWrap) }\n"),
     ),
     mutant(
         "ring-never-shrinks",
