@@ -5,18 +5,29 @@ public import Multicast
 ///
 /// ``FileStore``, ``UserDefaultsStore`` and ``InMemoryStore`` are this store over three backends.
 ///
-/// The store works on a queue of its own, so a slow disk never holds a thread that tasks share, and each call runs from
-/// its beginning to its end without another between: that is what orders changes. What a call costs is what its backend
-/// does and the coding of one value; ``observe(everyUserOf:as:)`` reads every value of the name.
+/// The store works on a queue of its own, so a slow disk never holds a thread that tasks share, and what calls do, they
+/// do in the order they arrive: that is what orders changes. Saves that arrive while the backend is busy are written
+/// together when it is free, each key once.
 ///
-/// Cancellation does not interrupt a call: a save that began ends, and says how.
+/// The store trusts no memory of its own: each call looks at what is stored, and what it finds there that the store did
+/// not put there is sent as a change. So a store sees what others do in the same place at the next call at the latest,
+/// and at once where its backend watches.
+///
+/// What a call costs is what its backend does and the coding of one value; ``observe(everyUserOf:as:)`` reads every
+/// value of the name.
 public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
-  private var backend: Backend
-  private let now: @Sendable () -> Date
-  private var revision: UInt64 = 0
-  private var topics: [String: any AnyTopic] = [:]
-  private let eventRelay = MulticastRelay<StoreEvent>(replay: 16, buffering: .unbounded)
-  private let executor = DispatchQueueExecutor(label: "DataStore.\(Backend.self)")
+  var backend: Backend
+  let now: @Sendable () -> Date
+  /// Of the newest change.
+  var revision: UInt64 = 0
+  var topics: [String: any AnyTopic] = [:]
+  /// Saves that arrived and are not written yet, in order.
+  var pendingSaves: [any AnyPendingSave] = []
+  var isWatching = false
+  /// The names of what others changed and could not be looked at so far, in order.
+  var missedNames: [String] = []
+  let eventRelay = MulticastRelay<StoreEvent>(replay: 16, buffering: .unbounded)
+  let executor = DispatchQueueExecutor(label: "DataStore.\(Backend.self)")
 
   /// The executor the store's calls run on: one serial queue, in the order the calls arrive.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -37,53 +48,52 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   /// What is stored for a key; nil when nothing is.
   public func load<Value>(_ key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value>? {
     let name = try key.keyName.encoded()
-    switch try find(key, named: name, in: topic(of: key)) {
+    let topic = try topic(of: key)
+    writePendingSaves()
+    switch try look(at: key, named: name, in: topic) {
     case .nothing: return nil
     case .value(let stored): return stored
-    case .newer(let version): throw newerFormat(key, found: version)
+    case .newer(let version, _): throw newerFormat(key, found: version)
+    case .unmigratable(_, let failure, _):
+      throw .migrationFailed(key.keyName, from: failure.version, reason: failure.reason)
     case .undecodable(let movedTo, let reason): throw .undecodable(key.keyName, movedTo: movedTo, reason: reason)
     }
   }
 
   /// Stores a value, and sends it to every observer once it is durable.
   @discardableResult
-  public func save<Value>(_ value: Value, for key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value> {
+  public func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
     let name = try key.keyName.encoded()
     let topic = try topic(of: key)
     let savedAt = now()
     let bytes: Data
     do {
-      bytes = try Envelope.encode(value, savedAt: savedAt)
+      bytes = try Envelope.encode(value, savedAt: savedAt, schema: topic.schema.version)
     } catch {
       throw .encodingFailed(key.keyName, reason: String(describing: error))
     }
-    // The first save of a key looks at what is there, so as to replace neither the value of a newer program nor bytes
-    // that cannot be decoded, which it moves aside.
-    if topic.revision(of: key.userID) == nil, case .newer(let version) = try find(key, named: name, in: topic) {
-      throw newerFormat(key, found: version)
-    }
-
-    try backend.write(bytes, to: name)
-
-    revision += 1
-    let stored = StoredValue(value: value, savedAt: savedAt, revision: revision)
-    topic.publish(.saved(key, stored))
-    return stored
+    return try await withCheckedContinuation { continuation in
+      enqueue(
+        PendingSave(
+          key: key, name: name, topic: topic, value: value, savedAt: savedAt, bytes: bytes, continuation: continuation))
+    }.get()
   }
 
   /// Removes what is stored for a key, and tells every observer.
   public func remove<Value>(_ key: StoreKey<Value>) throws(StoreError) {
     let name = try key.keyName.encoded()
     let topic = try topic(of: key)
-    if topic.revision(of: key.userID) == nil {
-      guard let bytes = try backend.read(name) else { return }
-      if let version = Envelope.newerVersion(of: bytes) { throw newerFormat(key, found: version) }
+    writePendingSaves()
+    guard let bytes = try backend.read(name) else {
+      topic.noteNothing(for: key, revision: &revision)
+      return
     }
+    if let version = Envelope.newerVersion(of: bytes, schema: topic.schema) { throw newerFormat(key, found: version) }
 
     try backend.remove(name)
 
     revision += 1
-    topic.publish(.removed(key, revision: revision))
+    topic.publishRemoval(of: key, revision: revision)
   }
 
   /// The changes of one key: each reader gets what is stored first, if anything is, then every later change.
@@ -92,11 +102,16 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   ) throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
     let name = try key.keyName.encoded()
     let topic = try topic(of: key)
+    writePendingSaves()
+    startWatching()
     if let changes = topic.changes(of: key.userID) { return changes }
-    switch try find(key, named: name, in: topic) {
+    switch try look(at: key, named: name, in: topic) {
     case .nothing, .undecodable: return topic.beginChanges(of: key, stored: nil)
     case .value(let stored): return topic.beginChanges(of: key, stored: stored)
-    case .newer(let version): throw newerFormat(key, found: version)
+    case .unmigratable(_, let failure, _):
+      send(failure, of: key.keyName)
+      return topic.beginChanges(of: key, stored: nil)
+    case .newer(let version, _): throw newerFormat(key, found: version)
     }
   }
 
@@ -106,68 +121,22 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   ) throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
     _ = try StoreKeyName(name).encoded()
     let topic = try topic(of: StoreKey<Value>(name))
+    writePendingSaves()
+    startWatching()
     var entries: [StoreObservation<Value>.Entry] = []
-    for encodedName in try backend.names() {
-      guard let keyName = StoreKeyName(encoded: encodedName), keyName.name == name else { continue }
+    for encodedName in try namesStored(in: topic, called: name) {
+      guard let keyName = StoreKeyName(encoded: encodedName) else { continue }
       let key = StoreKey<Value>(keyName)
-      switch try find(key, named: encodedName, in: topic) {
+      switch try look(at: key, named: encodedName, in: topic) {
       case .nothing, .undecodable: break
       case .value(let stored): entries.append(StoreObservation.Entry(key: key, stored: stored))
-      case .newer(let version):
-        eventRelay.send(.newerValueLeftUntouched(keyName, found: version, supported: Envelope.version))
+      case .newer(let version, _): sendNewer(version, of: key)
+      case .unmigratable(_, let failure, _): send(failure, of: keyName)
       }
     }
+    topic.noteEveryUser()
     entries.sort { $0.wasSaved(before: $1) }
     return StoreObservation(stored: entries, changes: topic.subscribeToEveryUser())
-  }
-}
-
-extension BackedStore {
-  /// What a look at a key found.
-  private enum Finding<Value: Sendable> {
-    case nothing
-    case value(StoredValue<Value>)
-    case newer(StoredVersion)
-    /// The bytes have been moved aside, and the event is sent.
-    case undecodable(movedTo: String, reason: String)
-  }
-
-  /// Looks at what is stored for a key, moving aside what cannot be decoded.
-  private func find<Value>(
-    _ key: StoreKey<Value>, named name: String, in topic: Topic<Value>
-  ) throws(StoreError) -> Finding<Value> {
-    guard let bytes = try backend.read(name) else {
-      topic.forget(key.userID)
-      return .nothing
-    }
-    switch Envelope.decode(bytes, as: Value.self) {
-    case .value(let value, let savedAt):
-      return .value(StoredValue(value: value, savedAt: savedAt, revision: topic.noteStored(for: key.userID)))
-    case .newer(let version):
-      return .newer(version)
-    case .undecodable(let reason):
-      let movedTo = try backend.setAside(name, at: now())
-      topic.forget(key.userID)
-      eventRelay.send(.corruptValueMovedAside(key.keyName, movedTo: movedTo, reason: reason))
-      return .undecodable(movedTo: movedTo, reason: reason)
-    }
-  }
-
-  /// The topic of a valid key's name.
-  private func topic<Value>(of key: StoreKey<Value>) throws(StoreError) -> Topic<Value> {
-    guard let existing = topics[key.name] else {
-      let topic = Topic<Value>()
-      topics[key.name] = topic
-      return topic
-    }
-    guard let topic = existing as? Topic<Value> else {
-      throw .keyHasAnotherType(name: key.name, existing: "\(existing.valueType)", requested: "\(Value.self)")
-    }
-    return topic
-  }
-
-  private func newerFormat<Value>(_ key: StoreKey<Value>, found: StoredVersion) -> StoreError {
-    .newerFormat(key.keyName, found: found, supported: Envelope.version)
   }
 }
 

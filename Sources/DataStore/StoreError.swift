@@ -29,6 +29,10 @@ public enum StoreError: Error, Hashable, Sendable {
   /// A newer program stored the value. It is left untouched, and is neither replaced nor removed.
   case newerFormat(StoreKeyName, found: StoredVersion, supported: StoredVersion)
 
+  /// The stored value is of an older schema, and the step from schema `from` to the next failed. It is left untouched
+  /// until a save, which moves its bytes aside, or a removal.
+  case migrationFailed(StoreKeyName, from: Int, reason: String)
+
   /// The system refused to read.
   case readFailed(SystemError)
 
@@ -58,6 +62,9 @@ extension StoreError: CustomStringConvertible {
       "The stored value \(key) could not be decoded (\(reason)). Its bytes are kept in \(movedTo): save a new value."
     case .newerFormat(let key, let found, let supported):
       "The stored value \(key) has \(found), but this program knows \(supported). It is left as it is: update the app."
+    case .migrationFailed(let key, let version, let reason):
+      "The stored value \(key) could not be migrated from schema \(version) (\(reason)). It is left as it is: correct the "
+        + "migration and update the app."
     case .readFailed(let error):
       "The store could not read. \(error)"
     case .writeFailed(let error):

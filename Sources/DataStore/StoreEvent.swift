@@ -5,8 +5,16 @@ public enum StoreEvent: Hashable, Sendable {
   /// `movedTo` says where they are, for a bug report or a repair.
   case corruptValueMovedAside(StoreKeyName, movedTo: String, reason: String)
 
-  /// A value of a newer program was left untouched, and left out of an observation of every user.
+  /// A value of a newer program was left untouched; for observers nothing is stored.
   case newerValueLeftUntouched(StoreKeyName, found: StoredVersion, supported: StoredVersion)
+
+  /// A value of an older schema was left untouched, because the step from schema `from` to the next failed; for
+  /// observers nothing is stored. The next save moves its bytes aside.
+  case migrationFailed(StoreKeyName, from: Int, reason: String)
+
+  /// What others change could not be watched or looked at. Observers may miss it until the next event of this place,
+  /// call or observer, each of which tries again.
+  case watchingFailed(StoreError)
 }
 
 extension StoreEvent: CustomStringConvertible {
@@ -17,6 +25,11 @@ extension StoreEvent: CustomStringConvertible {
       "The stored value \(key) could not be decoded (\(reason)). Its bytes are kept in \(movedTo)."
     case .newerValueLeftUntouched(let key, let found, let supported):
       "The stored value \(key) has \(found), but this program knows \(supported). It is left as it is: update the app."
+    case .migrationFailed(let key, let version, let reason):
+      "The stored value \(key) could not be migrated from schema \(version) (\(reason)). It is left as it is: correct the "
+        + "migration and update the app."
+    case .watchingFailed(let error):
+      "Changes by others may be seen late. \(error)"
     }
   }
 }

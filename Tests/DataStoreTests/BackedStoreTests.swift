@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct BackedStoreTests {
   private let key = StoreKey<String>("text", userID: "0")
   private let newer = Data("{\"format\":9}\nunknown".utf8)
-  private let supported = StoredVersion(format: 1, schema: 1)
+  private let supported = StoredVersion(format: 2, schema: 1)
 
   @Test func `The store's clock tells when a value was saved`() async throws {
     let time = Mutex(Date(timeIntervalSinceReferenceDate: 1.1))
@@ -169,7 +169,9 @@ private final class SwitchableBackend: StoreBackend, Sendable {
     base.remove(name)
   }
 
-  func setAside(_ name: String, at time: Date) -> String { base.setAside(name, at: time) }
+  func setAside(_ bytes: Data, of name: String, at time: Date) -> String? {
+    base.setAside(bytes, of: name, at: time)
+  }
 
   func names() -> [String] { base.names() }
 }
@@ -187,6 +189,6 @@ private struct BlockingBackend: StoreBackend {
 
   func write(_ bytes: Data, to name: String) {}
   func remove(_ name: String) {}
-  func setAside(_ name: String, at time: Date) -> String { name }
+  func setAside(_ bytes: Data, of name: String, at time: Date) -> String? { name }
   func names() -> [String] { [] }
 }

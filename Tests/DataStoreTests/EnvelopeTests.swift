@@ -13,15 +13,17 @@ import Testing
   private let profile = Profile(
     name: "Jake\nLin", link: URL(string: "https://example.com/a")!, since: Date(timeIntervalSinceReferenceDate: 0.1))
 
+  private let one = StoreSchema(version: 1)
+
   private func decode<Value: Decodable>(_ text: String, as type: Value.Type) -> Envelope.Content<Value> {
-    Envelope.decode(Data(text.utf8), as: type)
+    Envelope.decode(Data(text.utf8), as: type, schema: one)
   }
 
   @Test func `The bytes are a line about the value, and the value`() throws {
-    let bytes = try Envelope.encode(profile, savedAt: Date(timeIntervalSinceReferenceDate: 816_932_841.5))
+    let bytes = try Envelope.encode(profile, savedAt: Date(timeIntervalSinceReferenceDate: 816_932_841.5), schema: 1)
     #expect(
       String(decoding: bytes, as: UTF8.self) == """
-        {"format":1,"savedAt":816932841.5,"schema":1}
+        {"checksum":"298c8b99","format":2,"savedAt":816932841.5,"schema":1}
         {"link":"https://example.com/a","name":"Jake\\nLin","since":0.1}
         """)
   }
@@ -32,8 +34,8 @@ import Testing
       let savedAt = Date(timeIntervalSinceReferenceDate: .random(in: -1e11...1e11, using: &random))
       var profile = profile
       profile.since = Date(timeIntervalSinceReferenceDate: .random(in: -1e11...1e11, using: &random))
-      let bytes = try Envelope.encode(profile, savedAt: savedAt)
-      guard case .value(let value, savedAt) = Envelope.decode(bytes, as: Profile.self) else {
+      let bytes = try Envelope.encode(profile, savedAt: savedAt, schema: 1)
+      guard case .value(let value, savedAt) = Envelope.decode(bytes, as: Profile.self, schema: one) else {
         Issue.record("\(String(decoding: bytes, as: UTF8.self))")
         return
       }
@@ -42,9 +44,9 @@ import Testing
   }
 
   @Test(arguments: [
-    (#"{"format":2}"#, StoredVersion(format: 2, schema: 1)),
-    ("{\"format\":2,\"schema\":{}}", StoredVersion(format: 2, schema: 1)),
-    ("{\"format\":2,\"schema\":1}\n\u{0}\u{1}\u{2}", StoredVersion(format: 2, schema: 1)),
+    (#"{"format":3}"#, StoredVersion(format: 3, schema: 1)),
+    ("{\"format\":3,\"schema\":{}}", StoredVersion(format: 3, schema: 1)),
+    ("{\"format\":3,\"schema\":1}\n\u{0}\u{1}\u{2}", StoredVersion(format: 3, schema: 1)),
     ("{\"format\":1,\"schema\":7,\"savedAt\":0}\n\"unknown\"", StoredVersion(format: 1, schema: 7)),
   ])
   func `A newer version is recognised whatever follows it`(text: String, version: StoredVersion) {
@@ -52,7 +54,7 @@ import Testing
       Issue.record("\(text)")
       return
     }
-    #expect(Envelope.newerVersion(of: Data(text.utf8)) == version)
+    #expect(Envelope.newerVersion(of: Data(text.utf8), schema: one) == version)
   }
 
   @Test(arguments: [
@@ -67,25 +69,27 @@ import Testing
       return
     }
     #expect(!reason.isEmpty)
-    #expect(Envelope.newerVersion(of: Data(text.utf8)) == nil)
+    #expect(Envelope.newerVersion(of: Data(text.utf8), schema: one) == nil)
   }
 
   @Test func `Bytes with any byte changed or cut off have an answer`() throws {
-    let bytes = try Envelope.encode(profile, savedAt: Date(timeIntervalSinceReferenceDate: 0))
+    let bytes = try Envelope.encode(profile, savedAt: Date(timeIntervalSinceReferenceDate: 0), schema: 1)
     for index in bytes.indices {
       for byte in [UInt8(0), 0x0A, 0x22, 0x7B, 0xFF] {
         var changed = bytes
         changed[index] = byte
-        _ = Envelope.decode(changed, as: Profile.self)
+        _ = Envelope.decode(changed, as: Profile.self, schema: one)
       }
-      if case .value = Envelope.decode(bytes[..<index], as: Profile.self) { Issue.record("cut off at \(index)") }
+      if case .value = Envelope.decode(bytes[..<index], as: Profile.self, schema: one) {
+        Issue.record("cut off at \(index)")
+      }
     }
   }
 
   @Test func `What JSON cannot say throws`() {
-    #expect(throws: EncodingError.self) { try Envelope.encode(Double.nan, savedAt: Date()) }
+    #expect(throws: EncodingError.self) { try Envelope.encode(Double.nan, savedAt: Date(), schema: 1) }
     #expect(throws: EncodingError.self) {
-      try Envelope.encode(1, savedAt: Date(timeIntervalSinceReferenceDate: .infinity))
+      try Envelope.encode(1, savedAt: Date(timeIntervalSinceReferenceDate: .infinity), schema: 1)
     }
   }
 }

@@ -34,6 +34,18 @@ public final class InMemoryStorage: Sendable {
 
   /// All names, in no order.
   public var names: [String] { contents.withLock { Array($0.keys) } }
+
+  /// Moves bytes to the first new name that is free; nil when the old one has others.
+  fileprivate func move(_ bytes: Data, from name: String, to newName: (_ attempt: Int) -> String) -> String? {
+    contents.withLock { contents in
+      guard contents[name] == bytes else { return nil }
+      var attempt = 1
+      while contents[newName(attempt)] != nil { attempt += 1 }
+      contents[newName(attempt)] = bytes
+      contents[name] = nil
+      return newName(attempt)
+    }
+  }
 }
 
 /// Keeps bytes in an ``InMemoryStorage``.
@@ -61,16 +73,8 @@ public struct InMemoryBackend: StoreBackend, Sendable {
   }
 
   /// Keeps the bytes under another name.
-  public func setAside(_ name: String, at time: Date) -> String {
-    var attempt = 1
-    var asideName = Self.asideName(for: name, at: time, attempt: attempt)
-    while storage[asideName] != nil {
-      attempt += 1
-      asideName = Self.asideName(for: name, at: time, attempt: attempt)
-    }
-    storage[asideName] = storage[name]
-    storage[name] = nil
-    return asideName
+  public func setAside(_ bytes: Data, of name: String, at time: Date) -> String? {
+    storage.move(bytes, from: name) { Self.asideName(for: name, at: time, attempt: $0) }
   }
 
   /// All names under which something is stored.

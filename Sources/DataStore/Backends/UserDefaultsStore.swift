@@ -64,16 +64,16 @@ public struct UserDefaultsBackend: StoreBackend {
   }
 
   /// Keeps the bytes under another key.
-  public func setAside(_ name: String, at time: Date) throws(StoreError) -> String {
+  public func setAside(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
     guard let defaults else { throw .writeFailed(noSuite) }
+    let key = Self.prefix + name
+    guard defaults.data(forKey: key) == bytes else { return nil }
     var attempt = 1
     var asideKey = Self.prefix + Self.asideName(for: name, at: time, attempt: attempt)
     while defaults.object(forKey: asideKey) != nil {
       attempt += 1
       asideKey = Self.prefix + Self.asideName(for: name, at: time, attempt: attempt)
     }
-    let key = Self.prefix + name
-    let bytes = defaults.data(forKey: key)
     defaults.set(bytes, forKey: asideKey)
     defaults.removeObject(forKey: key)
     if !defaults.synchronize() {

@@ -15,6 +15,11 @@ final class DispatchQueueExecutor: SerialExecutor {
     queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
   }
 
+  /// Runs `work` behind the jobs that are waiting.
+  func enqueue(_ work: @escaping @Sendable () -> Void) {
+    queue.async(execute: work)
+  }
+
   func checkIsolated() {
     dispatchPrecondition(condition: .onQueue(queue))
   }

@@ -12,12 +12,12 @@ internal import Foundation
 ///
 /// Files are named relative to an open folder and symbolic links are never followed, so no call reaches out of the
 /// folder. Every call is tried again when a signal interrupts it. For tests, any call can be made to fail.
-struct FileSystem: Sendable {
+package struct FileSystem: Sendable {
   /// A call that is about to be made.
-  struct Call: Hashable, Sendable {
+  package struct Call: Hashable, Sendable {
     /// The name of the system call.
-    let operation: String
-    let path: String
+    package let operation: String
+    package let path: String
   }
 
   /// What is known of a file.
@@ -25,15 +25,22 @@ struct FileSystem: Sendable {
     let isRegularFile: Bool
     /// In bytes.
     let size: Int
-    /// In seconds, by the clock of the file system.
-    let modified: Int
+    /// When it was last written or given a name, in seconds by the clock of the file system.
+    let changed: Int
+    /// Tells the file from every other that exists on the volume.
+    let inode: UInt64
   }
 
   /// Asked before each call: the error number the call fails with instead of being made; nil lets it be made.
-  var fault: @Sendable (Call) -> CInt? = { _ in nil }
+  package var fault: @Sendable (Call) -> CInt?
 
   /// The most bytes one call writes.
-  var maximumWriteSize = Int.max
+  package var maximumWriteSize: Int
+
+  package init(fault: @escaping @Sendable (Call) -> CInt? = { _ in nil }, maximumWriteSize: Int = .max) {
+    self.fault = fault
+    self.maximumWriteSize = maximumWriteSize
+  }
 
   /// Opens a folder.
   func openFolder(_ path: String) throws(SystemError) -> Descriptor {
@@ -188,7 +195,7 @@ struct FileSystem: Sendable {
 
 extension FileSystem {
   @discardableResult
-  private func perform<Result: SignedInteger>(
+  func perform<Result: SignedInteger>(
     _ operation: String, _ path: String, _ call: () -> Result
   ) throws(SystemError) -> Result {
     while true {
@@ -204,7 +211,7 @@ extension FileSystem {
 }
 
 /// An open file or folder, closed when it is let go.
-struct Descriptor: ~Copyable {
+struct Descriptor: ~Copyable, Sendable {
   let number: CInt
   let path: String
 
@@ -229,9 +236,10 @@ extension FileSystem.Status {
     isRegularFile = status.st_mode & S_IFMT == S_IFREG
     size = Int(status.st_size)
     #if canImport(Darwin)
-      modified = status.st_mtimespec.tv_sec
+      changed = status.st_ctimespec.tv_sec
     #else
-      modified = status.st_mtim.tv_sec
+      changed = status.st_ctim.tv_sec
     #endif
+    inode = UInt64(status.st_ino)
   }
 }

@@ -1,13 +1,27 @@
+internal import Foundation
 internal import Multicast
 
-/// What a store knows of one name: the type of its values, whose values it has seen, and who watches them.
+/// What a store knows of one name: the type of its values, what is stored for whom, and who watches.
 ///
 /// Belongs to one ``BackedStore`` and is only touched in its isolation.
 final class Topic<Value: Codable & Sendable>: AnyTopic {
   private typealias Relay = MulticastRelay<StoreChange<Value>>
 
-  /// The revisions of the values that are stored for sure; other users' have yet to be looked at.
-  private var revisions: [String?: UInt64] = [:]
+  /// What the last look at a user's value found, or the last change made of it.
+  private enum Knowledge {
+    case nothing
+    case value(revision: UInt64, Fingerprint)
+    case unreadable(Fingerprint)
+  }
+
+  /// How the values are stored.
+  let schema = StoreSchema.of(Value.self)
+
+  /// Those who were looked at; nobody knows of the others.
+  private var knowledge: [String?: Knowledge] = [:]
+
+  /// Whether all users were looked at once, so that there was nothing for those who are not in ``knowledge``.
+  private var everyUserIsKnown = false
 
   /// One relay for each user whose changes were ever asked for; it replays what is stored.
   ///
@@ -17,38 +31,105 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// The relay of every user's changes, once they were asked for.
   private var everyUser: Relay?
 
-  var valueType: Any.Type { Value.self }
+  var typed: Topic<Value> { self }
 
-  /// The revision of what is stored for a user; nil when nothing is or nobody has looked.
-  func revision(of userID: String?) -> UInt64? {
-    revisions[userID]
+  /// The users for whom something is stored, as far as is known, in no order.
+  var userIDs: [String?] {
+    knowledge.compactMap { userID, knowledge in if case .nothing = knowledge { nil } else { .some(userID) } }
   }
 
-  /// Notes that a value was found, and returns its revision: 0 for one that was there before the store was.
-  func noteStored(for userID: String?) -> UInt64 {
-    let revision = revisions[userID] ?? 0
-    revisions[userID] = revision
-    return revision
+  /// The users whose own changes are watched, in no order.
+  var watchedUserIDs: [String?] { Array(relays.keys) }
+
+  /// Whether somebody watches all users.
+  var isEveryUserWatched: Bool { everyUser.map { $0.subscriberCount > 0 } ?? false }
+
+  /// Whether somebody watches a user's value.
+  func isWatched(_ userID: String?) -> Bool {
+    relays[userID] != nil || isEveryUserWatched
+  }
+
+  /// Whether a value with these bytes is known to be stored.
+  func knowsValue(_ fingerprint: Fingerprint, of userID: String?) -> Bool {
+    if case .value(_, fingerprint) = knowledge[userID] { true } else { false }
+  }
+}
+
+extension Topic {
+  /// Notes that a value was found, and sends it if it is somebody else's change.
+  ///
+  /// - Parameter revision: Of the store's newest change; counts this one.
+  /// - Returns: The value with its revision: 0 for one that was there before the store was.
+  func noteValue(
+    _ value: Value, savedAt: Date, _ fingerprint: Fingerprint, of key: StoreKey<Value>, revision: inout UInt64
+  ) -> StoredValue<Value> {
+    let stored = { StoredValue(value: value, savedAt: savedAt, revision: $0) }
+    switch knowledge[key.userID] {
+    case .value(let known, fingerprint):
+      return stored(known)
+    case nil where !everyUserIsKnown:
+      knowledge[key.userID] = .value(revision: 0, fingerprint)
+      return stored(0)
+    default:
+      revision += 1
+      publishSave(stored(revision), fingerprint, of: key)
+      return stored(revision)
+    }
+  }
+
+  /// Notes that nothing was found, and sends it if somebody else removed a value.
+  ///
+  /// - Parameter revision: Of the store's newest change; counts this one.
+  func noteNothing(for key: StoreKey<Value>, revision: inout UInt64) {
+    if case .value = knowledge[key.userID] {
+      revision += 1
+      publishRemoval(of: key, revision: revision)
+    } else {
+      forget(key.userID)
+    }
+  }
+
+  /// Notes that what was found can neither be read nor be moved.
+  ///
+  /// - Returns: Whether that is news.
+  func noteUnreadable(_ fingerprint: Fingerprint, for userID: String?) -> Bool {
+    if case .unreadable(fingerprint) = knowledge[userID] { return false }
+    knowledge[userID] = .unreadable(fingerprint)
+    relays[userID]?.resetReplay()
+    return true
   }
 
   /// Notes that nothing is stored for a user any more, though nobody removed it.
   func forget(_ userID: String?) {
-    revisions[userID] = nil
+    knowledge[userID] = .nothing
     relays[userID]?.resetReplay()
   }
 
-  /// Notes a change, and sends it to all who watch.
-  func publish(_ change: StoreChange<Value>) {
-    let userID = change.key.userID
-    revisions[userID] = change.stored?.revision
-    if let relay = relays[userID] {
-      relay.send(change)
-      // A reader that comes between these two lines gets the removal that is just being made.
-      if change.stored == nil { relay.resetReplay() }
-    }
-    everyUser?.send(change)
+  /// Notes that all users have been looked at.
+  func noteEveryUser() {
+    everyUserIsKnown = true
   }
 
+  /// Notes a save, and sends it to all who watch.
+  func publishSave(_ stored: StoredValue<Value>, _ fingerprint: Fingerprint, of key: StoreKey<Value>) {
+    knowledge[key.userID] = .value(revision: stored.revision, fingerprint)
+    relays[key.userID]?.send(.saved(key, stored))
+    everyUser?.send(.saved(key, stored))
+  }
+
+  /// Notes a removal, and sends it to all who watch.
+  func publishRemoval(of key: StoreKey<Value>, revision: UInt64) {
+    knowledge[key.userID] = .nothing
+    if let relay = relays[key.userID] {
+      relay.send(.removed(key, revision: revision))
+      // A reader that comes between these two lines gets the removal that is just being made.
+      relay.resetReplay()
+    }
+    everyUser?.send(.removed(key, revision: revision))
+  }
+}
+
+extension Topic {
   /// The changes of one user's value; nil when they were never asked for.
   func changes(of userID: String?) -> MulticastStream<StoreChange<Value>, Never>? {
     relays[userID]?.stream
@@ -74,6 +155,13 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
 /// A ``Topic`` of any type of values.
 protocol AnyTopic: AnyObject {
-  /// The type of the values.
-  var valueType: Any.Type { get }
+  associatedtype Value: Codable & Sendable
+
+  /// The topic with its type.
+  var typed: Topic<Value> { get }
+}
+
+extension AnyTopic {
+  /// The type of the values, for messages.
+  var valueTypeName: String { "\(Value.self)" }
 }

@@ -159,7 +159,7 @@ import Testing
       let script = Script(failing: failing)
       var backend = backend(script)
       do {
-        let place = try backend.setAside("a", at: Date())
+        let place = try #require(try backend.setAside(old, of: "a", at: Date()))
         #expect(try setUp.read("a") == nil, "\(script.lines)")
         #expect(try Data(contentsOf: URL(filePath: place)) == old)
         try FileManager.default.removeItem(atPath: place)

@@ -1,0 +1,41 @@
+internal import Foundation
+
+/// The checksum CRC-32C (Castagnoli), which finds every change of up to 32 neighbouring bits.
+enum CRC32C {
+  static func checksum(of bytes: Data) -> UInt32 {
+    bytes.withUnsafeBytes { bytes in
+      tables.withUnsafeBufferPointer { tables in
+        var checksum = ~UInt32(0)
+        var index = 0
+        // Eight bytes at a time: each finds in a table of its own what it still does to the checksum.
+        while index + 8 <= bytes.count {
+          let low = checksum ^ UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self))
+          let high = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index + 4, as: UInt32.self))
+          checksum = 0
+          for byte in 0..<4 {
+            checksum ^= tables[(7 - byte) * 256 + Int(low >> (8 * byte) & 0xFF)]
+            checksum ^= tables[(3 - byte) * 256 + Int(high >> (8 * byte) & 0xFF)]
+          }
+          index += 8
+        }
+        while index < bytes.count {
+          checksum = checksum >> 8 ^ tables[Int((checksum ^ UInt32(bytes[index])) & 0xFF)]
+          index += 1
+        }
+        return ~checksum
+      }
+    }
+  }
+
+  /// Eight tables of 256 entries: what a byte does to the checksum when 0 to 7 bytes follow it.
+  private static let tables: [UInt32] = {
+    var tables = (0..<256).map { byte in
+      (0..<8).reduce(UInt32(byte)) { entry, _ in entry >> 1 ^ (entry & 1 == 0 ? 0 : 0x82F6_3B78) }
+    }
+    for index in 256..<8 * 256 {
+      let entry = tables[index - 256]
+      tables.append(entry >> 8 ^ tables[Int(entry & 0xFF)])
+    }
+    return tables
+  }()
+}

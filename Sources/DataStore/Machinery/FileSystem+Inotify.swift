@@ -1,0 +1,95 @@
+#if !canImport(Darwin)
+  internal import Foundation
+
+  #if canImport(Glibc)
+    internal import Glibc
+  #elseif canImport(Musl)
+    internal import Musl
+  #endif
+
+  /// The system's `read`, whose name means something else in ``FileSystem``.
+  private func systemRead(_ number: CInt, _ bytes: UnsafeMutableRawPointer, _ count: Int) -> Int {
+    read(number, bytes, count)
+  }
+
+  extension FileSystem {
+    /// Opens an inotify instance, for a folder that the errors name.
+    func openInotify(for folder: String) throws(SystemError) -> Descriptor {
+      let number = try perform("inotify_init", folder) { inotify_init1(O_CLOEXEC | O_NONBLOCK) }
+      return Descriptor(number: number, path: folder)
+    }
+
+    /// Watches a folder; as long as there is none, the nearest one above it.
+    ///
+    /// - Parameter old: What was watched so far.
+    func watch(
+      _ folder: String, instead old: FolderWatchState.Target?, by inotify: borrowing Descriptor
+    ) throws(SystemError) -> FolderWatchState.Target {
+      var old = old
+      while true {
+        let target = try watchNearest(to: folder, by: inotify)
+        if let old, old.number != target.number { removeWatch(old, from: inotify) }
+        // Something nearer may have appeared before the one above was watched, but not after it was found twice.
+        if target.awaitedName == nil || target == old { return target }
+        old = target
+      }
+    }
+
+    /// What inotify has to tell now; nothing when nothing happened.
+    func events(of inotify: borrowing Descriptor) throws(SystemError) -> [FolderWatchState.Event] {
+      var bytes = [UInt8](repeating: 0, count: 16 * 1024)
+      let number = inotify.number
+      let count: Int
+      do throws(SystemError) {
+        count = try perform("read", inotify.path) { systemRead(number, &bytes, bytes.count) }
+      } catch {
+        if error.code == EAGAIN { return [] }
+        throw error
+      }
+      return bytes.withUnsafeBytes { Self.events(in: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+    }
+
+    private func watchNearest(
+      to folder: String, by inotify: borrowing Descriptor
+    ) throws(SystemError) -> FolderWatchState.Target {
+      // Not when a file is made: its bytes come later, and with them another event.
+      let inside = IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
+      let above = IN_MOVED_TO | IN_CREATE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
+      let number = inotify.number
+      var path = folder
+      var awaitedName: String?
+      while true {
+        let flags = UInt32(awaitedName == nil ? inside : above)
+        do throws(SystemError) {
+          let target = try perform("inotify_add_watch", path) { inotify_add_watch(number, path, flags) }
+          return FolderWatchState.Target(number: target, awaitedName: awaitedName)
+        } catch {
+          let url = URL(filePath: path, directoryHint: .isDirectory)
+          guard error.code == ENOENT, path != "/" else { throw error }
+          awaitedName = url.lastPathComponent
+          path = url.deletingLastPathComponent().path(percentEncoded: false)
+        }
+      }
+    }
+
+    /// Ends a watch, unless it has ended with its folder.
+    private func removeWatch(_ target: FolderWatchState.Target, from inotify: borrowing Descriptor) {
+      _ = inotify_rm_watch(inotify.number, target.number)
+    }
+
+    private static func events(in bytes: UnsafeRawBufferPointer) -> [FolderWatchState.Event] {
+      var events: [FolderWatchState.Event] = []
+      var rest = bytes[...]
+      while !rest.isEmpty {
+        let event = UnsafeRawBufferPointer(rebasing: rest).loadUnaligned(as: inotify_event.self)
+        let name = rest.dropFirst(MemoryLayout<inotify_event>.size).prefix(Int(event.len))
+        rest = rest[name.endIndex...]
+        events.append(
+          FolderWatchState.Event(
+            target: event.wd, mask: event.mask, cookie: event.cookie,
+            name: String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)))
+      }
+      return events
+    }
+  }
+#endif

@@ -1,0 +1,101 @@
+#if canImport(Darwin)
+  internal import Darwin
+  internal import Dispatch
+  internal import Foundation
+  internal import Multicast
+
+  /// Tells that files in a folder were changed, by a dispatch source, which does not say which.
+  ///
+  /// A folder that does not exist, or vanishes, is waited for: the nearest folder above it that exists is watched until
+  /// it is there.
+  final class FolderWatcher: Sendable {
+    private struct State {
+      var source: (any DispatchSourceFileSystemObject)?
+      var hasChanged = false
+      var failure: SystemError?
+    }
+
+    private let folder: String
+    private let fileSystem: FileSystem
+    private let onChange: @Sendable () -> Void
+    private let queue = DispatchQueue(label: "DataStore.FolderWatcher")
+    private let state = Lock(State())
+
+    /// Begins to watch.
+    ///
+    /// - Parameters:
+    ///   - folder: The path of the folder.
+    ///   - ownPrefix: Of no use here, where changes have no names.
+    ///   - fileSystem: Makes the system calls.
+    ///   - onChange: Called, on any thread, when there is something new to take.
+    init(
+      folder: String, ownPrefix: String, fileSystem: FileSystem, onChange: @escaping @Sendable () -> Void
+    ) throws(SystemError) {
+      self.folder = folder
+      self.fileSystem = fileSystem
+      self.onChange = onChange
+      try watchNearest()
+    }
+
+    deinit {
+      state.withLock { $0.source?.cancel() }
+    }
+
+    /// The names of the files that were changed since the last call; nil when it could be any.
+    ///
+    /// - Throws: What went wrong; the watch is over then.
+    func takeChangedFiles() throws(SystemError) -> [String]? {
+      let (hasChanged, failure) = state.withLock { state in
+        defer { state.hasChanged = false }
+        return (state.hasChanged, state.failure)
+      }
+      if let failure { throw failure }
+      return hasChanged ? nil : []
+    }
+
+    /// Watches the folder; as long as there is none, the nearest one above it.
+    private func watchNearest() throws(SystemError) {
+      var path = folder
+      while true {
+        let number: CInt
+        do throws(SystemError) {
+          number = try fileSystem.perform("open", path) { open(path, O_EVTONLY | O_DIRECTORY | O_CLOEXEC) }
+        } catch {
+          guard error.code == ENOENT, path != "/" else { throw error }
+          path = URL(filePath: path, directoryHint: .isDirectory).deletingLastPathComponent().path(
+            percentEncoded: false)
+          continue
+        }
+        let source = DispatchSource.makeFileSystemObjectSource(
+          fileDescriptor: number, eventMask: [.write, .delete, .rename, .revoke], queue: queue)
+        source.setEventHandler { [weak self] in self?.folderChanged() }
+        source.setCancelHandler { close(number) }
+        let old = state.withLock { state in
+          defer { state.source = source }
+          return state.source
+        }
+        old?.cancel()
+        source.activate()
+        // Something nearer may have appeared before the one above was watched.
+        if path == folder || access(folder, F_OK) != 0 { return }
+        path = folder
+      }
+    }
+
+    private func folderChanged() {
+      var failure: SystemError?
+      do throws(SystemError) {
+        // It may be another folder by now that has the name.
+        try watchNearest()
+      } catch {
+        failure = error
+      }
+      let found = failure
+      state.withLock { state in
+        state.hasChanged = true
+        state.failure = found
+      }
+      onChange()
+    }
+  }
+#endif
