@@ -29,11 +29,14 @@ let package = Package(
     .executableTarget(
       name: "MomentsCommand", dependencies: ["Moments", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
+    .executableTarget(
+      name: "TestChild", dependencies: ["DataStore", "Multicast"], path: "Tests/Support/TestChild",
+      swiftSettings: swiftSettings),
     .testTarget(
       name: "MulticastTests", dependencies: ["Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "DataStoreTests", dependencies: ["DataStore", "Multicast", "MomentsTesting"],
+      name: "DataStoreTests", dependencies: ["DataStore", "Multicast", "MomentsTesting", "TestChild"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MomentsTests", dependencies: ["Moments", "DataStore", "Multicast", "MomentsTesting"],

@@ -7,6 +7,8 @@ extension BackedStore {
     do throws(StoreError) {
       try backend.startWatching { [weak self] in self?.wake() }
       isWatching = true
+      // Others may have changed something since an earlier watch broke.
+      lookForObservers(at: try watchedNames())
     } catch {
       // Nothing that was asked for failed, and the next observer tries again.
       eventRelay.send(.watchingFailed(error))
@@ -17,19 +19,25 @@ extension BackedStore {
     executor.enqueue { [weak self] in self?.assumeIsolated { $0.takeUpOutsideChanges() } }
   }
 
-  /// Looks at what others changed, for those who watch.
   private func takeUpOutsideChanges() {
-    var names = missedNames
-    missedNames = []
     do throws(StoreError) {
       switch try backend.takeOutsideChanges() {
-      case .names(let changed): names += changed
-      case .unknown: names += try watchedNames()
+      case .names(let names): lookForObservers(at: names)
+      case .unknown: lookForObservers(at: try watchedNames())
       }
     } catch {
       eventRelay.send(.watchingFailed(error))
+      isWatching = false
+      startWatching()
     }
-    for name in names {
+  }
+
+  /// Looks at what others changed, and at what could not be looked at so far, for those who watch.
+  private func lookForObservers(at names: [String]) {
+    let all = missedNames + names
+    missedNames = []
+    var looked: Set<String> = []
+    for name in all where looked.insert(name).inserted {
       guard let keyName = StoreKeyName(encoded: name), let topic = topics[keyName.name] else { continue }
       do throws(StoreError) {
         try takeUpOutsideChange(of: keyName, named: name, in: topic)

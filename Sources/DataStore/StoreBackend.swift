@@ -47,8 +47,8 @@ public protocol StoreBackend: SendableMetatype {
 
   /// Begins to watch what others change. Without an implementation, nothing is watched.
   ///
-  /// Called before the first value is observed, and not again once it has returned. What others change from then on is
-  /// told by ``takeOutsideChanges()``. The watch ends with the backend.
+  /// Called before the first value is observed, and not again once it has returned, unless ``takeOutsideChanges()``
+  /// throws. What others change from then on is told by ``takeOutsideChanges()``. The watch ends with the backend.
   ///
   /// - Parameter onChange: Asks the store to call ``takeOutsideChanges()`` soon. It may be called from any thread, takes
   ///   little time, and does not keep the store alive. Calling it in vain does no harm.
@@ -60,7 +60,8 @@ public protocol StoreBackend: SendableMetatype {
   /// No change may be left out. Names that nobody changed may be told, and so may the store's own changes: the store
   /// looks at what is there and sends only what is news. To leave them out saves it the look.
   ///
-  /// - Throws: ``StoreError/readFailed(_:)`` when the watch is broken; the store tells it as an event.
+  /// - Throws: ``StoreError/readFailed(_:)`` when the watch is broken. The store tells it as an event, and begins a new
+  ///   watch.
   mutating func takeOutsideChanges() throws(StoreError) -> OutsideChanges
 }
 

@@ -1,0 +1,15 @@
+import Foundation
+import Testing
+
+/// A disk that is really full: the system lets the child's files grow so far and no further.
+@Suite struct FullDiskTests {
+  private let temporary = TemporaryFolder()
+
+  @Test func `A save for which there is no space throws, leaves the old value, and nothing else`() async throws {
+    var child = try ChildProcess("fill-disk", temporary.url, ["4096"])
+    #expect(await child.allLines() == ["refused write \(EFBIG)", "intact", "saved 2"])
+    #expect(await child.isSuccessful())
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: temporary.url.path(percentEncoded: false)) == ["text.value"])
+  }
+}

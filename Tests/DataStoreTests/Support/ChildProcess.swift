@@ -1,0 +1,134 @@
+import Foundation
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// A run of the executable `TestChild`, and the lines it says.
+struct ChildProcess {
+  private let identifier: pid_t
+  private let input: FileHandle
+  private let ends: Task<Bool, Never>
+  private var lines: AsyncStream<String>.Iterator
+
+  init(_ command: String, _ folder: URL, _ arguments: [String] = []) throws {
+    let (input, output) = (Pipe(), Pipe())
+    for pipe in [input, output] {
+      // Another child that had them too would keep them open.
+      for file in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
+        _ = fcntl(file.fileDescriptor, F_SETFD, FD_CLOEXEC)
+      }
+    }
+    let words = [Self.executable, command, folder.path(percentEncoded: false)] + arguments
+    let identifier = try Self.spawn(
+      words, input: input.fileHandleForReading.fileDescriptor, output: output.fileHandleForWriting.fileDescriptor)
+    // Else the output would not end with the child.
+    try output.fileHandleForWriting.close()
+    self.identifier = identifier
+    self.input = input.fileHandleForWriting
+    let (lines, line) = AsyncStream<String>.makeStream()
+    self.lines = lines.makeAsyncIterator()
+    let file = output.fileHandleForReading
+    ends = Task {
+      await withCheckedContinuation { continuation in
+        // Reading blocks, which must not take a thread from those who count on it.
+        Thread.detachNewThread {
+          Self.forEachLine(of: file) { line.yield($0) }
+          line.finish()
+          var status: CInt = 0
+          while waitpid(identifier, &status, 0) == -1, errno == EINTR {}
+          continuation.resume(returning: status == 0)
+        }
+      }
+    }
+  }
+
+  /// The next line; nil when the child has ended.
+  mutating func line() async -> String? {
+    await lines.next()
+  }
+
+  /// All lines until the child ends.
+  mutating func allLines() async -> [String] {
+    var lines: [String] = []
+    while let line = await line() { lines.append(line) }
+    return lines
+  }
+
+  /// Kills the child where it is.
+  func kill() {
+    signal(SIGKILL)
+  }
+
+  private func signal(_ number: CInt) {
+    #if canImport(Darwin)
+      Darwin.kill(identifier, number)
+    #elseif canImport(Glibc)
+      Glibc.kill(identifier, number)
+    #elseif canImport(Musl)
+      Musl.kill(identifier, number)
+    #endif
+  }
+
+  /// Ends the child's standard input.
+  func endInput() throws {
+    try input.close()
+  }
+
+  /// Waits for the child's end.
+  ///
+  /// - Returns: Whether it ended well.
+  func isSuccessful() async -> Bool {
+    await ends.value
+  }
+
+  /// Runs a child to its end.
+  ///
+  /// - Returns: Whether it ended well.
+  static func run(_ command: String, _ folder: URL, _ arguments: [String] = []) async throws -> Bool {
+    try await ChildProcess(command, folder, arguments).isSuccessful()
+  }
+
+  /// The executable lies beside the bundle of the tests, or beside the executable that runs them.
+  private static let executable: String = {
+    let bundle = Bundle.allBundles.first { $0.bundleURL.pathExtension == "xctest" }
+    let tests = bundle?.bundleURL ?? Bundle.main.executableURL!
+    return tests.deletingLastPathComponent().appending(path: "TestChild").path(percentEncoded: false)
+  }()
+
+  private static func spawn(_ words: [String], input: CInt, output: CInt) throws -> pid_t {
+    #if canImport(Darwin)
+      var actions: posix_spawn_file_actions_t?
+    #else
+      var actions = posix_spawn_file_actions_t()
+    #endif
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+    var arguments = words.map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    var identifier: pid_t = 0
+    let code = posix_spawn(&identifier, words[0], &actions, nil, &arguments, environ)
+    guard code == 0 else { throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EINVAL) }
+    return identifier
+  }
+
+  /// Reads lines until the file ends; one that is cut off is left out.
+  private static func forEachLine(of file: FileHandle, _ body: (String) -> Void) {
+    var rest = Data()
+    while true {
+      let data = file.availableData
+      if data.isEmpty { return }
+      rest += data
+      while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+        body(String(decoding: rest[..<end], as: UTF8.self))
+        rest = Data(rest[rest.index(after: end)...])
+      }
+    }
+  }
+}

@@ -1,0 +1,38 @@
+internal import DataStore
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A store whose process may not write more than so many bytes to a file, as on a full disk.
+extension TestChild {
+  /// Saves what fits, then what does not, then what fits again, and tells what came of each.
+  static func fillDisk(limit: Int, in store: FileStore) async throws {
+    let key = StoreKey<String>("text")
+    let small = try await store.save("small", for: key)
+    signal(SIGXFSZ, SIG_IGN)
+    var limits = rlimit(rlim_cur: rlim_t(limit), rlim_max: rlim_t(limit))
+    guard setrlimit(limitOfFileSize, &limits) == 0 else { fail("setrlimit: \(errno)") }
+    do throws(StoreError) {
+      try await store.save(String(repeating: "large", count: limit), for: key)
+      say("saved")
+    } catch {
+      guard case .writeFailed(let cause) = error else { fail("\(error)") }
+      say("refused \(cause.operation) \(cause.code)")
+    }
+    let loaded = try await store.load(key)
+    say(loaded == small ? "intact" : "lost")
+    let saved = try await store.save("small again", for: key)
+    say("saved \(saved.revision)")
+  }
+
+  #if canImport(Glibc)
+    private static var limitOfFileSize: __rlimit_resource_t { __rlimit_resource_t(RLIMIT_FSIZE.rawValue) }
+  #else
+    private static var limitOfFileSize: CInt { RLIMIT_FSIZE }
+  #endif
+}

@@ -1,0 +1,44 @@
+internal import DataStore
+internal import Foundation
+internal import Synchronization
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// Numbered changes to a store, each told when it is acknowledged, by a process that may be killed at any instant.
+extension TestChild {
+  /// Takes steps until the last one, or until it is killed.
+  static func takeSteps(from first: Int, to last: Int, in folder: URL) async throws {
+    try await takeSteps(from: first, to: last, in: FileStore(folder: folder))
+  }
+
+  /// Takes steps, but kills the process in the place of one of its calls of the file system.
+  ///
+  /// What an earlier process left half done is cleared away at once, so the calls are the same each time.
+  static func dieAtCall(_ fatal: Int, takingStepsFrom first: Int, to last: Int, in folder: URL) async throws {
+    let count = Atomic(0)
+    let fileSystem = FileSystem { _ in
+      if count.add(1, ordering: .relaxed).newValue == fatal { kill(getpid(), SIGKILL) }
+      return nil
+    }
+    let backend = FileBackend(folder: folder, fileSystem: fileSystem, leftOverAge: 0)
+    try await takeSteps(from: first, to: last, in: BackedStore(backend: backend))
+  }
+
+  private static func takeSteps(from first: Int, to last: Int, in store: FileStore) async throws {
+    for number in first...last {
+      let key = StoreKey<[Int]>("steps", userID: "\(number % 3)")
+      if number % 7 == 0 {
+        try await store.remove(key)
+      } else {
+        try await store.save(Array(repeating: number, count: 500), for: key)
+      }
+      say("\(number)")
+    }
+  }
+}

@@ -1,0 +1,38 @@
+internal import DataStore
+internal import Foundation
+
+/// What a test does in another process than its own: `TestChild COMMAND FOLDER ARGUMENTS…`.
+///
+/// It says what it did by lines on standard output, each written at once.
+@main
+enum TestChild {
+  static func main() async throws {
+    let arguments = CommandLine.arguments.dropFirst()
+    guard let command = arguments.first, let folder = arguments.dropFirst().first else { fail("no command") }
+    let rest = Array(arguments.dropFirst(2))
+    let url = URL(filePath: folder, directoryHint: .isDirectory)
+    switch command {
+    case "save": try await save(rest[0], for: rest[1], in: FileStore(folder: url))
+    case "remove": try await remove(rest[0], in: FileStore(folder: url))
+    case "follow": try await follow(rest[0], in: FileStore(folder: url))
+    case "take-steps": try await takeSteps(from: number(rest[0]), to: number(rest[1]), in: url)
+    case "die-at-call":
+      try await dieAtCall(number(rest[0]), takingStepsFrom: number(rest[1]), to: number(rest[2]), in: url)
+    case "fill-disk": try await fillDisk(limit: number(rest[0]), in: FileStore(folder: url))
+    default: fail("unknown command \(command)")
+    }
+  }
+
+  static func say(_ line: String) {
+    FileHandle.standardOutput.write(Data("\(line)\n".utf8))
+  }
+
+  static func fail(_ reason: String) -> Never {
+    fatalError("TestChild: \(reason)")
+  }
+
+  private static func number(_ text: String) -> Int {
+    guard let number = Int(text) else { fail("\(text) is no number") }
+    return number
+  }
+}

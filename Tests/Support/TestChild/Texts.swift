@@ -1,0 +1,28 @@
+internal import DataStore
+internal import Multicast
+
+/// Texts in a store that another process uses too.
+extension TestChild {
+  private static func key(_ userID: String) -> StoreKey<String> { StoreKey("text", userID: userID) }
+
+  /// Saves a text for a user.
+  static func save(_ text: String, for userID: String, in store: FileStore) async throws {
+    try await store.save(text, for: key(userID))
+  }
+
+  /// Removes a user's text.
+  static func remove(_ userID: String, in store: FileStore) async throws {
+    try await store.remove(key(userID))
+  }
+
+  /// Tells each change of a user's text, until standard input ends.
+  static func follow(_ userID: String, in store: FileStore) async throws {
+    let changes = try await store.changes(of: key(userID)).subscribe()
+    let following = Task {
+      say("ready")
+      for await change in changes { say(change.stored.map { "saved \($0.value)" } ?? "removed") }
+    }
+    while readLine() != nil {}
+    following.cancel()
+  }
+}
