@@ -14,6 +14,7 @@ let package = Package(
   products: [
     .library(name: "Multicast", targets: ["Multicast"]),
     .library(name: "DataStore", targets: ["DataStore"]),
+    .library(name: "Repository", targets: ["Repository"]),
     .library(name: "Moments", targets: ["Moments"]),
     .library(name: "MomentsTesting", targets: ["MomentsTesting"]),
     .executable(name: "moments", targets: ["MomentsCommand"]),
@@ -21,8 +22,10 @@ let package = Package(
   targets: [
     .target(name: "Multicast", swiftSettings: swiftSettings),
     .target(name: "DataStore", dependencies: ["Multicast"], swiftSettings: swiftSettings),
+    .target(name: "Repository", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
     .target(
-      name: "Moments", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
+      name: "Moments", dependencies: ["Repository", "DataStore", "Multicast"],
+      swiftSettings: swiftSettings),
     .target(
       name: "MomentsTesting", dependencies: ["Moments", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
@@ -37,6 +40,9 @@ let package = Package(
       swiftSettings: swiftSettings),
     .testTarget(
       name: "DataStoreTests", dependencies: ["DataStore", "Multicast", "MomentsTesting", "TestChild"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "RepositoryTests", dependencies: ["Repository", "DataStore", "Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MomentsTests", dependencies: ["Moments", "DataStore", "Multicast", "MomentsTesting"],

@@ -1,0 +1,86 @@
+/// Something that happened in a repository, for a log or a chart.
+///
+/// Keys and errors are told as text: an event is to be read, not acted upon.
+public enum RepositoryEvent: Hashable, Sendable {
+  /// A request began for a caller.
+  case requestStarted(key: String)
+
+  /// A caller joined a request that was under way; `callers` is how many wait for it now.
+  case requestJoined(key: String, callers: Int)
+
+  /// A request brought a value.
+  case requestFinished(key: String)
+
+  /// A request failed, for all its callers.
+  case requestFailed(key: String, reason: String)
+
+  /// A request lost its last caller and was cancelled.
+  case requestCancelled(key: String)
+
+  /// A reply was not shown, because it may be older than what is shown already.
+  case replyDiscarded(key: String)
+
+  /// A mutation is durable and will be sent.
+  case mutationEnqueued(MutationID, orderingKey: String)
+
+  /// A mutation is being sent; the first attempt is number 1.
+  case mutationSending(MutationID, attempt: Int)
+
+  /// The server has taken a mutation.
+  case mutationDelivered(MutationID)
+
+  /// The server has refused a mutation, or the attempts are used up; it is kept as a dead letter.
+  case mutationRefused(MutationID, reason: String)
+
+  /// A mutation was cancelled before it was sent.
+  case mutationCancelled(MutationID)
+
+  /// A dead letter is to be sent again.
+  case mutationRequeued(MutationID)
+
+  /// A dead letter was thrown away.
+  case mutationDiscarded(MutationID)
+
+  /// An attempt failed, and another will be made.
+  case retryScheduled(MutationID, attempt: Int, delay: Duration, reason: String)
+
+  /// How many mutations are in the queue, the one being sent included, and how many dead letters beside them.
+  case queueLength(waiting: Int, dead: Int)
+
+  /// A stored mutation could not be decoded. It was moved aside and will not be sent.
+  case mutationUnreadable(MutationID, movedTo: String, reason: String)
+
+  /// A stored mutation was written by a newer program. It is left as it is and not sent.
+  case mutationOfNewerProgram(MutationID)
+
+  /// The store failed while nobody waited for it; the queue tries again.
+  case storeFailed(reason: String)
+}
+
+extension RepositoryEvent: CustomStringConvertible {
+  /// One line for a log.
+  public var description: String {
+    switch self {
+    case .requestStarted(let key): "request \(key) started"
+    case .requestJoined(let key, let callers): "request \(key) joined, \(callers) callers"
+    case .requestFinished(let key): "request \(key) finished"
+    case .requestFailed(let key, let reason): "request \(key) failed: \(reason)"
+    case .requestCancelled(let key): "request \(key) cancelled, as nobody waits for it any more"
+    case .replyDiscarded(let key): "reply \(key) discarded, as it may be older than what is shown"
+    case .mutationEnqueued(let id, let orderingKey): "mutation \(id) enqueued behind those of \(orderingKey)"
+    case .mutationSending(let id, let attempt): "mutation \(id) is being sent, attempt \(attempt)"
+    case .mutationDelivered(let id): "mutation \(id) delivered"
+    case .mutationRefused(let id, let reason): "mutation \(id) refused: \(reason)"
+    case .mutationCancelled(let id): "mutation \(id) cancelled"
+    case .mutationRequeued(let id): "mutation \(id) requeued"
+    case .mutationDiscarded(let id): "mutation \(id) discarded"
+    case .retryScheduled(let id, let attempt, let delay, let reason):
+      "mutation \(id) failed at attempt \(attempt), next one in \(delay): \(reason)"
+    case .queueLength(let waiting, let dead): "\(waiting) mutations in the queue, \(dead) dead letters"
+    case .mutationUnreadable(let id, let movedTo, let reason):
+      "mutation \(id) could not be decoded, its bytes are kept in \(movedTo): \(reason)"
+    case .mutationOfNewerProgram(let id): "mutation \(id) is of a newer program: update the app to have it sent"
+    case .storeFailed(let reason): "the store failed and will be tried again: \(reason)"
+    }
+  }
+}

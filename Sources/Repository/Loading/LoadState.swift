@@ -1,0 +1,83 @@
+/// What there is to show of a value that is loaded from elsewhere.
+///
+/// A value that was there is never lost because a later load has begun, failed or was cancelled.
+///
+/// | | ``beginLoading()`` | ``succeed(_:)`` | ``fail(_:)`` | ``cancel()`` | ``receive(_:)`` |
+/// | --- | --- | --- | --- | --- | --- |
+/// | `idle` | `loading(nil)` | `loaded(new)` | `failed(nil)` | – | `loaded(new)` |
+/// | `loading(nil)` | – | `loaded(new)` | `failed(nil)` | `idle` | `loading(new)` |
+/// | `loading(old)` | – | `loaded(new)` | `failed(old)` | `loaded(old)` | `loading(new)` |
+/// | `loaded(old)` | `loading(old)` | `loaded(new)` | `failed(old)` | – | `loaded(new)` |
+/// | `failed(nil)` | `loading(nil)` | `loaded(new)` | `failed(nil)` | – | `failed(new)` |
+/// | `failed(old)` | `loading(old)` | `loaded(new)` | `failed(old)` | – | `failed(new)` |
+public enum LoadState<Value, Failure: Error> {
+  /// Nobody has asked for the value yet.
+  case idle
+
+  /// The value is being loaded; `previous` is the one there was before, to show meanwhile.
+  case loading(previous: LoadedValue<Value>?)
+
+  /// The value is there, and nothing is being loaded.
+  case loaded(LoadedValue<Value>)
+
+  /// The last load failed; `previous` is the value there was before, to show all the same.
+  case failed(Failure, previous: LoadedValue<Value>?)
+
+  /// The newest value there is, with its age, whatever became of the loads after it.
+  public var loadedValue: LoadedValue<Value>? {
+    switch self {
+    case .idle: nil
+    case .loaded(let loaded): loaded
+    case .loading(let previous), .failed(_, let previous): previous
+    }
+  }
+
+  /// The newest value there is, whatever became of the loads after it.
+  public var value: Value? { loadedValue?.value }
+
+  /// Whether the value is being loaded.
+  public var isLoading: Bool {
+    if case .loading = self { true } else { false }
+  }
+
+  /// Why the last load failed; nil when it did not, or another has begun.
+  public var failure: Failure? {
+    if case .failed(let failure, _) = self { failure } else { nil }
+  }
+
+  /// A load has begun.
+  public mutating func beginLoading() {
+    self = .loading(previous: loadedValue)
+  }
+
+  /// A load has brought a value.
+  public mutating func succeed(_ loaded: LoadedValue<Value>) {
+    self = .loaded(loaded)
+  }
+
+  /// A load has failed; the value there was before stays.
+  public mutating func fail(_ failure: Failure) {
+    self = .failed(failure, previous: loadedValue)
+  }
+
+  /// The load was cancelled: what there was before is there again.
+  public mutating func cancel() {
+    guard case .loading(let previous) = self else { return }
+    self = previous.map { .loaded($0) } ?? .idle
+  }
+
+  /// A value came by another way than a load: it was stored before, or somebody has edited it.
+  ///
+  /// A load that is under way stays under way, and a failure stays told.
+  public mutating func receive(_ loaded: LoadedValue<Value>) {
+    switch self {
+    case .idle, .loaded: self = .loaded(loaded)
+    case .loading: self = .loading(previous: loaded)
+    case .failed(let failure, _): self = .failed(failure, previous: loaded)
+    }
+  }
+}
+
+extension LoadState: Sendable where Value: Sendable {}
+extension LoadState: Equatable where Value: Equatable, Failure: Equatable {}
+extension LoadState: Hashable where Value: Hashable, Failure: Hashable {}

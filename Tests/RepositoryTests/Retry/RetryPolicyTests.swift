@@ -1,0 +1,86 @@
+import MomentsTesting
+import Repository
+import Testing
+
+@Suite struct RetryPolicyTests {
+  @Test func `The longest wait doubles up to the cap`() {
+    let policy = RetryPolicy(base: .milliseconds(500), multiplier: 2, cap: .seconds(10))
+    #expect(
+      (1...8).map { policy.ceiling(forAttempt: $0) } == [
+        .milliseconds(500), .seconds(1), .seconds(2), .seconds(4), .seconds(8), .seconds(10), .seconds(10),
+        .seconds(10),
+      ])
+  }
+
+  @Test func `A multiplier need not be a whole number`() {
+    let policy = RetryPolicy(base: .nanoseconds(1000), multiplier: 1.5, cap: .seconds(1))
+    #expect(
+      (1...5).map { policy.ceiling(forAttempt: $0) } == [
+        .nanoseconds(1000), .nanoseconds(1500), .nanoseconds(2250), .nanoseconds(3375), .nanoseconds(5063),
+      ])
+  }
+
+  @Test(arguments: [1, 2, 64, 1024, 10_000, .max])
+  func `Any number of attempts has an answer`(attempt: Int) {
+    #expect(RetryPolicy(base: .seconds(1), multiplier: 1, cap: .seconds(9)).ceiling(forAttempt: attempt) == .seconds(1))
+    #expect(RetryPolicy(base: .zero, multiplier: 2, cap: .seconds(9)).ceiling(forAttempt: attempt) == .zero)
+    #expect(RetryPolicy(base: .seconds(9), multiplier: 2, cap: .seconds(1)).ceiling(forAttempt: attempt) == .seconds(1))
+    let years = RetryPolicy(base: .seconds(1), multiplier: 1e300, cap: .seconds(Int64.max))
+    #expect(years.ceiling(forAttempt: attempt) == (attempt == 1 ? .seconds(1) : .nanoseconds(Int64.max)))
+  }
+
+  @Test func `What is less than the first attempt counts as the first`() {
+    let policy = RetryPolicy(base: .seconds(1))
+    #expect(policy.ceiling(forAttempt: 0) == .seconds(1))
+    #expect(policy.ceiling(forAttempt: .min) == .seconds(1))
+  }
+
+  @Test func `The same chance gives the same waits`() {
+    let policy = RetryPolicy(base: .seconds(1), multiplier: 2, cap: .seconds(60))
+    var generator = SplitMix64(seed: 7)
+    var again = SplitMix64(seed: 7)
+    let waits = (1...5).map { policy.delay(forAttempt: $0, using: &generator) }
+    #expect(waits == (1...5).map { policy.delay(forAttempt: $0, using: &again) })
+    #expect(Set(waits).count == 5)
+  }
+
+  @Test func `A wait is anything from nothing to the longest`() {
+    struct Always: RandomNumberGenerator {
+      let number: UInt64
+      func next() -> UInt64 { number }
+    }
+    let policy = RetryPolicy(base: .seconds(1), multiplier: 2, cap: .seconds(60))
+    var lowest = Always(number: 1)
+    var highest = Always(number: .max)
+    #expect(policy.delay(forAttempt: 3, using: &lowest) == .zero)
+    #expect(policy.delay(forAttempt: 3, using: &highest) == .seconds(4))
+    #expect(policy.delay(forAttempt: 10_000, using: &highest) == .seconds(60))
+  }
+
+  @Test func `No wait leaves its bounds, and the waits fill them evenly`() {
+    var generator = SplitMix64(seed: 1)
+    for _ in 0..<200 {
+      let policy = RetryPolicy(
+        base: .nanoseconds(Int64.random(in: 0...5_000_000_000, using: &generator)),
+        multiplier: Double.random(in: 1...4, using: &generator),
+        cap: .nanoseconds(Int64.random(in: 0...100_000_000_000, using: &generator)))
+      for attempt in 1...20 {
+        let ceiling = policy.ceiling(forAttempt: attempt)
+        #expect(ceiling <= policy.cap)
+        #expect(ceiling <= policy.ceiling(forAttempt: attempt + 1))
+        #expect(Duration.zero...ceiling ~= policy.delay(forAttempt: attempt, using: &generator))
+      }
+    }
+    let policy = RetryPolicy(base: .nanoseconds(9), multiplier: 1, cap: .seconds(1))
+    var counts = [Duration: Int]()
+    for _ in 0..<10_000 { counts[policy.delay(forAttempt: 1, using: &generator), default: 0] += 1 }
+    #expect(counts.count == 10)
+    #expect(counts.values.allSatisfy { 800...1200 ~= $0 })
+  }
+
+  @Test func `The attempts are counted with the first`() {
+    let three = RetryPolicy(maximumAttempts: 3)
+    #expect((1...4).map { three.allows(attempt: $0) } == [true, true, true, false])
+    #expect(RetryPolicy().allows(attempt: .max))
+  }
+}
