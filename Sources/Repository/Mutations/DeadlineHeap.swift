@@ -1,0 +1,43 @@
+/// What falls due when, the earliest first: a binary heap.
+struct DeadlineHeap<Element: Sendable>: Sendable {
+  struct Item: Sendable {
+    let deadline: Duration
+    let element: Element
+  }
+
+  private(set) var items: [Item] = []
+
+  /// What falls due first.
+  var first: Item? { items.first }
+
+  mutating func insert(_ element: Element, deadline: Duration) {
+    items.append(Item(deadline: deadline, element: element))
+    var child = items.count - 1
+    while child > 0 {
+      let parent = (child - 1) / 2
+      if items[parent].deadline <= items[child].deadline { break }
+      items.swapAt(child, parent)
+      child = parent
+    }
+  }
+
+  mutating func removeFirst() -> Item? {
+    guard let last = items.popLast() else { return nil }
+    guard let first = items.first else { return last }
+    items[0] = last
+    var parent = 0
+    while true {
+      var child = 2 * parent + 1
+      if child >= items.count { break }
+      if child + 1 < items.count, items[child + 1].deadline < items[child].deadline { child += 1 }
+      if items[parent].deadline <= items[child].deadline { break }
+      items.swapAt(parent, child)
+      parent = child
+    }
+    return first
+  }
+
+  mutating func removeAll() {
+    items = []
+  }
+}

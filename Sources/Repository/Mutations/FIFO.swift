@@ -1,0 +1,41 @@
+/// A queue whose ends cost constant time, amortised.
+struct FIFO<Element: Sendable>: Sendable {
+  private var storage: [Element] = []
+  /// Where the first element is; what is before it is left over.
+  private var head = 0
+
+  var first: Element? { head < storage.count ? storage[head] : nil }
+  var isEmpty: Bool { head == storage.count }
+  var elements: ArraySlice<Element> { storage[head...] }
+
+  mutating func append(_ element: Element) {
+    storage.append(element)
+  }
+
+  mutating func prepend(_ element: Element) {
+    if head > 0 {
+      head -= 1
+      storage[head] = element
+    } else {
+      storage.insert(element, at: 0)
+    }
+  }
+
+  mutating func removeFirst() -> Element? {
+    guard let first else { return nil }
+    head += 1
+    // Moves the rest at most once for each element that was taken.
+    if head > 32, head * 2 > storage.count {
+      storage.removeFirst(head)
+      head = 0
+    }
+    return first
+  }
+
+  /// Takes linear time.
+  mutating func removeAll(where shouldRemove: (Element) -> Bool) {
+    storage.removeFirst(head)
+    head = 0
+    storage.removeAll(where: shouldRemove)
+  }
+}

@@ -1,0 +1,367 @@
+internal import Foundation
+
+/// What is queued, what may be sent next, and what has to wait for what: the decisions of a ``MutationQueue``, without
+/// a store, a network, or a clock.
+///
+/// Each ordering key has a lane. The first mutation of a lane is the only one that may be sent, one at a time. Lanes
+/// that may send stand in line for a free place, in the order they became ready.
+///
+/// Times are measured from the creation of the queue.
+struct MutationQueueState<Mutation: Sendable>: Sendable {
+  typealias Entry = MutationEntry<Mutation>
+
+  private enum LaneStatus {
+    /// Nothing to send, or the first mutation is locked by a call that changes it in the store.
+    case idle
+    /// In the line of `ready`.
+    case ready
+    case sending
+    /// `number` tells this wait from others of the same lane that are still in `deadlines`.
+    case backingOff(number: UInt64)
+  }
+
+  private struct Lane {
+    var status = LaneStatus.idle
+    /// The numbers of those to be sent, in order, without the one being sent.
+    var waiting = FIFO<UInt64>()
+    /// Mutations whose callers have not been told yet that they have to wait.
+    var untold = FIFO<MutationID>()
+    /// Failed attempts since the last success or kick: how far the backoff has grown.
+    var failures = 0
+  }
+
+  private struct BackOff {
+    let orderingKey: String
+    let number: UInt64
+  }
+
+  let maximumConcurrentSends: Int
+  private(set) var isLoaded = false
+  private(set) var isPaused = false
+  private var sendingCount = 0
+  private var waitingCount = 0
+  private var deadCount = 0
+  private var lastSequence: UInt64 = 0
+  private var lastBackOff: UInt64 = 0
+  private var sequences: [MutationID: UInt64] = [:]
+  /// What is durable.
+  private var list = EntryList<Entry>()
+  /// What is being written for the first time: it has its place in its lane, and blocks it.
+  private var beingStored: [UInt64: Entry] = [:]
+  /// What a call is changing in the store: not to be sent meanwhile.
+  private var locked: Set<UInt64> = []
+  private var lanes: [String: Lane] = [:]
+  /// May name lanes that are no longer ready.
+  private var ready = FIFO<String>()
+  /// May hold waits that are over.
+  private var deadlines = DeadlineHeap<BackOff>()
+
+  init(maximumConcurrentSends: Int) {
+    self.maximumConcurrentSends = maximumConcurrentSends
+  }
+
+  var snapshot: MutationQueueSnapshot<Mutation> {
+    MutationQueueSnapshot(
+      list: list, isLoaded: isLoaded, isPaused: isPaused, waitingCount: waitingCount, deadCount: deadCount)
+  }
+
+  func entry(_ id: MutationID) -> Entry? {
+    sequences[id].flatMap { list[$0] }
+  }
+
+  /// The place of a mutation in the order of the queue.
+  func sequence(_ id: MutationID) -> UInt64? {
+    sequences[id]
+  }
+
+  /// Whether a mutation has to wait for a later attempt, its own or one before it.
+  func mustWait(_ id: MutationID) -> Bool {
+    guard let entry = entry(id), entry.state != .sending else { return false }
+    guard !isPaused, case .backingOff = lanes[entry.orderingKey]?.status else { return isPaused }
+    return true
+  }
+
+  // MARK: - Coming
+
+  /// Takes in what earlier processes left, in the order of its numbers.
+  mutating func load(_ stored: [(sequence: UInt64, entry: Entry)]) {
+    isLoaded = true
+    for (storedSequence, entry) in stored where sequences[entry.id] == nil {
+      // Numbers are unique, unless somebody copied what is stored.
+      let sequence = list[storedSequence] == nil ? storedSequence : lastSequence + 1
+      lastSequence = max(lastSequence, sequence)
+      sequences[entry.id] = sequence
+      list.insert(entry, number: sequence)
+      if entry.isDead {
+        deadCount += 1
+      } else {
+        waitingCount += 1
+        append(sequence, id: entry.id, to: entry.orderingKey)
+      }
+    }
+  }
+
+  /// Gives a new mutation its place, before it is written; nil when its id is taken.
+  ///
+  /// The place is given at the call, not when the write is done: so those that were enqueued later do not overtake it.
+  mutating func reserve(_ entry: Entry) -> UInt64? {
+    guard sequences[entry.id] == nil else { return nil }
+    lastSequence += 1
+    sequences[entry.id] = lastSequence
+    beingStored[lastSequence] = entry
+    append(lastSequence, id: entry.id, to: entry.orderingKey)
+    return lastSequence
+  }
+
+  /// A new mutation is durable.
+  mutating func finishReserving(_ sequence: UInt64) {
+    guard let entry = beingStored.removeValue(forKey: sequence) else { return }
+    list.insert(entry, number: sequence)
+    waitingCount += 1
+    makeReady(entry.orderingKey)
+  }
+
+  /// A new mutation could not be written.
+  mutating func abandon(_ sequence: UInt64) {
+    guard let entry = beingStored.removeValue(forKey: sequence) else { return }
+    sequences[entry.id] = nil
+    removeFromLane(sequence, entry)
+  }
+
+  // MARK: - Sending
+
+  enum Step {
+    case send(Entry)
+    /// Nothing can be sent before this time, or before something else happens.
+    case wait(until: Duration?)
+  }
+
+  /// What to do now.
+  mutating func next(at now: Duration) -> Step {
+    while let first = deadlines.first, first.deadline <= now {
+      _ = deadlines.removeFirst()
+      endBackOff(first.element)
+    }
+    if isPaused || sendingCount >= maximumConcurrentSends { return .wait(until: nil) }
+    while let orderingKey = ready.removeFirst() {
+      guard var lane = lanes[orderingKey], case .ready = lane.status else { continue }
+      guard let sequence = lane.waiting.first, isSendable(sequence), var entry = list[sequence] else {
+        // Its first mutation was locked or taken away while the lane stood in line.
+        lanes[orderingKey]?.status = .idle
+        makeReady(orderingKey)
+        continue
+      }
+      lanes[orderingKey] = nil
+      _ = lane.waiting.removeFirst()
+      lane.status = .sending
+      lanes[orderingKey] = lane
+      sendingCount += 1
+      entry.state = .sending
+      entry.attempts += 1
+      list[sequence] = entry
+      return .send(entry)
+    }
+    return .wait(until: deadlines.first?.deadline)
+  }
+
+  /// A mutation is delivered, and gone from the store.
+  mutating func finishSending(_ id: MutationID) {
+    guard let sequence = sequences.removeValue(forKey: id), let entry = list.remove(sequence) else { return }
+    waitingCount -= 1
+    endSending(entry.orderingKey, id: id)
+  }
+
+  /// A mutation was refused, and is a dead letter in the store.
+  mutating func refuse(_ id: MutationID, reason: String, since: Date) {
+    guard let sequence = sequences[id], var entry = list[sequence] else { return }
+    entry.state = .dead(reason: reason, since: since)
+    entry.lastFailure = reason
+    list[sequence] = entry
+    waitingCount -= 1
+    deadCount += 1
+    endSending(entry.orderingKey, id: id)
+  }
+
+  /// How many attempts of the mutation's lane have failed since the last success or kick, this one included.
+  func failures(with id: MutationID) -> Int {
+    (entry(id).flatMap { lanes[$0.orderingKey] }?.failures ?? 0) + 1
+  }
+
+  /// An attempt failed: the lane waits.
+  ///
+  /// - Returns: The mutations whose callers are now to be told that they have to wait.
+  mutating func backOff(_ id: MutationID, until deadline: Duration, nextTry: Date, reason: String) -> [MutationID] {
+    guard let sequence = sequences[id], var entry = list[sequence] else { return [] }
+    entry.state = .waiting(nextTry: nextTry)
+    entry.lastFailure = reason
+    list[sequence] = entry
+    guard var lane = lanes.removeValue(forKey: entry.orderingKey) else { return [] }
+    lastBackOff += 1
+    lane.waiting.prepend(sequence)
+    lane.status = .backingOff(number: lastBackOff)
+    lane.failures += 1
+    let untold = Array(lane.untold.elements)
+    lane.untold = FIFO()
+    lanes[entry.orderingKey] = lane
+    deadlines.insert(BackOff(orderingKey: entry.orderingKey, number: lastBackOff), deadline: deadline)
+    sendingCount -= 1
+    return untold.contains(id) ? untold : [id] + untold
+  }
+
+  /// An attempt was broken off without a result: the mutation is first in its lane again.
+  mutating func release(_ id: MutationID) {
+    guard let sequence = sequences[id], var entry = list[sequence] else { return }
+    entry.state = .waiting(nextTry: nil)
+    list[sequence] = entry
+    lanes[entry.orderingKey]?.waiting.prepend(sequence)
+    lanes[entry.orderingKey]?.status = .idle
+    sendingCount -= 1
+    makeReady(entry.orderingKey)
+  }
+
+  // MARK: - Holding and kicking
+
+  /// Nothing more is sent. Returns the mutations whose callers are now to be told that they have to wait.
+  mutating func pause() -> [MutationID] {
+    if isPaused { return [] }
+    isPaused = true
+    var untold: [MutationID] = []
+    for orderingKey in lanes.keys {
+      untold += lanes[orderingKey]?.untold.elements ?? []
+      lanes[orderingKey]?.untold = FIFO()
+    }
+    // Those being sent will be told their fate in any case.
+    return untold.filter { entry($0)?.state != .sending }
+  }
+
+  mutating func resume() {
+    isPaused = false
+  }
+
+  /// All waits are over, and the backoff begins anew.
+  mutating func kick() {
+    let items = deadlines.items
+    deadlines.removeAll()
+    for item in items { endBackOff(item.element) }
+    for orderingKey in lanes.keys { lanes[orderingKey]?.failures = 0 }
+  }
+
+  // MARK: - Changing
+
+  /// Keeps a mutation that waits from being sent while it is removed from the store.
+  mutating func lockForCancelling(_ id: MutationID) throws(MutationQueueError) -> Entry {
+    let (sequence, entry) = try find(id)
+    switch entry.state {
+    case .sending: throw .alreadySending(id)
+    case .dead: throw .isDead(id)
+    case .waiting: break
+    }
+    locked.insert(sequence)
+    return entry
+  }
+
+  /// Keeps a dead letter from being changed twice.
+  mutating func lockDeadLetter(_ id: MutationID) throws(MutationQueueError) -> Entry {
+    let (sequence, entry) = try find(id)
+    guard entry.isDead else { throw .isNotDead(id) }
+    locked.insert(sequence)
+    return entry
+  }
+
+  /// The change did not come about.
+  mutating func unlock(_ id: MutationID) {
+    guard let sequence = sequences[id], locked.remove(sequence) != nil, let entry = list[sequence] else { return }
+    makeReady(entry.orderingKey)
+  }
+
+  /// A locked mutation is gone from the store.
+  mutating func removeLocked(_ id: MutationID) {
+    guard let sequence = sequences.removeValue(forKey: id), locked.remove(sequence) != nil,
+      let entry = list.remove(sequence)
+    else { return }
+    if entry.isDead {
+      deadCount -= 1
+    } else {
+      waitingCount -= 1
+      removeFromLane(sequence, entry)
+    }
+  }
+
+  /// Draws the number under which a dead letter is enqueued again, behind all others.
+  mutating func drawSequence() -> UInt64 {
+    lastSequence += 1
+    return lastSequence
+  }
+
+  /// A locked dead letter is in the store as one to be sent.
+  mutating func requeue(_ id: MutationID, as sequence: UInt64) {
+    guard let old = sequences[id], locked.remove(old) != nil, let dead = list.remove(old) else { return }
+    let entry = Entry(
+      id: id, orderingKey: dead.orderingKey, mutation: dead.mutation, enqueuedAt: dead.enqueuedAt)
+    deadCount -= 1
+    sequences[id] = sequence
+    beingStored[sequence] = entry
+    append(sequence, id: id, to: entry.orderingKey)
+    finishReserving(sequence)
+  }
+}
+
+extension MutationQueueState {
+  private func find(_ id: MutationID) throws(MutationQueueError) -> (sequence: UInt64, entry: Entry) {
+    guard let sequence = sequences[id] else { throw .unknown(id) }
+    guard let entry = list[sequence], !locked.contains(sequence) else { throw .busy(id) }
+    return (sequence, entry)
+  }
+
+  private func isSendable(_ sequence: UInt64) -> Bool {
+    beingStored[sequence] == nil && !locked.contains(sequence)
+  }
+
+  private mutating func append(_ sequence: UInt64, id: MutationID, to orderingKey: String) {
+    lanes[orderingKey, default: Lane()].waiting.append(sequence)
+    lanes[orderingKey]?.untold.append(id)
+    makeReady(orderingKey)
+  }
+
+  private mutating func removeFromLane(_ sequence: UInt64, _ entry: Entry) {
+    let wasFirst = lanes[entry.orderingKey]?.waiting.first == sequence
+    lanes[entry.orderingKey]?.waiting.removeAll { $0 == sequence }
+    lanes[entry.orderingKey]?.untold.removeAll { $0 == entry.id }
+    if wasFirst, case .backingOff = lanes[entry.orderingKey]?.status {
+      // It was the one that waited for its next attempt; the next in line has not been tried.
+      lanes[entry.orderingKey]?.status = .idle
+    }
+    makeReady(entry.orderingKey)
+  }
+
+  private mutating func endSending(_ orderingKey: String, id: MutationID) {
+    sendingCount -= 1
+    lanes[orderingKey]?.status = .idle
+    lanes[orderingKey]?.failures = 0
+    if lanes[orderingKey]?.untold.first == id { _ = lanes[orderingKey]?.untold.removeFirst() }
+    makeReady(orderingKey)
+  }
+
+  private mutating func endBackOff(_ backOff: BackOff) {
+    guard case .backingOff(let number) = lanes[backOff.orderingKey]?.status, number == backOff.number else { return }
+    lanes[backOff.orderingKey]?.status = .idle
+    if let sequence = lanes[backOff.orderingKey]?.waiting.first, var entry = list[sequence] {
+      entry.state = .waiting(nextTry: nil)
+      list[sequence] = entry
+    }
+    makeReady(backOff.orderingKey)
+  }
+
+  /// Puts an idle lane in line if its first mutation may be sent, and forgets it if there is none.
+  private mutating func makeReady(_ orderingKey: String) {
+    guard let lane = lanes[orderingKey], case .idle = lane.status else { return }
+    guard let first = lane.waiting.first else {
+      lanes[orderingKey] = nil
+      return
+    }
+    if isSendable(first) {
+      lanes[orderingKey]?.status = .ready
+      ready.append(orderingKey)
+    }
+  }
+}

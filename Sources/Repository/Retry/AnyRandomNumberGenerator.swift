@@ -1,0 +1,10 @@
+/// A generator whose type is not known, for functions that ask for one that is.
+struct AnyRandomNumberGenerator: RandomNumberGenerator, Sendable {
+  private var base: any RandomNumberGenerator & Sendable
+
+  init(_ base: any RandomNumberGenerator & Sendable) {
+    self.base = base
+  }
+
+  mutating func next() -> UInt64 { base.next() }
+}
