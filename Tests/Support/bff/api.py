@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,10 @@ from graphql import (
     GraphQLError,
     GraphQLResolveInfo,
     OperationDefinitionNode,
+    OperationType,
     build_schema,
     execute_sync,
+    get_operation_ast,
     parse,
     validate,
 )
@@ -67,6 +70,21 @@ class GraphQLRequest:
             return None
         return _label(document)
 
+    @property
+    def is_mutation(self) -> bool:
+        """Whether the operation to execute is a mutation; False if there is no such operation."""
+        try:
+            operation = get_operation_ast(parse(self.query), self.operation_name)
+        except GraphQLError:
+            return False
+        return operation is not None and operation.operation is OperationType.MUTATION
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for two bodies that ask for the same, whatever the order of their members."""
+        content = [self.query, self.variables, self.operation_name]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
 
 def _label(document: DocumentNode) -> Optional[str]:
     for definition in document.definitions:
@@ -79,8 +97,19 @@ def _label(document: DocumentNode) -> Optional[str]:
     return None
 
 
-def execute(request: GraphQLRequest, timelines: Timelines) -> bytes:
+@dataclass(frozen=True)
+class Answer:
+    """The body of an answer, and what was behind it."""
+
+    body: bytes
+    has_errors: bool
+    has_mutated: bool
+    """Whether a mutation's field was run, with success or not; False if the document or a variable forbade it."""
+
+
+def execute(request: GraphQLRequest, timelines: Timelines) -> Answer:
     """Parses, validates and executes the request; every GraphQL error is part of the answer."""
+    root = _Root(timelines)
     answer: dict[str, Any]
     try:
         document = parse(request.query)
@@ -95,12 +124,12 @@ def execute(request: GraphQLRequest, timelines: Timelines) -> bytes:
                 execute_sync(
                     SCHEMA,
                     document,
-                    root_value=_root(timelines),
+                    root_value=root,
                     variable_values=request.variables,
                     operation_name=request.operation_name,
                 ).formatted
             )
-    return encode(answer)
+    return Answer(encode(answer), "errors" in answer, root.has_mutated)
 
 
 def encode(value: object) -> bytes:
@@ -108,16 +137,23 @@ def encode(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _root(timelines: Timelines) -> dict[str, Any]:
-    """The root fields, with the arguments' names as the schema spells them.
+class _Root:
+    """The root fields, named as the schema names them and their arguments.
 
     What a field raises becomes a GraphQL error with that message.
     """
 
-    def details(_info: GraphQLResolveInfo, userID: str) -> MomentsDetails:
-        return timelines.details(userID)
+    def __init__(self, timelines: Timelines) -> None:
+        self._timelines = timelines
+        self.has_mutated = False
 
-    def update_like(_info: GraphQLResolveInfo, momentID: str, userID: str, isLiked: bool) -> MomentsDetails:
-        return timelines.update_like(momentID, userID, isLiked)
+    def getMomentsDetailsByUserID(
+        self, _info: GraphQLResolveInfo, userID: str, first: Optional[int] = None, after: Optional[str] = None
+    ) -> MomentsDetails:
+        return self._timelines.details(userID, first, after)
 
-    return {"getMomentsDetailsByUserID": details, "updateMomentLike": update_like}
+    def updateMomentLike(
+        self, _info: GraphQLResolveInfo, momentID: str, userID: str, isLiked: bool
+    ) -> MomentsDetails:
+        self.has_mutated = True
+        return self._timelines.update_like(momentID, userID, isLiked)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Optional
+from typing import Optional, Union
 
 JSON = "application/json; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
@@ -26,13 +26,15 @@ class FaultKind(Enum):
     MALFORMED = "malformed"
     EMPTY = "empty"
     SLOW = "slow"
+    HOLD = "hold"
+    HOLD_AFTER = "hold-after"
     OVERSIZED = "oversized"
     WRONG_SHAPE = "wrong-shape"
     DUPLICATE = "duplicate"
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Number:
     """The one number that some kinds of fault take."""
 
     key: str
@@ -53,11 +55,41 @@ class Parameter:
         number = "a whole number" if self.is_whole else "a number"
         raise InvalidFault(f'"{self.key}" must be {number} from {self.minimum:.0f} to {self.maximum:.0f}.')
 
+    def read(self, text: str) -> object:
+        """The number of a header; raises `InvalidFault`."""
+        try:
+            return float(text)
+        except ValueError:
+            raise InvalidFault("X-Fault-Value must be a number.") from None
 
-PARAMETERS = {
-    FaultKind.STATUS: Parameter("value", 500, 400, 599, is_whole=True),
-    FaultKind.SLOW: Parameter("delay", 1, 0, 3600, is_whole=False),
-    FaultKind.OVERSIZED: Parameter("size", 16 << 20, 0, 1 << 30, is_whole=True),
+
+@dataclass(frozen=True)
+class Name:
+    """The name that some kinds of fault take; it has no default."""
+
+    key: str
+    default = None
+
+    def checked(self, value: object) -> str:
+        """The value if it is a name; else raises `InvalidFault`."""
+        if isinstance(value, str) and 1 <= len(value) <= MAXIMUM_NAME_LENGTH:
+            return value
+        raise InvalidFault(f'"{self.key}" must be a name of 1 to {MAXIMUM_NAME_LENGTH} characters.')
+
+    def read(self, text: str) -> object:
+        return text
+
+
+MAXIMUM_NAME_LENGTH = 100
+
+GATE = Name("gate")
+
+PARAMETERS: Mapping[FaultKind, Union[Number, Name]] = {
+    FaultKind.STATUS: Number("value", 500, 400, 599, is_whole=True),
+    FaultKind.SLOW: Number("delay", 1, 0, 3600, is_whole=False),
+    FaultKind.HOLD: GATE,
+    FaultKind.HOLD_AFTER: GATE,
+    FaultKind.OVERSIZED: Number("size", 16 << 20, 0, 1 << 30, is_whole=True),
 }
 
 
@@ -66,7 +98,7 @@ class Fault:
     """One fault; `value` is its parameter, and 0 for a kind without one."""
 
     kind: FaultKind
-    value: float = 0
+    value: Union[float, str] = 0
 
     @classmethod
     def from_arguments(cls, name: object, arguments: Mapping[str, object]) -> Fault:
@@ -86,11 +118,9 @@ class Fault:
         if value is None:
             return cls.from_arguments(name, {})
         parameter = PARAMETERS.get(_kind(name))
-        try:
-            number = float(value)
-        except ValueError:
-            raise InvalidFault("X-Fault-Value must be a number.") from None
-        return cls.from_arguments(name, {parameter.key if parameter else "X-Fault-Value": number})
+        if parameter is None:
+            return cls.from_arguments(name, {"X-Fault-Value": value})
+        return cls.from_arguments(name, {parameter.key: parameter.read(value)})
 
 
 def _kind(name: object) -> FaultKind:
@@ -109,10 +139,13 @@ class Reply:
     content_type: str
     length: int
     chunks: Iterable[bytes]
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def whole(cls, body: bytes, status: int = 200, content_type: str = JSON) -> Reply:
-        return cls(status, content_type, len(body), [body])
+    def whole(
+        cls, body: bytes, status: int = 200, content_type: str = JSON, headers: Optional[Mapping[str, str]] = None
+    ) -> Reply:
+        return cls(status, content_type, len(body), [body], headers or {})
 
     @property
     def body(self) -> bytes:
@@ -130,7 +163,7 @@ def reply_with(fault: Fault, answer: Callable[[], Reply]) -> Optional[Reply]:
 
     `answer` executes the request and is called as often as the fault lets it be executed. Faults of the server
     itself come before the execution; faults on the way back come after it, so they lose the answer and not the
-    change. `slow` is the caller's: by the time it gets here the wait is over.
+    change. The waits of `slow`, `hold` and `hold-after` are the caller's: to this function they change nothing.
     """
     kind = fault.kind
     if kind is FaultKind.DROP:
@@ -150,7 +183,7 @@ def _spoiled(fault: Fault, answer: Callable[[], Reply]) -> Optional[Reply]:
     if kind is FaultKind.DROP_AFTER:
         return None
     if kind is FaultKind.DROP_AFTER_HEADERS:
-        return Reply(reply.status, reply.content_type, reply.length, [_half(reply.body)])
+        return replace(reply, chunks=[_half(reply.body)])
     if kind is FaultKind.MALFORMED:
         return Reply.whole(_half(reply.body))
     if kind is FaultKind.EMPTY:
@@ -180,4 +213,4 @@ def _padded(reply: Reply, size: int) -> Reply:
             yield b"x" * min(CHUNK_SIZE, padding - start)
         yield tail
 
-    return Reply(reply.status, reply.content_type, len(head) + padding + len(tail), chunks())
+    return replace(reply, length=len(head) + padding + len(tail), chunks=chunks())

@@ -1,57 +1,91 @@
-"""HTTP: the GraphQL endpoint and the endpoints that control the server."""
+"""HTTP: the server, its connections, and the GraphQL endpoint."""
 
 from __future__ import annotations
 
-import json
 import select
 import socket
-import socketserver
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Optional
 
-from api import BadRequest, GraphQLRequest, encode, execute
+import control
+from api import BadRequest, GraphQLRequest, encode
+from control import HTTPError
 from faults import Fault, FaultKind, InvalidFault, Reply, reply_with
-from stage import ANSWERED, CLIENT_WENT_AWAY, RequestRecord, Stage
+from gates import Gates
+from journal import Journal
+from listener import Listener
+from stage import ANSWERED, CLIENT_WENT_AWAY, REFUSED, RequestRecord, ReusedKey, Stage
 from timeline import Seed
 
 MAXIMUM_BODY_SIZE = 1 << 20
-MAXIMUM_FAULT_COUNT = 10_000
+MAXIMUM_KEY_LENGTH = 255
 
 
-class HTTPError(Exception):
-    """A request that gets a status instead of an answer."""
-
-    def __init__(self, status: int, message: str, headers: Optional[dict[str, str]] = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = headers or {}
-
-
-class Server(ThreadingHTTPServer):
+class Server:
     """The listening socket, the current stage, and the connections at rest."""
 
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, address: tuple[str, int], seed: Seed, is_verbose: bool) -> None:
+    def __init__(self, address: tuple[str, int], seed: Seed, journal: Journal, is_verbose: bool) -> None:
+        """Takes the port, and refuses connections until `open`; raises `OSError`."""
         self._seed = seed
-        self.stage = Stage(seed)
+        self._journal = journal
+        self.stage = Stage(seed, journal)
         self.is_verbose = is_verbose
+        self._control_lock = threading.Lock()
+        self._listener = Listener(address, self._accept)
+        self._control_listener: Optional[Listener] = None
         self._resting: set[socket.socket] = set()
         self._resting_lock = threading.Lock()
-        super().__init__(address, Handler)
 
-    def server_bind(self) -> None:
-        """Binds without the reverse lookup of the host's name, which can block for seconds and serves no one."""
-        socketserver.TCPServer.server_bind(self)
+    @property
+    def address(self) -> tuple[str, int]:
+        return self._listener.address
+
+    def open(self) -> None:
+        """Accepts connections from now on; raises `OSError`."""
+        self._listener.open()
 
     def reset(self) -> None:
-        self.stage = Stage(self._seed)
+        with self._control_lock:
+            self.stage.retire()
+            self.stage = Stage(self._seed, self._journal)
+
+    def refuse(self) -> str:
+        """Refuses connections until `accept`; returns another address, where the server can be told to accept."""
+        with self._control_lock:
+            if self._control_listener is None:
+                control = Listener((self.address[0], 0), self._accept)
+                control.open()
+                self._control_listener = control
+                self._listener.close(keeps_port=True)
+                self.close_resting_connections()
+            host, port = self._control_listener.address
+            return f"http://{host}:{port}"
+
+    def accept(self) -> None:
+        """Accepts connections again."""
+        with self._control_lock:
+            if self._control_listener:
+                self._listener.open()
+                self._control_listener.close(keeps_port=False)
+                self._control_listener = None
+
+    def _accept(self, connection: socket.socket, address: tuple[str, int]) -> None:
+        threading.Thread(target=self._serve, args=(connection, address), daemon=True).start()
+
+    def _serve(self, connection: socket.socket, address: tuple[str, int]) -> None:
+        with connection:
+            try:
+                Handler(connection, address, self)  # type: ignore[arg-type]
+                connection.shutdown(socket.SHUT_WR)
+            except OSError as error:
+                # A client that leaves is nothing wrong with the server.
+                if self.is_verbose:
+                    print(f"{address[0]}:{address[1]}: {error}", file=sys.stderr)
 
     def rest(self, connection: socket.socket) -> None:
         """Notes that the connection waits for its first request."""
@@ -87,18 +121,13 @@ class Server(ThreadingHTTPServer):
                 except OSError:
                     continue  # The client closed it first, which is as good.
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Reports what is wrong with the server; a client that leaves is not."""
-        if self.is_verbose or not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)
-
 
 class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: Server
+    server: Server  # type: ignore[assignment]
 
     def setup(self) -> None:
         super().setup()
@@ -139,20 +168,20 @@ class Handler(BaseHTTPRequestHandler):
         return body
 
     def _route(self, body: bytes) -> None:
-        routes = {
-            "/graphql": ("POST", self._graphql),
-            "/control/faults": ("POST", self._arm),
-            "/control/reset": ("POST", self._reset),
-            "/control/requests": ("GET", self._requests),
-            "/control/health": ("GET", self._health),
-        }
-        path = self.path.partition("?")[0]
-        if path not in routes:
+        path, _, query = self.path.partition("?")
+        if path == "/graphql":
+            self._check_method(path, ["POST"])
+            self._graphql(body)
+        elif path in control.ROUTES:
+            methods = control.ROUTES[path]
+            self._check_method(path, list(methods))
+            self._send_control(methods[self.command](self.server, query, body))
+        else:
             raise HTTPError(404, f"There is nothing at {path}.")
-        method, respond = routes[path]
-        if self.command != method:
-            raise HTTPError(405, f"{path} takes {method} only.", {"Allow": method})
-        respond(body)
+
+    def _check_method(self, path: str, methods: list[str]) -> None:
+        if self.command not in methods:
+            raise HTTPError(405, f"{path} takes {' and '.join(methods)} only.", {"Allow": ", ".join(methods)})
 
     def _graphql(self, body: bytes) -> None:
         stage = self.server.stage
@@ -160,6 +189,7 @@ class Handler(BaseHTTPRequestHandler):
         request: Optional[GraphQLRequest] = None
         refusal = Reply.whole(b"")
         try:
+            self._check_key()
             request = self._decode(body)
         except HTTPError as error:
             refusal = _error_reply(error)
@@ -172,17 +202,15 @@ class Handler(BaseHTTPRequestHandler):
 
         def answer() -> Reply:
             if request is None:
+                stage.note(record, REFUSED)
                 return refusal
-            stage.count_execution(record)
-            return Reply.whole(execute(request, stage.timelines))
+            try:
+                return stage.answer(record, request)
+            except ReusedKey as error:
+                stage.note(record, REFUSED)
+                return _error_reply(HTTPError(422, str(error)))
 
-        reply: Optional[Reply]
-        if fault is None:
-            outcome, reply = ANSWERED, answer()
-        elif fault.kind is FaultKind.SLOW and not self._client_stays(fault.value):
-            outcome, reply = CLIENT_WENT_AWAY, None
-        else:
-            outcome, reply = fault.kind.value, reply_with(fault, answer)
+        outcome, reply = self._outcome(fault, stage.gates, answer)
         if fault:
             self.close_connection = True
         stage.settle(record, outcome)
@@ -193,6 +221,26 @@ class Handler(BaseHTTPRequestHandler):
         except ConnectionError:
             self.close_connection = True
             stage.settle(record, CLIENT_WENT_AWAY)
+
+    def _outcome(
+        self, fault: Optional[Fault], gates: Gates, answer: Callable[[], Reply]
+    ) -> tuple[str, Optional[Reply]]:
+        """What the client will have seen, and the reply to send; waits as the fault says."""
+        if fault is None:
+            return ANSWERED, answer()
+        if fault.kind is FaultKind.SLOW and not self._client_stays(float(fault.value)):
+            return CLIENT_WENT_AWAY, None
+        if fault.kind is FaultKind.HOLD and not self._passes(str(fault.value), gates):
+            return CLIENT_WENT_AWAY, None
+        reply = reply_with(fault, answer)
+        if fault.kind is FaultKind.HOLD_AFTER and not self._passes(str(fault.value), gates):
+            return CLIENT_WENT_AWAY, None
+        return fault.kind.value, reply
+
+    def _check_key(self) -> None:
+        key = self.headers.get("Idempotency-Key")
+        if key is not None and not 1 <= len(key) <= MAXIMUM_KEY_LENGTH:
+            raise HTTPError(400, f"An Idempotency-Key has 1 to {MAXIMUM_KEY_LENGTH} characters.")
 
     def _decode(self, body: bytes) -> GraphQLRequest:
         if self.headers.get_content_type() != "application/json":
@@ -214,12 +262,21 @@ class Handler(BaseHTTPRequestHandler):
     def _joined_headers(self) -> dict[str, str]:
         return {name.lower(): ", ".join(self.headers.get_all(name, [])) for name in self.headers}
 
-    def _client_stays(self, seconds: float) -> bool:
-        """Waits, and returns False at once when the client closes its end."""
-        deadline = time.monotonic() + seconds
-        while (remaining := deadline - time.monotonic()) > 0:
-            readable, _, _ = select.select([self.connection], [], [], remaining)
-            if readable:
+    def _passes(self, gate: str, gates: Gates) -> bool:
+        """Waits until the gate is open, and returns False at once when the client closes its end."""
+        with gates.waiting(gate) as signal:
+            return self._client_stays(None, signal)
+
+    def _client_stays(self, seconds: Optional[float], signal: Optional[socket.socket] = None) -> bool:
+        """Waits for the time or the signal, and returns False at once when the client closes its end."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        signals = [signal] if signal else []
+        while True:
+            remaining = None if deadline is None else deadline - time.monotonic()
+            if remaining is not None and remaining <= 0:
+                return True
+            readable, _, _ = select.select([self.connection, *signals], [], [], remaining)
+            if self.connection in readable:
                 try:
                     if not self.connection.recv(1, socket.MSG_PEEK):
                         return False
@@ -227,55 +284,28 @@ class Handler(BaseHTTPRequestHandler):
                     return False
                 # The client's next request is here already. It hides the end of the stream and keeps the socket
                 # readable, so all that is left is not to spin.
-                time.sleep(min(remaining, 0.05))
-        return True
-
-    def _arm(self, body: bytes) -> None:
-        try:
-            arguments = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise HTTPError(400, f"The body is not JSON: {error}") from error
-        if not isinstance(arguments, dict):
-            raise HTTPError(400, "The body must be a JSON object.")
-        name = arguments.pop("fault", None)
-        count = arguments.pop("count", 1)
-        if type(count) is not int or not 1 <= count <= MAXIMUM_FAULT_COUNT:
-            raise HTTPError(400, f'"count" must be a whole number from 1 to {MAXIMUM_FAULT_COUNT}.')
-        try:
-            fault = Fault.from_arguments(name, arguments)
-        except InvalidFault as error:
-            raise HTTPError(400, str(error)) from error
-        self.server.stage.arm(fault, count)
-        self.server.close_resting_connections()
-        self._send_control({"armed": fault.kind.value, "count": count})
-
-    def _reset(self, _body: bytes) -> None:
-        self.server.reset()
-        self._send_control({"status": "ok"})
-
-    def _requests(self, _body: bytes) -> None:
-        self._send_control(self.server.stage.requests())
-
-    def _health(self, _body: bytes) -> None:
-        self._send_control({"status": "ok"})
+                pause = 0.05 if remaining is None else min(remaining, 0.05)
+                readable, _, _ = select.select(signals, [], [], pause)
+            if signal in readable:
+                return True
 
     def _send_control(self, value: object) -> None:
         """Replies and closes, so that no request to /graphql reuses a connection made for control."""
         self.close_connection = True
         self._send(Reply.whole(encode(value)))
 
-    def _send(self, reply: Reply, headers: Optional[dict[str, str]] = None) -> None:
+    def _send(self, reply: Reply, headers: Optional[Mapping[str, str]] = None) -> None:
         if self.close_connection:
             self._write(reply, {"Connection": "close", **(headers or {})})
         else:
             with self.server.coming_to_rest(self.connection):
                 self._write(reply, headers or {})
 
-    def _write(self, reply: Reply, headers: dict[str, str]) -> None:
+    def _write(self, reply: Reply, headers: Mapping[str, str]) -> None:
         self.send_response(reply.status)
         self.send_header("Content-Type", reply.content_type)
         self.send_header("Content-Length", str(reply.length))
-        for name, value in headers.items():
+        for name, value in {**reply.headers, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Optional
 from urllib.parse import urlsplit
 
 FOLDER = Path(__file__).parent
-TIMEOUT = 10
+TIMEOUT = 30
 
 SELECTION = """{
   userDetails { id name avatar backgroundImage }
@@ -32,6 +32,18 @@ QUERY = """query getMomentsDetailsByUserID($userID: ID!, $withLikes: Boolean!) {
 MUTATION = """mutation updateMomentLike($momentID: ID!, $userID: ID!, $isLiked: Boolean!) {
   updateMomentLike(momentID: $momentID, userID: $userID, isLiked: $isLiked) %s
 }""" % (SELECTION % "isLiked likes { id avatar }")
+
+
+PAGE_QUERY = """query page($userID: ID!, $first: Int, $after: String) {
+  getMomentsDetailsByUserID(userID: $userID, first: $first, after: $after) {
+    moments { id title createdDate }
+    pageInfo { endCursor hasNextPage }
+  }
+}"""
+
+
+def page(user_id: str, first: Optional[int] = None, after: Optional[str] = None) -> dict[str, Any]:
+    return {"query": PAGE_QUERY, "variables": {"userID": user_id, "first": first, "after": after}}
 
 
 def timeline(user_id: str, with_likes: bool = True) -> dict[str, Any]:
@@ -72,24 +84,10 @@ def port_of(process: subprocess.Popen[str]) -> int:
     return port
 
 
-class ServerTestCase(unittest.TestCase):
-    """One server for the class, reset for each test."""
+class ClientTestCase(unittest.TestCase):
+    """A client of the server on `port`."""
 
-    process: ClassVar[subprocess.Popen[str]]
-    port: ClassVar[int]
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.process = start()
-        cls.port = port_of(cls.process)
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        output, errors = cls.process.communicate(timeout=TIMEOUT)
-        assert (output, errors) == ("", ""), f"the server wrote {output!r} and {errors!r}"
-
-    def setUp(self) -> None:
-        self.assertEqual(self.control("reset", {}).status, 200)
+    port: int
 
     def connect(self) -> http.client.HTTPConnection:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
@@ -116,12 +114,30 @@ class ServerTestCase(unittest.TestCase):
     def arm(self, fault: str, **arguments: Any) -> None:
         self.assertEqual(self.control("faults", {"fault": fault, **arguments}).status, 200)
 
-    def requests(self) -> list[dict[str, Any]]:
-        records: list[dict[str, Any]] = self.send(b"", method="GET", path="/control/requests").json
+    def requests(self, count: int = 0, settled: int = 0) -> list[dict[str, Any]]:
+        """The records, once there are so many, and so many with an outcome."""
+        response = self.send(b"", method="GET", path=f"/control/requests?count={count}&settled={settled}")
+        self.assertEqual(response.status, 200, response.body)
+        records: list[dict[str, Any]] = response.json
         return records
 
-    def outcomes(self) -> list[Any]:
-        return [record["outcome"] for record in self.requests()]
+    def outcomes(self, count: int = 0, settled: int = 0) -> list[Any]:
+        return [record["outcome"] for record in self.requests(count, settled)]
+
+    def effects(self) -> list[Any]:
+        return [record["effect"] for record in self.requests()]
+
+    def await_gate(self, gate: str, waiting: int = 1) -> None:
+        """Returns once so many requests wait at the gate."""
+        response = self.send(b"", method="GET", path=f"/control/gates?gate={gate}&waiting={waiting}")
+        self.assertEqual(response.status, 200, response.body)
+
+    def open_gate(self, gate: str) -> int:
+        """Opens the gate and returns how many requests waited at it."""
+        response = self.control("gates", {"open": gate})
+        self.assertEqual((response.status, response.json["opened"]), (200, gate))
+        passed: int = response.json["passed"]
+        return passed
 
     def likes(self, moment_id: str, user_id: str = "0") -> list[str]:
         """Who likes the moment, asked with a request that is no part of the test."""
@@ -138,6 +154,25 @@ class ServerTestCase(unittest.TestCase):
             f"Content-Length: {len(content)}\r\n\r\n".encode() + content
         )
         return connection
+
+
+class ServerTestCase(ClientTestCase):
+    """One server for the class, reset for each test."""
+
+    process: ClassVar[subprocess.Popen[str]]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.process = start()
+        cls.port = port_of(cls.process)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        output, errors = cls.process.communicate(timeout=TIMEOUT)
+        assert (output, errors) == ("", ""), f"the server wrote {output!r} and {errors!r}"
+
+    def setUp(self) -> None:
+        self.assertEqual(self.control("reset", {}).status, 200)
 
 
 def read_to_end(connection: socket.socket) -> bytes:

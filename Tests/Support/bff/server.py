@@ -9,11 +9,11 @@ import select
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional
 
+from journal import InvalidState, Journal
 from timeline import InvalidSeed, load_seed
 
 STANDARD_INPUT = 0
@@ -21,6 +21,7 @@ STANDARD_INPUT = 0
 EXIT_DATA = 65
 EXIT_NO_INPUT = 66
 EXIT_UNAVAILABLE = 69
+EXIT_CANNOT_CREATE = 73
 
 
 def loopback(text: str) -> str:
@@ -46,6 +47,7 @@ def options(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
     parser.add_argument("--port", type=port, default=0, help="0, the default, takes a free one")
     parser.add_argument("--host", type=loopback, default="127.0.0.1", help="a loopback address")
     parser.add_argument("--data", type=Path, default=Path(__file__).parent / "data.json", metavar="FILE")
+    parser.add_argument("--state", type=Path, metavar="FILE", help="keep likes, keys and requests across restarts")
     parser.add_argument("--detached", action="store_true", help="keep running at the end of standard input")
     parser.add_argument("--verbose", action="store_true", help="log requests to standard error")
     return parser.parse_args(arguments)
@@ -64,12 +66,26 @@ def catch_signals() -> tuple[socket.socket, socket.socket]:
     return reading, writing
 
 
-def wait_for_end(signals: socket.socket, is_detached: bool) -> None:
-    """Waits for a signal or, unless detached, for the end of standard input: the end of the parent, however it died."""
-    sources = [signals.fileno()] if is_detached else [signals.fileno(), STANDARD_INPUT]
+def parents_end() -> Optional[int]:
+    """A descriptor that is readable once the parent has ended; None where the system has none.
+
+    The end of standard input alone does not tell: another child of the parent may have inherited the pipe's other end.
+    """
+    try:
+        return os.pidfd_open(os.getppid())  # type: ignore[attr-defined,no-any-return,unused-ignore]
+    except (AttributeError, OSError):
+        return None
+
+
+def wait_for_end(signals: socket.socket, parent: Optional[int], is_detached: bool) -> None:
+    """Waits for a signal or, unless detached, for the end of standard input or of the parent, however it died."""
+    ends = [signals.fileno()]
+    if not is_detached and parent is not None:
+        ends.append(parent)
+    sources = ends if is_detached else [*ends, STANDARD_INPUT]
     while True:
         readable, _, _ = select.select(sources, [], [])
-        if signals.fileno() in readable or not os.read(STANDARD_INPUT, 4096):
+        if not set(readable).isdisjoint(ends) or not os.read(STANDARD_INPUT, 4096):
             return
 
 
@@ -80,6 +96,7 @@ def failure(message: str, code: int) -> int:
 
 def main() -> int:
     chosen = options()
+    parent = parents_end()
     try:
         from handler import Server
     except ModuleNotFoundError as error:
@@ -93,13 +110,19 @@ def main() -> int:
     except InvalidSeed as error:
         return failure(f"{chosen.data} is not a data file: {error}", EXIT_DATA)
     try:
-        server = Server((chosen.host, chosen.port), seed, chosen.verbose)
+        journal = Journal(chosen.state)
+    except OSError as error:
+        return failure(f"cannot open {chosen.state}: {error.strerror}", EXIT_CANNOT_CREATE)
+    except InvalidState as error:
+        return failure(f"{chosen.state} is not a state file to use: {error}", EXIT_DATA)
+    try:
+        server = Server((chosen.host, chosen.port), seed, journal, chosen.verbose)
+        server.open()
     except OSError as error:
         return failure(f"cannot listen on {chosen.host}:{chosen.port}: {error.strerror}", EXIT_UNAVAILABLE)
     signals, _writing = catch_signals()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(f"listening on http://{chosen.host}:{server.server_address[1]}/graphql", flush=True)
-    wait_for_end(signals, chosen.detached)
+    print(f"listening on http://{chosen.host}:{server.address[1]}/graphql", flush=True)
+    wait_for_end(signals, parent, chosen.detached)
     return 0
 
 

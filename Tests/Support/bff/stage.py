@@ -1,17 +1,33 @@
-"""What the server knows between two resets: data, armed faults, and the requests it received."""
+"""What the server knows between two resets: data, kept replies, armed faults, and the requests it received."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from faults import Fault
-from timeline import Seed, Timelines
+from api import GraphQLRequest, execute
+from faults import Fault, Reply
+from gates import Gates
+from journal import Journal, KeptReply
+from timeline import Seed, StoredMoment, Timelines
 
+# Outcomes: what the client saw, if it is not the name of a fault.
 ANSWERED = "answered"
 CLIENT_WENT_AWAY = "client-went-away"
+SERVER_STOPPED = "server-stopped"
+
+# Effects: what the request came to in the server.
+READ = "read"
+APPLIED = "applied"
+REPLAYED = "replayed"
+REFUSED = "refused"
+
+
+class ReusedKey(Exception):
+    """A request has the idempotency key of another request."""
 
 
 @dataclass
@@ -22,19 +38,40 @@ class RequestRecord:
     variables: dict[str, Any]
     headers: dict[str, str]
     fault: Optional[str] = None
+    effect: Optional[str] = None
     outcome: Optional[str] = None
     executions: int = 0
+    number: int = 0
+
+    @property
+    def idempotency_key(self) -> Optional[str]:
+        return self.headers.get("idempotency-key")
 
     def as_json(self) -> dict[str, Any]:
         return {
             "operation": self.operation,
             "variables": self.variables,
             "headers": self.headers,
-            "idempotencyKey": self.headers.get("idempotency-key"),
+            "idempotencyKey": self.idempotency_key,
             "fault": self.fault,
+            "effect": self.effect,
             "outcome": self.outcome,
             "executions": self.executions,
         }
+
+    @classmethod
+    def from_json(cls, number: int, record: dict[str, Any]) -> RequestRecord:
+        """A record of a server that has ended: nothing of it is under way any more."""
+        return cls(
+            record["operation"],
+            record["variables"],
+            record["headers"],
+            record["fault"],
+            record["effect"],
+            record["outcome"] or SERVER_STOPPED,
+            record["executions"],
+            number,
+        )
 
 
 class Stage:
@@ -44,15 +81,30 @@ class Stage:
     discarded one and leaves no trace in the next test.
     """
 
-    def __init__(self, seed: Seed) -> None:
-        self.timelines = Timelines(seed)
-        self._lock = threading.Lock()
+    def __init__(self, seed: Seed, journal: Journal) -> None:
+        """Takes up what the journal holds."""
+        self.timelines = Timelines(seed, journal.timelines())
+        self.gates = Gates()
+        self._journal = journal
+        self._is_retired = False
+        self._changed = threading.Condition()
+        # Held while a mutation is executed: of two with one key, the second must find the reply of the first.
+        self._mutations = threading.Lock()
+        self._replies = journal.replies()
         self._armed: deque[Fault] = deque()
-        self._records: list[RequestRecord] = []
+        self._records = [RequestRecord.from_json(*row) for row in journal.requests()]
+        self._last_number = self._records[-1].number if self._records else 0
+
+    def retire(self) -> None:
+        """Ends this life: the journal is empty and no longer written to, and whoever waits at a gate passes."""
+        with self._changed:
+            self._is_retired = True
+            self._journal.clear()
+        self.gates.open_all()
 
     def arm(self, fault: Fault, count: int) -> None:
         """Sets the fault for `count` requests, after those already armed."""
-        with self._lock:
+        with self._changed:
             self._armed.extend([fault] * count)
 
     def admit(self, record: RequestRecord, requested: Optional[Fault]) -> Optional[Fault]:
@@ -60,22 +112,91 @@ class Stage:
 
         Both happen at once, so the n-th armed fault goes to the n-th recorded request.
         """
-        with self._lock:
+        with self._changed:
             fault = requested or (self._armed.popleft() if self._armed else None)
             record.fault = fault.kind.value if fault else None
+            self._last_number += 1
+            record.number = self._last_number
             self._records.append(record)
+            self._write(lambda journal: journal.add_request(record.number, record.as_json()))
+            self._changed.notify_all()
             return fault
 
-    def count_execution(self, record: RequestRecord) -> None:
-        with self._lock:
+    def answer(self, record: RequestRecord, request: GraphQLRequest) -> Reply:
+        """Executes the request, or gives the reply kept under its key; raises `ReusedKey`."""
+        if request.is_mutation:
+            with self._mutations:
+                return self._answer_mutation(record, request)
+        answer = execute(request, self.timelines)
+        self._note_execution(record, REFUSED if answer.has_errors else READ)
+        return Reply.whole(answer.body)
+
+    def _answer_mutation(self, record: RequestRecord, request: GraphQLRequest) -> Reply:
+        key = record.idempotency_key
+        if key is not None and key in self._replies:
+            kept = self._replies[key]
+            if kept.fingerprint != request.fingerprint:
+                raise ReusedKey(f'The Idempotency-Key "{key}" belongs to another request. Give each change its own key.')
+            self.note(record, REPLAYED)
+            return Reply.whole(kept.body, headers={"Idempotent-Replayed": "true"})
+        answer = execute(request, self.timelines)
+        keep = None
+        if key is not None and answer.has_mutated:
+            keep = key, KeptReply(request.fingerprint, answer.body)
+            self._replies[key] = keep[1]
+        self._note_execution(record, REFUSED if answer.has_errors else APPLIED, keep)
+        return Reply.whole(answer.body)
+
+    def _note_execution(
+        self, record: RequestRecord, effect: str, keep: Optional[tuple[str, KeptReply]] = None
+    ) -> None:
+        with self._changed:
             record.executions += 1
+            record.effect = effect
+            if effect == APPLIED or keep:
+                timelines = self.timelines.moments()
+                self._write(lambda journal: journal.write_execution(timelines, keep, record.number, record.as_json()))
+
+    def note(self, record: RequestRecord, effect: str) -> None:
+        """Sets what the request came to without an execution; one that was applied before stays so."""
+        with self._changed:
+            record.effect = record.effect or effect
 
     def settle(self, record: RequestRecord, outcome: str) -> None:
         """Sets the outcome; called before the reply is sent, so that a client with the reply finds it here."""
-        with self._lock:
+        with self._changed:
             record.outcome = outcome
+            self._write(lambda journal: journal.update_request(record.number, record.as_json()))
+            self._changed.notify_all()
+
+    def insert(self, user_id: str, moment_id: str, title: Optional[str]) -> StoredMoment:
+        """Puts a new moment at the head of a timeline."""
+        moment = self.timelines.insert(user_id, moment_id, title)
+        with self._changed:
+            self._write(lambda journal: journal.write_timelines(self.timelines.moments()))
+        return moment
 
     def requests(self) -> list[dict[str, Any]]:
         """The records in the order of arrival; the outcome is None while a request is under way."""
-        with self._lock:
+        with self._changed:
             return [record.as_json() for record in self._records]
+
+    def wait_for_requests(self, count: int, settled: int, timeout: float) -> bool:
+        """Waits for so many records, and so many with an outcome, or more; False if they do not come in time."""
+
+        def has_come() -> bool:
+            outcomes = [record.outcome for record in self._records]
+            return len(outcomes) >= count and len(outcomes) - outcomes.count(None) >= settled
+
+        with self._changed:
+            return self._changed.wait_for(has_come, timeout)
+
+    def clear_requests(self) -> None:
+        """Forgets the records; a request still under way is forgotten too."""
+        with self._changed:
+            self._records.clear()
+            self._write(Journal.clear_requests)
+
+    def _write(self, change: Callable[[Journal], None]) -> None:
+        if not self._is_retired:
+            change(self._journal)

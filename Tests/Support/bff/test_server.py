@@ -139,7 +139,8 @@ class GraphQLTests(ServerTestCase):
         for method in ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"]:
             response = self.send(b"", method=method)
             self.assertEqual((response.status, response.headers["Allow"]), (405, "POST"))
-        self.assertEqual(self.send(b"", path="/control/requests").status, 405)
+        response = self.send(b"", path="/control/requests")
+        self.assertEqual((response.status, response.headers["Allow"]), (405, "GET, DELETE"))
 
     def test_a_connection_serves_one_request_after_another(self) -> None:
         connection = self.connect()
@@ -173,6 +174,50 @@ class ControlTests(ServerTestCase):
         self.assertEqual([record["outcome"] for record in records], ["answered"] * 5)
         self.assertEqual([record["fault"] for record in records], [None] * 5)
         self.assertEqual([record["executions"] for record in records], [1, 1, 1, 1, 0])
+        self.assertEqual(
+            [record["effect"] for record in records], ["read", "applied", "refused", "refused", "refused"]
+        )
+
+    def test_requests_are_cleared_and_the_data_stays(self) -> None:
+        self.send(like("1"))
+        self.assertEqual(self.send(b"", method="DELETE", path="/control/requests").json, {"status": "ok"})
+        self.assertEqual(self.requests(), [])
+        self.assertEqual(self.likes("1"), ["4", "0"])
+        self.assertEqual(self.effects(), ["read"])
+
+    def test_a_request_under_way_as_requests_are_cleared_is_forgotten(self) -> None:
+        self.arm("hold", gate="a")
+        connection = self.raw(timeline("0"))
+        self.await_gate("a")
+        self.send(b"", method="DELETE", path="/control/requests")
+        self.open_gate("a")
+        self.assertTrue(read_to_end(connection).startswith(b"HTTP/1.1 200 OK"))
+        self.assertEqual(self.requests(), [])
+
+    def test_requests_are_waited_for(self) -> None:
+        self.arm("hold", gate="a", count=2)
+        with ThreadPoolExecutor(4) as pool:
+            two_came = pool.submit(self.outcomes, count=2)
+            one_settled = pool.submit(self.outcomes, settled=1)
+            answers = [pool.submit(self.send, timeline("0")) for _ in range(2)]
+            self.assertEqual(two_came.result(), [None, None])
+            self.assertFalse(one_settled.done())
+            self.open_gate("a")
+            self.assertIn("hold", one_settled.result())
+            self.assertEqual([answer.result().status for answer in answers], [200, 200])
+
+    def test_a_control_request_with_something_unknown_is_a_400(self) -> None:
+        for method, path, body, message in [
+            ("GET", "requests?settled=x", b"", '"settled" must be a whole number from 0 to 10000.'),
+            ("GET", "requests?first=1", b"", 'There is no "first" to give here.'),
+            ("GET", "gates", b"", '"gate" must be a name of 1 to 100 characters.'),
+            ("POST", "gates", b"{}", '"gate" must be a name of 1 to 100 characters.'),
+            ("POST", "gates", b'{"open": "a", "close": "b"}', 'There is no "close" to give here.'),
+            ("POST", "moments", b"{", "The body is not JSON"),
+        ]:
+            response = self.send(body, method=method, path=f"/control/{path}")
+            self.assertEqual(response.status, 400, response.body)
+            self.assertTrue(response.json["errors"][0]["message"].startswith(message), response.body)
 
     def test_header_names_are_lower_cased(self) -> None:
         self.send(timeline("0"), {"X-Client-Version": "2.0 B"})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Optional, TypedDict
 
@@ -47,9 +49,15 @@ class Moment(StoredMoment):
     isLiked: bool
 
 
+class PageInfo(TypedDict):
+    endCursor: Optional[str]
+    hasNextPage: bool
+
+
 class MomentsDetails(TypedDict):
     userDetails: User
     moments: list[Moment]
+    pageInfo: PageInfo
 
 
 class Seed(TypedDict):
@@ -65,6 +73,14 @@ class InvalidSeed(Exception):
 
 class UnknownID(Exception):
     """The request names a user or a moment that does not exist."""
+
+
+class InvalidPage(Exception):
+    """The request asks for a page that cannot be."""
+
+
+class TakenID(Exception):
+    """The new moment has the id of another one."""
 
 
 def load_seed(path: Path) -> Seed:
@@ -83,6 +99,11 @@ def load_seed(path: Path) -> Seed:
     return seed
 
 
+MAXIMUM_PAGE_SIZE = 100
+
+SECONDS_BETWEEN_INSERTIONS = 60
+
+
 class Timelines:
     """The current timelines, safe to use from any thread.
 
@@ -90,17 +111,49 @@ class Timelines:
     lock only to copy the list, and the seed stays as it was for the next reset.
     """
 
-    def __init__(self, seed: Seed) -> None:
+    def __init__(self, seed: Seed, changed: Mapping[str, list[StoredMoment]]) -> None:
+        """The timelines of the seed, or in its place what became of one."""
         self._lock = threading.Lock()
         self._users = {user["id"]: user for user in seed["users"]}
-        self._moments = {user_id: list(seed["timelines"][user_id]) for user_id in self._users}
+        self._moments = {
+            user_id: list(changed.get(user_id, seed["timelines"][user_id])) for user_id in self._users
+        }
 
-    def details(self, user_id: str) -> MomentsDetails:
-        """What the user sees now."""
+    def moments(self) -> dict[str, list[StoredMoment]]:
+        """The moments of every user, as they are now."""
+        with self._lock:
+            return {user_id: list(moments) for user_id, moments in self._moments.items()}
+
+    def details(self, user_id: str, first: Optional[int] = None, after: Optional[str] = None) -> MomentsDetails:
+        """What the user sees now: at most `first` moments, of those that come after the cursor's moment."""
+        if first is not None and not 1 <= first <= MAXIMUM_PAGE_SIZE:
+            raise InvalidPage(f'"first" must be from 1 to {MAXIMUM_PAGE_SIZE}, and not {first}.')
         user = self._user(user_id)
         with self._lock:
             moments = list(self._moments[user_id])
-        return _details(user, moments)
+        if after is not None:
+            moments = moments[_index(after, moments, user_id) + 1 :]
+        return _details(user, moments[:first], has_next_page=first is not None and first < len(moments))
+
+    def insert(self, user_id: str, moment_id: str, title: Optional[str]) -> StoredMoment:
+        """Puts a new moment by the user before all others of the user's timeline, and returns it."""
+        user = self._user(user_id)
+        with self._lock:
+            if any(moment["id"] == moment_id for moments in self._moments.values() for moment in moments):
+                raise TakenID(f'There is a moment with the id "{moment_id}" already.')
+            newest = max((int(moment["createdDate"]) for moment in self._moments[user_id]), default=0)
+            moment: StoredMoment = {
+                "id": moment_id,
+                "userDetails": {"name": user["name"], "avatar": user["avatar"]},
+                "type": "PHOTOS",
+                "title": title,
+                "url": None,
+                "photos": [],
+                "createdDate": str(newest + SECONDS_BETWEEN_INSERTIONS),
+                "likes": [],
+            }
+            self._moments[user_id].insert(0, moment)
+        return moment
 
     def update_like(self, moment_id: str, user_id: str, is_liked: bool) -> MomentsDetails:
         """Sets whether the user likes the moment, and returns what the user sees right after that change."""
@@ -123,11 +176,27 @@ class Timelines:
             raise UnknownID(f'No user has the id "{user_id}".') from None
 
 
-def _details(user: User, moments: list[StoredMoment]) -> MomentsDetails:
+def _details(user: User, moments: list[StoredMoment], has_next_page: bool = False) -> MomentsDetails:
     return {
         "userDetails": user,
         "moments": [{**moment, "isLiked": _is_liked(moment, user)} for moment in moments],
+        "pageInfo": {"endCursor": _cursor(moments[-1]) if moments else None, "hasNextPage": has_next_page},
     }
+
+
+def _cursor(moment: StoredMoment) -> str:
+    """The place of a moment, in letters that tell a client not to look inside.
+
+    It names the moment instead of counting, so a page after it is the same whatever was inserted before it.
+    """
+    return base64.urlsafe_b64encode(f"moment:{moment['id']}".encode()).decode()
+
+
+def _index(cursor: str, moments: list[StoredMoment], user_id: str) -> int:
+    for index, moment in enumerate(moments):
+        if _cursor(moment) == cursor:
+            return index
+    raise InvalidPage(f'The timeline of user "{user_id}" has no cursor "{cursor}".')
 
 
 def _is_liked(moment: StoredMoment, user: User) -> bool:

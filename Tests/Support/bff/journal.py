@@ -1,0 +1,142 @@
+"""What the server remembers beyond its end: a database in one file, or in memory for a server that may forget."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+FORMAT = 1
+
+TABLES = (
+    "CREATE TABLE timelines (user_id TEXT PRIMARY KEY, moments TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE replies (key TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, body BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE requests (number INTEGER PRIMARY KEY, record TEXT NOT NULL)",
+)
+
+
+class InvalidState(Exception):
+    """The file holds something else than the state of a server, or another server has it open."""
+
+
+@dataclass(frozen=True)
+class KeptReply:
+    """The reply that every request with the same key gets, and what that request must be."""
+
+    fingerprint: str
+    body: bytes
+
+
+class Journal:
+    """Keeps timelines, replies and request records; each method is one transaction.
+
+    A transaction that was committed survives the end of the process by whatever signal. Not safe to use from several
+    threads at once: the stage's lock is around every call.
+    """
+
+    def __init__(self, path: Optional[Path]) -> None:
+        """Opens the file, or makes it; raises `InvalidState`, and `OSError` for a file that cannot be had."""
+        try:
+            self._database = sqlite3.connect(
+                str(path) if path else ":memory:", timeout=0, isolation_level=None, check_same_thread=False
+            )
+            self._prepare()
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise InvalidState("another server has it open") from error
+            raise OSError(None, str(error)) from error
+        except sqlite3.DatabaseError as error:
+            raise InvalidState(str(error)) from error
+
+    def _prepare(self) -> None:
+        # One server to a file: two would each answer for what the other did.
+        self._database.execute("PRAGMA locking_mode=EXCLUSIVE")
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=NORMAL")
+        (found,) = self._database.execute("PRAGMA user_version").fetchone()
+        if found == FORMAT:
+            return
+        (tables,) = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if found or tables:
+            raise InvalidState(f"it has format {found}, but {FORMAT} is known")
+        with self._transaction():
+            for table in TABLES:
+                self._database.execute(table)
+            self._database.execute(f"PRAGMA user_version={FORMAT}")
+
+    def timelines(self) -> dict[str, Any]:
+        """The moments of each user whose timeline was ever changed."""
+        return {user_id: json.loads(moments) for user_id, moments in self._rows("timelines", "user_id, moments")}
+
+    def replies(self) -> dict[str, KeptReply]:
+        rows = self._rows("replies", "key, fingerprint, body")
+        return {key: KeptReply(fingerprint, body) for key, fingerprint, body in rows}
+
+    def requests(self) -> list[tuple[int, dict[str, Any]]]:
+        """The records with their numbers, in order."""
+        rows = self._rows("requests", "number, record", "ORDER BY number")
+        return [(number, json.loads(record)) for number, record in rows]
+
+    def write_timelines(self, timelines: Mapping[str, Any]) -> None:
+        with self._transaction():
+            self._put_timelines(timelines)
+
+    def write_execution(
+        self,
+        timelines: Mapping[str, Any],
+        kept: Optional[tuple[str, KeptReply]],
+        number: int,
+        record: Mapping[str, Any],
+    ) -> None:
+        """Writes a change, its reply under the key if it has one, and its record: all of it or nothing."""
+        with self._transaction():
+            self._put_timelines(timelines)
+            if kept:
+                key, reply = kept
+                self._database.execute(
+                    "INSERT INTO replies VALUES (?, ?, ?)", (key, reply.fingerprint, reply.body)
+                )
+            self.update_request(number, record)
+
+    def add_request(self, number: int, record: Mapping[str, Any]) -> None:
+        self._database.execute("INSERT INTO requests VALUES (?, ?)", (number, json.dumps(record)))
+
+    def update_request(self, number: int, record: Mapping[str, Any]) -> None:
+        """Replaces a record; one that was cleared in the meantime stays away."""
+        self._database.execute("UPDATE requests SET record = ? WHERE number = ?", (json.dumps(record), number))
+
+    def clear_requests(self) -> None:
+        self._database.execute("DELETE FROM requests")
+
+    def clear(self) -> None:
+        with self._transaction():
+            for table in ("timelines", "replies", "requests"):
+                self._database.execute(f"DELETE FROM {table}")
+
+    def _rows(self, table: str, columns: str, order: str = "") -> list[tuple[Any, ...]]:
+        return self._database.execute(f"SELECT {columns} FROM {table} {order}").fetchall()
+
+    def _put_timelines(self, timelines: Mapping[str, Any]) -> None:
+        self._database.executemany(
+            "REPLACE INTO timelines VALUES (?, ?)",
+            [(user_id, json.dumps(moments)) for user_id, moments in timelines.items()],
+        )
+
+    def _transaction(self) -> _Transaction:
+        return _Transaction(self._database)
+
+
+class _Transaction:
+    """Commits at the end of a `with`, or rolls back what an exception cut short."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._database.execute("ROLLBACK" if kind else "COMMIT")

@@ -1,0 +1,106 @@
+"""Gates: requests that wait until the test lets them pass."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from harness import ServerTestCase, like, read_to_end, timeline
+
+
+class GateTests(ServerTestCase):
+    def test_a_held_request_is_not_executed_until_its_gate_opens(self) -> None:
+        self.arm("hold", gate="a")
+        connection = self.raw(like("1"))
+        self.await_gate("a")
+        (record,) = self.requests()
+        self.assertEqual(
+            (record["fault"], record["effect"], record["outcome"], record["executions"]), ("hold", None, None, 0)
+        )
+        self.assertEqual(self.likes("1"), ["4"])
+        self.assertEqual(self.open_gate("a"), 1)
+        self.assertIn(b'"isLiked":true', read_to_end(connection))
+        self.assertEqual(self.likes("1"), ["4", "0"])
+        self.assertEqual(self.outcomes(), ["hold", "answered", "answered"])
+
+    def test_a_held_reply_is_executed_before_its_gate_opens(self) -> None:
+        self.arm("hold-after", gate="a")
+        connection = self.raw(like("1"))
+        self.await_gate("a")
+        (record,) = self.requests()
+        self.assertEqual((record["effect"], record["outcome"], record["executions"]), ("applied", None, 1))
+        self.assertEqual(self.likes("1"), ["4", "0"])
+        self.assertEqual(self.open_gate("a"), 1)
+        self.assertIn(b'"isLiked":true', read_to_end(connection))
+        self.assertEqual(self.outcomes(), ["hold-after", "answered"])
+
+    def test_a_gate_lets_all_pass_and_stays_open(self) -> None:
+        self.arm("hold", gate="a", count=3)
+        with ThreadPoolExecutor(2) as pool:
+            calls = [pool.submit(self.send, timeline("0")) for _ in range(2)]
+            self.await_gate("a", waiting=2)
+            self.assertEqual(self.open_gate("a"), 2)
+            self.assertEqual([call.result().status for call in calls], [200, 200])
+        self.assertEqual(self.send(timeline("0")).status, 200)
+        self.assertEqual(self.open_gate("a"), 0)
+
+    def test_a_gate_opened_before_anyone_came_holds_nobody(self) -> None:
+        self.open_gate("a")
+        self.arm("hold", gate="a")
+        self.assertEqual(self.send(timeline("0")).status, 200)
+
+    def test_gates_open_one_by_one(self) -> None:
+        self.arm("hold", gate="a")
+        self.arm("hold", gate="b")
+        first = self.raw(timeline("0"))
+        self.await_gate("a")
+        second = self.raw(timeline("1"))
+        self.await_gate("b")
+        self.open_gate("b")
+        self.assertIn("Mei Zhou", read_to_end(second).decode())
+        self.assertEqual(self.outcomes(), [None, "hold"])
+        self.open_gate("a")
+        self.assertIn("Jake Lin", read_to_end(first).decode())
+
+    def test_a_header_asks_for_a_gate(self) -> None:
+        connection = self.raw(timeline("0"), "X-Fault: hold\r\nX-Fault-Value: 7\r\n")
+        self.await_gate("7")
+        self.open_gate("7")
+        self.assertTrue(read_to_end(connection).startswith(b"HTTP/1.1 200 OK"))
+
+    def test_a_client_that_leaves_a_gate_is_seen_at_once_and_counts_no_more(self) -> None:
+        self.arm("hold", gate="a")
+        connection = self.raw(like("1"))
+        self.await_gate("a")
+        connection.close()
+        (record,) = self.requests(settled=1)
+        self.assertEqual((record["fault"], record["outcome"], record["executions"]), ("hold", "client-went-away", 0))
+        self.assertEqual(self.open_gate("a"), 0)
+        self.assertEqual(self.likes("1"), ["4"])
+
+    def test_a_request_that_hides_the_end_of_its_connection_passes_too(self) -> None:
+        self.arm("hold", gate="a")
+        connection = self.raw(timeline("0"))
+        connection.sendall(b"POST")
+        self.await_gate("a")
+        self.open_gate("a")
+        self.assertTrue(connection.recv(1024).startswith(b"HTTP/1.1 200 OK"))
+
+    def test_a_reset_lets_everyone_pass_and_closes_the_gates(self) -> None:
+        self.arm("hold", gate="a")
+        connection = self.raw(like("1"))
+        self.await_gate("a")
+        self.control("reset", {})
+        self.assertIn(b'"isLiked":true', read_to_end(connection))
+        self.assertEqual(self.requests(), [])
+        self.arm("hold", gate="a")
+        self.raw(like("1"))
+        self.await_gate("a")
+        self.assertEqual(self.outcomes(), [None])
+
+    def test_a_gate_needs_a_name(self) -> None:
+        for arguments in [{}, {"gate": ""}, {"gate": 1}, {"gate": "x" * 101}]:
+            response = self.control("faults", {"fault": "hold", **arguments})
+            self.assertEqual(response.status, 400)
+            self.assertEqual(
+                response.json["errors"][0]["message"], '"gate" must be a name of 1 to 100 characters.'
+            )

@@ -1,0 +1,272 @@
+"""The server stopped and started again, refusing connections, and left behind by its parent."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any, Optional
+
+from harness import FOLDER, TIMEOUT, ClientTestCase, ServerTestCase, like, page, port_of, read_to_end, start, timeline
+
+
+class RestartTests(ClientTestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.state = Path(folder.name) / "state"
+        self.port = 0
+        self.process: Optional[subprocess.Popen[str]] = None
+        self.addCleanup(self.stop)
+        self.start()
+
+    def start(self) -> None:
+        """Starts the server, on the port it had if it had one."""
+        self.process = start("--port", str(self.port), "--state", str(self.state))
+        self.port = port_of(self.process)
+
+    def stop(self, how: Optional[signal.Signals] = None) -> None:
+        """Ends the server with a signal, or with its standard input."""
+        if self.process:
+            if how:
+                self.process.send_signal(how)
+            self.assertEqual(self.process.communicate(timeout=TIMEOUT), ("", ""))
+            self.process = None
+
+    def restart(self, how: Optional[signal.Signals] = None) -> None:
+        port = self.port
+        self.stop(how)
+        self.start()
+        self.assertEqual(self.port, port)
+
+    def test_likes_keys_and_requests_survive_whatever_ends_the_server(self) -> None:
+        first = self.send(like("1"), {"Idempotency-Key": "k"})
+        self.send(like("0", is_liked=False))
+        self.control("moments", {"userID": "0", "id": "new"})
+        for number, how in enumerate([None, signal.SIGTERM, signal.SIGKILL]):
+            before = self.requests()
+            self.restart(how)
+            self.assertEqual(self.requests(), before)
+            replay = self.send(like("1"), {"Idempotency-Key": "k"})
+            self.assertEqual((replay.body, replay.headers["Idempotent-Replayed"]), (first.body, "true"))
+            self.assertEqual(self.send(like("2"), {"Idempotency-Key": "k"}).status, 422)
+            self.assertEqual(
+                self.effects(), ["applied", "applied"] + ["replayed", "refused", "read", "read"] * number
+                + ["replayed", "refused"]
+            )
+            self.assertEqual((self.likes("1"), self.likes("0")), (["4", "0"], []))
+        answer = self.send(page("0", 2)).json["data"]["getMomentsDetailsByUserID"]
+        self.assertEqual([moment["id"] for moment in answer["moments"]], ["new", "0"])
+
+    def test_a_change_whose_reply_the_end_of_the_server_cut_off_is_not_made_again(self) -> None:
+        self.control("faults", {"fault": "hold-after", "gate": "a"})
+        connection = self.raw(like("1"), "Idempotency-Key: k\r\n")
+        self.await_gate("a")
+        self.restart(signal.SIGKILL)
+        self.assertEqual(read_to_end(connection), b"")
+        (record,) = self.requests()
+        self.assertEqual((record["effect"], record["outcome"], record["executions"]), ("applied", "server-stopped", 1))
+        self.send(like("1", is_liked=False))
+        replay = self.send(like("1"), {"Idempotency-Key": "k"})
+        self.assertEqual(replay.headers["Idempotent-Replayed"], "true")
+        self.assertIn(b'"isLiked":true', replay.body)
+        self.assertEqual(self.likes("1"), ["4"])
+
+    def test_a_request_that_the_end_of_the_server_cut_off_before_its_execution_is_made_later(self) -> None:
+        self.control("faults", {"fault": "hold", "gate": "a"})
+        self.raw(like("1"), "Idempotency-Key: k\r\n")
+        self.await_gate("a")
+        self.restart(signal.SIGKILL)
+        self.assertNotIn("Idempotent-Replayed", self.send(like("1"), {"Idempotency-Key": "k"}).headers)
+        self.assertEqual(
+            [(record["effect"], record["outcome"]) for record in self.requests()],
+            [(None, "server-stopped"), ("applied", "answered")],
+        )
+
+    def test_cursors_survive(self) -> None:
+        info = self.send(page("0", 4)).json["data"]["getMomentsDetailsByUserID"]["pageInfo"]
+        second = self.send(page("0", 4, info["endCursor"])).body
+        self.restart()
+        self.assertEqual(self.send(page("0", 4, info["endCursor"])).body, second)
+
+    def test_what_was_cleared_or_reset_stays_away(self) -> None:
+        self.send(like("1"), {"Idempotency-Key": "k"})
+        self.send(b"", method="DELETE", path="/control/requests")
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.requests(), [])
+        self.assertEqual(self.likes("1"), ["4", "0"])
+        self.control("reset", {})
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.requests(), [])
+        self.assertEqual(self.likes("1"), ["4"])
+        self.assertNotIn("Idempotent-Replayed", self.send(like("1"), {"Idempotency-Key": "k"}).headers)
+
+    def test_a_request_under_way_at_a_reset_leaves_no_trace_in_the_file(self) -> None:
+        self.control("faults", {"fault": "hold", "gate": "a"})
+        connection = self.raw(like("1"), "Idempotency-Key: k\r\n")
+        self.await_gate("a")
+        self.control("reset", {})
+        read_to_end(connection)
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.requests(), [])
+        self.assertEqual(self.likes("1"), ["4"])
+
+    def test_faults_and_gates_do_not_survive(self) -> None:
+        self.control("faults", {"fault": "status"})
+        self.open_gate("a")
+        self.restart()
+        self.assertEqual(self.send(timeline("0")).status, 200)
+        self.control("faults", {"fault": "hold", "gate": "a"})
+        self.raw(timeline("0"))
+        self.await_gate("a")
+
+    def test_connections_of_the_ended_server_do_not_hold_the_port(self) -> None:
+        connections = [self.connect() for _ in range(3)]
+        for connection in connections:
+            self.send(timeline("0"), connection=connection)
+        self.restart(signal.SIGTERM)
+        self.assertEqual([connection.sock.recv(1) for connection in connections if connection.sock], [b""] * 3)
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.send(timeline("0")).status, 200)
+
+    def test_between_stop_and_start_connections_are_refused(self) -> None:
+        self.stop()
+        with self.assertRaises(ConnectionRefusedError):
+            self.send(timeline("0"))
+        self.start()
+        self.assertEqual(self.send(timeline("0")).status, 200)
+
+    def test_a_file_serves_one_server(self) -> None:
+        self.assert_refused(65, f"{self.state} is not a state file to use: another server has it open")
+        self.send(like("1"))
+        self.restart()
+        self.assertEqual(self.likes("1"), ["4", "0"])
+
+    def test_a_file_that_holds_something_else_is_left_alone(self) -> None:
+        self.stop()
+        self.state = self.state.with_name("text")
+        self.state.write_text("a text that is no database, and long enough to be taken for none")
+        before = self.state.read_bytes()
+        self.assert_refused(65, f"{self.state} is not a state file to use: file is not a database")
+        self.assertEqual(self.state.read_bytes(), before)
+        for name, statement, message in [
+            ("foreign", "CREATE TABLE t (c)", "it has format 0, but 1 is known"),
+            ("newer", "PRAGMA user_version=2", "it has format 2, but 1 is known"),
+        ]:
+            self.state = self.state.with_name(name)
+            database = sqlite3.connect(self.state)
+            database.execute(statement)
+            database.commit()
+            database.close()
+            self.assert_refused(65, f"{self.state} is not a state file to use: {message}")
+
+    def test_a_file_that_cannot_be_made_is_one_line_and_73(self) -> None:
+        self.stop()
+        self.state = self.state / "in" / "no" / "folder"
+        self.assert_refused(73, f"cannot open {self.state}: unable to open database file")
+
+    def assert_refused(self, code: int, message: str) -> None:
+        process = start("--state", str(self.state))
+        output, errors = process.communicate(timeout=TIMEOUT)
+        self.assertEqual((process.returncode, output, errors), (code, "", f"server.py: {message}\n"))
+
+
+class RefusalTests(ServerTestCase):
+    def refuse(self) -> int:
+        """Has the server refuse connections, and returns the port that still takes control requests."""
+        response = self.control("refuse", {})
+        self.assertEqual(response.status, 200)
+        control: str = response.json["control"]
+        return int(control.removeprefix("http://127.0.0.1:"))
+
+    def at(self, port: int, path: str, method: str = "POST") -> Any:
+        served, self.port = self.port, port
+        try:
+            return self.send(b"", method=method, path=path).json
+        finally:
+            self.port = served
+
+    def test_connections_are_refused_until_the_server_is_told_to_accept(self) -> None:
+        self.send(timeline("0"))
+        port = self.refuse()
+        for _ in range(3):
+            with self.assertRaises(ConnectionRefusedError):
+                self.send(timeline("0"))
+        self.assertEqual(len(self.at(port, "/control/requests", "GET")), 1)
+        self.assertEqual(self.at(port, "/control/accept"), {"status": "ok"})
+        self.assertEqual(self.send(timeline("0")).status, 200)
+        self.assertEqual(self.outcomes(), ["answered", "answered"])
+        with self.assertRaises(ConnectionRefusedError):
+            self.at(port, "/control/health", "GET")
+
+    def test_it_can_be_done_again_and_again(self) -> None:
+        for _ in range(3):
+            port = self.refuse()
+            self.assertEqual(self.at(port, "/control/refuse"), {"control": f"http://127.0.0.1:{port}"})
+            self.at(port, "/control/accept")
+            self.assertEqual(self.control("accept", {}).json, {"status": "ok"})
+            self.assertEqual(self.send(timeline("0")).status, 200)
+
+    def test_connections_at_rest_are_closed_and_requests_under_way_go_on(self) -> None:
+        resting = self.connect()
+        self.send(timeline("0"), connection=resting)
+        self.arm("hold", gate="a")
+        held = self.raw(like("1"))
+        self.await_gate("a")
+        again = self.connect()
+        self.send(timeline("0"), connection=again)
+        port = self.refuse()
+        assert again.sock
+        self.assertEqual(again.sock.recv(1), b"")
+        self.assertEqual(self.at(port, "/control/gates?gate=a", "GET"), {"gate": "a", "waiting": 1})
+        served, self.port = self.port, port
+        self.open_gate("a")
+        self.port = served
+        self.assertIn(b'"isLiked":true', read_to_end(held))
+        self.at(port, "/control/accept")
+
+
+class OrphanTests(unittest.TestCase):
+    @unittest.skipUnless(hasattr(os, "pidfd_open"), "the system does not tell of the end of a process")
+    def test_the_server_ends_with_its_parent_even_if_another_process_holds_its_input(self) -> None:
+        # The middle process starts the server, and then a sleeper that inherits the pipe to the server's input.
+        middle = (
+            "import os, subprocess, sys\n"
+            "reading, writing = os.pipe()\n"
+            "server = subprocess.Popen([sys.executable, sys.argv[1]], stdin=reading, stdout=sys.stdout)\n"
+            "os.close(reading)\n"
+            "os.set_inheritable(writing, True)\n"
+            "sleeper = subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL, close_fds=False)\n"
+            "print(sleeper.pid, file=sys.stderr, flush=True)\n"
+            "server.wait()\n"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", middle, str(FOLDER / "server.py")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout and process.stderr
+        sleeper = int(process.stderr.readline())
+        try:
+            port = port_of(process)
+            with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT):
+                pass
+            process.kill()
+            process.wait(TIMEOUT)
+            # The server's end is the end of what it prints: nobody else has that pipe.
+            self.assertTrue(select.select([process.stdout], [], [], TIMEOUT)[0])
+            self.assertEqual(process.stdout.read(), "")
+            with self.assertRaises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT)
+        finally:
+            os.kill(sleeper, signal.SIGKILL)
+            process.stdout.close()
+            process.stderr.close()
