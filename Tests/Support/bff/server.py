@@ -98,12 +98,6 @@ def main() -> int:
     chosen = options()
     parent = parents_end()
     try:
-        from handler import Server
-    except ModuleNotFoundError as error:
-        if error.name != "graphql":
-            raise
-        return failure("graphql-core is missing; run: pip install -r requirements.txt", EXIT_UNAVAILABLE)
-    try:
         seed = load_seed(chosen.data)
     except OSError as error:
         return failure(f"cannot read {chosen.data}: {error.strerror}", EXIT_NO_INPUT)
@@ -115,6 +109,12 @@ def main() -> int:
         return failure(f"cannot open {chosen.state}: {error.strerror}", EXIT_CANNOT_CREATE)
     except InvalidState as error:
         return failure(f"{chosen.state} is not a state file to use: {error}", EXIT_DATA)
+    try:
+        from handler import Server
+    except ModuleNotFoundError as error:
+        if error.name != "graphql":
+            raise
+        return failure("graphql-core is missing; run: pip install -r requirements.txt", EXIT_UNAVAILABLE)
     try:
         server = Server((chosen.host, chosen.port), seed, journal, chosen.verbose)
         server.open()

@@ -243,7 +243,7 @@ class OrphanTests(unittest.TestCase):
             "server = subprocess.Popen([sys.executable, sys.argv[1]], stdin=reading, stdout=sys.stdout)\n"
             "os.close(reading)\n"
             "os.set_inheritable(writing, True)\n"
-            "sleeper = subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL, close_fds=False)\n"
+            "sleeper = subprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL, close_fds=False)\n"
             "print(sleeper.pid, file=sys.stderr, flush=True)\n"
             "server.wait()\n"
         )

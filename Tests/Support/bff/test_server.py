@@ -299,8 +299,8 @@ class ProcessTests(unittest.TestCase):
         self.assertEqual((process.returncode, output, errors), (0, "", ""))
 
     def test_detached_it_outlives_its_input_and_ends_with_a_signal(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            process = start("--detached")
+        processes = [start("--detached"), start("--detached")]
+        for process, number in zip(processes, [signal.SIGTERM, signal.SIGINT]):
             port = port_of(process)
             assert process.stdin
             process.stdin.close()
@@ -364,8 +364,7 @@ class ProcessTests(unittest.TestCase):
             process.communicate(timeout=TIMEOUT)
 
     def test_it_listens_on_loopback_only(self) -> None:
-        for host in ["0.0.0.0", "192.168.1.1", "example.com", ""]:
-            process = start("--host", host)
+        for process in [start("--host", host) for host in ["0.0.0.0", "192.168.1.1", "example.com", ""]]:
             _, errors = process.communicate(timeout=TIMEOUT)
             self.assertEqual(process.returncode, 2)
             self.assertIn("is not an IPv4 loopback address", errors)
