@@ -41,7 +41,7 @@ struct APISessionTests {
       let session = APISession(url: server.url)
       #expect(try await Self.name(from: session) == "Jake Lin")
       #expect(try await Self.name(from: session, userID: "1") == "Mei Zhou")
-      let requests = try await server.requests()
+      let requests = try await server.received()
       #expect(requests.map(\.operation) == ["name", "name"])
       #expect(requests.map(\.variables) == [["userID": "0"], ["userID": "1"]])
     }
@@ -50,7 +50,7 @@ struct APISessionTests {
   @Test func `Every request says what it runs on`() async throws {
     try await BFFServer.run { server in
       _ = try await Self.name(from: APISession(url: server.url))
-      let headers = try #require(try await server.requests().first?.headers)
+      let headers = try #require(try await server.received().first?.headers)
       for (name, value) in APISession.defaultHeaders() {
         #expect(headers[name] == value)
       }
@@ -63,7 +63,7 @@ struct APISessionTests {
     try await BFFServer.run { server in
       let session = APISession(url: server.url, headers: ["X-App-Version": "2.0", "X-Session": "1", "X-Both": "1"])
       _ = try await Self.name(from: session, headers: ["X-APP-PLATFORM": "toaster", "x-both": "2"])
-      let headers = try #require(try await server.requests().first?.headers)
+      let headers = try #require(try await server.received().first?.headers)
       #expect(headers["x-app-version"] == "2.0")
       #expect(headers["x-app-platform"] == "toaster")
       #expect(headers["x-session"] == "1")
@@ -148,7 +148,7 @@ struct APISessionTests {
       await #expect(throws: APISessionError.timedOut) {
         try await Self.name(from: APISession(url: server.url, timeout: .milliseconds(200)))
       }
-      let requests = try await server.requests { $0.first?.outcome != nil }
+      let requests = try await server.received(left: 1)
       #expect(requests.map(\.outcome) == ["client-went-away"])
     }
   }
@@ -177,10 +177,10 @@ struct APISessionTests {
       try await server.arm(.init(fault: "slow", delay: 3600))
       let session = APISession(url: server.url)
       let call = Task { try await Self.name(from: session) }
-      _ = try await server.requests { $0.count == 1 }
+      _ = try await server.received(count: 1)
       call.cancel()
       await #expect(throws: APISessionError.cancelled) { try await call.value }
-      let requests = try await server.requests { $0.first?.outcome != nil }
+      let requests = try await server.received(left: 1)
       #expect(requests.map(\.outcome) == ["client-went-away"])
     }
   }
@@ -193,7 +193,7 @@ struct APISessionTests {
         return try await Self.name(from: session)
       }
       await #expect(throws: APISessionError.cancelled) { try await call.value }
-      let requests = try await server.requests()
+      let requests = try await server.received()
       #expect(requests.isEmpty)
       #expect(try await Self.name(from: session) == "Jake Lin")
     }

@@ -48,7 +48,7 @@ struct GetMomentsByUserIDSessionTests {
       }
       #expect(isLiked == [true, nil, true])
       #expect(likeCounts == [1, nil, 1])
-      let requests = try await server.requests()
+      let requests = try await server.received()
       #expect(requests.map(\.operation) == Array(repeating: "getMomentsDetailsByUserID", count: 3))
       #expect(
         requests.map(\.variables) == [
@@ -74,10 +74,10 @@ struct GetMomentsByUserIDSessionTests {
       try await server.arm(.init(fault: "slow", delay: 3600))
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       let call = Task { try await session.getMoments(userID: "0") }
-      _ = try await server.requests { $0.count == 1 }
+      _ = try await server.received(count: 1)
       call.cancel()
       await #expect(throws: APISessionError.cancelled) { try await call.value }
-      let requests = try await server.requests { $0.first?.outcome != nil }
+      let requests = try await server.received(left: 1)
       #expect(requests.map(\.outcome) == ["client-went-away"])
       #expect(requests.map(\.executions) == [0])
     }

@@ -19,7 +19,7 @@ struct UpdateMomentLikeSessionTests {
       #expect(try await updating.updateLike(false, momentID: "1", fromUserID: "0") == before)
       #expect(try await fetching.getMoments(userID: "0") == before)
 
-      let updates = try await server.requests().filter { $0.operation == "updateMomentLike" }
+      let updates = try await server.received().filter { $0.operation == "updateMomentLike" }
       #expect(
         updates.map(\.variables) == [
           ["momentID": "1", "userID": "0", "isLiked": true], ["momentID": "1", "userID": "0", "isLiked": false],
@@ -34,11 +34,76 @@ struct UpdateMomentLikeSessionTests {
         _ = try await session.updateLike(isLiked, momentID: "1", fromUserID: "0")
         _ = try await session.updateLike(isLiked, momentID: "1", fromUserID: "0", idempotencyKey: "key-\(isLiked)")
       }
-      let keys = try await server.requests().map(\.idempotencyKey)
+      let keys = try await server.received().map(\.idempotencyKey)
       #expect([keys[1], keys[3]] == ["key-true", "key-false"])
       let made = try [keys[0], keys[2]].map { try #require($0) }
       #expect(made.compactMap(UUID.init).count == 2)
       #expect(made[0] != made[1])
+    }
+  }
+
+  @Test func `A change sent again under its key is not made again, and has the reply of the first time`() async throws {
+    try await BFFServer.run(keepsState: true) { server in
+      let apiSession = APISession(url: server.url)
+      let session = UpdateMomentLikeSession(apiSession: apiSession)
+      let first = try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+      let unliked = try await session.updateLike(false, momentID: "1", fromUserID: "0", idempotencyKey: "other")
+      #expect(first != unliked)
+      #expect(try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == first)
+      await server.kill()
+      try await server.start()
+      #expect(try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == first)
+      #expect(try await GetMomentsByUserIDSession(apiSession: apiSession).getMoments(userID: "0") == unliked)
+
+      let received = try await server.received()
+      #expect(received.map(\.idempotencyKey) == ["key", "other", "key", "key", nil])
+      #expect(received.map(\.effect) == [.applied, .applied, .replayed, .replayed, .read])
+    }
+  }
+
+  @Test func `A change whose reply was lost is made once, and its reply comes with the next attempt`() async throws {
+    try await BFFServer.run { server in
+      let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      try await server.arm(.init(fault: "drop-after"))
+      let error = await #expect(throws: APISessionError.self) {
+        try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+      }
+      #expect(error?.isTransient == true)
+      let details = try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+      #expect(details.moments[1].likes?.map(\.id) == ["4", "0"])
+      let received = try await server.received()
+      #expect(received.map(\.effect) == [.applied, .replayed])
+      #expect(received.map(\.executions) == [1, 0])
+    }
+  }
+
+  @Test func `Attempts at one change at the same time make it once, and have the same reply`() async throws {
+    try await BFFServer.run { server in
+      let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      try await server.arm(.init(fault: "hold", count: 2, gate: "both"))
+      async let one = session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+      async let other = session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+      try await server.waits(at: "both", count: 2)
+      try await server.open(gate: "both")
+      let replies = try await [one, other]
+      #expect(replies[0] == replies[1])
+      let received = try await server.received()
+      #expect(received.map(\.executions).reduce(0, +) == 1)
+      #expect(Set(received.map(\.effect)) == [.applied, .replayed])
+    }
+  }
+
+  @Test func `A key that belongs to another change is refused for good`() async throws {
+    try await BFFServer.run { server in
+      let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      _ = try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+      let error = await #expect(throws: APISessionError.self) {
+        try await session.updateLike(true, momentID: "3", fromUserID: "0", idempotencyKey: "key")
+      }
+      let message = #"The Idempotency-Key \"key\" belongs to another request. Give each change its own key."#
+      #expect(error == .statusCode(422, bodyExcerpt: #"{"errors":[{"message":"\#(message)"}]}"#))
+      #expect(error?.isTransient == false)
+      #expect(try await server.received().map(\.effect) == [.applied, .refused])
     }
   }
 

@@ -77,12 +77,14 @@ def requests(server: Server, query: str, _body: bytes) -> object:
     arguments = _query_arguments(query)
     count = _whole_number(arguments.pop("count", "0"), "count")
     settled = _whole_number(arguments.pop("settled", "0"), "settled")
+    left = _whole_number(arguments.pop("left", "0"), "left")
     _refuse_others(arguments)
     stage = server.stage
-    if not stage.wait_for_requests(count, settled, LONGEST_WAIT):
+    if not stage.wait_for_requests(count, settled, left, LONGEST_WAIT):
         raise HTTPError(
             408,
-            f"In {LONGEST_WAIT:.0f} seconds fewer than {count} requests came or fewer than {settled} were settled.",
+            f"In {LONGEST_WAIT:.0f} seconds fewer than {count} requests came, "
+            f"fewer than {settled} were settled, or fewer than {left} clients left.",
         )
     return stage.requests()
 

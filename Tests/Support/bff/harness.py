@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Optional
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 FOLDER = Path(__file__).parent
 TIMEOUT = 30
@@ -114,15 +114,15 @@ class ClientTestCase(unittest.TestCase):
     def arm(self, fault: str, **arguments: Any) -> None:
         self.assertEqual(self.control("faults", {"fault": fault, **arguments}).status, 200)
 
-    def requests(self, count: int = 0, settled: int = 0) -> list[dict[str, Any]]:
-        """The records, once there are so many, and so many with an outcome."""
-        response = self.send(b"", method="GET", path=f"/control/requests?count={count}&settled={settled}")
+    def requests(self, **counts: int) -> list[dict[str, Any]]:
+        """The records, once there are so many of them as `count`, `settled` and `left` say."""
+        response = self.send(b"", method="GET", path=f"/control/requests?{urlencode(counts)}")
         self.assertEqual(response.status, 200, response.body)
         records: list[dict[str, Any]] = response.json
         return records
 
-    def outcomes(self, count: int = 0, settled: int = 0) -> list[Any]:
-        return [record["outcome"] for record in self.requests(count, settled)]
+    def outcomes(self, **counts: int) -> list[Any]:
+        return [record["outcome"] for record in self.requests(**counts)]
 
     def effects(self) -> list[Any]:
         return [record["effect"] for record in self.requests()]

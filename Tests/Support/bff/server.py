@@ -63,6 +63,8 @@ def catch_signals() -> tuple[socket.socket, socket.socket]:
     signal.set_wakeup_fd(writing.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
+    # A parent may start processes from a thread that blocks signals, and they inherit that.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGINT])
     return reading, writing
 
 

@@ -181,12 +181,16 @@ class Stage:
         with self._changed:
             return [record.as_json() for record in self._records]
 
-    def wait_for_requests(self, count: int, settled: int, timeout: float) -> bool:
-        """Waits for so many records, and so many with an outcome, or more; False if they do not come in time."""
+    def wait_for_requests(self, count: int, settled: int, left: int, timeout: float) -> bool:
+        """Waits for so many records, so many with an outcome, and so many whose client left; False if it is too long."""
 
         def has_come() -> bool:
             outcomes = [record.outcome for record in self._records]
-            return len(outcomes) >= count and len(outcomes) - outcomes.count(None) >= settled
+            return (
+                len(outcomes) >= count
+                and len(outcomes) - outcomes.count(None) >= settled
+                and outcomes.count(CLIENT_WENT_AWAY) >= left
+            )
 
         with self._changed:
             return self._changed.wait_for(has_come, timeout)

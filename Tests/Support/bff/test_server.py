@@ -317,6 +317,17 @@ class ProcessTests(unittest.TestCase):
         self.assertEqual(process.wait(TIMEOUT), 0)
         process.communicate()
 
+    def test_it_ends_with_a_signal_that_its_parent_blocks(self) -> None:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        try:
+            process = start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        port_of(process)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(TIMEOUT), 0)
+        process.communicate()
+
     def test_a_taken_port_is_one_line_and_69(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]

@@ -1,0 +1,157 @@
+import Foundation
+import Moments
+import Testing
+
+/// That the server does for the Swift tests what they count on.
+@Suite(.requiresBFF, .timeLimit(.minutes(1)))
+struct BFFServerTests {
+  private struct PageVariables: Encodable {
+    let userID = "0"
+    let first: Int
+    let after: String?
+  }
+
+  private struct PageReply: Decodable {
+    struct Page: Decodable {
+      struct Moment: Decodable {
+        let id: String
+      }
+      struct PageInfo: Decodable {
+        let endCursor: String?
+        let hasNextPage: Bool
+      }
+      let moments: [Moment]
+      let pageInfo: PageInfo
+    }
+    let getMomentsDetailsByUserID: Page
+  }
+
+  private static func page(_ first: Int, after: String? = nil, from url: URL) async throws -> PageReply.Page {
+    let document = """
+      query page($userID: ID!, $first: Int, $after: String) {
+        getMomentsDetailsByUserID(userID: $userID, first: $first, after: $after) {
+          moments { id }
+          pageInfo { endCursor hasNextPage }
+        }
+      }
+      """
+    return try await APISession(url: url).post(
+      document: document, operationName: "page", variables: PageVariables(first: first, after: after),
+      as: PageReply.self
+    ).getMomentsDetailsByUserID
+  }
+
+  private static func isTransportError(_ error: (any Error)?) -> Bool {
+    if case .transport = error as? APISessionError { true } else { false }
+  }
+
+  @Test(arguments: [true, false])
+  func `A server started again has its port, and its state if it keeps one`(keepsState: Bool) async throws {
+    try await BFFServer.run(keepsState: keepsState) { server in
+      let apiSession = APISession(url: server.url)
+      let fetching = GetMomentsByUserIDSession(apiSession: apiSession)
+      let updating = UpdateMomentLikeSession(apiSession: apiSession)
+      _ = try await updating.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+
+      await server.stop()
+      let error = await #expect(throws: APISessionError.self) { try await fetching.getMoments(userID: "0") }
+      #expect(Self.isTransportError(error))
+      try await server.start()
+      #expect(try await fetching.getMoments(userID: "0").moments[1].isLiked == keepsState)
+
+      let received = try await server.received()
+      #expect(received.map(\.idempotencyKey) == (keepsState ? ["key", nil] : [nil]))
+      #expect(received.map(\.effect) == (keepsState ? [.applied, .read] : [.read]))
+    }
+  }
+
+  @Test func `A request that the server's end cut off is known after the next start`() async throws {
+    try await BFFServer.run(keepsState: true) { server in
+      try await server.arm(.init(fault: "hold-after", gate: "reply"))
+      let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      let call = Task { try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") }
+      try await server.waits(at: "reply")
+      await server.kill()
+      let error = await #expect(throws: (any Error).self) { try await call.value }
+      #expect(Self.isTransportError(error))
+      try await server.start()
+      let received = try await server.received()
+      #expect(received.map(\.outcome) == ["server-stopped"])
+      #expect(received.map(\.effect) == [.applied])
+    }
+  }
+
+  @Test func `Connections are refused until the server accepts them again`() async throws {
+    try await BFFServer.run { server in
+      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      _ = try await session.getMoments(userID: "0")
+      try await server.refuseConnections()
+      for _ in 0..<2 {
+        let error = await #expect(throws: APISessionError.self) { try await session.getMoments(userID: "0") }
+        #expect(Self.isTransportError(error))
+      }
+      #expect(try await server.received().map(\.outcome) == ["answered"])
+      try await server.acceptConnections()
+      _ = try await session.getMoments(userID: "0")
+      #expect(try await server.received().map(\.outcome) == ["answered", "answered"])
+    }
+  }
+
+  @Test func `A held request is answered once its gate opens`() async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: "hold", gate: "first"))
+      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let call = Task { try await session.getMoments(userID: "0") }
+      try await server.waits(at: "first")
+      #expect(try await server.received().map(\.outcome) == [nil])
+      #expect(try await server.open(gate: "first") == 1)
+      #expect(try await call.value.userDetails.name == "Jake Lin")
+      #expect(try await server.received().map(\.outcome) == ["hold"])
+    }
+  }
+
+  @Test func `A cancelled call is seen to leave the gate it waits at`() async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: "hold", gate: "never"))
+      let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
+      let call = Task { try await session.updateLike(true, momentID: "1", fromUserID: "0") }
+      try await server.waits(at: "never")
+      call.cancel()
+      await #expect(throws: APISessionError.cancelled) { try await call.value }
+      let received = try await server.received(left: 1)
+      #expect(received.map(\.outcome) == ["client-went-away"])
+      #expect(received.map(\.effect) == [nil])
+    }
+  }
+
+  @Test func `The next requests fail as often as asked, and then no more`() async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: "status", count: 2, value: 503))
+      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      for _ in 0..<2 {
+        await #expect(throws: APISessionError.statusCode(503, bodyExcerpt: "Injected status 503. ")) {
+          try await session.getMoments(userID: "0")
+        }
+      }
+      _ = try await session.getMoments(userID: "0")
+      #expect(try await server.received().map(\.outcome) == ["status", "status", "answered"])
+      try await server.clearReceived()
+      #expect(try await server.received().isEmpty)
+    }
+  }
+
+  @Test func `A second page is the same whatever is inserted at the head`() async throws {
+    try await BFFServer.run { server in
+      let first = try await Self.page(10, from: server.url)
+      #expect(first.moments.map(\.id) == (0..<10).map(String.init))
+      #expect(first.pageInfo.hasNextPage)
+      try await server.insertMoment(id: "new", title: "Just now", userID: "0")
+      let second = try await Self.page(10, after: first.pageInfo.endCursor, from: server.url)
+      #expect(second.moments.map(\.id) == (10..<16).map(String.init))
+      #expect(!second.pageInfo.hasNextPage)
+      #expect(try await Self.page(2, from: server.url).moments.map(\.id) == ["new", "0"])
+      let variables = try await server.received()[0].variables
+      #expect(variables == ["userID": "0", "first": 10])
+    }
+  }
+}
