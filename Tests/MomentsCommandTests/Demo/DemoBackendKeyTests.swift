@@ -1,0 +1,140 @@
+import DataStore
+import Foundation
+import Moments
+import Testing
+
+@testable import MomentsCommand
+
+struct DemoBackendKeyTests {
+  private static func status(_ code: Int, _ message: String) -> APISessionError {
+    .statusCode(code, bodyExcerpt: #"{"errors":[{"message":"\#(message)"}]}"#)
+  }
+
+  private func withFolder(_ body: (URL) async throws -> Void) async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-demo-\(UUID().uuidString)")
+    try await body(folder)
+    try FileManager.default.removeItem(at: folder)
+  }
+
+  @Test func `A change sent again under its key is not made again, and has the reply of the first time`() async throws {
+    let backend = DemoBackend()
+    let first = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+    let unliked = try await backend.updateLike(false, momentID: "1", fromUserID: "0", idempotencyKey: "other")
+    #expect(first.moments[1].isLiked == true)
+    #expect(try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == first)
+    #expect(try await backend.getMoments(userID: "0") == unliked)
+    #expect(try await backend.updateLike(true, momentID: "1", fromUserID: "0") == first)
+    #expect(try await backend.getMoments(userID: "0") == first)
+  }
+
+  @Test func `Keys and their replies are kept with the timelines`() async throws {
+    try await withFolder { folder in
+      let backend = try await DemoBackend.open(FileStore(folder: folder))
+      let first = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+      let unliked = try await backend.updateLike(false, momentID: "1", fromUserID: "0")
+      let reopened = try await DemoBackend.open(FileStore(folder: folder))
+      #expect(try await reopened.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == first)
+      #expect(try await reopened.getMoments(userID: "0") == unliked)
+    }
+  }
+
+  @Test func `Attempts at the same time make a change once, and have one reply`() async throws {
+    try await withFolder { folder in
+      let backend = try await DemoBackend.open(FileStore(folder: folder))
+      let replies = try await withThrowingTaskGroup { group in
+        for _ in 0..<8 {
+          group.addTask {
+            try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+          }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(replies == Array(repeating: try await backend.getMoments(userID: "0"), count: 8))
+      #expect(replies[0].moments[1].likes?.map(\.id) == ["4", "0"])
+    }
+  }
+
+  @Test func `A key that belongs to another change is refused as by the server`() async throws {
+    let backend = DemoBackend()
+    _ = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+    let refusal = Self.status(
+      422, #"The Idempotency-Key \"key\" belongs to another request. Give each change its own key."#)
+    for (isLiked, momentID, userID) in [(false, "1", "0"), (true, "3", "0"), (true, "1", "1")] {
+      await #expect(throws: refusal) {
+        try await backend.updateLike(isLiked, momentID: momentID, fromUserID: userID, idempotencyKey: "key")
+      }
+    }
+    #expect(try await backend.getMoments(userID: "0").moments[3].isLiked == false)
+  }
+
+  @Test(arguments: ["", String(repeating: "k", count: 256)])
+  func `What is no key is refused as by the server`(key: String) async throws {
+    let backend = DemoBackend()
+    await #expect(throws: Self.status(400, "An Idempotency-Key has 1 to 255 characters.")) {
+      try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: key)
+    }
+    #expect(try await backend.getMoments(userID: "0").moments[1].isLiked == false)
+  }
+
+  @Test func `A refusal is kept under its key too`() async throws {
+    let backend = DemoBackend()
+    let message = #"The timeline of user "0" has no moment with the id "100"."#
+    let refusal = APISessionError.graphQL([GraphQLError(message: message, path: [.field("updateMomentLike")])])
+    for _ in 0..<2 {
+      await #expect(throws: refusal) {
+        try await backend.updateLike(true, momentID: "100", fromUserID: "0", idempotencyKey: "key")
+      }
+    }
+    let error = await #expect(throws: APISessionError.self) {
+      try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+    }
+    guard case .statusCode(422, _) = error else {
+      Issue.record("expected the status 422, got \(String(describing: error))")
+      return
+    }
+  }
+
+  @Test func `An attempt that did not get through leaves its key unused`() async throws {
+    let backend = DemoBackend()
+    await backend.setOnline(false)
+    await #expect(throws: APISessionError.transport(URLError(.notConnectedToInternet))) {
+      try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+    }
+    await backend.setOnline(true)
+    let details = try await backend.updateLike(false, momentID: "0", fromUserID: "0", idempotencyKey: "key")
+    #expect(details.moments[0].isLiked == false)
+  }
+
+  @Test func `A change that could not be written is not acknowledged, and made once when it can be`() async throws {
+    try await withFolder { folder in
+      let backend = try await DemoBackend.open(FileStore(folder: folder))
+      // Where the folder should be, a file is in the way.
+      try Data().write(to: folder)
+      let error = await #expect(throws: APISessionError.self) {
+        try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+      }
+      #expect(error?.isTransient == true)
+      try FileManager.default.removeItem(at: folder)
+      let details = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+      #expect(details.moments[1].likes?.map(\.id) == ["4", "0"])
+      let reopened = try await DemoBackend.open(FileStore(folder: folder))
+      #expect(try await reopened.getMoments(userID: "0") == details)
+    }
+  }
+
+  @Test func `The oldest of too many replies is forgotten, and no other`() throws {
+    var state = DemoServerState(timelines: DemoData.timelines)
+    let like = DemoServerState.Change(momentID: "1", userID: "0", isLiked: true)
+    for number in 0...DemoServerState.maximumReplyCount {
+      _ = try state.reply(to: like, key: "\(number)")
+    }
+    var unlike = like
+    unlike.isLiked = false
+    #expect(throws: APISessionError.self) { try state.reply(to: unlike, key: "1") }
+    guard case .made(let details) = try state.reply(to: unlike, key: "0") else {
+      Issue.record("expected a change")
+      return
+    }
+    #expect(details.moments[1].isLiked == false)
+  }
+}
