@@ -136,7 +136,8 @@ class Stage:
         if key is not None and key in self._replies:
             kept = self._replies[key]
             if kept.fingerprint != request.fingerprint:
-                raise ReusedKey(f'The Idempotency-Key "{key}" belongs to another request. Give each change its own key.')
+                message = f'The Idempotency-Key "{key}" belongs to another request. Give each change its own key.'
+                raise ReusedKey(message)
             self.note(record, REPLAYED)
             return Reply.whole(kept.body, headers={"Idempotent-Replayed": "true"})
         answer = execute(request, self.timelines)
@@ -182,7 +183,7 @@ class Stage:
             return [record.as_json() for record in self._records]
 
     def wait_for_requests(self, count: int, settled: int, left: int, timeout: float) -> bool:
-        """Waits for so many records, so many with an outcome, and so many whose client left; False if it is too long."""
+        """Waits for so many records, so many with an outcome, and so many whose client left; False at the timeout."""
 
         def has_come() -> bool:
             outcomes = [record.outcome for record in self._records]

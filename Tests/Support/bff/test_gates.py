@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from harness import ServerTestCase, like, read_to_end, timeline
 
@@ -98,7 +99,8 @@ class GateTests(ServerTestCase):
         self.assertEqual(self.outcomes(), [None])
 
     def test_a_gate_needs_a_name(self) -> None:
-        for arguments in [{}, {"gate": ""}, {"gate": 1}, {"gate": "x" * 101}]:
+        cases: list[dict[str, Any]] = [{}, {"gate": ""}, {"gate": 1}, {"gate": "x" * 101}]
+        for arguments in cases:
             response = self.control("faults", {"fault": "hold", **arguments})
             self.assertEqual(response.status, 400)
             self.assertEqual(

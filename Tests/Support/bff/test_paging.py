@@ -100,7 +100,7 @@ class PagingTests(ServerTestCase):
 
     def test_a_mutation_replies_with_the_last_page(self) -> None:
         body = like("1")
-        body["query"] = body["query"].replace("userDetails { id", "pageInfo { endCursor hasNextPage } userDetails { id", 1)
+        body["query"] = body["query"].replace("userDetails {", "pageInfo { endCursor hasNextPage } userDetails {", 1)
         details = json.loads(self.send(body).body)["data"]["updateMomentLike"]
         self.assertEqual(details["pageInfo"], {"endCursor": self.page()[1]["endCursor"], "hasNextPage": False})
         self.assertEqual(len(details["moments"]), 16)
