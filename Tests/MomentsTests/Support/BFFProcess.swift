@@ -30,8 +30,10 @@ actor BFFProcess {
   /// Starts the server, and gives the address of its GraphQL endpoint once it accepts connections.
   func start() async throws -> URL {
     precondition(running == nil, "The server runs already: stop it first.")
-    let process = Self.python(
-      arguments: [Self.scriptURL.path, "--port", "\(port)"] + (state.map { ["--state", $0.path] } ?? []))
+    var arguments = [Self.scriptURL.path, "--port", "\(port)"]
+    arguments += ["--parent", "\(ProcessInfo.processInfo.processIdentifier)"]
+    if let state { arguments += ["--state", state.path] }
+    let process = Self.python(arguments: arguments)
     let (input, output, errors) = (Pipe(), Pipe(), Pipe())
     process.standardInput = input
     process.standardOutput = output

@@ -48,6 +48,7 @@ def options(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
     parser.add_argument("--host", type=loopback, default="127.0.0.1", help="a loopback address")
     parser.add_argument("--data", type=Path, default=Path(__file__).parent / "data.json", metavar="FILE")
     parser.add_argument("--state", type=Path, metavar="FILE", help="keep likes, keys and requests across restarts")
+    parser.add_argument("--parent", type=int, default=os.getppid(), metavar="PID", help="end with that process")
     parser.add_argument("--detached", action="store_true", help="keep running at the end of standard input")
     parser.add_argument("--verbose", action="store_true", help="log requests to standard error")
     return parser.parse_args(arguments)
@@ -68,19 +69,24 @@ def catch_signals() -> tuple[socket.socket, socket.socket]:
     return reading, writing
 
 
-def parents_end() -> Optional[int]:
-    """A descriptor that is readable once the parent has ended; None where the system has none.
+def end_of(process: int) -> Optional[int]:
+    """A descriptor that is readable once the process has ended; None where the system has none.
 
-    The end of standard input alone does not tell: another child of the parent may have inherited the pipe's other end.
+    Raises `ProcessLookupError` if it has ended already.
     """
     try:
-        return os.pidfd_open(os.getppid())  # type: ignore[attr-defined,no-any-return,unused-ignore]
+        return os.pidfd_open(process)  # type: ignore[attr-defined,no-any-return,unused-ignore]
+    except ProcessLookupError:
+        raise
     except (AttributeError, OSError):
         return None
 
 
 def wait_for_end(signals: socket.socket, parent: Optional[int], is_detached: bool) -> None:
-    """Waits for a signal or, unless detached, for the end of standard input or of the parent, however it died."""
+    """Waits for a signal or, unless detached, for the end of standard input or of the parent, however it died.
+
+    The end of the input alone does not tell: another child of the parent may have inherited the pipe's other end.
+    """
     ends = [signals.fileno()]
     if not is_detached and parent is not None:
         ends.append(parent)
@@ -98,7 +104,10 @@ def failure(message: str, code: int) -> int:
 
 def main() -> int:
     chosen = options()
-    parent = parents_end()
+    try:
+        parent = end_of(chosen.parent)
+    except ProcessLookupError:
+        return 0
     try:
         seed = load_seed(chosen.data)
     except OSError as error:

@@ -272,3 +272,11 @@ class OrphanTests(unittest.TestCase):
             os.kill(sleeper, signal.SIGKILL)
             process.stdout.close()
             process.stderr.close()
+
+    @unittest.skipUnless(hasattr(os, "pidfd_open"), "the system does not tell of the end of a process")
+    def test_the_server_does_not_start_for_a_parent_that_has_ended(self) -> None:
+        with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+            ended.wait(TIMEOUT)
+        process = start("--parent", str(ended.pid))
+        self.assertEqual(process.wait(TIMEOUT), 0)
+        self.assertEqual(process.communicate(), ("", ""))
