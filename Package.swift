@@ -30,7 +30,7 @@ let package = Package(
       name: "MomentsTesting", dependencies: ["Moments", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .executableTarget(
-      name: "MomentsCommand", dependencies: ["Moments", "DataStore", "Multicast"],
+      name: "MomentsCommand", dependencies: ["Moments", "Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .executableTarget(
       name: "TestChild", dependencies: ["DataStore", "Multicast"], path: "Tests/Support/TestChild",
@@ -45,10 +45,11 @@ let package = Package(
       name: "RepositoryTests", dependencies: ["Repository", "DataStore", "Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "MomentsTests", dependencies: ["Moments", "DataStore", "Multicast", "MomentsTesting"],
+      name: "MomentsTests", dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "DocumentationTests", dependencies: ["Moments", "DataStore", "Multicast", "MomentsTesting"],
+      name: "DocumentationTests",
+      dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MomentsCommandTests", dependencies: ["MomentsCommand", "Moments", "DataStore"],

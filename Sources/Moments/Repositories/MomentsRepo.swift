@@ -1,92 +1,209 @@
 internal import DataStore
+public import Foundation
 public import Multicast
+public import Repository
 
-/// The repository of timelines: fetches them, keeps them, and broadcasts what is kept.
+/// The repository of timelines: fetches them, keeps them, and broadcasts what is kept with the likes that are pending.
 ///
-/// A value goes one way: the server's reply → the store → the store's changes → the observers. Nothing else reaches an
-/// observer, so what is on the screens is what is stored, whichever screen, or whatever other part of the app, caused
-/// the change.
+/// A value goes one way: the server's reply → the store → the store's changes, with the pending likes laid over them →
+/// the observers. Nothing else reaches an observer: what is on the screens is what is stored and what the user has
+/// pending, whichever screen, process, or other part of the app caused the change.
 ///
-/// - **Start**: What was stored before the repository existed reaches observers first.
-/// - **Ordering**: Observers see all saves in the order of the store, each once.
-/// - **Lifetime**: Streams do not keep the repository alive. They finish when it is released.
+/// - **Start**: What was stored before the repository existed reaches observers first, and under it lie the likes of
+///   earlier processes that the server does not have yet. Those are sent at once.
+/// - **Ordering**: Observers see all saves in the order of the store, each once, and never an older timeline after a
+///   newer one: a reply that may be older than what is stored is not stored.
+/// - **Lifetime**: Streams do not keep the repository alive. They finish when it is released. What is queued stays in
+///   the store, and the next repository on it sends it.
 public actor MomentsRepo: MomentsRepoType {
-  private let persistentDataStore: any PersistentDataStoreType
-  private let getMomentsByUserIDSession: any GetMomentsByUserIDSessionType
-  private let updateMomentLikeSession: any UpdateMomentLikeSessionType
-  private let broadcast = MomentsBroadcast()
-  private var following: Task<Void, Never>
+  /// What happens, for a log or a chart: requests, retries, the queue.
+  public nonisolated var events: MulticastStream<RepositoryEvent, Never> { eventSource.stream }
 
-  /// Creates a repository on a data store and two sessions, and starts to broadcast what is stored.
+  /// The likes that the server does not have yet, and those it refused without anybody waiting for the answer.
+  ///
+  /// To look at, to cancel, to requeue or to discard; the repository runs it.
+  public nonisolated let likeQueue: MutationQueue<MomentLike, Void, MomentsRepoError>
+
+  private let persistentDataStore: any PersistentDataStoreType
+  private let freshness: Freshness
+  private let now: @Sendable () -> Date
+  private let eventSource = RepositoryEvents()
+  private let broadcast: MomentsBroadcast
+  private let fetcher: MomentsFetcher
+  private let running: Task<Void, Never>
+
+  /// Creates a repository on a data store and two sessions, starts to broadcast what is stored, and to send the likes
+  /// that are queued in the store.
+  ///
+  /// One repository at a time may be on a store, as two would send the same likes.
+  ///
+  /// - Parameters:
+  ///   - persistentDataStore: Where timelines are kept, and likes until the server has them.
+  ///   - getMomentsByUserIDSession: Fetches timelines.
+  ///   - updateMomentLikeSession: Sends likes, each under an idempotency key that stays the same for all attempts.
+  ///   - freshness: When ``refreshMoments(userID:)`` takes a stored timeline for good enough.
+  ///   - retryPolicy: When a like that could not be sent is tried again.
+  ///   - clock: Measures the waits between attempts.
+  ///   - now: Tells the time, for the age of timelines.
+  ///   - random: Where the length of the waits comes from.
   public init(
     persistentDataStore: any PersistentDataStoreType,
     getMomentsByUserIDSession: any GetMomentsByUserIDSessionType,
-    updateMomentLikeSession: any UpdateMomentLikeSessionType
+    updateMomentLikeSession: any UpdateMomentLikeSessionType,
+    freshness: Freshness = Freshness(timeToLive: .seconds(60)),
+    retryPolicy: RetryPolicy = RetryPolicy(),
+    clock: any Clock<Duration> = ContinuousClock(),
+    now: @escaping @Sendable () -> Date = { Date() },
+    random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
   ) {
+    let broadcast = MomentsBroadcast(store: persistentDataStore)
+    let fetcher = MomentsFetcher(session: getMomentsByUserIDSession, broadcast: broadcast, events: eventSource)
+    let delivery = MomentLikeDelivery(session: updateMomentLikeSession, broadcast: broadcast, fetcher: fetcher)
+    let queue = MutationQueue<MomentLike, Void, MomentsRepoError>(
+      store: persistentDataStore.keyValueStore, name: "moment-likes", retryPolicy: retryPolicy, clock: clock, now: now,
+      random: random, events: eventSource
+    ) { like, key in await delivery.send(like, idempotencyKey: key) }
+
     self.persistentDataStore = persistentDataStore
-    self.getMomentsByUserIDSession = getMomentsByUserIDSession
-    self.updateMomentLikeSession = updateMomentLikeSession
-    following = broadcast.startFollowing(persistentDataStore)
+    self.freshness = freshness
+    self.now = now
+    self.broadcast = broadcast
+    self.fetcher = fetcher
+    likeQueue = queue
+    running = Task { await broadcast.run(queue) }
   }
 
   deinit {
-    following.cancel()
+    running.cancel()
   }
 
-  /// Every timeline that is saved, of any user: the newest first for a new observer, then each one once, in order.
+  // MARK: - Observing
+
+  /// Every timeline that is saved or edited, of any user: the newest first for a new observer, then each one once, in
+  /// order.
   ///
   /// An observer of an empty store waits for the first save. Nothing is dropped however slow the observer; where only
   /// the newest counts, say so by `buffering(.latest)`.
-  public nonisolated var momentsDetails: MulticastStream<MomentsDetails, Never> {
-    broadcast.momentsDetails
-  }
+  public nonisolated var momentsDetails: MulticastStream<MomentsDetails, Never> { broadcast.momentsDetails }
 
   /// As ``momentsDetails``, of one user.
   public nonisolated func momentsDetails(userID: String) -> MulticastStream<MomentsDetails, Never> {
     broadcast.momentsDetails(userID: userID)
   }
 
+  /// How a user's timeline is being loaded: the present state first, then the newest after each change.
+  ///
+  /// A timeline that is there stays in the state whatever becomes of a load.
+  public nonisolated func loadState(userID: String) -> MulticastStream<MomentsLoadState, Never> {
+    broadcast.loadState(userID: userID)
+  }
+
+  /// The moments on a user's timeline whose likes the server does not have yet, and whether they are liked: the present
+  /// ones first, then the newest after each change.
+  public nonisolated func pendingLikes(userID: String) -> MulticastStream<[String: Bool], Never> {
+    broadcast.pendingLikes(userID: userID)
+  }
+
+  // MARK: - Loading
+
   /// Fetches the timeline of a user: one request, one save.
   ///
-  /// When it returns, the timeline is durable, and an observer that comes now gets it.
+  /// Callers that ask for the same user at the same time share the request. When it returns, the timeline is durable,
+  /// and an observer that comes now gets it. To be cancelled ends this call alone, and the request with the last call.
   ///
   /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
   public func getMoments(userID: String) async throws(MomentsRepoError) {
-    let details: MomentsDetails
-    do {
-      details = try await getMomentsByUserIDSession.getMoments(userID: userID)
-    } catch {
-      throw MomentsRepoError(error)
-    }
-    try await save(details, userID: userID)
+    try await fetcher.fetch(userID: userID)
+    // The server can be reached: what waits for that need not wait longer.
+    await likeQueue.retryNow()
   }
 
-  /// Sets whether a user likes a moment, and saves the timeline the server answers with.
+  /// Fetches the timeline of a user unless the stored one is fresh.
   ///
-  /// When it returns, the timeline is durable, and an observer that comes now gets it.
+  /// Observers have the stored one meanwhile. As it is the time of saving that counts, this means the same after a
+  /// relaunch.
   ///
   /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
-  public func updateLike(
-    isLiked: Bool, momentID: String, fromUserID userID: String
-  ) async throws(MomentsRepoError) {
-    let details: MomentsDetails
-    do {
-      details = try await updateMomentLikeSession.updateLike(isLiked, momentID: momentID, fromUserID: userID)
-    } catch {
-      throw MomentsRepoError(error)
-    }
-    try await save(details, userID: userID)
-  }
-
-  /// Saves, and waits until the store's changes have brought the timeline to the observers.
-  private func save(_ details: MomentsDetails, userID: String) async throws(MomentsRepoError) {
+  public func refreshMoments(userID: String) async throws(MomentsRepoError) {
+    let stored: StoredValue<MomentsDetails>?
     do throws(StoreError) {
-      let stored = try await persistentDataStore.save(momentsDetails: details, userID: userID)
-      if broadcast.hasFailed { following = broadcast.startFollowing(persistentDataStore) }
-      if try await broadcast.reaches(stored.revision) { return }
+      stored = try await persistentDataStore.momentsDetails(userID: userID)
+    } catch .undecodable {
+      // Moved aside and told by the store's events; a fresh one takes its place.
+      stored = nil
     } catch {
       throw .store(error)
     }
-    throw .cancelled
+    if let stored, freshness.isFresh(savedAt: stored.savedAt, now: now()) { return }
+    try await getMoments(userID: userID)
+  }
+
+  // MARK: - Liking
+
+  /// Sets whether a user likes a moment.
+  ///
+  /// Every observer sees it at once. Then it is written down, sent, and confirmed by the timeline the server answers
+  /// with. A user's likes are sent in the order they were made. To be cancelled ends the call and not the like.
+  ///
+  /// - Returns: ``MomentLikeOutcome/confirmed`` when the timeline with it is durable, or
+  ///   ``MomentLikeOutcome/queued`` when the server is away: the like is durable and will be sent.
+  /// - Throws: ``MomentsRepoError``: the server refused, or the like could not be written down, and observers see it
+  ///   no more; or ``MomentsRepoError/cancelled``.
+  @discardableResult
+  public func updateLike(
+    isLiked: Bool, momentID: String, fromUserID userID: String
+  ) async throws(MomentsRepoError) -> MomentLikeOutcome {
+    if Task.isCancelled { throw .cancelled }
+    let like = MomentLike(userID: userID, momentID: momentID, isLiked: isLiked)
+    let id = MutationID()
+    let ticket: MutationTicket<Void, MomentsRepoError>
+    do {
+      ticket = try await enqueue(like, as: id).get()
+    } catch {
+      await broadcast.refuse(like, as: id)
+      throw MomentsRepoError(error)
+    }
+    await broadcast.reopenIfNeeded()
+
+    let fate: MutationFate<Void, MomentsRepoError>
+    do { fate = try await ticket.fate() } catch { throw .cancelled }
+    switch fate {
+    case .delivered: return .confirmed
+    case .queued: return .queued
+    case .cancelled: throw .cancelled
+    case .refused(let error):
+      await discard(id)
+      throw error
+    }
+  }
+
+  /// Tries again at once to send the likes that wait: call it when the network is back.
+  public func retryLikes() async {
+    await likeQueue.retryNow()
+  }
+
+  private func enqueue(
+    _ like: MomentLike, as id: MutationID
+  ) async -> Result<MutationTicket<Void, MomentsRepoError>, MutationQueueError> {
+    let queue = likeQueue
+    let enqueued = await broadcast.add(like, as: id) {
+      () async -> Result<MutationTicket<Void, MomentsRepoError>, MutationQueueError> in
+      do throws(MutationQueueError) {
+        return .success(try await queue.enqueue(like, orderingKey: like.userID, id: id))
+      } catch {
+        return .failure(error)
+      }
+    }
+    return await enqueued.value
+  }
+
+  /// Discards a like that was refused, as its caller is told.
+  private func discard(_ id: MutationID) async {
+    do {
+      try await likeQueue.discard(id)
+    } catch {
+      // It stays a dead letter, which the queue shows.
+      eventSource.emit(.storeFailed(reason: error.description))
+    }
   }
 }

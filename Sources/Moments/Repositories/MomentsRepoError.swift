@@ -1,5 +1,6 @@
 public import DataStore
 public import Foundation
+internal import Repository
 
 /// Why a ``MomentsRepo`` could not do what it was asked.
 ///
@@ -14,6 +15,13 @@ public enum MomentsRepoError: Error, Sendable, Equatable {
 
   init(_ error: APISessionError) {
     self = error == .cancelled ? .cancelled : .session(error)
+  }
+
+  init(_ error: MutationQueueError) {
+    guard case .store(let error) = error else {
+      preconditionFailure("A like with an id of its own is enqueued once. \(error)")
+    }
+    self = .store(error)
   }
 }
 

@@ -1,4 +1,5 @@
 public import Multicast
+public import Repository
 
 /// The one source of truth for timelines: every screen reads from it, and every change goes through it.
 ///
@@ -6,7 +7,8 @@ public import Multicast
 /// ``updateLike(isLiked:momentID:fromUserID:)``. The functions return no timeline: whatever they bring arrives at every
 /// observer.
 public protocol MomentsRepoType: Sendable {
-  /// Every timeline that is saved, of any user: the newest first for a new observer, then each one once, in order.
+  /// Every timeline that is saved or edited, of any user: the newest first for a new observer, then each one once, in
+  /// order.
   ///
   /// An observer of an empty store waits for the first save. Nothing is dropped however slow the observer; where only
   /// the newest counts, say so by `buffering(.latest)`.
@@ -15,17 +17,36 @@ public protocol MomentsRepoType: Sendable {
   /// As ``momentsDetails``, of one user.
   func momentsDetails(userID: String) -> MulticastStream<MomentsDetails, Never>
 
+  /// How a user's timeline is being loaded: the present state first, then the newest after each change.
+  ///
+  /// A timeline that is there stays in the state whatever becomes of a load.
+  func loadState(userID: String) -> MulticastStream<MomentsLoadState, Never>
+
+  /// The moments on a user's timeline whose likes the server does not have yet, and whether they are liked: the present
+  /// ones first, then the newest after each change.
+  func pendingLikes(userID: String) -> MulticastStream<[String: Bool], Never>
+
   /// Fetches the timeline of a user: one request, one save.
+  ///
+  /// Callers that ask for the same user at the same time share the request.
   ///
   /// When it returns, the timeline is durable, and an observer that comes now gets it.
   ///
   /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
   func getMoments(userID: String) async throws(MomentsRepoError)
 
-  /// Sets whether a user likes a moment, and saves the timeline the server answers with.
-  ///
-  /// When it returns, the timeline is durable, and an observer that comes now gets it.
+  /// Fetches the timeline of a user unless the stored one is fresh.
   ///
   /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
-  func updateLike(isLiked: Bool, momentID: String, fromUserID userID: String) async throws(MomentsRepoError)
+  func refreshMoments(userID: String) async throws(MomentsRepoError)
+
+  /// Sets whether a user likes a moment: observers see it at once, and the server has it as soon as it can be reached.
+  ///
+  /// - Returns: Whether the server has it, or it is durably queued.
+  /// - Throws: ``MomentsRepoError``: the server refused, or the like could not be written down, and observers see it
+  ///   no more; or ``MomentsRepoError/cancelled``, which ends the call and not the like.
+  @discardableResult
+  func updateLike(
+    isLiked: Bool, momentID: String, fromUserID userID: String
+  ) async throws(MomentsRepoError) -> MomentLikeOutcome
 }

@@ -54,6 +54,9 @@ public struct PersistentDataStore<Store: KeyValueStore>: PersistentDataStoreType
 
   /// What the store has to tell although no call failed for it, such as bytes that were moved aside.
   public var events: MulticastStream<StoreEvent, Never> { store.events }
+
+  /// The store that this one keeps its timelines in.
+  public var keyValueStore: any KeyValueStore { store }
 }
 
 /// Keeps timelines in `UserDefaults`.

@@ -32,4 +32,7 @@ public protocol PersistentDataStoreType: Sendable {
 
   /// What the store has to tell although no call failed for it, such as bytes that were moved aside.
   var events: MulticastStream<StoreEvent, Never> { get }
+
+  /// The store under the timelines, for what else a repository has to keep: the likes the server does not have yet.
+  var keyValueStore: any KeyValueStore { get }
 }

@@ -1,7 +1,9 @@
 import Foundation
 import Moments
 import MomentsTesting
+import Multicast
 import Observation
+import Repository
 import Synchronization
 import Testing
 
@@ -107,23 +109,23 @@ import Testing
   }
 
   @Test func `Two loads at once: loading ends with the last`() async {
-    let gates = ["first": Gate(), "second": Gate()]
-    let calls = Mutex(["second", "first"])
+    let gate = Gate()
     let harness = RepoHarness(getMoments: { _ in
-      await gates[calls.withLock { $0.removeLast() }]!.pass()
+      await gate.pass()
       return .fixture()
     })
     let model = model(harness)
     let first = Task { await model.loadItems() }
-    await gates["first"]!.arrivals()
+    await gate.arrivals()
     let second = Task { await model.loadItems() }
-    await gates["second"]!.arrivals()
-    gates["first"]!.open()
+    for await event in harness.repo.events where event == .requestJoined(key: "0", callers: 2) { break }
+    first.cancel()
     await first.value
     #expect(model.isLoading)
-    gates["second"]!.open()
+    gate.open()
     await second.value
     #expect(!model.isLoading)
+    #expect(harness.getMoments.requestedUserIDs == ["0"])
   }
 
   @Test func `A failed load leaves the content`() async throws {

@@ -1,0 +1,247 @@
+internal import DataStore
+internal import Multicast
+internal import Repository
+
+/// Brings the changes of a data store, with the pending likes laid over them, to the observers of a ``MomentsRepo``.
+///
+/// One actor for all timelines: what is known changes and is told in one step. Apart from the repository, so that what
+/// runs for it does not keep the repository alive.
+actor MomentsBroadcast {
+  private enum Progress {
+    case opening
+    /// Every change up to this one has been sent.
+    case reached(revision: UInt64)
+    /// The store could not be observed. Nobody follows it now.
+    case failed(StoreError)
+  }
+
+  /// What the observers of one user's timeline read.
+  private struct Relays: Sendable {
+    let details = MulticastRelay<MomentsDetails>(replay: 1, buffering: .unbounded)
+    let loadState = CurrentValueRelay(MomentsLoadState.idle)
+    let pendingLikes = CurrentValueRelay<[String: Bool]>([:])
+  }
+
+  private let store: any PersistentDataStoreType
+  private var timelines: [String: MomentsTimeline] = [:]
+  private var saves: [String: TaskChain] = [:]
+  private var enqueuing = TaskChain()
+
+  private let everyUser = MulticastRelay<MomentsDetails>(replay: 1, buffering: .unbounded)
+  private let users = Lock<[String: Relays]>([:])
+  private let progress = CurrentValueRelay(Progress.opening)
+
+  init(store: any PersistentDataStoreType) {
+    self.store = store
+  }
+
+  // MARK: - Observing
+
+  nonisolated var momentsDetails: MulticastStream<MomentsDetails, Never> { everyUser.stream }
+
+  nonisolated func momentsDetails(userID: String) -> MulticastStream<MomentsDetails, Never> {
+    relays(userID: userID).details.stream
+  }
+
+  nonisolated func loadState(userID: String) -> MulticastStream<MomentsLoadState, Never> {
+    relays(userID: userID).loadState.stream
+  }
+
+  nonisolated func pendingLikes(userID: String) -> MulticastStream<[String: Bool], Never> {
+    relays(userID: userID).pendingLikes.stream
+  }
+
+  private nonisolated func relays(userID: String) -> Relays {
+    users.withLock { users in
+      if let relays = users[userID] { return relays }
+      let relays = Relays()
+      users[userID] = relays
+      return relays
+    }
+  }
+
+  // MARK: - Following the store
+
+  /// Sends what the store holds, then every change of it, and runs the queue of likes beside that, until the calling
+  /// task is cancelled or the store ends.
+  ///
+  /// Where the store cannot be read, waits until somebody needs it, and tries again.
+  func run(_ queue: MutationQueue<MomentLike, Void, MomentsRepoError>) async {
+    while !Task.isCancelled {
+      do throws(StoreError) {
+        // Laid over the timelines before the first of them is shown.
+        for entry in try await queue.entries() where !entry.isDead && !isShown(entry) {
+          update(entry.mutation.userID) { $0.add(entry.mutation, as: entry.id, isNew: false) }
+        }
+        let observation = try await store.observeMomentsDetails()
+        for entry in observation.stored { receive(.saved(entry.key, entry.stored)) }
+        reach(0)
+        async let sending: Void = send(queue)
+        for await change in observation.changes { receive(change) }
+        await sending
+        return
+      } catch {
+        progress.send(.failed(error))
+        await waitUntilNeeded()
+      }
+    }
+  }
+
+  private func isShown(_ entry: MutationEntry<MomentLike>) -> Bool {
+    timelines[entry.mutation.userID]?.contains(entry.id) ?? false
+  }
+
+  private func send(_ queue: MutationQueue<MomentLike, Void, MomentsRepoError>) async {
+    do throws(StoreError) {
+      try await queue.run()
+    } catch {
+      // Only reading the store throws, and the queue has been read above.
+      assertionFailure("The queue is loaded. \(error)")
+    }
+  }
+
+  private func waitUntilNeeded() async {
+    for await progress in progress.stream {
+      if case .opening = progress { return }
+    }
+  }
+
+  /// Has the store observed again if that failed before.
+  func reopenIfNeeded() {
+    if case .failed = progress.value { progress.send(.opening) }
+  }
+
+  /// Waits until the change with this revision has been sent to the observers.
+  ///
+  /// - Throws: `MomentsRepoError.store(_:)` when the store cannot be observed, or `MomentsRepoError.cancelled`.
+  private func reaches(_ revision: UInt64) async throws(MomentsRepoError) {
+    reopenIfNeeded()
+    for await progress in progress.stream {
+      switch progress {
+      case .opening: continue
+      case .reached(let reached): if reached >= revision { return }
+      case .failed(let error): throw .store(error)
+      }
+    }
+    throw .cancelled
+  }
+
+  private func receive(_ change: StoreChange<MomentsDetails>) {
+    // Nothing is stored under the name but timelines of users.
+    guard let userID = change.key.userID else { return }
+    switch change {
+    case .saved(_, let stored):
+      update(userID, isNews: true) { $0.receive(stored) }
+    case .removed:
+      let relays = relays(userID: userID)
+      // Nobody who comes later may see what was removed.
+      if everyUser.latest == relays.details.latest { everyUser.resetReplay() }
+      relays.details.resetReplay()
+      update(userID) { $0.remove() }
+    }
+    reach(change.revision)
+  }
+
+  private func reach(_ revision: UInt64) {
+    progress.update { current in
+      if case .reached(let reached) = current, reached >= revision { return }
+      current = .reached(revision: revision)
+    }
+  }
+
+  /// Changes what is known of a timeline, and tells the observers what is new.
+  ///
+  /// - Parameter isNews: Whether the timeline is sent even if it looks as before.
+  @discardableResult
+  private func update<Result>(
+    _ userID: String, isNews: Bool = false, _ change: (inout MomentsTimeline) -> Result
+  ) -> Result {
+    let old = timelines[userID]
+    var timeline = old ?? MomentsTimeline()
+    let result = change(&timeline)
+    timelines[userID] = timeline
+
+    let relays = relays(userID: userID)
+    if let details = timeline.details, isNews || details != old?.details {
+      relays.details.send(details)
+      everyUser.send(details)
+    }
+    if timeline.loadState != relays.loadState.value { relays.loadState.send(timeline.loadState) }
+    if timeline.pendingLikes != relays.pendingLikes.value { relays.pendingLikes.send(timeline.pendingLikes) }
+    return result
+  }
+
+  // MARK: - Likes
+
+  /// Shows a like at once, and has it enqueued behind those that were shown before it.
+  func add<Value: Sendable>(
+    _ like: MomentLike, as id: MutationID, enqueue: @escaping @Sendable () async -> Value
+  ) -> Task<Value, Never> {
+    update(like.userID) { $0.add(like, as: id, isNew: true) }
+    return enqueuing.add(enqueue)
+  }
+
+  func refuse(_ like: MomentLike, as id: MutationID) {
+    update(like.userID) { $0.refuse(id) }
+  }
+
+  func beginSending(
+    _ like: MomentLike, as id: MutationID
+  ) -> (ticket: VersionGuard.Ticket, isFirstAttempt: Bool) {
+    update(like.userID) { $0.beginSending(id) }
+  }
+
+  func confirm(_ like: MomentLike, as id: MutationID) {
+    update(like.userID) { $0.confirm(id) }
+  }
+
+  func needsFetch(_ like: MomentLike, as id: MutationID) -> Bool {
+    timelines[like.userID]?.needsFetch(id) ?? false
+  }
+
+  // MARK: - Requests
+
+  func beginLoading(userID: String) -> MomentsTimeline.Load {
+    update(userID) { $0.beginLoading() }
+  }
+
+  func endLoading(_ load: MomentsTimeline.Load, userID: String, error: MomentsRepoError? = nil) {
+    update(userID) { $0.endLoading(load, error) }
+  }
+
+  func beginRequest(userID: String) -> VersionGuard.Ticket {
+    update(userID) { $0.beginRequest() }
+  }
+
+  /// Stores a reply, unless it may be older than what is stored, and waits until the observers have it.
+  ///
+  /// - Parameters:
+  ///   - details: The reply.
+  ///   - userID: Whose timeline it is.
+  ///   - ticket: The ticket of its request.
+  ///   - id: The like that it answers, if any.
+  /// - Returns: Whether it was stored.
+  /// - Throws: ``MomentsRepoError``; then nothing was stored.
+  func save(
+    _ details: MomentsDetails, userID: String, requestedAt ticket: VersionGuard.Ticket,
+    confirming id: MutationID? = nil
+  ) async throws(MomentsRepoError) -> Bool {
+    guard update(userID, { $0.accept(ticket) }) else { return false }
+    // Replies are stored in the order they were accepted, and to be cancelled does not lose one that is there.
+    let save = saves[userID, default: TaskChain()].add {
+      [store] () -> Result<StoredValue<MomentsDetails>, StoreError> in
+      do throws(StoreError) {
+        return .success(try await store.save(momentsDetails: details, userID: userID))
+      } catch {
+        return .failure(error)
+      }
+    }
+    switch await save.value {
+    case .failure(let error): throw .store(error)
+    case .success(let stored):
+      update(userID) { $0.saved(stored.revision, requestedAt: ticket, confirming: id) }
+      try await reaches(stored.revision)
+      return true
+    }
+  }
+}

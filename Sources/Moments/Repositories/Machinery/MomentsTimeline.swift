@@ -1,0 +1,135 @@
+internal import DataStore
+internal import Repository
+
+/// What is known of one user's timeline: what is stored, the likes that lie over it, and how it is being loaded.
+///
+/// Pure: told what happens, it says what observers are to see.
+struct MomentsTimeline {
+  /// One load of many, so that one that was given up does not end the one that came after it.
+  struct Load: Equatable {
+    fileprivate let number: Int
+  }
+
+  private var stored: StoredValue<MomentsDetails>?
+  private var edits = PendingEdits<MomentsDetails, MutationID>()
+  private var likes: [MutationID: MomentLike] = [:]
+  /// Those that no attempt was made to send yet, by this process or an earlier one.
+  private var unsent: Set<MutationID> = []
+  private var versions = VersionGuard()
+  private var lastLoad = 0
+  private(set) var loadState = MomentsLoadState.idle
+
+  /// What observers are to see: the stored timeline with all pending likes; nil when nothing is stored.
+  var details: MomentsDetails? { loadedValue?.value }
+
+  /// The moments whose likes the server does not have yet, and whether they are liked.
+  var pendingLikes: [String: Bool] {
+    edits.ids.reduce(into: [:]) { pending, id in
+      if let like = likes[id] { pending[like.momentID] = like.isLiked }
+    }
+  }
+
+  /// Whether a like lies over the timeline.
+  func contains(_ id: MutationID) -> Bool { likes[id] != nil }
+
+  private var loadedValue: LoadedValue<MomentsDetails>? {
+    stored.map { LoadedValue(edits.value(over: $0.value), savedAt: $0.savedAt, isPending: !edits.isEmpty) }
+  }
+
+  // MARK: - The store
+
+  /// A timeline was stored, by whomever.
+  mutating func receive(_ stored: StoredValue<MomentsDetails>) {
+    self.stored = stored
+    edits.arrived(stored.revision)
+    editsHaveChanged()
+  }
+
+  /// What was stored was removed.
+  mutating func remove() {
+    stored = nil
+    loadState = loadState.isLoading ? .loading(previous: nil) : .idle
+  }
+
+  // MARK: - Likes
+
+  /// Lays a like over the timeline.
+  ///
+  /// - Parameter isNew: Whether it was just made; not so for one of an earlier process.
+  mutating func add(_ like: MomentLike, as id: MutationID, isNew: Bool) {
+    edits.add(id) { like.apply(to: &$0) }
+    likes[id] = like
+    if isNew { unsent.insert(id) }
+    editsHaveChanged()
+  }
+
+  /// Takes a like back that the server refused.
+  mutating func refuse(_ id: MutationID) {
+    edits.refuse(id)
+    editsHaveChanged()
+  }
+
+  /// An attempt to send a like begins.
+  ///
+  /// - Returns: The ticket of the request, and whether this is the first attempt for sure. The reply to any other may
+  ///   be the server's repetition of an earlier one, so nobody knows how old it is.
+  mutating func beginSending(_ id: MutationID) -> (ticket: VersionGuard.Ticket, isFirstAttempt: Bool) {
+    (versions.begin(), unsent.remove(id) != nil)
+  }
+
+  /// The server has a like, but no timeline that contains it is known: one that is asked for from now on will do.
+  mutating func confirm(_ id: MutationID) {
+    edits.confirm(id, at: versions.begin())
+  }
+
+  /// Whether a confirmed like still waits for a timeline that contains it.
+  func needsFetch(_ id: MutationID) -> Bool { edits.idsThatNeedAFetch.contains(id) }
+
+  // MARK: - Requests
+
+  /// A request begins.
+  mutating func beginRequest() -> VersionGuard.Ticket { versions.begin() }
+
+  /// Whether the reply that arrives now may be stored: it is certainly newer than what was stored before.
+  mutating func accept(_ ticket: VersionGuard.Ticket) -> Bool { versions.accept(ticket) }
+
+  /// An accepted reply was stored.
+  ///
+  /// - Parameters:
+  ///   - revision: The revision it has in the store.
+  ///   - ticket: The ticket of its request.
+  ///   - id: The like that it answers, if any.
+  mutating func saved(_ revision: UInt64, requestedAt ticket: VersionGuard.Ticket, confirming id: MutationID?) {
+    if let id { edits.confirm(id, savedAs: revision) }
+    edits.saved(revision, requestedAt: ticket)
+    editsHaveChanged()
+  }
+
+  // MARK: - Loading
+
+  /// A load begins.
+  mutating func beginLoading() -> Load {
+    lastLoad += 1
+    loadState.beginLoading()
+    return Load(number: lastLoad)
+  }
+
+  /// A load has ended, without an error if it brought a timeline.
+  mutating func endLoading(_ load: Load, _ error: MomentsRepoError?) {
+    guard load.number == lastLoad else { return }
+    switch error {
+    case nil: if let loadedValue { loadState.succeed(loadedValue) } else { loadState.cancel() }
+    case .cancelled: loadState.cancel()
+    case let error?: loadState.fail(error)
+    }
+  }
+
+  private mutating func editsHaveChanged() {
+    if likes.count > edits.ids.count {
+      let remaining = Set(edits.ids)
+      likes = likes.filter { remaining.contains($0.key) }
+      unsent.formIntersection(remaining)
+    }
+    if let loadedValue { loadState.receive(loadedValue) }
+  }
+}
