@@ -1,0 +1,83 @@
+import DataStore
+import Foundation
+import Moments
+import MomentsTesting
+import Multicast
+import Repository
+import Testing
+
+/// Fetches and likes at the same time, with replies that overtake each other, are lost, come twice, or are not waited
+/// for: whatever the order, observers see time go forward and no like flicker.
+///
+/// `MOMENTS_INTERLEAVINGS` in the environment says how many orders are tried.
+@Suite(.timeLimit(.minutes(5))) struct MomentsRepoInterleavingTests {
+  private static let count =
+    ProcessInfo.processInfo.environment["MOMENTS_INTERLEAVINGS"].flatMap { Int($0) } ?? 1_000
+  private static let momentIDs = ["a", "b", "c"]
+
+  @Test func `Nobody sees an older timeline after a newer one, or a like that flickers`() async throws {
+    let first = UInt64.random(in: 0...UInt64(UInt32.max))
+    for seed in first..<first + UInt64(Self.count) { try await play(seed: seed) }
+  }
+
+  private func play(seed: UInt64) async throws {
+    var random = SplitMix64(seed: seed)
+    let server = SimulatedServer(momentIDs: Self.momentIDs)
+    let store = PersistentDataStore(InMemoryStore())
+    try await store.save(momentsDetails: server.details, userID: "0")
+    var repo: MomentsRepo? = MomentsRepo(
+      persistentDataStore: store, getMomentsByUserIDSession: server, updateMomentLikeSession: server,
+      retryPolicy: RetryPolicy(base: .zero))
+    let observers = (0..<2).map { _ in repo!.momentsDetails(userID: "0").subscribe() }
+    let seen = observers.map { observer in Task { await observer.reduce(into: []) { $0.append($1) } } }
+    #expect(await repo!.momentsDetails(userID: "0").first(1) == [server.details])
+
+    var callers: [Task<Void, Never>] = []
+    for _ in 0..<60 {
+      switch Int.random(in: 0..<16, using: &random) {
+      case 0, 1: callers.append(Task { [repo] in _ = try? await repo!.getMoments(userID: "0") })
+      case 2, 3:
+        let momentID = Self.momentIDs.randomElement(using: &random)!
+        let isLiked = Bool.random(using: &random)
+        callers.append(
+          Task { [repo] in _ = try? await repo!.updateLike(isLiked: isLiked, momentID: momentID, fromUserID: "0") })
+      case 4, 5, 6: server.serve(using: &random)
+      case 7, 8, 9: server.deliver(using: &random)
+      case 10, 11, 12: server.lose(using: &random)
+      case 13, 14: server.changeElsewhere()
+      default: callers.randomElement(using: &random)?.cancel()
+      }
+      // Sometimes the next step comes at once, sometimes when what this one caused is done.
+      for _ in 0..<[0, 10, 100].randomElement(using: &random)! { await Task.yield() }
+    }
+
+    server.answerAll()
+    for caller in callers { await caller.value }
+    let queue = repo!.likeQueue.snapshots.subscribe()
+    for await snapshot in queue where snapshot.isLoaded && snapshot.waitingCount == 0 { break }
+    try await repo!.getMoments(userID: "0")
+    for await pending in repo!.pendingLikes(userID: "0") where pending.isEmpty { break }
+    repo = nil
+
+    for seen in seen { check(await seen.value, server, seed) }
+    #expect(try await store.momentsDetails(userID: "0")?.value == server.details, "seed \(seed)")
+  }
+
+  private func check(_ seen: [MomentsDetails], _ server: SimulatedServer, _ seed: UInt64) {
+    let states = seen.map { Int($0.userDetails.name)! }
+    for (earlier, later) in zip(states, states.dropFirst()) {
+      #expect(earlier <= later, "An older timeline after a newer one, seed \(seed): \(states)")
+    }
+    #expect(seen.last == server.details, "seed \(seed)")
+    for (index, momentID) in Self.momentIDs.enumerated() {
+      // Every like shows when it is made, and stays until the next one.
+      let shown = withoutRepetitions(seen.map { $0.moments[index].isLiked! })
+      let made = withoutRepetitions([false] + server.received(for: momentID))
+      #expect(shown == made, "Moment \(momentID), seed \(seed)")
+    }
+  }
+
+  private func withoutRepetitions(_ values: [Bool]) -> [Bool] {
+    values.reduce(into: []) { if $0.last != $1 { $0.append($1) } }
+  }
+}

@@ -1,0 +1,148 @@
+import DataStore
+import Foundation
+import Moments
+import MomentsTesting
+import Multicast
+import Repository
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct MomentsRepoLoadingTests {
+  // MARK: - Sharing
+
+  @Test func `A hundred callers share a request, which goes on for the last of them`() async throws {
+    let gate = Gate()
+    let harness = RepoHarness(getMoments: { userID in
+      await gate.pass()
+      return .fixture(userID: userID)
+    })
+    let callers = (0..<100).map { _ in Task { try await harness.repo.getMoments(userID: "0") } }
+    for await event in harness.repo.events where event == .requestJoined(key: "0", callers: 100) { break }
+    for caller in callers.dropLast() { caller.cancel() }
+    for caller in callers.dropLast() {
+      await #expect(throws: MomentsRepoError.cancelled) { try await caller.value }
+    }
+    gate.open()
+    try await callers[99].value
+    #expect(harness.getMoments.requestedUserIDs == ["0"])
+    #expect(await harness.repo.momentsDetails.first(1) == [.fixture()])
+  }
+
+  @Test func `Cancelling the last caller cancels the request`() async throws {
+    let gate = Gate()
+    let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
+      // Ends by cancellation alone, as the gate stays closed.
+      await gate.pass()
+      throw .cancelled
+    })
+    let callers = (0..<3).map { _ in Task { try await harness.repo.getMoments(userID: "0") } }
+    for await event in harness.repo.events where event == .requestJoined(key: "0", callers: 3) { break }
+    for caller in callers { caller.cancel() }
+    for caller in callers { await #expect(throws: MomentsRepoError.cancelled) { try await caller.value } }
+    for await event in harness.repo.events where event == .requestCancelled(key: "0") { break }
+    #expect(harness.getMoments.requestedUserIDs == ["0"])
+  }
+
+  // MARK: - Freshness
+
+  @Test func `A fresh timeline is not asked for again, a stale one is shown and then asked for once`() async throws {
+    let clock = Mutex(Date(timeIntervalSince1970: 1_000))
+    let now: @Sendable () -> Date = { clock.withLock { $0 } }
+    let storage = InMemoryStorage()
+    let session = GetMomentsByUserIDSessionStub { _ in .fixture(name: "Fresh") }
+    func open() -> MomentsRepo {
+      MomentsRepo(
+        persistentDataStore: PersistentDataStore(InMemoryStore(storage: storage, now: now)),
+        getMomentsByUserIDSession: session, updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() },
+        freshness: Freshness(timeToLive: .seconds(60)), now: now)
+    }
+    try await PersistentDataStore(InMemoryStore(storage: storage, now: now))
+      .save(momentsDetails: .fixture(name: "Stale"), userID: "0")
+
+    for _ in 0..<2 {
+      let repo = open()
+      clock.withLock { $0 = Date(timeIntervalSince1970: 1_059.999) }
+      try await repo.refreshMoments(userID: "0")
+      #expect(session.requestedUserIDs == [])
+      #expect(await repo.momentsDetails(userID: "0").first(1).map(\.userDetails.name) == ["Stale"])
+    }
+
+    let repo = open()
+    let observer = repo.momentsDetails(userID: "0").subscribe()
+    #expect(await observer.first(1).map(\.userDetails.name) == ["Stale"])
+    clock.withLock { $0 = Date(timeIntervalSince1970: 1_060) }
+    try await repo.refreshMoments(userID: "0")
+    #expect(await observer.first(1).map(\.userDetails.name) == ["Fresh"])
+    // It was saved now, so it is fresh, also for the next process.
+    try await repo.refreshMoments(userID: "0")
+    try await open().refreshMoments(userID: "0")
+    #expect(session.requestedUserIDs == ["0"])
+  }
+
+  @Test func `Without a stored timeline, one is asked for`() async throws {
+    let harness = RepoHarness()
+    try await harness.repo.refreshMoments(userID: "0")
+    #expect(harness.getMoments.requestedUserIDs == ["0"])
+  }
+
+  // MARK: - Load state
+
+  @Test func `The load state tells a load, its failure, and keeps what was there`() async throws {
+    let time = Date(timeIntervalSince1970: 1_000)
+    let fails = Mutex(true)
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(InMemoryStore(now: { time })),
+      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in
+        if fails.withLock({ $0 }) { throw .timedOut }
+        return .fixture()
+      },
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
+    let states = repo.loadState(userID: "0").buffering(.unbounded).subscribe()
+
+    await #expect(throws: MomentsRepoError.session(.timedOut)) { try await repo.getMoments(userID: "0") }
+    fails.withLock { $0 = false }
+    try await repo.getMoments(userID: "0")
+    #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
+    fails.withLock { $0 = true }
+    await #expect(throws: MomentsRepoError.session(.timedOut)) { try await repo.getMoments(userID: "0") }
+
+    let loaded = LoadedValue(MomentsDetails.fixture(), savedAt: time)
+    var liked = MomentsDetails.fixture(likedMomentIDs: ["0"])
+    liked.moments[0].likes = [.init(id: "0", avatar: "https://example.com/avatars/0.png")]
+    let pending = LoadedValue(liked, savedAt: time, isPending: true)
+    #expect(
+      await states.first(9) == [
+        .idle, .loading(previous: nil), .failed(.session(.timedOut), previous: nil),
+        .loading(previous: nil), .loading(previous: loaded), .loaded(loaded),
+        .loaded(pending), .loading(previous: pending), .failed(.session(.timedOut), previous: pending),
+      ])
+  }
+
+  @Test func `A load that is cancelled leaves the state as it was`() async throws {
+    let gate = Gate()
+    let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
+      await gate.pass()
+      throw .cancelled
+    })
+    try await harness.store.save(momentsDetails: .fixture(), userID: "0")
+    let states = harness.repo.loadState(userID: "0").buffering(.unbounded).subscribe()
+    #expect(await states.first(2).map(\.value) == [nil, .fixture()])
+    let caller = Task { try await harness.repo.getMoments(userID: "0") }
+    await gate.arrivals()
+    caller.cancel()
+    await #expect(throws: MomentsRepoError.cancelled) { try await caller.value }
+    let after = await states.first(2)
+    #expect(after.map(\.isLoading) == [true, false])
+    #expect(after.map(\.value) == [.fixture(), .fixture()])
+    #expect(after[1].failure == nil)
+  }
+
+  @Test func `A removed timeline leaves the state too`() async throws {
+    let harness = RepoHarness()
+    try await harness.repo.getMoments(userID: "0")
+    let states = harness.repo.loadState(userID: "0").buffering(.unbounded).subscribe()
+    #expect(await states.first(1).map(\.value) == [.fixture()])
+    try await harness.store.removeMomentsDetails(userID: "0")
+    #expect(await states.first(1) == [.idle])
+  }
+}
