@@ -14,7 +14,7 @@
 ///   ring can let go of it later. The exceptions are trivial elements, for which there is nothing to do, and `deinit`.
 struct ElementRing<Element>: ~Copyable {
   private var slots: UnsafeMutablePointer<Element>
-  private var capacity = 0
+  private(set) var capacity = 0
   private var start = 0
   private(set) var count = 0
 
