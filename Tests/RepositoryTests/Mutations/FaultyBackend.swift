@@ -1,0 +1,73 @@
+import DataStore
+import Foundation
+import Synchronization
+
+/// Which operations of a ``FaultyBackend`` fail.
+final class FaultPlan: Sendable {
+  enum Fault: Sendable {
+    /// Nothing happens, and the call fails.
+    case refused
+    /// The change is made, but whoever asked for it never hears so.
+    case appliedUnheard
+  }
+
+  private struct State {
+    var changes = 0
+    var readsFail = false
+  }
+
+  private let state = Mutex(State())
+  private let fault: @Sendable (_ change: Int) -> Fault?
+
+  /// Creates a plan, which is asked for each change, the first of which is number 1.
+  init(_ fault: @escaping @Sendable (_ change: Int) -> Fault?) {
+    self.fault = fault
+  }
+
+  var readsFail: Bool {
+    get { state.withLock { $0.readsFail } }
+    set { state.withLock { $0.readsFail = newValue } }
+  }
+
+  func nextChange() -> Fault? {
+    fault(
+      state.withLock { state in
+        state.changes += 1
+        return state.changes
+      })
+  }
+}
+
+/// Bytes in memory, with faults to order.
+struct FaultyBackend: StoreBackend, Sendable {
+  static let error = SystemError(code: 5, operation: "testing", path: "memory")
+
+  let storage: InMemoryStorage
+  let plan: FaultPlan
+
+  func read(_ name: String) throws(StoreError) -> Data? {
+    if plan.readsFail { throw .readFailed(Self.error) }
+    return storage[name]
+  }
+
+  func write(_ bytes: Data, to name: String) throws(StoreError) {
+    let fault = plan.nextChange()
+    if fault != .refused { storage[name] = bytes }
+    if fault != nil { throw .writeFailed(Self.error) }
+  }
+
+  func remove(_ name: String) throws(StoreError) {
+    let fault = plan.nextChange()
+    if fault != .refused { storage[name] = nil }
+    if fault != nil { throw .removeFailed(Self.error) }
+  }
+
+  func setAside(_ name: String, at time: Date) throws(StoreError) -> String {
+    InMemoryBackend(storage: storage).setAside(name, at: time)
+  }
+
+  func names() throws(StoreError) -> [String] {
+    if plan.readsFail { throw .readFailed(Self.error) }
+    return InMemoryBackend(storage: storage).names()
+  }
+}
