@@ -12,6 +12,11 @@ public final class ManualClock: Clock {
     /// How long after the creation of the clock.
     public let offset: Duration
 
+    /// The moment of the creation, or one that is so much later.
+    public init(offset: Duration = .zero) {
+      self.offset = offset
+    }
+
     /// The moment that is `duration` later.
     public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
 

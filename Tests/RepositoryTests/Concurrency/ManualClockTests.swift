@@ -1,0 +1,112 @@
+import MomentsTesting
+import Multicast
+import Testing
+
+@Suite struct ManualClockTests {
+  private let clock = ManualClock()
+
+  private func sleeper(_ duration: Duration) -> Task<Bool, Never> {
+    Task { [clock] in
+      do {
+        try await clock.sleep(for: duration)
+        return true
+      } catch {
+        return false
+      }
+    }
+  }
+
+  @Test func `It stands still until it is advanced`() async {
+    #expect(clock.now.offset == .zero)
+    clock.advance(by: .seconds(2))
+    clock.advance(by: .milliseconds(500))
+    #expect(clock.now.offset == .milliseconds(2500))
+    #expect(clock.minimumResolution == .zero)
+  }
+
+  @Test func `A sleeper is woken when its time has come, and not before`() async {
+    let sleeper = sleeper(.seconds(3))
+    await clock.sleepers()
+    clock.advance(by: .seconds(2))
+    #expect(clock.pendingSleeps == [.seconds(1)])
+    clock.advance(by: .seconds(1))
+    #expect(clock.pendingSleeps == [])
+    #expect(await sleeper.value)
+  }
+
+  @Test func `Sleepers are told by their deadlines`() async {
+    let sleepers = [sleeper(.seconds(3)), sleeper(.seconds(1)), sleeper(.seconds(2))]
+    await clock.sleepers(3)
+    #expect(clock.pendingSleeps == [.seconds(1), .seconds(2), .seconds(3)])
+    clock.advance(by: .seconds(2))
+    #expect(clock.pendingSleeps == [.seconds(1)])
+    clock.advance(by: .seconds(9))
+    for sleeper in sleepers { #expect(await sleeper.value) }
+  }
+
+  @Test func `Sleepers that are due together wake in the order of their deadlines`() async {
+    let executor = ManualTaskExecutor()
+    let woken = CurrentValueRelay<[Int]>([])
+    let tasks = [3, 1, 2].map { seconds in
+      Task(executorPreference: executor) { [clock] in
+        try await clock.sleep(for: .seconds(seconds))
+        woken.update { $0.append(seconds) }
+      }
+    }
+    executor.runUntilIdle()
+    #expect(clock.pendingSleeps.count == 3)
+    clock.advance(by: .seconds(3))
+    executor.runUntilIdle()
+    #expect(woken.value == [1, 2, 3])
+    withExtendedLifetime(tasks) {}
+  }
+
+  @Test func `A cancelled sleeper is gone at once`() async {
+    let sleeper = sleeper(.seconds(3))
+    await clock.sleepers()
+    sleeper.cancel()
+    #expect(await sleeper.value == false)
+    #expect(clock.pendingSleeps == [])
+  }
+
+  @Test func `Who is cancelled already does not sleep`() async {
+    let gate = Gate()
+    let task = Task { [clock] in
+      await gate.pass()
+      try await clock.sleep(for: .seconds(1))
+    }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+
+  @Test func `A deadline that has passed is no sleep`() async throws {
+    clock.advance(by: .seconds(5))
+    try await clock.sleep(until: ManualClock.Instant().advanced(by: .seconds(5)))
+    try await clock.sleep(for: .zero)
+    #expect(clock.pendingSleeps == [])
+  }
+
+  @Test func `Sleeping, waking and cancelling at the same time loses nobody`() async {
+    let tasks = (0..<500).map { number in sleeper(.seconds(number % 7)) }
+    for (number, task) in tasks.enumerated() where number % 3 == 0 { task.cancel() }
+    for _ in 0..<7 { clock.advance(by: .seconds(1)) }
+    // Those who come late sleep still, until somebody advances the clock again.
+    let advancing = Task { [clock] in
+      while !Task.isCancelled {
+        clock.advance(by: .seconds(7))
+        await Task.yield()
+      }
+    }
+    for (number, task) in tasks.enumerated() where number % 3 != 0 { #expect(await task.value) }
+    advancing.cancel()
+  }
+
+  @Test func `Equal seeds give equal numbers`() {
+    var generator = SplitMix64(seed: 1)
+    var again = SplitMix64(seed: 1)
+    var other = SplitMix64(seed: 2)
+    let numbers = (0..<10).map { _ in generator.next() }
+    #expect(numbers == (0..<10).map { _ in again.next() })
+    #expect(numbers != (0..<10).map { _ in other.next() })
+  }
+}

@@ -1,0 +1,194 @@
+import Foundation
+import MomentsTesting
+import Testing
+
+@testable import Repository
+
+/// The decisions of the queue against a model that looks at everything each time.
+@Suite struct MutationQueueStateTests {
+  private struct Model {
+    enum Status: Equatable { case storing, waiting, locked, sending, dead, deadLocked }
+
+    struct Item {
+      let number: Int
+      let lane: String
+      var sequence: UInt64
+      var status: Status
+    }
+
+    var items: [Item] = []
+    var backOffs: [String: Duration] = [:]
+    var failures: [String: Int] = [:]
+    var isPaused = false
+    var now = Duration.zero
+    let limit: Int
+
+    var sendingCount: Int { items.count { $0.status == .sending } }
+    var waitingCount: Int { items.count { [.waiting, .locked, .sending].contains($0.status) } }
+    var deadCount: Int { items.count { [.dead, .deadLocked].contains($0.status) } }
+
+    /// The numbers of those that may be sent now: the first of each lane, if nothing is in its way.
+    var sendable: Set<Int> {
+      guard !isPaused, sendingCount < limit else { return [] }
+      var sendable: Set<Int> = []
+      for lane in Set(items.map(\.lane)) {
+        let line = items.filter { $0.lane == lane && ![.dead, .deadLocked].contains($0.status) }
+          .sorted { ($0.status == .sending ? 0 : 1, $0.sequence) < ($1.status == .sending ? 0 : 1, $1.sequence) }
+        guard let first = line.first, first.status == .waiting else { continue }
+        if let until = backOffs[lane], until > now { continue }
+        sendable.insert(first.number)
+      }
+      return sendable
+    }
+
+    func pick(_ statuses: Status..., using generator: inout SplitMix64) -> Int? {
+      items.indices.filter { statuses.contains(items[$0].status) }.randomElement(using: &generator)
+    }
+
+    /// A lane in which nothing is left to send begins anew.
+    mutating func forgetEmptyLanes() {
+      let lanes = Set(items.filter { ![.dead, .deadLocked].contains($0.status) }.map(\.lane))
+      backOffs = backOffs.filter { lanes.contains($0.key) }
+      failures = failures.filter { lanes.contains($0.key) }
+    }
+
+    func isFirst(_ index: Int) -> Bool {
+      let lane = items[index].lane
+      return !items.contains {
+        $0.lane == lane && ![.dead, .deadLocked].contains($0.status) && $0.sequence < items[index].sequence
+      }
+    }
+  }
+
+  private func id(_ number: Int) -> MutationID { MutationID(rawValue: "\(number)") }
+
+  private func entry(_ number: Int, _ lane: String) -> MutationEntry<Int> {
+    MutationEntry(id: id(number), orderingKey: lane, mutation: number, enqueuedAt: Date(timeIntervalSince1970: 0))
+  }
+
+  @Test(arguments: 0..<100 as Range<UInt64>)
+  func `What is sent next is what a look at everything says`(seed: UInt64) throws {
+    var generator = SplitMix64(seed: seed)
+    let date = Date(timeIntervalSince1970: 0)
+    let limit = Int.random(in: 1...3, using: &generator)
+    var state = MutationQueueState<Int>(maximumConcurrentSends: limit)
+    var model = Model(limit: limit)
+    state.load([])
+    for number in 0..<400 {
+      switch Int.random(in: 0..<16, using: &generator) {
+      case 0...2:
+        let lane = ["a", "b", "c", "d"].randomElement(using: &generator)!
+        let reserved = state.reserve(entry(number, lane))
+        let sequence = try #require(reserved)
+        #expect(state.reserve(entry(number, lane)) == nil)
+        model.items.append(Model.Item(number: number, lane: lane, sequence: sequence, status: .storing))
+      case 3...4:
+        guard let index = model.pick(.storing, using: &generator) else { break }
+        state.finishReserving(model.items[index].sequence)
+        model.items[index].status = .waiting
+      case 5:
+        guard let index = model.pick(.storing, using: &generator) else { break }
+        state.abandon(model.items[index].sequence)
+        model.items.remove(at: index)
+      case 6:
+        guard let index = model.pick(.sending, using: &generator) else { break }
+        state.finishSending(id(model.items[index].number))
+        model.failures[model.items[index].lane] = nil
+        model.items.remove(at: index)
+      case 7:
+        guard let index = model.pick(.sending, using: &generator) else { break }
+        state.refuse(id(model.items[index].number), reason: "no", since: date)
+        model.failures[model.items[index].lane] = nil
+        model.items[index].status = .dead
+      case 8...9:
+        guard let index = model.pick(.sending, using: &generator) else { break }
+        let item = model.items[index]
+        model.failures[item.lane, default: 0] += 1
+        #expect(state.failures(with: id(item.number)) == model.failures[item.lane])
+        let until = model.now + .seconds(Int.random(in: 0...5, using: &generator))
+        _ = state.backOff(id(item.number), until: until, nextTry: date, reason: "away")
+        model.backOffs[item.lane] = until
+        model.items[index].status = .waiting
+      case 10:
+        guard let index = model.pick(.sending, using: &generator) else { break }
+        state.release(id(model.items[index].number))
+        model.items[index].status = .waiting
+      case 11:
+        guard let index = model.pick(.waiting, using: &generator) else { break }
+        _ = try state.lockForCancelling(id(model.items[index].number))
+        model.items[index].status = .locked
+      case 12:
+        guard let index = model.pick(.locked, using: &generator) else { break }
+        let item = model.items[index]
+        if Bool.random(using: &generator) {
+          state.unlock(id(item.number))
+          model.items[index].status = .waiting
+        } else {
+          state.removeLocked(id(item.number))
+          if model.isFirst(index) { model.backOffs[item.lane] = nil }
+          model.items.remove(at: index)
+        }
+      case 13:
+        guard let index = model.pick(.dead, .deadLocked, using: &generator) else { break }
+        let number = model.items[index].number
+        if model.items[index].status == .dead {
+          _ = try state.lockDeadLetter(id(number))
+          model.items[index].status = .deadLocked
+        } else if Bool.random(using: &generator) {
+          let sequence = state.drawSequence()
+          state.requeue(id(number), as: sequence)
+          model.items[index].sequence = sequence
+          model.items[index].status = .waiting
+        } else {
+          state.removeLocked(id(number))
+          model.items.remove(at: index)
+        }
+      case 14:
+        if Bool.random(using: &generator) {
+          model.isPaused ? state.resume() : { _ = state.pause() }()
+          model.isPaused.toggle()
+        } else {
+          state.kick()
+          model.backOffs = [:]
+          model.failures = [:]
+        }
+      default: model.now += .seconds(Int.random(in: 0...3, using: &generator))
+      }
+
+      model.forgetEmptyLanes()
+      let sendable = model.sendable
+      switch state.next(at: model.now) {
+      case .send(let entry):
+        #expect(sendable.contains(entry.mutation))
+        #expect(entry.state == .sending)
+        let index = try #require(model.items.firstIndex { $0.number == entry.mutation })
+        model.items[index].status = .sending
+        model.backOffs[entry.orderingKey] = nil
+      case .wait(let until):
+        #expect(sendable == [])
+        if let until { #expect(until > model.now) }
+        // Whoever waits for time alone is woken by time.
+        if !model.isPaused, model.sendingCount < limit {
+          let lanes = model.backOffs.filter { lane, deadline in
+            deadline > model.now && model.items.contains { $0.lane == lane && $0.status == .waiting }
+          }
+          if let earliest = lanes.values.min() { #expect(until.map { $0 <= earliest } == true) }
+        }
+      }
+      #expect(state.snapshot.waitingCount == model.waitingCount)
+      #expect(state.snapshot.deadCount == model.deadCount)
+      #expect(state.snapshot.entries.map(\.mutation) == visible(model))
+    }
+  }
+
+  private func visible(_ model: Model) -> [Int] {
+    model.items.filter { $0.status != .storing }.sorted { $0.sequence < $1.sequence }.map(\.number)
+  }
+
+  @Test func `What was copied in the store is taken in once each, in order`() {
+    var state = MutationQueueState<Int>(maximumConcurrentSends: 1)
+    state.load([(1, entry(1, "a")), (1, entry(2, "a")), (2, entry(1, "a")), (2, entry(3, "a"))])
+    #expect(state.snapshot.entries.map(\.mutation) == [1, 2, 3])
+    #expect(state.reserve(entry(4, "a")) == 4)
+  }
+}
