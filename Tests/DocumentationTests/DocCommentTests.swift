@@ -3,7 +3,7 @@ import Testing
 
 /// The Swift blocks in the comments of the sources, which must appear in `DocCommentExamples.swift`.
 @Suite struct DocCommentTests {
-  static let sources = ["Multicast", "DataStore", "Moments", "MomentsTesting"].flatMap {
+  static let sources = ["Multicast", "DataStore", "Repository", "Moments", "MomentsTesting"].flatMap {
     Repository.files(in: "Sources/\($0)", named: ".swift")
   }
 

@@ -23,7 +23,9 @@ public struct LoadedValue<Value> {
     self.isPending = isPending
   }
 
-  /// How old the value is; nil when it was saved in the future. See ``Freshness/age(savedAt:now:)``.
+  /// How old the value is; nil when it was saved in the future.
+  ///
+  /// See ``Freshness/age(savedAt:now:)``.
   public func age(at now: Date) -> Duration? {
     Freshness.age(savedAt: savedAt, now: now)
   }

@@ -11,7 +11,9 @@ struct EntryList<Element: Sendable>: Sendable {
 
   private static var chunkCapacity: Int { 64 }
 
-  /// Never empty ones. Numbers rise from slot to slot and from chunk to chunk.
+  /// None of them is empty.
+  ///
+  /// Numbers rise from slot to slot and from chunk to chunk.
   private var chunks: [[Slot]] = []
 
   private(set) var count = 0
@@ -19,7 +21,9 @@ struct EntryList<Element: Sendable>: Sendable {
   /// All elements, in order.
   var elements: [Element] { chunks.flatMap { $0.map(\.element) } }
 
-  /// The element with a number. Setting changes an element that is there, and nothing else.
+  /// The element with a number.
+  ///
+  /// Setting changes an element that is there, and nothing else.
   subscript(number: UInt64) -> Element? {
     get {
       find(number).map { chunks[$0.chunk][$0.slot].element }

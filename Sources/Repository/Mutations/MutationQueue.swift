@@ -227,7 +227,9 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
     stateHasChanged()
   }
 
-  /// Ends a ``pause()``. Waits that are not over go on: to end them too, call ``retryNow()``.
+  /// Lets a paused queue send again.
+  ///
+  /// Waits that are not over go on: to end them too, call ``retryNow()``.
   public func resume() {
     state.resume()
     stateHasChanged()

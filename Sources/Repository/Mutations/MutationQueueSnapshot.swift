@@ -19,6 +19,8 @@ public struct MutationQueueSnapshot<Mutation: Sendable>: Sendable {
   /// How many entries there are in all.
   public var count: Int { list.count }
 
-  /// The mutations that will be sent and the dead letters, in the order they were enqueued. Takes linear time.
+  /// The mutations that will be sent and the dead letters, in the order they were enqueued.
+  ///
+  /// Takes linear time.
   public var entries: [MutationEntry<Mutation>] { list.elements }
 }

@@ -10,31 +10,6 @@ internal import Foundation
 struct MutationQueueState<Mutation: Sendable>: Sendable {
   typealias Entry = MutationEntry<Mutation>
 
-  private enum LaneStatus {
-    /// Nothing to send, or the first mutation is locked by a call that changes it in the store.
-    case idle
-    /// In the line of `ready`.
-    case ready
-    case sending
-    /// `number` tells this wait from others of the same lane that are still in `deadlines`.
-    case backingOff(number: UInt64)
-  }
-
-  private struct Lane {
-    var status = LaneStatus.idle
-    /// The numbers of those to be sent, in order, without the one being sent.
-    var waiting = FIFO<UInt64>()
-    /// Mutations whose callers have not been told yet that they have to wait.
-    var untold = FIFO<MutationID>()
-    /// Failed attempts since the last success or kick: how far the backoff has grown.
-    var failures = 0
-  }
-
-  private struct BackOff {
-    let orderingKey: String
-    let number: UInt64
-  }
-
   let maximumConcurrentSends: Int
   private(set) var isLoaded = false
   private(set) var isPaused = false
@@ -50,11 +25,11 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
   private var beingStored: [UInt64: Entry] = [:]
   /// What a call is changing in the store: not to be sent meanwhile.
   private var locked: Set<UInt64> = []
-  private var lanes: [String: Lane] = [:]
+  private var lanes: [String: MutationLane] = [:]
   /// May name lanes that are no longer ready.
   private var ready = FIFO<String>()
   /// May hold waits that are over.
-  private var deadlines = DeadlineHeap<BackOff>()
+  private var deadlines = DeadlineHeap<MutationLane.BackOff>()
 
   init(maximumConcurrentSends: Int) {
     self.maximumConcurrentSends = maximumConcurrentSends
@@ -203,7 +178,8 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
     let untold = Array(lane.untold.elements)
     lane.untold = FIFO()
     lanes[entry.orderingKey] = lane
-    deadlines.insert(BackOff(orderingKey: entry.orderingKey, number: lastBackOff), deadline: deadline)
+    let backOff = MutationLane.BackOff(orderingKey: entry.orderingKey, number: lastBackOff)
+    deadlines.insert(backOff, deadline: deadline)
     sendingCount -= 1
     return untold.contains(id) ? untold : [id] + untold
   }
@@ -221,7 +197,9 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
 
   // MARK: - Holding and kicking
 
-  /// Nothing more is sent. Returns the mutations whose callers are now to be told that they have to wait.
+  /// Nothing more is sent.
+  ///
+  /// - Returns: The mutations whose callers are now to be told that they have to wait.
   mutating func pause() -> [MutationID] {
     if isPaused { return [] }
     isPaused = true
@@ -318,7 +296,7 @@ extension MutationQueueState {
   }
 
   private mutating func append(_ sequence: UInt64, id: MutationID, to orderingKey: String) {
-    lanes[orderingKey, default: Lane()].waiting.append(sequence)
+    lanes[orderingKey, default: MutationLane()].waiting.append(sequence)
     lanes[orderingKey]?.untold.append(id)
     makeReady(orderingKey)
   }
@@ -342,7 +320,7 @@ extension MutationQueueState {
     makeReady(orderingKey)
   }
 
-  private mutating func endBackOff(_ backOff: BackOff) {
+  private mutating func endBackOff(_ backOff: MutationLane.BackOff) {
     guard case .backingOff(let number) = lanes[backOff.orderingKey]?.status, number == backOff.number else { return }
     lanes[backOff.orderingKey]?.status = .idle
     if let sequence = lanes[backOff.orderingKey]?.waiting.first, var entry = list[sequence] {

@@ -17,7 +17,8 @@ public struct MutationTicket<Reply: Sendable, Failure: Error>: Sendable {
 
   /// What has become of the mutation, as soon as it is settled or known that it has to wait.
   ///
-  /// Does not wait for the network to come back: then it says ``MutationFate/queued``.
+  /// Does not wait for the network to come back: then it says ``MutationFate/queued``. It does wait for somebody to run
+  /// the queue.
   ///
   /// - Throws: `CancellationError` when the calling task was cancelled first, or the queue was released. The mutation
   ///   stays in the queue.

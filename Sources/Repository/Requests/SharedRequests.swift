@@ -14,7 +14,9 @@ internal import Multicast
 public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Failure: Error>: Sendable {
   private typealias Outcome = MulticastChannel<Result<Value, Failure>, Never>
 
-  /// What the callers of one request share. The task is there before its first caller waits.
+  /// What the callers of one request share.
+  ///
+  /// The task is there before its first caller waits.
   private struct Request: Sendable {
     let outcome = Outcome(replay: 1, buffering: .unbounded)
     let task = CurrentValueRelay<Task<Void, Never>?>(nil)

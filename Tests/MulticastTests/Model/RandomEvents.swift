@@ -1,3 +1,4 @@
+import MomentsTesting
 import Testing
 
 /// Draws what happens next to a channel, from what can happen.

@@ -1,4 +1,5 @@
 import Foundation
+import MomentsTesting
 import Testing
 
 @testable import Multicast

@@ -38,25 +38,33 @@ import Testing
   }
 
   @Test(arguments: zip(1...4, [1, 10, 280, 15_400]))
-  func `No interleaving of up to four requests shows older after newer`(requests: Int, interleavings: Int) {
-    var search = Interleavings(requests: requests) {
-      GuardModel { (guardian: inout VersionGuard, ticket) in guardian.accept(ticket) }
+  func `No interleaving of up to four requests shows older after newer`(requests: Int, orders: Int) {
+    var search = Interleavings(requests: requests)
+    search.forEach { steps in
+      var guardian = VersionGuard()
+      return olderAfterNewer(steps, begin: { guardian.begin() }, accept: { guardian.accept($0) })
     }
-    search.run()
     #expect(search.fault == nil)
-    #expect(search.count == interleavings)
+    #expect(search.count == orders)
   }
 
   @Test func `To go by the order of beginning alone would not do`() {
-    var search = Interleavings(requests: 2) {
-      var lastAccepted: VersionGuard.Ticket?
-      return GuardModel { _, ticket in
-        if let last = lastAccepted, ticket < last { return false }
-        lastAccepted = ticket
-        return true
-      }
+    var search = Interleavings(requests: 2)
+    search.forEach { steps in
+      var begun = 0
+      var lastAccepted = 0
+      return olderAfterNewer(
+        steps,
+        begin: {
+          begun += 1
+          return begun
+        },
+        accept: { ticket in
+          if ticket < lastAccepted { return false }
+          lastAccepted = ticket
+          return true
+        })
     }
-    search.run()
     // The second is served first, the first one arrives first.
     #expect(search.fault == "begin 0, begin 1, serve 1, serve 0, arrive 0, arrive 1: 1 after 2")
   }
@@ -71,88 +79,27 @@ import Testing
       for ticket in old { #expect(guardian.accept(ticket) == false) }
     }
   }
-}
 
-/// A server whose value changes with every request it serves, and one who watches what is accepted.
-private struct GuardModel {
-  let accept: (inout VersionGuard, VersionGuard.Ticket) -> Bool
-  private var guardian = VersionGuard()
-  private var tickets: [Int: VersionGuard.Ticket] = [:]
-  private var replies: [Int: Int] = [:]
-  private var serverVersion = 0
-  private var shown = 0
-
-  init(accept: @escaping (inout VersionGuard, VersionGuard.Ticket) -> Bool) {
-    self.accept = accept
-  }
-
-  mutating func perform(_ step: Interleavings.Step) -> String? {
-    switch step {
-    case .begin(let request): tickets[request] = guardian.begin()
-    case .serve(let request):
-      serverVersion += 1
-      replies[request] = serverVersion
-    case .arrive(let request):
-      guard accept(&guardian, tickets[request]!) else { return nil }
-      let version = replies[request]!
-      if version < shown { return "\(version) after \(shown)" }
-      shown = version
+  /// Plays an order on a server whose value changes with every request that it serves; says what went wrong.
+  private func olderAfterNewer<Ticket>(
+    _ steps: [Interleavings.Step], begin: () -> Ticket, accept: (Ticket) -> Bool
+  ) -> String? {
+    var tickets: [Int: Ticket] = [:]
+    var replies: [Int: Int] = [:]
+    var serverVersion = 0
+    var shown = 0
+    for step in steps {
+      switch step {
+      case .begin(let request): tickets[request] = begin()
+      case .serve(let request):
+        serverVersion += 1
+        replies[request] = serverVersion
+      case .arrive(let request):
+        guard accept(tickets[request]!) else { continue }
+        if replies[request]! < shown { return "\(replies[request]!) after \(shown)" }
+        shown = replies[request]!
+      }
     }
     return nil
-  }
-}
-
-/// All orders in which requests can begin, be served and arrive; they begin in the order of their numbers.
-private struct Interleavings {
-  enum Step: CustomStringConvertible {
-    case begin(Int)
-    case serve(Int)
-    case arrive(Int)
-
-    var description: String {
-      switch self {
-      case .begin(let request): "begin \(request)"
-      case .serve(let request): "serve \(request)"
-      case .arrive(let request): "arrive \(request)"
-      }
-    }
-  }
-
-  let requests: Int
-  let makeModel: () -> GuardModel
-  private(set) var count = 0
-  private(set) var fault: String?
-  private var path: [Step] = []
-
-  init(requests: Int, makeModel: @escaping () -> GuardModel) {
-    self.requests = requests
-    self.makeModel = makeModel
-  }
-
-  mutating func run() {
-    extend(progress: Array(repeating: 0, count: requests))
-  }
-
-  private mutating func extend(progress: [Int]) {
-    if fault != nil { return }
-    if progress.allSatisfy({ $0 == 3 }) {
-      count += 1
-      var model = makeModel()
-      for step in path {
-        if let fault = model.perform(step) {
-          self.fault = path.map(\.description).joined(separator: ", ") + ": " + fault
-          return
-        }
-      }
-      return
-    }
-    for request in 0..<requests where progress[request] < 3 {
-      if progress[request] == 0, request > 0, progress[request - 1] == 0 { continue }
-      var next = progress
-      next[request] += 1
-      path.append([Step.begin(request), .serve(request), .arrive(request)][progress[request]])
-      extend(progress: next)
-      path.removeLast()
-    }
   }
 }

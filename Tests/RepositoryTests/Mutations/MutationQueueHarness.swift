@@ -3,6 +3,7 @@ import Foundation
 import MomentsTesting
 import Multicast
 import Repository
+import Synchronization
 
 /// What the tests send.
 struct Like: Codable, Hashable, Sendable {
@@ -29,7 +30,13 @@ final class LikeServer: Sendable {
     let key: String
   }
 
-  private let log = CurrentValueRelay<[Attempt]>([])
+  private struct Log {
+    var attempts: [Attempt] = []
+    var counts: [Int: Int] = [:]
+  }
+
+  private let log = Mutex(Log())
+  private let count = CurrentValueRelay(0)
   private let answer: @Sendable (Like, _ attempt: Int) async -> Outcome
 
   /// Creates a server whose answer may depend on how often it was asked for the same.
@@ -39,16 +46,18 @@ final class LikeServer: Sendable {
     self.answer = answer
   }
 
-  var attempts: [Attempt] { log.value }
+  var attempts: [Attempt] { log.withLock { $0.attempts } }
 
   /// Waits until the server was asked so often.
-  func attempts(_ count: Int) async { await log.stream.reaches { $0.count >= count } }
+  func attempts(_ count: Int) async { await self.count.stream.reaches { $0 >= count } }
 
   func send(_ like: Like, key: String) async -> Outcome {
-    let attempt = log.update { log in
-      log.append(Attempt(number: like.number, key: key))
-      return log.count { $0.number == like.number }
+    let attempt = log.withLock { log in
+      log.attempts.append(Attempt(number: like.number, key: key))
+      log.counts[like.number, default: 0] += 1
+      return log.counts[like.number]!
     }
+    count.update { $0 += 1 }
     return await answer(like, attempt)
   }
 }

@@ -191,4 +191,21 @@ import Testing
     #expect(state.snapshot.entries.map(\.mutation) == [1, 2, 3])
     #expect(state.reserve(entry(4, "a")) == 4)
   }
+
+  @Test func `A wait is not ended by the deadline of an earlier one`() throws {
+    var state = MutationQueueState<Int>(maximumConcurrentSends: 1)
+    let date = Date(timeIntervalSince1970: 0)
+    state.load([(1, entry(1, "a")), (2, entry(2, "a"))])
+    _ = state.next(at: .zero)
+    _ = state.backOff(id(1), until: .seconds(10), nextTry: date, reason: "away")
+    _ = try state.lockForCancelling(id(1))
+    state.removeLocked(id(1))
+    _ = state.next(at: .zero)
+    #expect(state.entry(id(2))?.state == .sending)
+    _ = state.backOff(id(2), until: .seconds(100), nextTry: date, reason: "away")
+    guard case .wait(until: .seconds(100)) = state.next(at: .seconds(10)) else {
+      Issue.record("The second wait is not over.")
+      return
+    }
+  }
 }

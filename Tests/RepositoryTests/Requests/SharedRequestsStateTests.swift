@@ -1,0 +1,58 @@
+import MomentsTesting
+import Testing
+
+@testable import Repository
+
+@Suite struct SharedRequestsStateTests {
+  @Test func `The first caller starts, the others join, and the last to leave cancels`() {
+    var state = SharedRequestsState<String, Int>()
+    let first = state.join("a") { 1 }
+    let second = state.join("a") { 2 }
+    #expect(first.isFirst && !second.isFirst)
+    #expect([first.request, second.request] == [1, 1])
+    #expect(second.callers == 2)
+    #expect(state.leave("a", number: first.number) == .nothing)
+    #expect(state.leave("a", number: first.number) == .cancel)
+    #expect(state.finish("a", number: first.number) == false)
+    let third = state.join("a") { 3 }
+    #expect(third.isFirst && third.request == 3)
+    // What a request that is over still has to say does not concern the next one.
+    #expect(state.finish("a", number: first.number) == false)
+    #expect(state.leave("a", number: first.number) == .nothing)
+    #expect(state.finish("a", number: third.number) == true)
+    #expect(state.leave("a", number: third.number) == .nothing)
+  }
+
+  @Test(arguments: 0..<50 as Range<UInt64>)
+  func `A request has callers until it is over or cancelled`(seed: UInt64) {
+    var generator = SplitMix64(seed: seed)
+    var state = SharedRequestsState<Int, Int>()
+    // The callers of each request that can be joined, and those of requests that are over.
+    var open: [Int: (number: UInt64, callers: Int)] = [:]
+    var over: [(key: Int, number: UInt64)] = []
+    for step in 0..<500 {
+      let key = Int.random(in: 0..<3, using: &generator)
+      switch Int.random(in: 0..<5, using: &generator) {
+      case 0...1:
+        let place = state.join(key) { step }
+        #expect(place.isFirst == (open[key] == nil))
+        open[key] = (place.number, (open[key]?.callers ?? 0) + 1)
+        #expect(place.callers == open[key]!.callers)
+      case 2:
+        guard let request = open[key] else { break }
+        let isLast = request.callers == 1
+        #expect(state.leave(key, number: request.number) == (isLast ? .cancel : .nothing))
+        open[key] = isLast ? nil : (request.number, request.callers - 1)
+        if isLast { over.append((key, request.number)) }
+      case 3:
+        guard let request = open.removeValue(forKey: key) else { break }
+        #expect(state.finish(key, number: request.number) == true)
+        over.append((key, request.number))
+      default:
+        guard let request = over.randomElement(using: &generator) else { break }
+        #expect(state.leave(request.key, number: request.number) == .nothing)
+        #expect(state.finish(request.key, number: request.number) == false)
+      }
+    }
+  }
+}
