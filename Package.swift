@@ -33,7 +33,7 @@ let package = Package(
       name: "MomentsCommand", dependencies: ["Moments", "Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .executableTarget(
-      name: "TestChild", dependencies: ["DataStore", "Multicast"], path: "Tests/Support/TestChild",
+      name: "TestChild", dependencies: ["Repository", "DataStore", "Multicast"], path: "Tests/Support/TestChild",
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MulticastTests", dependencies: ["Multicast", "MomentsTesting"],
@@ -42,7 +42,8 @@ let package = Package(
       name: "DataStoreTests", dependencies: ["DataStore", "Multicast", "MomentsTesting", "TestChild"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "RepositoryTests", dependencies: ["Repository", "DataStore", "Multicast", "MomentsTesting"],
+      name: "RepositoryTests",
+      dependencies: ["Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MomentsTests", dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],

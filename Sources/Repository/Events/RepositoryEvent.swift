@@ -53,6 +53,9 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// A stored mutation was written by a newer program. It is left as it is and not sent.
   case mutationOfNewerProgram(MutationID)
 
+  /// A stored mutation is of an older schema, and could not be migrated. It is left as it is and not sent.
+  case mutationNotMigrated(MutationID, reason: String)
+
   /// The store failed while nobody waited for it; the queue tries again.
   case storeFailed(reason: String)
 }
@@ -80,6 +83,7 @@ extension RepositoryEvent: CustomStringConvertible {
     case .mutationUnreadable(let id, let movedTo, let reason):
       "mutation \(id) could not be decoded, its bytes are kept in \(movedTo): \(reason)"
     case .mutationOfNewerProgram(let id): "mutation \(id) is of a newer program: update the app to have it sent"
+    case .mutationNotMigrated(let id, let reason): "mutation \(id) could not be migrated and is not sent: \(reason)"
     case .storeFailed(let reason): "the store failed and will be tried again: \(reason)"
     }
   }

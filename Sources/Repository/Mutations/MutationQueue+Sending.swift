@@ -108,6 +108,8 @@ extension MutationQueue {
       events.emit(.mutationUnreadable(MutationID(rawValue: key.userID ?? ""), movedTo: movedTo, reason: reason))
     case .newerValueLeftUntouched(let key, _, _) where key.name == name:
       events.emit(.mutationOfNewerProgram(MutationID(rawValue: key.userID ?? "")))
+    case .migrationFailed(let key, _, let reason) where key.name == name:
+      events.emit(.mutationNotMigrated(MutationID(rawValue: key.userID ?? ""), reason: reason))
     default: reportedUnreadable.remove(event)
     }
   }

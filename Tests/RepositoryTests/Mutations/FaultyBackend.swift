@@ -1,6 +1,6 @@
 import DataStore
 import Foundation
-import Synchronization
+import Multicast
 
 /// Which operations of a ``FaultyBackend`` fail.
 final class FaultPlan: Sendable {
@@ -16,7 +16,7 @@ final class FaultPlan: Sendable {
     var readsFail = false
   }
 
-  private let state = Mutex(State())
+  private let state = Lock(State())
   private let fault: @Sendable (_ change: Int) -> Fault?
 
   /// Creates a plan, which is asked for each change, the first of which is number 1.
@@ -62,8 +62,8 @@ struct FaultyBackend: StoreBackend, Sendable {
     if fault != nil { throw .removeFailed(Self.error) }
   }
 
-  func setAside(_ name: String, at time: Date) throws(StoreError) -> String {
-    InMemoryBackend(storage: storage).setAside(name, at: time)
+  func setAside(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
+    InMemoryBackend(storage: storage).setAside(bytes, of: name, at: time)
   }
 
   func names() throws(StoreError) -> [String] {

@@ -3,7 +3,6 @@ import Foundation
 import MomentsTesting
 import Multicast
 import Repository
-import Synchronization
 
 /// What the tests send.
 struct Like: Codable, Hashable, Sendable {
@@ -35,7 +34,7 @@ final class LikeServer: Sendable {
     var counts: [Int: Int] = [:]
   }
 
-  private let log = Mutex(Log())
+  private let log = Lock(Log())
   private let count = CurrentValueRelay(0)
   private let answer: @Sendable (Like, _ attempt: Int) async -> Outcome
 

@@ -19,6 +19,8 @@ enum TestChild {
     case "die-at-call":
       try await dieAtCall(number(rest[0]), takingStepsFrom: number(rest[1]), to: number(rest[2]), in: url)
     case "fill-disk": try await fillDisk(limit: number(rest[0]), in: FileStore(folder: url))
+    case "queue-mutations": try await queueMutations(dyingAtCall: number(rest[0]), in: url)
+    case "send-mutations": try await sendMutations(in: url)
     default: fail("unknown command \(command)")
     }
   }

@@ -1,0 +1,1 @@
+../../DataStoreTests/Support/ChildProcess.swift

@@ -1,0 +1,1 @@
+../../DataStoreTests/Support/TemporaryFolder.swift
