@@ -9,6 +9,17 @@ extension BackedStore {
     pendingSaves.append(save)
   }
 
+  /// What came of a save, once it is written.
+  func outcome<Value>(of save: PendingSave<Value>) async -> Result<StoredValue<Value>, StoreError> {
+    await withCheckedContinuation { continuation in
+      if let outcome = save.outcome {
+        continuation.resume(returning: outcome)
+      } else {
+        save.continuation = continuation
+      }
+    }
+  }
+
   /// Writes what was saved, the last value of each key, then sends every value in the order they came.
   ///
   /// Every other call does so first, and so finds what was saved before it came.
@@ -17,9 +28,9 @@ extension BackedStore {
     pendingSaves = []
     var last: [String: Int] = [:]
     for (index, save) in saves.enumerated() { last[save.name] = index }
-    var outcomes: [String: Result<Fingerprint, StoreError>] = [:]
-    for (index, save) in saves.enumerated() where last[save.name] == index { outcomes[save.name] = write(save) }
-    for save in saves { finish(save, outcomes[save.name]!) }
+    var writes: [String: Result<Fingerprint, StoreError>] = [:]
+    for (index, save) in saves.enumerated() where last[save.name] == index { writes[save.name] = write(save) }
+    for save in saves { finish(save, writes[save.name]!) }
   }
 
   private func write(_ save: some AnyPendingSave) -> Result<Fingerprint, StoreError> {
@@ -33,33 +44,50 @@ extension BackedStore {
     }
   }
 
-  private func finish(_ save: some AnyPendingSave, _ outcome: Result<Fingerprint, StoreError>) {
+  private func finish(_ save: some AnyPendingSave, _ write: Result<Fingerprint, StoreError>) {
     let save = save.typed
-    save.continuation.resume(
-      returning: outcome.map { fingerprint in
-        revision += 1
-        let stored = StoredValue(value: save.value, savedAt: save.savedAt, revision: revision)
-        save.topic.publishSave(stored, fingerprint, of: save.key)
-        return stored
-      })
+    let outcome = write.map { fingerprint in
+      revision += 1
+      let stored = StoredValue(value: save.value, savedAt: save.savedAt, revision: revision)
+      save.topic.publishSave(stored, fingerprint, of: save.key)
+      return stored
+    }
+    save.outcome = outcome
+    save.continuation?.resume(returning: outcome)
   }
 }
 
 /// A save that waits to be written.
-struct PendingSave<Value: Codable & Sendable>: AnyPendingSave {
+///
+/// Belongs to one ``BackedStore`` and is only touched in its isolation.
+final class PendingSave<Value: Codable & Sendable>: AnyPendingSave {
   let key: StoreKey<Value>
   let name: String
   let topic: Topic<Value>
   let value: Value
   let savedAt: Date
   let bytes: Data
-  let continuation: CheckedContinuation<Result<StoredValue<Value>, StoreError>, Never>
+
+  /// What came of it; nil while it waits.
+  var outcome: Result<StoredValue<Value>, StoreError>?
+
+  /// Who waits for it; nil when it is written before its caller comes to wait.
+  var continuation: CheckedContinuation<Result<StoredValue<Value>, StoreError>, Never>?
 
   var typed: PendingSave<Value> { self }
+
+  init(key: StoreKey<Value>, name: String, topic: Topic<Value>, value: Value, savedAt: Date, bytes: Data) {
+    self.key = key
+    self.name = name
+    self.topic = topic
+    self.value = value
+    self.savedAt = savedAt
+    self.bytes = bytes
+  }
 }
 
 /// A ``PendingSave`` of any type of value.
-protocol AnyPendingSave {
+protocol AnyPendingSave: AnyObject {
   associatedtype Value: Codable & Sendable
 
   /// The encoded name of the key.

@@ -72,11 +72,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     } catch {
       throw .encodingFailed(key.keyName, reason: String(describing: error))
     }
-    return try await withCheckedContinuation { continuation in
-      enqueue(
-        PendingSave(
-          key: key, name: name, topic: topic, value: value, savedAt: savedAt, bytes: bytes, continuation: continuation))
-    }.get()
+    let save = PendingSave(key: key, name: name, topic: topic, value: value, savedAt: savedAt, bytes: bytes)
+    enqueue(save)
+    return try await outcome(of: save).get()
   }
 
   /// Removes what is stored for a key, and tells every observer.

@@ -8,7 +8,8 @@ internal import Foundation
 /// ```
 ///
 /// The checksum is the CRC-32C of everything behind its closing quotation mark, as eight lower-case hexadecimal digits.
-/// It stands first in every format that has one, so spoiled bytes are told from a newer program's whatever follows.
+/// It stands first in format 2 and in all that will follow, so bytes that were spoiled are told from those of a newer
+/// program.
 ///
 /// The first line is read first and by itself, so the value of a newer program is recognised even where nothing after
 /// its `format` is known.
@@ -158,9 +159,9 @@ extension Envelope {
     let (headerBytes, valueBytes) = split(bytes)
     do {
       let found = try JSONDecoder().decode(Version.self, from: headerBytes).known(to: supported)
+      guard found.format == 1 || checksum == .right else { return .undecodable(reason: "the checksum is missing") }
       if found.isNewer(than: supported) { return .newer(found) }
       guard found.format >= 1, found.schema >= 1 else { return .undecodable(reason: "there was never a \(found)") }
-      guard found.format == 1 || checksum == .right else { return .undecodable(reason: "the checksum is missing") }
       let header = try JSONDecoder().decode(Header.self, from: headerBytes)
       guard let valueBytes else { return .undecodable(reason: "the value is missing") }
       return .value(header, valueBytes)

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct BackedStoreTests {
   private let key = StoreKey<String>("text", userID: "0")
-  private let newer = Data("{\"format\":9}\nunknown".utf8)
+  private let newer = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
   private let supported = StoredVersion(format: 2, schema: 1)
 
   @Test func `The store's clock tells when a value was saved`() async throws {

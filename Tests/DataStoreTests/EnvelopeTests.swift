@@ -44,9 +44,13 @@ import Testing
   }
 
   @Test(arguments: [
-    (#"{"format":3}"#, StoredVersion(format: 3, schema: 1)),
-    ("{\"format\":3,\"schema\":{}}", StoredVersion(format: 3, schema: 1)),
-    ("{\"format\":3,\"schema\":1}\n\u{0}\u{1}\u{2}", StoredVersion(format: 3, schema: 1)),
+    (#"{"checksum":"c32a4c13","format":3}"#, StoredVersion(format: 3, schema: 1)),
+    (#"{"checksum":"053e38f5","format":3,"schema":{}}"#, StoredVersion(format: 3, schema: 1)),
+    ("{\"checksum\":\"0c6e8a9e\",\"format\":3,\"schema\":1}\n\u{0}\u{1}\u{2}", StoredVersion(format: 3, schema: 1)),
+    (
+      "{\"checksum\":\"0e1d053d\",\"format\":2,\"savedAt\":0,\"schema\":7}\n\"unknown\"",
+      StoredVersion(format: 2, schema: 7)
+    ),
     ("{\"format\":1,\"schema\":7,\"savedAt\":0}\n\"unknown\"", StoredVersion(format: 1, schema: 7)),
   ])
   func `A newer version is recognised whatever follows it`(text: String, version: StoredVersion) {
@@ -59,7 +63,11 @@ import Testing
 
   @Test(arguments: [
     "", "\n", "spoiled", "{}", "{}\n{}", "null\nnull", "{\"format\":0,\"schema\":1,\"savedAt\":0}\n1",
-    "{\"format\":1,\"schema\":0,\"savedAt\":0}\n1", "{\"format\":1,\"schema\":1}\n1",
+    "{\"format\":1,\"schema\":0,\"savedAt\":0}\n1", "{\"format\":2,\"schema\":1,\"savedAt\":0}\n1",
+    "{\"format\":3}", "{\"checksum\":\"c32a4c14\",\"format\":3}", "{\"checksum\":\"C32A4C13\",\"format\":3}",
+    "{\"checksum\":\"c7d14a45\",\"format\":0,\"schema\":1,\"savedAt\":0}\n1",
+    "{\"checksum\":\"89a062fb\",\"format\":2,\"schema\":0,\"savedAt\":0}\n1", "{\"checksum\":\"",
+    "{\"checksum\":\"c32a", "{\"format\":1,\"schema\":1}\n1",
     "{\"format\":1,\"schema\":1,\"savedAt\":0}", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n",
     "{\"format\":1,\"schema\":1,\"savedAt\":0}\n1 2", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n\"text\"",
   ])
@@ -72,18 +80,41 @@ import Testing
     #expect(Envelope.newerVersion(of: Data(text.utf8), schema: one) == nil)
   }
 
-  @Test func `Bytes with any byte changed or cut off have an answer`() throws {
+  @Test func `Bytes of which any bit is changed or any part is cut off are no value`() throws {
     let bytes = try Envelope.encode(profile, savedAt: Date(timeIntervalSinceReferenceDate: 0), schema: 1)
+    var spoiled = bytes.indices.map { Data(bytes[..<$0]) }
     for index in bytes.indices {
-      for byte in [UInt8(0), 0x0A, 0x22, 0x7B, 0xFF] {
+      for bit in 0..<8 {
         var changed = bytes
-        changed[index] = byte
-        _ = Envelope.decode(changed, as: Profile.self, schema: one)
-      }
-      if case .value = Envelope.decode(bytes[..<index], as: Profile.self, schema: one) {
-        Issue.record("cut off at \(index)")
+        changed[index] ^= 1 << bit
+        spoiled.append(changed)
       }
     }
+    for bytes in spoiled {
+      guard case .undecodable = Envelope.decode(bytes, as: Profile.self, schema: one) else {
+        Issue.record("\(String(decoding: bytes, as: UTF8.self))")
+        return
+      }
+    }
+  }
+
+  @Test func `A value of format 1, which had no checksum, is read`() throws {
+    guard case .value(7, let savedAt) = decode("{\"format\":1,\"savedAt\":816932841.5,\"schema\":1}\n7", as: Int.self)
+    else {
+      Issue.record("no value")
+      return
+    }
+    #expect(savedAt == Date(timeIntervalSinceReferenceDate: 816_932_841.5))
+  }
+
+  @Test(
+    arguments: [
+      ("", 0), ("a", 0xC1D0_4330), ("123456789", 0xE306_9283), (String(repeating: "\u{0}", count: 32), 0x8A91_36AA),
+    ] as [(String, UInt32)])
+  func `The checksum is CRC-32C`(text: String, checksum: UInt32) {
+    #expect(CRC32C.checksum(of: Data(text.utf8)) == checksum)
+    // Also of a part of other bytes, which does not begin at 0.
+    #expect(CRC32C.checksum(of: Data("xyz\(text)".utf8).dropFirst(3)) == checksum)
   }
 
   @Test func `What JSON cannot say throws`() {

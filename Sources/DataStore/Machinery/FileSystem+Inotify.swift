@@ -41,7 +41,7 @@
       let number = inotify.number
       let count: Int
       do throws(SystemError) {
-        count = try perform("read", inotify.path) { systemRead(number, &bytes, bytes.count) }
+        count = try perform("inotify_read", inotify.path) { systemRead(number, &bytes, bytes.count) }
       } catch {
         if error.code == EAGAIN { return [] }
         throw error

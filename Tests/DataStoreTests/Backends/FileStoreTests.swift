@@ -89,7 +89,7 @@ import Testing
 
   @Test func `A newer program's file is left untouched`() async throws {
     try makeFolder()
-    let newer = Data("{\"format\":3}\n\u{0}".utf8)
+    let newer = Data("{\"checksum\":\"4c2accda\",\"format\":3}\n\u{0}".utf8)
     try newer.write(to: file("text.0.value"))
     let store = FileStore(folder: folder)
     let error = StoreError.newerFormat(

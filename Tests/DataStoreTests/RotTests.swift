@@ -1,0 +1,93 @@
+import DataStore
+import Foundation
+import MomentsTesting
+import Multicast
+import Testing
+
+/// Files that rotted: cut off, or with bits that flipped.
+@Suite struct RotTests {
+  private struct Page: Codable, Hashable {
+    var title: String
+    var isLiked: Bool
+    var numbers: [Double]
+  }
+
+  private let temporary = TemporaryFolder()
+  private let key = StoreKey<Page>("page", userID: "0")
+  private let pages = [
+    Page(title: "", isLiked: false, numbers: []),
+    Page(title: "名字 \u{1F389} \"\n\u{0}", isLiked: true, numbers: [0.1, 1e300, -7]),
+    Page(title: String(repeating: "long ", count: 200), isLiked: true, numbers: (0..<100).map { Double($0) / 7 }),
+  ]
+
+  @Test func `Whatever rots is kept aside, told once, and does not stop the next save`() async throws {
+    let environment = ProcessInfo.processInfo.environment
+    let rounds = environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) } ?? 500
+    let seed = environment["MOMENTS_ROT_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
+    var random = SplitMix64(seed: seed)
+    let file = temporary.url.appending(path: "\(try key.keyName.encoded()).value")
+    var originals: [Data] = []
+    for page in pages {
+      try await FileStore(folder: temporary.url).save(page, for: key)
+      originals.append(try Data(contentsOf: file))
+    }
+    for round in 1...rounds {
+      let rotten = rot(originals.randomElement(using: &random)!, using: &random)
+      try rotten.write(to: file)
+      do {
+        try await check(rotten, round: round)
+      } catch {
+        throw Failure(seed: seed, round: round, bytes: rotten, cause: error)
+      }
+    }
+  }
+
+  private func check(_ rotten: Data, round: Int) async throws {
+    var store: FileStore? = FileStore(folder: temporary.url)
+    let events = store!.events.subscribe()
+    var changes = try await store!.changes(of: key).subscribe().makeAsyncIterator()
+    let page = Page(title: "\(round)", isLiked: true, numbers: [])
+    let saved = try await store!.save(page, for: key)
+    guard await changes.next() == .saved(key, saved), try await store!.load(key) == saved else { throw Problem.stopped }
+    store = nil
+    var places: [String] = []
+    for await event in events {
+      guard case .corruptValueMovedAside(key.keyName, let movedTo, _) = event else { throw Problem.event(event) }
+      places.append(movedTo)
+    }
+    guard places.count == 1 else { throw Problem.places(places) }
+    guard try Data(contentsOf: URL(filePath: places[0])) == rotten else { throw Problem.bytes }
+    try FileManager.default.removeItem(atPath: places[0])
+  }
+
+  /// Bytes that differ from `bytes` in at least one bit.
+  private func rot(_ bytes: Data, using random: inout SplitMix64) -> Data {
+    if UInt8.random(in: 0..<4, using: &random) == 0 {
+      return bytes.prefix(Int.random(in: 0..<bytes.count, using: &random))
+    }
+    var rotten = bytes
+    for _ in 0..<Int.random(in: 1...4, using: &random) {
+      rotten[Int.random(in: 0..<bytes.count, using: &random)] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+    }
+    return rotten == bytes ? bytes.dropLast() : rotten
+  }
+
+  private enum Problem: Error {
+    case stopped
+    case event(StoreEvent)
+    case places([String])
+    case bytes
+  }
+
+  /// Says how to see a failure again.
+  private struct Failure: Error, CustomStringConvertible {
+    let seed: UInt64
+    let round: Int
+    let bytes: Data
+    let cause: any Error
+
+    var description: String {
+      "\(cause) in round \(round) of MOMENTS_ROT_SEED=\(seed), with the bytes \(String(decoding: bytes, as: UTF8.self))"
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import DataStore
+import Dispatch
+import Foundation
+import MomentsTesting
+import Multicast
+import Synchronization
+import Testing
+
+/// Saves that arrive while the store writes are written together.
+@Suite(.timeLimit(.minutes(1))) struct SavingTests {
+  private typealias Outcome = Result<StoredValue<Int>, StoreError>
+
+  private let key = StoreKey<Int>("number", userID: "0")
+  private let backend = HeldBackend()
+  private let store: BackedStore<HeldBackend>
+  private let executor = ManualTaskExecutor()
+
+  init() {
+    store = BackedStore(backend: backend)
+  }
+
+  /// Begins a save; it has arrived at the store when this returns.
+  private func save(_ value: Int, for key: StoreKey<Int>) -> Task<Outcome, Never> {
+    defer { executor.runUntilIdle() }
+    return Task(executorPreference: executor) { [store] in
+      do throws(StoreError) {
+        return .success(try await store.save(value, for: key))
+      } catch {
+        return .failure(error)
+      }
+    }
+  }
+
+  /// Begins a save that holds the store until the backend is let go.
+  private func saveAndHold(_ value: Int) async -> Task<Outcome, Never> {
+    backend.isHeld.withLock { $0 = true }
+    let task = save(value, for: key)
+    await backend.arrival()
+    return task
+  }
+
+  /// Lets the store go, and waits until it has done all it was asked.
+  private func letGo() async throws {
+    backend.isHeld.withLock { $0 = false }
+    backend.gate.signal()
+    // On their way back the calls go from one executor to the other, a few times at most.
+    for _ in 1...5 {
+      _ = try await store.load(StoreKey<Int>("other"))
+      executor.runUntilIdle()
+    }
+  }
+
+  @Test func `A burst of saves of one key is one write, and each is told once, in order`() async throws {
+    let changes = try await store.changes(of: key).subscribe()
+    let first = await saveAndHold(0)
+    let burst = (1...999).map { save($0, for: key) }
+    try await letGo()
+    #expect(backend.writes.withLock { $0 } == ["number.0", "number.0"])
+
+    var iterator = changes.makeAsyncIterator()
+    for (value, task) in ([first] + burst).enumerated() {
+      let stored = try await task.value.get()
+      #expect(stored.value == value)
+      #expect(stored.revision == UInt64(value + 1))
+      #expect(await iterator.next() == .saved(key, stored))
+    }
+    #expect(try await store.load(key)?.value == 999)
+    #expect(try await store.load(key)?.revision == 1_000)
+    #expect(try await BackedStore(backend: backend.base).load(key)?.value == 999)
+  }
+
+  @Test func `When the write of a burst fails, all its saves throw and none is told`() async throws {
+    let changes = try await store.changes(of: key).subscribe()
+    let first = await saveAndHold(0)
+    let burst = (1...20).map { save($0, for: key) }
+    backend.brokenNames.withLock { $0 = ["number.0"] }
+    try await letGo()
+    // The one that was held had begun.
+    let stored = try await first.value.get()
+    for task in burst {
+      #expect(await task.value == .failure(.writeFailed(HeldBackend.error)))
+    }
+    #expect(try await store.load(key) == stored)
+    backend.brokenNames.withLock { $0 = [] }
+    let later = try await store.save(21, for: key)
+    #expect(later.revision == 2)
+    var iterator = changes.makeAsyncIterator()
+    #expect(await iterator.next() == .saved(key, stored))
+    #expect(await iterator.next() == .saved(key, later))
+  }
+
+  @Test func `Keys that are written together keep one order, and fail each by itself`() async throws {
+    let (a, b, c) = (
+      StoreKey<Int>("number", userID: "a"), StoreKey<Int>("number", userID: "b"), StoreKey<Int>("number", userID: "c")
+    )
+    let changes = try await store.observe(everyUserOf: "number", as: Int.self).changes
+    let first = await saveAndHold(0)
+    let burst = [(1, a), (2, b), (3, c), (4, a), (5, b), (6, c)].map { save($0.0, for: $0.1) }
+    backend.brokenNames.withLock { $0 = ["number.b"] }
+    try await letGo()
+    #expect(backend.writes.withLock { $0 } == ["number.0", "number.a", "number.c"])
+    var expected: [StoreChange<Int>] = [.saved(key, try await first.value.get())]
+    for (index, key) in [a, b, c, a, b, c].enumerated() {
+      let outcome = await burst[index].value
+      if key == b {
+        #expect(outcome == .failure(.writeFailed(HeldBackend.error)))
+      } else {
+        expected.append(.saved(key, try outcome.get()))
+      }
+    }
+    #expect(expected.map(\.revision) == [1, 2, 3, 4, 5])
+    var iterator = changes.makeAsyncIterator()
+    for change in expected { #expect(await iterator.next() == change) }
+  }
+
+  @Test func `A load and a removal amid a burst have their place in it`() async throws {
+    let changes = try await store.changes(of: key).subscribe()
+    _ = await saveAndHold(0)
+    _ = save(1, for: key)
+    let second = save(2, for: key)
+    let loading = Task(executorPreference: executor) { [store, key] in try await store.load(key) }
+    executor.runUntilIdle()
+    _ = save(3, for: key)
+    let removing = Task(executorPreference: executor) { [store, key] in try await store.remove(key) }
+    executor.runUntilIdle()
+    _ = save(4, for: key)
+    try await letGo()
+    #expect(try await loading.value == second.value.get())
+    try await removing.value
+    #expect(backend.writes.withLock { $0.count } == 4)
+    var iterator = changes.makeAsyncIterator()
+    for expected in [0, 1, 2, 3, nil, 4] { #expect(await iterator.next()?.stored?.value == expected) }
+    #expect(try await store.load(key)?.revision == 6)
+  }
+
+  @Test func `A value that cannot be encoded fails alone`() async throws {
+    let store = BackedStore(backend: backend.base)
+    let key = StoreKey<Double>("double")
+    try await withThrowingTaskGroup(of: StoredValue<Double>.self) { group in
+      for value in [1, 2, 3] as [Double] { group.addTask { try await store.save(value, for: key) } }
+      await #expect(throws: StoreError.self) { try await store.save(.nan, for: key) }
+      let revisions = try await group.reduce(into: Set<UInt64>()) { $0.insert($1.revision) }
+      #expect(revisions == [1, 2, 3])
+    }
+  }
+}
+
+/// Keeps bytes in memory, counts writes, and holds or refuses them when told to.
+private final class HeldBackend: StoreBackend, Sendable {
+  static let error = SystemError(code: 28, operation: "write", path: "a full disk")
+  let base = InMemoryBackend(storage: InMemoryStorage())
+  let isHeld = Mutex(false)
+  let gate = DispatchSemaphore(value: 0)
+  /// The names of what was written, in order.
+  let writes = Mutex<[String]>([])
+  let brokenNames = Mutex<Set<String>>([])
+  private let arrivals: AsyncStream<Void>
+  private let arrive: AsyncStream<Void>.Continuation
+
+  init() {
+    (arrivals, arrive) = AsyncStream.makeStream()
+  }
+
+  /// Waits until a write is held.
+  func arrival() async {
+    for await _ in arrivals { return }
+  }
+
+  func read(_ name: String) -> Data? { base.read(name) }
+
+  func write(_ bytes: Data, to name: String) throws(StoreError) {
+    if brokenNames.withLock({ $0.contains(name) }) { throw .writeFailed(Self.error) }
+    writes.withLock { $0.append(name) }
+    if isHeld.withLock({ $0 }) {
+      arrive.yield()
+      gate.wait()
+    }
+    base.write(bytes, to: name)
+  }
+
+  func remove(_ name: String) { base.remove(name) }
+
+  func setAside(_ bytes: Data, of name: String, at time: Date) -> String? {
+    base.setAside(bytes, of: name, at: time)
+  }
+
+  func names() -> [String] { base.names() }
+}

@@ -1,0 +1,148 @@
+import DataStore
+import Foundation
+import MomentsTesting
+import Multicast
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct SchemaTests {
+  /// Schema 1.
+  private struct Name: Codable, Hashable {
+    var name: String
+  }
+
+  /// Schema 2.
+  private struct Names: Codable {
+    var names: [String]
+  }
+
+  /// Schema 3.
+  private struct Person: VersionedValue, Hashable {
+    static let schema = StoreSchema(
+      version: 3,
+      migrations: [
+        StoreMigration(from: 1, decoding: Name.self) { Names(names: $0.name.split(separator: " ").map(String.init)) },
+        StoreMigration(from: 2, decoding: Names.self) { old in
+          guard old.names.count == 2 else { throw WrongCount(count: old.names.count) }
+          return Person(first: old.names[0], last: old.names[1])
+        },
+      ])
+
+    var first: String
+    var last: String
+  }
+
+  /// Schema 2, by a step whose result is no value.
+  private struct Broken: VersionedValue, Hashable {
+    static let schema = StoreSchema(version: 2, migrations: [StoreMigration(from: 1) { _ in Data("{}".utf8) }])
+
+    var first: String
+  }
+
+  private struct WrongCount: Error, CustomStringConvertible {
+    let count: Int
+
+    var description: String { "\(count) names" }
+  }
+
+  private let storage = InMemoryStorage()
+  private let key = StoreKey<Person>("person", userID: "0")
+  private let name: String
+
+  init() throws {
+    name = try key.keyName.encoded()
+  }
+
+  /// Stores a value of schema 1.
+  private func saveOld(_ text: String) async throws -> StoredValue<Name> {
+    try await InMemoryStore(storage: storage).save(Name(name: text), for: StoreKey(key.keyName))
+  }
+
+  @Test func `A value of an older schema is migrated step by step when it is read, and replaced by the next save`()
+    async throws
+  {
+    let old = try await saveOld("Jake Lin")
+    let bytes = storage[name]
+    let person = Person(first: "Jake", last: "Lin")
+    let migrated = StoredValue(value: person, savedAt: old.savedAt, revision: 0)
+    for _ in 1...2 {
+      let store = InMemoryStore(storage: storage)
+      #expect(try await store.load(key) == migrated)
+      var changes = try await store.changes(of: key).makeAsyncIterator()
+      #expect(await changes.next() == .saved(key, migrated))
+      let observation = try await store.observe(everyUserOf: "person", as: Person.self)
+      #expect(observation.stored == [.init(key: key, stored: migrated)])
+      #expect(storage[name] == bytes)
+    }
+    let saved = try await InMemoryStore(storage: storage).save(person, for: key)
+    let text = String(decoding: storage[name] ?? Data(), as: UTF8.self)
+    #expect(text.contains("\"schema\":3}\n{\"first\":\"Jake\",\"last\":\"Lin\"}"))
+    #expect(try await InMemoryStore(storage: storage).load(key)?.savedAt == saved.savedAt)
+  }
+
+  @Test func `A value whose migration fails stays where it is, until a save moves it aside`() async throws {
+    _ = try await saveOld("Mattt")
+    let bytes = try #require(storage[name])
+    let store = InMemoryStore(storage: storage)
+    let events = store.events.subscribe()
+    for _ in 1...2 {
+      await #expect(throws: StoreError.migrationFailed(key.keyName, from: 2, reason: "1 names")) {
+        try await store.load(key)
+      }
+    }
+    let changes = try await store.changes(of: key).subscribe()
+    #expect(try await store.observe(everyUserOf: "person", as: Person.self).stored.isEmpty)
+    #expect(storage.names == [name])
+    #expect(storage[name] == bytes)
+
+    let saved = try await store.save(Person(first: "Jake", last: "Lin"), for: key)
+    #expect(try await store.load(key) == saved)
+    var iterator = changes.makeAsyncIterator()
+    #expect(await iterator.next() == .saved(key, saved))
+    let asideName = try #require(storage.names.first { $0 != name })
+    #expect(storage[asideName] == bytes)
+    let failure = StoreEvent.migrationFailed(key.keyName, from: 2, reason: "1 names")
+    let reason = "the migration from schema 2 failed: 1 names"
+    var told = events.makeAsyncIterator()
+    for event in [failure, failure, .corruptValueMovedAside(key.keyName, movedTo: asideName, reason: reason)] {
+      #expect(await told.next() == event)
+    }
+  }
+
+  @Test func `A value whose migration fails can be removed`() async throws {
+    _ = try await saveOld("Mattt")
+    let store = InMemoryStore(storage: storage)
+    try await store.remove(key)
+    #expect(storage.names.isEmpty)
+  }
+
+  @Test func `Steps whose result is no value fail with the last of them`() async throws {
+    _ = try await saveOld("Jake Lin")
+    let error = await #expect(throws: StoreError.self) {
+      try await InMemoryStore(storage: storage).load(StoreKey<Broken>(key.keyName))
+    }
+    guard case .migrationFailed(key.keyName, from: 1, _) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+  }
+
+  @Test func `Migrations must lead from each schema to the next`() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      _ = StoreSchema(version: 4, migrations: [StoreMigration(from: 1) { $0 }, StoreMigration(from: 3) { $0 }])
+    }
+    #expect(
+      message(of: result).contains(
+        "A schema of version 4 needs one migration from each version before it, in order: [1, 2, 3], not [1, 3]."))
+  }
+
+  @Test func `A schema has at least version 1`() async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+      _ = StoreSchema(version: 0)
+    }
+    #expect(message(of: result).contains("A schema's version is at least 1, not 0."))
+  }
+
+  private func message(of result: ExitTest.Result?) -> String {
+    String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+  }
+}

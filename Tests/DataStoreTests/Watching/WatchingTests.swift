@@ -1,0 +1,230 @@
+import Foundation
+import MomentsTesting
+import Multicast
+import Synchronization
+import Testing
+
+@testable import DataStore
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// What a store does when another store changes the same folder: here two in one process, which is the same to them.
+@Suite(.timeLimit(.minutes(1))) struct WatchingTests {
+  private let temporary = TemporaryFolder()
+  private let key = StoreKey<String>("text", userID: "0")
+
+  private var folder: URL { temporary.url }
+
+  private var file: URL { folder.appending(path: "text.0.value") }
+
+  /// Fails calls as long as it is told to.
+  private final class Faults: Sendable {
+    let rule = Mutex<(@Sendable (FileSystem.Call) -> CInt?)?>(nil)
+
+    func store(in folder: URL) -> FileStore {
+      let fileSystem = FileSystem { call in self.rule.withLock { $0 }?(call) }
+      return BackedStore(backend: FileBackend(folder: folder, fileSystem: fileSystem))
+    }
+  }
+
+  @Test func `A folder that does not exist yet is waited for`() async throws {
+    let inner = folder.appending(path: "a/b/c", directoryHint: .isDirectory)
+    let store = FileStore(folder: inner)
+    var changes = try await store.changes(of: key).makeAsyncIterator()
+    try await FileStore(folder: inner).save("theirs", for: key)
+    #expect(await changes.next()?.stored?.value == "theirs")
+    try await FileStore(folder: inner).save("again", for: key)
+    #expect(await changes.next()?.stored?.value == "again")
+  }
+
+  @Test func `A folder that vanishes is an event, and is seen when it is back`() async throws {
+    let store = FileStore(folder: folder)
+    try await store.save("first", for: key)
+    var changes = try await store.changes(of: key).makeAsyncIterator()
+    #expect(await changes.next()?.stored?.value == "first")
+    var events = store.events.makeAsyncIterator()
+    let elsewhere = TemporaryFolder()
+    try FileManager.default.moveItem(at: folder, to: elsewhere.url)
+    let path = String(folder.path(percentEncoded: false).dropLast())
+    let error = StoreError.readFailed(SystemError(code: ENOENT, operation: "open", path: path))
+    #expect(await events.next() == .watchingFailed(error))
+    try await FileStore(folder: elsewhere.url).save("elsewhere", for: key)
+    try FileManager.default.moveItem(at: elsewhere.url, to: folder)
+    #expect(await changes.next()?.stored?.value == "elsewhere")
+    try await FileStore(folder: folder).save("again", for: key)
+    #expect(await changes.next()?.stored?.value == "again")
+    extendLifetime(elsewhere)
+  }
+
+  @Test func `Bytes that another program spoils are moved aside, and the next good value arrives`() async throws {
+    let store = FileStore(folder: folder)
+    let first = try await store.save("first", for: key)
+    var changes = try await store.changes(of: key).makeAsyncIterator()
+    #expect(await changes.next() == .saved(key, first))
+    var events = store.events.makeAsyncIterator()
+    let spoiled = Data("spoiled".utf8)
+    try spoiled.write(to: file)
+    guard case .corruptValueMovedAside(key.keyName, let movedTo, _) = await events.next() else {
+      Issue.record("no event")
+      return
+    }
+    #expect(try Data(contentsOf: URL(filePath: movedTo)) == spoiled)
+    try await FileStore(folder: folder).save("good", for: key)
+    let good = await changes.next()
+    #expect(good?.stored?.value == "good")
+    #expect(good?.revision == 2)
+  }
+
+  @Test func `A newer program's value is told as an event, and left as it is`() async throws {
+    let store = FileStore(folder: folder)
+    try await store.save("first", for: key)
+    var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+    #expect(await changes.next()?.stored?.value == "first")
+    var events = store.events.makeAsyncIterator()
+    let newer = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
+    try newer.write(to: file)
+    let (found, supported) = (StoredVersion(format: 9, schema: 1), StoredVersion(format: 2, schema: 1))
+    #expect(await events.next() == .newerValueLeftUntouched(key.keyName, found: found, supported: supported))
+    await #expect(throws: StoreError.newerFormat(key.keyName, found: found, supported: supported)) {
+      try await store.save("old", for: key)
+    }
+    #expect(try Data(contentsOf: file) == newer)
+    try FileManager.default.removeItem(at: file)
+    try await FileStore(folder: folder).save("old again", for: key)
+    #expect(await changes.next()?.stored?.value == "old again")
+  }
+
+  @Test(arguments: ["open", "fstat", "read"])
+  func `What cannot be read is an event, and is read with the next change`(operation: String) async throws {
+    let faults = Faults()
+    let store = faults.store(in: folder)
+    let other = FileStore(folder: folder)
+    var changes = try await store.changes(of: key).makeAsyncIterator()
+    var events = store.events.makeAsyncIterator()
+    let path = file.path(percentEncoded: false)
+    faults.rule.withLock { $0 = { $0.operation == operation && $0.path == path ? EIO : nil } }
+    try await other.save("missed", for: key)
+    #expect(
+      await events.next()
+        == .watchingFailed(.readFailed(SystemError(code: EIO, operation: operation, path: path))))
+    faults.rule.withLock { $0 = nil }
+    try await other.save("another key", for: StoreKey("text", userID: "1"))
+    let change = await changes.next()
+    #expect(change?.stored?.value == "missed")
+    #expect(change?.revision == 1)
+  }
+
+  #if !canImport(Darwin)
+    @Test func `A watch that breaks is an event, and a new one misses nothing`() async throws {
+      let faults = Faults()
+      let store = faults.store(in: folder)
+      let other = FileStore(folder: folder)
+      try await other.save("first", for: key)
+      var changes = try await store.changes(of: key).makeAsyncIterator()
+      #expect(await changes.next()?.stored?.value == "first")
+      var events = store.events.makeAsyncIterator()
+      let isBroken = Atomic(true)
+      let path = String(folder.path(percentEncoded: false).dropLast())
+      faults.rule.withLock { rule in
+        rule = { call in
+          guard call.operation == "inotify_read" else { return nil }
+          return isBroken.exchange(false, ordering: .relaxed) ? EIO : nil
+        }
+      }
+      try await other.save("second", for: key)
+      #expect(
+        await events.next()
+          == .watchingFailed(.readFailed(SystemError(code: EIO, operation: "inotify_read", path: path))))
+      #expect(await changes.next()?.stored?.value == "second")
+      try await other.save("third", for: key)
+      #expect(await changes.next()?.stored?.value == "third")
+    }
+
+    @Test(arguments: ["inotify_init", "inotify_add_watch"])
+    func `A watch that cannot begin is an event, and the next observer tries again`(operation: String) async throws {
+      let faults = Faults()
+      let store = faults.store(in: folder)
+      let other = FileStore(folder: folder)
+      try await other.save("first", for: key)
+      faults.rule.withLock { $0 = { $0.operation == operation ? EMFILE : nil } }
+      var changes = try await store.changes(of: key).makeAsyncIterator()
+      #expect(await changes.next()?.stored?.value == "first")
+      let path = String(folder.path(percentEncoded: false).dropLast())
+      var events = store.events.makeAsyncIterator()
+      #expect(
+        await events.next()
+          == .watchingFailed(.readFailed(SystemError(code: EMFILE, operation: operation, path: path))))
+      faults.rule.withLock { $0 = nil }
+      try await other.save("second", for: key)
+      _ = try await store.observe(everyUserOf: "letter", as: Int.self)
+      #expect(await changes.next()?.stored?.value == "second")
+      try await other.save("third", for: key)
+      #expect(await changes.next()?.stored?.value == "third")
+    }
+  #endif
+
+  @Test func `A call sees what was changed without a watch, and so do observers`() async throws {
+    let storage = InMemoryStorage()
+    let (store, other) = (InMemoryStore(storage: storage), InMemoryStore(storage: storage))
+    var changes = try await store.changes(of: key).makeAsyncIterator()
+    try await other.save("theirs", for: key)
+    let theirs = try await store.load(key)
+    #expect(theirs?.value == "theirs")
+    #expect(theirs?.revision == 1)
+    try await other.save("theirs too", for: key)
+    let ours = try await store.save("ours", for: key)
+    #expect(ours.revision == 3)
+    try await other.remove(key)
+    #expect(try await store.load(key) == nil)
+    #expect(await changes.next() == theirs.map { .saved(key, $0) })
+    #expect(await changes.next()?.stored?.value == "theirs too")
+    #expect(await changes.next() == .saved(key, ours))
+    #expect(await changes.next() == .removed(key, revision: 4))
+  }
+
+  @Test func `A watch does not keep a store`() async throws {
+    var store: FileStore? = FileStore(folder: folder)
+    let changes = try await store!.changes(of: key).subscribe()
+    try await store!.save("last", for: key)
+    store = nil
+    var received: [String?] = []
+    for await change in changes { received.append(change.stored?.value) }
+    #expect(received == ["last"])
+  }
+
+  @Test func `Two stores that save at once agree in the end, and each sees its own changes once, in order`()
+    async throws
+  {
+    let stores = [FileStore(folder: folder), FileStore(folder: folder)]
+    var observers: [MulticastSubscription<StoreChange<String>, Never>] = []
+    for store in stores { observers.append(try await store.changes(of: key).subscribe()) }
+    let own = try await withThrowingTaskGroup(of: (Int, [StoredValue<String>]).self) { group in
+      for (index, store) in stores.enumerated() {
+        group.addTask { [key] in
+          var saved: [StoredValue<String>] = []
+          for number in 1...50 { saved.append(try await store.save("\(index) \(number)", for: key)) }
+          return (index, saved)
+        }
+      }
+      return try await group.reduce(into: [Int: [StoredValue<String>]]()) { $0[$1.0] = $1.1 }
+    }
+    try await stores[0].save("end", for: key)
+    for (index, observer) in observers.enumerated() {
+      var received: [StoredValue<String>] = []
+      for await change in observer {
+        // Another's move aside or removal is none of these.
+        received.append(try #require(change.stored))
+        if change.stored?.value == "end" { break }
+      }
+      #expect(received.filter { $0.value.hasPrefix("\(index) ") } == own[index])
+      #expect(received.map(\.revision) == Array(1...UInt64(received.count)))
+      #expect(Set(received.map(\.savedAt)).count == received.count)
+    }
+  }
+}
