@@ -12,7 +12,7 @@ import Testing
     var numbers: [Double]
   }
 
-  private let temporary = TemporaryFolder()
+  private let temporary = TemporaryFolder(inMemory: true)
   private let key = StoreKey<Page>("page", userID: "0")
   private let pages = [
     Page(title: "", isLiked: false, numbers: []),

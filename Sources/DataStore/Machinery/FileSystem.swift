@@ -177,18 +177,19 @@ package struct FileSystem: Sendable {
     defer { closedir(stream) }
     var names: [String] = []
     while true {
-      if let code = fault(Call(operation: "readdir", path: folder.path)) {
-        throw SystemError(code: code, operation: "readdir", path: folder.path)
-      }
-      errno = 0
-      guard let entry = readdir(stream) else {
-        let code = errno
+      var code = fault(Call(operation: "readdir", path: folder.path)) ?? 0
+      if code == 0 {
+        errno = 0
+        if let entry = readdir(stream) {
+          // An entry is only as long as its name, shorter than its type, so it must not be copied.
+          let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
+          if let name = String(validatingCString: name.assumingMemoryBound(to: CChar.self)) { names.append(name) }
+          continue
+        }
+        code = errno
         if code == 0 { return names }
-        throw SystemError(code: code, operation: "readdir", path: folder.path)
       }
-      // An entry is only as long as its name, shorter than its type, so it must not be copied.
-      let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
-      if let name = String(validatingCString: name.assumingMemoryBound(to: CChar.self)) { names.append(name) }
+      if code != EINTR { throw SystemError(code: code, operation: "readdir", path: folder.path) }
     }
   }
 }

@@ -5,8 +5,13 @@ final class TemporaryFolder: Sendable {
   let url: URL
 
   /// A place where nothing is yet.
-  init() {
-    url = FileManager.default.temporaryDirectory.appending(
+  ///
+  /// - Parameter inMemory: Whether the folder may be lost with the power, where the system has a place for such: there
+  ///   nothing waits for a disk.
+  init(inMemory: Bool = false) {
+    let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+    let isThere = FileManager.default.isWritableFile(atPath: memory.path(percentEncoded: false))
+    url = (inMemory && isThere ? memory : FileManager.default.temporaryDirectory).appending(
       path: "DataStoreTests-\(UUID().uuidString)", directoryHint: .isDirectory)
   }
 

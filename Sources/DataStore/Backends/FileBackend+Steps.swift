@@ -1,0 +1,197 @@
+internal import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The steps of which reads and writes are made, and how each is undone.
+extension FileBackend {
+  private static let fileExtension = ".value"
+  static let temporaryPrefix = ".DataStore-"
+
+  static func fileName(of name: String) -> String {
+    name + fileExtension
+  }
+
+  static func name(ofFile fileName: String) -> String? {
+    guard fileName.hasSuffix(fileExtension) else { return nil }
+    let name = String(fileName.dropLast(fileExtension.count))
+    return StoreKeyName(encoded: name) == nil ? nil : name
+  }
+
+  mutating func temporaryName() -> String {
+    temporaryCount += 1
+    return temporaryPrefix + String(temporaryCount)
+  }
+
+  private static func parent(of path: String) -> String {
+    URL(filePath: path, directoryHint: .isDirectory).deletingLastPathComponent().path(percentEncoded: false)
+  }
+
+  /// The folder; nil when it has never been there.
+  mutating func openFolder() throws(SystemError) -> Descriptor? {
+    do throws(SystemError) {
+      let descriptor = try fileSystem.openFolder(folder)
+      folderWasThere = true
+      return descriptor
+    } catch {
+      if error.code == ENOENT, !folderWasThere { return nil }
+      throw error
+    }
+  }
+
+  /// The folder, made if it has never been there.
+  mutating func openOrMakeFolder() throws(SystemError) -> Descriptor {
+    if let descriptor = try openFolder() { return descriptor }
+    if try !makeFolder(folder) {
+      // Whoever made it at the same time may not have made it durable yet.
+      try fileSystem.synchronize(fileSystem.openFolder(Self.parent(of: folder)))
+    }
+    let descriptor = try fileSystem.openFolder(folder)
+    folderWasThere = true
+    return descriptor
+  }
+
+  /// Makes a folder, and those above it where they are missing, durably.
+  ///
+  /// - Returns: Whether it was not there.
+  @discardableResult
+  private func makeFolder(_ path: String) throws(SystemError) -> Bool {
+    let parent = Self.parent(of: path)
+    do throws(SystemError) {
+      try fileSystem.makeFolder(path)
+    } catch {
+      switch error.code {
+      case EEXIST: return false
+      case ENOENT where parent != path:
+        try makeFolder(parent)
+        try fileSystem.makeFolder(path)
+      default: throw error
+      }
+    }
+    do throws(SystemError) {
+      try fileSystem.synchronize(fileSystem.openFolder(parent))
+    } catch {
+      // Else the next write would find the folder and take it for durable.
+      do throws(SystemError) {
+        try fileSystem.removeFolder(path)
+      } catch {
+        // The first failure says more than this one.
+      }
+      throw error
+    }
+    return true
+  }
+
+  /// Puts bytes in the place of a file, whole or not at all; durable once the folder is synchronised.
+  ///
+  /// - Returns: What is known of the new file.
+  mutating func replace(
+    _ fileName: String, by bytes: Data, in folder: borrowing Descriptor
+  ) throws(SystemError) -> FileSystem.Status {
+    let temporaryName = temporaryName()
+    let file = try fileSystem.create(temporaryName, in: folder)
+    do throws(SystemError) {
+      try fileSystem.append(bytes, to: file)
+      try fileSystem.synchronize(file)
+      let status = try fileSystem.status(of: file)
+      try fileSystem.rename(temporaryName, to: fileName, in: folder)
+      return status
+    } catch {
+      discard(temporaryName, in: folder)
+      throw error
+    }
+  }
+
+  /// Undoes ``replace(_:by:in:)``, unless somebody else has replaced the new file already.
+  mutating func putBack(
+    _ old: consuming Descriptor?, as fileName: String, insteadOf new: FileSystem.Status,
+    in folder: borrowing Descriptor
+  ) throws(SystemError) {
+    do throws(SystemError) {
+      guard try fileSystem.status(of: fileName, in: folder).inode == new.inode else { return }
+      if let old {
+        _ = try replace(fileName, by: fileSystem.read(old), in: folder)
+      } else {
+        try fileSystem.unlink(fileName, in: folder)
+      }
+    } catch {
+      throw SystemError(code: error.code, operation: "putting back the old value", path: error.path)
+    }
+  }
+
+  /// Gives a file another name, durably.
+  func move(_ name: String, to newName: String, in folder: borrowing Descriptor) throws(SystemError) {
+    try fileSystem.rename(name, to: newName, in: folder)
+    do throws(SystemError) {
+      try fileSystem.synchronize(folder)
+    } catch {
+      if try !putBack(newName, as: name, in: folder) { discard(newName, in: folder) }
+      throw error
+    }
+  }
+
+  /// Undoes the renaming of a file, unless somebody else has given the old name to a newer one already.
+  ///
+  /// - Returns: Whether the file has its old name again.
+  @discardableResult
+  func putBack(
+    _ name: String, as oldName: String, in folder: borrowing Descriptor
+  ) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+      _ = try fileSystem.status(of: oldName, in: folder)
+      return false
+    } catch {
+      guard error.code == ENOENT else { throw error }
+    }
+    try fileSystem.rename(name, to: oldName, in: folder)
+    return true
+  }
+
+  /// Makes an empty file in the place for bytes that are set aside, because renaming alone would replace a file that
+  /// is there.
+  func reserveAsideName(
+    for name: String, at time: Date, in folder: borrowing Descriptor
+  ) throws(SystemError) -> String {
+    var attempt = 1
+    while true {
+      let asideName = Self.asideName(for: name, at: time, attempt: attempt)
+      do throws(SystemError) {
+        _ = try fileSystem.create(asideName, in: folder)
+        return asideName
+      } catch {
+        guard error.code == EEXIST else { throw error }
+        attempt += 1
+      }
+    }
+  }
+
+  /// Removes a file that holds nothing of value.
+  ///
+  /// One that stays costs space and nothing else, so a failure is not worth more than the error, or the success, that
+  /// is being reported.
+  func discard(_ name: String, in folder: borrowing Descriptor) {
+    do { try fileSystem.unlink(name, in: folder) } catch {}
+  }
+
+  /// Removes temporary files that a process left when it ended in the middle of a write.
+  ///
+  /// Another store may be writing in the folder at this moment; nobody needs an hour for it. One that did, because it
+  /// was stopped for as long, finds its file gone and throws.
+  mutating func removeLeftOvers(before now: Int, in folder: borrowing Descriptor) {
+    guard !leftOversAreRemoved else { return }
+    leftOversAreRemoved = true
+    do throws(SystemError) {
+      for name in try fileSystem.list(folder) where name.hasPrefix(Self.temporaryPrefix) {
+        let status = try fileSystem.status(of: name, in: folder)
+        if status.isRegularFile, status.changed <= now - leftOverAge { discard(name, in: folder) }
+      }
+    } catch {
+      // The write that comes with it is done and must not seem to fail. The next store over the folder tries again.
+    }
+  }
+}
