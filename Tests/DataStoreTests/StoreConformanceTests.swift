@@ -46,6 +46,9 @@ struct FaultyStore: KeyValueStore {
     case acceptsEmptyNames
     case swallowsCorruption
     case observesWithAGap
+    case hidesNewerValues
+    case hidesFailedMigrations
+    case missesOutsideChanges
 
     var brokenRule: String {
       switch self {
@@ -57,6 +60,10 @@ struct FaultyStore: KeyValueStore {
       case .acceptsEmptyNames: "An empty or too long key is refused by every call"
       case .swallowsCorruption: "Bytes that are no value are told once by load, and by an event"
       case .observesWithAGap: "Observing every user amid saves misses nothing and repeats nothing"
+      case .hidesNewerValues: "A value of a newer schema is neither read nor replaced nor removed"
+      case .hidesFailedMigrations:
+        "A value whose migration fails is told by load and by an event, and does not stop the next save"
+      case .missesOutsideChanges: "What another store changes in the same place is seen by the next call, and sent once"
       }
     }
   }
@@ -70,7 +77,9 @@ struct FaultyStore: KeyValueStore {
     self.base = base
   }
 
-  private var store: InMemoryStore { fault == .losesSavesOnReopening ? other : base }
+  private var store: InMemoryStore {
+    fault == .losesSavesOnReopening || fault == .missesOutsideChanges ? other : base
+  }
 
   private func actual<Value>(_ key: StoreKey<Value>) -> StoreKey<Value> {
     switch fault {
@@ -84,7 +93,12 @@ struct FaultyStore: KeyValueStore {
     do {
       return try await store.load(actual(key))
     } catch {
-      if fault == .swallowsCorruption, case .undecodable = error { return nil }
+      switch (fault, error) {
+      case (.swallowsCorruption, .undecodable), (.hidesNewerValues, .newerFormat),
+        (.hidesFailedMigrations, .migrationFailed):
+        return nil
+      default: break
+      }
       throw error
     }
   }

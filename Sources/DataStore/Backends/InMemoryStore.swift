@@ -1,5 +1,5 @@
 public import Foundation
-internal import Synchronization
+internal import Multicast
 
 /// A store that keeps its values in memory: for tests, previews, and whatever need not survive the process.
 public typealias InMemoryStore = BackedStore<InMemoryBackend>
@@ -19,7 +19,7 @@ extension BackedStore where Backend == InMemoryBackend {
 ///
 /// Like the folder of a file store it may be looked at and changed from outside, so a test can spoil a value.
 public final class InMemoryStorage: Sendable {
-  private let contents = Mutex<[String: Data]>([:])
+  private let contents = Lock<[String: Data]>([:])
 
   /// Creates an empty storage.
   public init() {}

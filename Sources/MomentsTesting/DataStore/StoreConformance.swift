@@ -94,7 +94,8 @@ public enum StoreConformance {
   }
 
   /// Every rule.
-  public static let checks: [Check] = valueChecks + keyChecks + observerChecks + everyUserChecks + faultChecks
+  public static let checks: [Check] =
+    valueChecks + keyChecks + observerChecks + everyUserChecks + sharingChecks + schemaChecks + faultChecks
 }
 
 extension StoreConformance {

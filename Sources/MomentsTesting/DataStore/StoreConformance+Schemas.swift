@@ -1,0 +1,98 @@
+internal import DataStore
+internal import Foundation
+internal import Multicast
+
+extension StoreConformance {
+  /// The rules of values whose layout changes from one version of a program to another.
+  static let schemaChecks = [
+    Check("A value of an older schema is migrated when it is read, and stays as it is until the next save") { harness in
+      let old = try await harness.open().save(OldLetter(text: "Dear Jake"), for: oldLetter)
+      let expected = StoredValue(value: Letter(words: ["Dear", "Jake"]), savedAt: old.savedAt, revision: 0)
+      for _ in 1...2 {
+        let store = try await harness.open()
+        try expect(await store.load(letter), is: expected, "load")
+        let observer = try await store.changes(of: letter).subscribe()
+        try expect(await read(1, from: observer, on: harness), is: [.saved(letter, expected)], "the first change")
+        let observation = try await store.observe(everyUserOf: letter.name, as: Letter.self)
+        try expect(observation.stored, is: [.init(key: letter, stored: expected)], "what is stored")
+      }
+      try expect(await harness.open().load(oldLetter)?.value, is: old.value, "the old program's load")
+      let new = try await harness.open().save(Letter(words: ["new"]), for: letter)
+      try expect(await harness.open().load(letter)?.value, is: new.value, "load after a save")
+    },
+    Check("A value of a newer schema is neither read nor replaced nor removed") { harness in
+      let new = try await harness.open().save(Letter(words: ["new"]), for: letter)
+      let store = try await harness.open()
+      try await expectNewerSchema(from: "load") { () throws(StoreError) in try await store.load(oldLetter) }
+      try await expectNewerSchema(from: "save") { () throws(StoreError) in
+        try await store.save(OldLetter(text: "old"), for: oldLetter)
+      }
+      try await expectNewerSchema(from: "remove") { () throws(StoreError) in try await store.remove(oldLetter) }
+      try await expectNewerSchema(from: "changes") { () throws(StoreError) in try await store.changes(of: oldLetter) }
+      let observation = try await store.observe(everyUserOf: oldLetter.name, as: OldLetter.self)
+      try expect(observation.stored.map(\.key), is: [], "whose values are stored")
+      let events = try await read(1, from: store.events.subscribe(), on: harness)
+      guard case .newerValueLeftUntouched(oldLetter.keyName, let found, let supported) = events[0] else {
+        throw Mismatch(explanation: "expected an event of a newer value, found \(events)")
+      }
+      try expect([found.schema, supported.schema], is: [2, 1], "the schemas of the event")
+      try expect(await harness.open().load(letter)?.value, is: new.value, "the newer program's load")
+    },
+    Check("A value whose migration fails is told by load and by an event, and does not stop the next save") { harness in
+      try await harness.open().save(OldLetter(text: ""), for: oldLetter)
+      for _ in 1...2 {
+        let store = try await harness.open()
+        let isExpected = { (error: StoreError) in
+          if case .migrationFailed(letter.keyName, from: 1, _) = error { true } else { false }
+        }
+        try await expectError("migrationFailed", from: "load", where: isExpected) { () throws(StoreError) in
+          try await store.load(letter)
+        }
+      }
+      let store = try await harness.open()
+      let observer = try await store.changes(of: letter).subscribe()
+      let events = try await read(1, from: store.events.subscribe(), on: harness)
+      guard case .migrationFailed(letter.keyName, from: 1, _) = events[0] else {
+        throw Mismatch(explanation: "expected an event of a failed migration, found \(events)")
+      }
+      let saved = try await store.save(Letter(words: ["good"]), for: letter)
+      try expect(await read(1, from: observer, on: harness), is: [.saved(letter, saved)], "the first change")
+      try expect(await harness.open().load(letter)?.value, is: saved.value, "load after opening again")
+    },
+  ]
+
+  private static let letter = StoreKey<Letter>("letter", userID: "Jake")
+  private static let oldLetter = StoreKey<OldLetter>(letter.keyName)
+
+  /// Schema 1 of a letter.
+  private struct OldLetter: Codable, Hashable {
+    var text: String
+  }
+
+  /// Schema 2 of a letter.
+  private struct Letter: VersionedValue, Hashable {
+    static let schema = StoreSchema(
+      version: 2,
+      migrations: [
+        StoreMigration(from: 1, decoding: OldLetter.self) { old in
+          guard !old.text.isEmpty else { throw EmptyText() }
+          return Letter(words: old.text.split(separator: " ").map(String.init))
+        }
+      ])
+
+    var words: [String]
+  }
+
+  private struct EmptyText: Error {}
+
+  private static func expectNewerSchema<Result>(
+    from subject: String, _ body: () async throws(StoreError) -> Result
+  ) async throws {
+    try await expectError(
+      "newerFormat", from: subject,
+      where: { error in
+        guard case .newerFormat(letter.keyName, let found, let supported) = error else { return false }
+        return found.schema == 2 && supported.schema == 1
+      }, body)
+  }
+}

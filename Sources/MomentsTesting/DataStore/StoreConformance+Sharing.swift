@@ -1,0 +1,39 @@
+internal import DataStore
+internal import Multicast
+
+extension StoreConformance {
+  /// The rules of those who save at the same time.
+  static let sharingChecks = [
+    Check("Of saves at once, each has its revision, all are sent in order, and the last is kept") { harness in
+      let store = try await harness.open()
+      let observer = try await store.changes(of: key).subscribe()
+      let count = 100
+      let saved = try await withThrowingTaskGroup(of: StoredValue<Note>.self) { group in
+        for number in 1...count {
+          group.addTask { try await store.save(Note("note", number: Double(number)), for: key) }
+        }
+        return try await group.reduce(into: [:]) { $0[$1.revision] = $1 }
+      }
+      let inOrder = (1...UInt64(count)).compactMap { saved[$0] }
+      try expect(inOrder.count, is: count, "the number of revisions from 1 to \(count)")
+      try expect(await read(count, from: observer, on: harness), is: inOrder.map { .saved(key, $0) }, "the changes")
+      try expect(await store.load(key), is: inOrder.last, "load")
+      try expect(await harness.open().load(key)?.value, is: inOrder.last?.value, "load after opening again")
+    },
+    Check("What another store changes in the same place is seen by the next call, and sent once") { harness in
+      let (store, other) = (try await harness.open(), try await harness.open())
+      let first = try await store.save(Note("first"), for: key)
+      let observer = try await store.changes(of: key).subscribe()
+      let theirs = try await other.save(Note("theirs"), for: key)
+      let expected = StoredValue(value: theirs.value, savedAt: theirs.savedAt, revision: 2)
+      for _ in 1...2 { try expect(await store.load(key), is: expected, "load") }
+      try await other.remove(key)
+      try expect(await store.load(key), is: nil, "load after the other's removal")
+      let last = try await store.save(Note("last"), for: key)
+      try expect(
+        await read(4, from: observer, on: harness),
+        is: [.saved(key, first), .saved(key, expected), .removed(key, revision: 3), .saved(key, last)], "the changes")
+      try expect(await other.load(key)?.value, is: last.value, "the other's load")
+    },
+  ]
+}
