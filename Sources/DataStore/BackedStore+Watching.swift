@@ -6,13 +6,15 @@ extension BackedStore {
     guard !isWatching else { return }
     do throws(StoreError) {
       try backend.startWatching { [weak self] in self?.wake() }
-      isWatching = true
-      // Others may have changed something since an earlier watch broke.
-      lookForObservers(at: try watchedNames())
     } catch {
       // Nothing that was asked for failed, and the next observer tries again.
       eventRelay.send(.watchingFailed(error))
+      return
     }
+    isWatching = true
+    // Others may have changed something since an earlier watch broke.
+    mustLookAtAll = true
+    lookForObservers(at: [])
   }
 
   private nonisolated func wake() {
@@ -20,24 +22,36 @@ extension BackedStore {
   }
 
   private func takeUpOutsideChanges() {
+    var names: [String] = []
     do throws(StoreError) {
       switch try backend.takeOutsideChanges() {
-      case .names(let names): lookForObservers(at: names)
-      case .unknown: lookForObservers(at: try watchedNames())
+      case .names(let changed): names = changed
+      case .unknown: mustLookAtAll = true
       }
     } catch {
       eventRelay.send(.watchingFailed(error))
+      // The new watch looks at all.
       isWatching = false
       startWatching()
+      return
     }
+    lookForObservers(at: names)
   }
 
   /// Looks at what others changed, and at what could not be looked at so far, for those who watch.
   private func lookForObservers(at names: [String]) {
-    let all = missedNames + names
+    var names = missedNames + names
     missedNames = []
+    if mustLookAtAll {
+      do throws(StoreError) {
+        names += try watchedNames()
+        mustLookAtAll = false
+      } catch {
+        eventRelay.send(.watchingFailed(error))
+      }
+    }
     var looked: Set<String> = []
-    for name in all where looked.insert(name).inserted {
+    for name in names where looked.insert(name).inserted {
       guard let keyName = StoreKeyName(encoded: name), let topic = topics[keyName.name] else { continue }
       do throws(StoreError) {
         try takeUpOutsideChange(of: keyName, named: name, in: topic)

@@ -11,10 +11,12 @@ public import Multicast
 ///
 /// The store trusts no memory of its own: each call looks at what is stored, and what it finds there that the store did
 /// not put there is sent as a change. So a store sees what others do in the same place at the next call at the latest,
-/// and at once where its backend watches.
+/// and at once where its backend watches. The watch begins with the first observer.
 ///
-/// What a call costs is what its backend does and the coding of one value; ``observe(everyUserOf:as:)`` reads every
-/// value of the name.
+/// What a call costs is what its backend does and the coding of one value; a save reads what it replaces;
+/// ``observe(everyUserOf:as:)`` reads every value of the name.
+///
+/// Cancellation does not interrupt a call: a save that began ends, and says how.
 public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   var backend: Backend
   let now: @Sendable () -> Date
@@ -26,6 +28,8 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   var isWatching = false
   /// The names of what others changed and could not be looked at so far, in order.
   var missedNames: [String] = []
+  /// Whether others may have changed anything, and it could not be looked at so far.
+  var mustLookAtAll = false
   let eventRelay = MulticastRelay<StoreEvent>(replay: 16, buffering: .unbounded)
   let executor = DispatchQueueExecutor(label: "DataStore.\(Backend.self)")
 

@@ -10,18 +10,28 @@ public import Multicast
 ///   does. One that threw changed nothing.
 /// - **Ordering**: Changes are made in the order the calls arrive and sent in the same order, each once, after they
 ///   are durable and before the call returns. All keys share one order; ``StoredValue/revision`` counts it.
+/// - **Bursts**: Saves of one key that arrive while the store writes may be written as one. The last is what is written;
+///   each returns when its value, or that later one, is durable, and each is sent.
+/// - **Others** in the same place, such as another process: what they change is seen by the next call that looks, and
+///   sent to observers once, as a change with a revision of its own; whether also without a call depends on the
+///   medium. Who saves last wins. The store's own changes do not come back as those of others.
+/// - **Schemas**: A value of an older schema is migrated when it is read; see ``VersionedValue``. A value of a newer one
+///   is left untouched, and told.
 /// - **Undecodable values** never stop a program: their bytes are moved aside, ``events`` says where, and every stream
 ///   goes on with the next good save.
 /// - **Lifetime**: Streams do not keep a store alive. They finish when it is released.
 public protocol KeyValueStore: Sendable {
   /// What is stored for a key; nil when nothing is.
   ///
-  /// - Throws: ``StoreError/undecodable(_:movedTo:reason:)`` once for bytes that are not a value, and nil from then on;
-  ///   ``StoreError/newerFormat(_:found:supported:)`` each time for the value of a newer program; or another
-  ///   ``StoreError``.
+  /// - Throws: ``StoreError/undecodable(_:movedTo:reason:)`` once for bytes that are not a value, unless ``events`` told
+  ///   of them before, and nil from then on; ``StoreError/newerFormat(_:found:supported:)`` each time for the value of a
+  ///   newer program; ``StoreError/migrationFailed(_:from:reason:)`` each time for one that could not be migrated; or
+  ///   another ``StoreError``.
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>?
 
   /// Stores a value, and sends it to every observer once it is durable.
+  ///
+  /// Cancelling the calling task does not take the save back.
   ///
   /// - Returns: What was stored, with its time and revision.
   /// - Throws: A ``StoreError``; then the old value is intact and nothing is sent.
@@ -40,7 +50,8 @@ public protocol KeyValueStore: Sendable {
   /// Nothing is dropped, however slow a reader is; a reader that needs only the newest says so by
   /// `buffering(.latest)`.
   ///
-  /// - Throws: A ``StoreError``, but never for undecodable bytes: for those see ``events``.
+  /// - Throws: A ``StoreError``, but never for bytes that cannot be decoded or migrated: for
+  ///   those see ``events``.
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
 
   /// Every user's value of one name, the value that belongs to no user among them, and all their later changes.
@@ -51,8 +62,8 @@ public protocol KeyValueStore: Sendable {
   /// - Parameters:
   ///   - name: What is stored.
   ///   - type: The type of the values.
-  /// - Throws: A ``StoreError``, but never for undecodable bytes or the values of a newer program: for those see
-  ///   ``events``.
+  /// - Throws: A ``StoreError``, but never for bytes that cannot be decoded or migrated, or the values of a newer program:
+  ///   for those see ``events``.
   func observe<Value>(
     everyUserOf name: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable

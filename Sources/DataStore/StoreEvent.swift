@@ -12,8 +12,8 @@ public enum StoreEvent: Hashable, Sendable {
   /// observers nothing is stored. The next save moves its bytes aside.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
 
-  /// What others change could not be watched or looked at. Observers may miss it until the next event of this place,
-  /// call or observer, each of which tries again.
+  /// What others change could not be watched or looked at. Observers learn of it late: with the next change in the same
+  /// place, the next call for the same key, or, if the watch could not even begin, the next observer.
   case watchingFailed(StoreError)
 }
 

@@ -143,12 +143,19 @@ extension FileBackend {
     _ name: String, as oldName: String, in folder: borrowing Descriptor
   ) throws(SystemError) -> Bool {
     do throws(SystemError) {
-      _ = try fileSystem.status(of: oldName, in: folder)
-      return false
+      try fileSystem.link(name, to: oldName, in: folder)
     } catch {
-      guard error.code == ENOENT else { throw error }
+      if error.code == EEXIST { return false }
+      // Not every volume knows second names.
+      try fileSystem.rename(name, to: oldName, in: folder)
+      return true
     }
-    try fileSystem.rename(name, to: oldName, in: folder)
+    discard(name, in: folder)
+    do throws(SystemError) {
+      try fileSystem.touch(oldName, in: folder)
+    } catch {
+      // Who watches learns later that the file is back. The failure that it is put back for is the one to tell.
+    }
     return true
   }
 

@@ -6,6 +6,8 @@ public import Foundation
 ///   did not return leaves the old value or the new one whole, never a mixture.
 /// - **Privacy**: Files and folders are made for their owner only (modes 0600 and 0700). Nothing outside the folder is
 ///   read or written, whatever the key, and symbolic links in it are not followed.
+/// - **Other processes** may use the folder at the same time; what they change is seen at once, where the file system
+///   tells. Those of networks often tell nothing, and then the next call sees it.
 /// - **Other files** in the folder are left alone.
 public typealias FileStore = BackedStore<FileBackend>
 

@@ -17,7 +17,8 @@ extension BackedStore where Backend == InMemoryBackend {
 
 /// Bytes in memory, which outlive the stores over them.
 ///
-/// Like the folder of a file store it may be looked at and changed from outside, so a test can spoil a value.
+/// Like the folder of a file store it may be looked at and changed from outside, so a test can spoil a value. A store
+/// sees such changes at its next call.
 public final class InMemoryStorage: Sendable {
   private let contents = Lock<[String: Data]>([:])
 

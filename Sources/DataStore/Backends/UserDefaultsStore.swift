@@ -4,6 +4,10 @@ public import Foundation
 ///
 /// As durable as the platform makes its user defaults: the system is asked to write before a save returns, but promises
 /// less than ``FileStore`` does at a loss of power.
+///
+/// What other processes change is seen by the next call, as soon as the platform shows it. It is not watched:
+/// `UserDefaults.didChangeNotification` tells of this process only, and key-value observing takes the dots in the keys
+/// for paths.
 public typealias UserDefaultsStore = BackedStore<UserDefaultsBackend>
 
 extension BackedStore where Backend == UserDefaultsBackend {

@@ -157,6 +157,23 @@ package struct FileSystem: Sendable {
     try perform("rename", folder.path(of: newName)) { renameat(directory, name, directory, newName) }
   }
 
+  /// Gives a file a second name.
+  ///
+  /// Fails when there is a file of that name.
+  func link(_ name: String, to newName: String, in folder: borrowing Descriptor) throws(SystemError) {
+    let directory = folder.number
+    try perform("link", folder.path(of: newName)) { linkat(directory, name, directory, newName, 0) }
+  }
+
+  /// Makes those who watch the folder look at a file, which stays as it is.
+  func touch(_ name: String, in folder: borrowing Descriptor) throws(SystemError) {
+    let path = folder.path(of: name)
+    let directory = folder.number
+    // Watches tell when a file that was open for writing is closed.
+    let number = try perform("open", path) { openat(directory, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+    _ = Descriptor(number: number, path: path)
+  }
+
   /// Removes a file.
   func unlink(_ name: String, in folder: borrowing Descriptor) throws(SystemError) {
     let directory = folder.number
