@@ -67,7 +67,8 @@ import Testing
     "{\"format\":3}", "{\"checksum\":\"c32a4c14\",\"format\":3}", "{\"checksum\":\"C32A4C13\",\"format\":3}",
     "{\"checksum\":\"c7d14a45\",\"format\":0,\"schema\":1,\"savedAt\":0}\n1",
     "{\"checksum\":\"89a062fb\",\"format\":2,\"schema\":0,\"savedAt\":0}\n1", "{\"checksum\":\"",
-    "{\"checksum\":\"c32a", "{\"format\":1,\"schema\":1}\n1",
+    "{\"checksum\":\"c32a",
+    "{\"checksum\":\"00000000\",\"format\":1,\"savedAt\":0,\"schema\":1}\n1", "{\"format\":1,\"schema\":1}\n1",
     "{\"format\":1,\"schema\":1,\"savedAt\":0}", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n",
     "{\"format\":1,\"schema\":1,\"savedAt\":0}\n1 2", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n\"text\"",
   ])

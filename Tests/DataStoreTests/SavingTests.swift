@@ -133,6 +133,17 @@ import Testing
     #expect(try await store.load(key)?.revision == 6)
   }
 
+  @Test func `A save whose task is cancelled is made all the same`() async throws {
+    let first = await saveAndHold(0)
+    let second = save(1, for: key)
+    first.cancel()
+    second.cancel()
+    try await letGo()
+    #expect(await first.value.map(\.value) == .success(0))
+    #expect(await second.value.map(\.value) == .success(1))
+    #expect(try await store.load(key)?.value == 1)
+  }
+
   @Test func `A value that cannot be encoded fails alone`() async throws {
     let store = BackedStore(backend: backend.base)
     let key = StoreKey<Double>("double")

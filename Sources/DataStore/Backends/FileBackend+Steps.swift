@@ -87,40 +87,67 @@ extension FileBackend {
     return true
   }
 
+  /// A file in the place of an older one.
+  struct Replacement: ~Copyable {
+    /// The older file, whose bytes are within reach as long as it is open; nil when there was none.
+    let old: Descriptor?
+    let new: FileSystem.Status
+  }
+
   /// Puts bytes in the place of a file, whole or not at all; durable once the folder is synchronised.
   ///
-  /// - Returns: What is known of the new file.
+  /// - Parameter inode: What the older file must be, if it matters.
+  /// - Returns: Nil when the older file is another one, which then stays.
   mutating func replace(
-    _ fileName: String, by bytes: Data, in folder: borrowing Descriptor
-  ) throws(SystemError) -> FileSystem.Status {
+    _ fileName: String, by bytes: Data, insteadOf inode: UInt64? = nil, in folder: borrowing Descriptor
+  ) throws(SystemError) -> Replacement? {
     let temporaryName = temporaryName()
     let file = try fileSystem.create(temporaryName, in: folder)
     do throws(SystemError) {
       try fileSystem.append(bytes, to: file)
       try fileSystem.synchronize(file)
-      let status = try fileSystem.status(of: file)
+      let new = try fileSystem.status(of: file)
+      // As late as can be, because others may replace it too.
+      let old = try fileSystem.openFile(fileName, in: folder)
+      if let inode, try !isFile(old, inode) {
+        discard(temporaryName, in: folder)
+        return nil
+      }
       try fileSystem.rename(temporaryName, to: fileName, in: folder)
-      return status
+      return Replacement(old: old, new: new)
     } catch {
       discard(temporaryName, in: folder)
       throw error
     }
   }
 
-  /// Undoes ``replace(_:by:in:)``, unless somebody else has replaced the new file already.
+  /// Undoes ``replace(_:by:insteadOf:in:)``, unless somebody else has replaced the new file already.
   mutating func putBack(
-    _ old: consuming Descriptor?, as fileName: String, insteadOf new: FileSystem.Status,
-    in folder: borrowing Descriptor
+    _ replacement: borrowing Replacement, as fileName: String, in folder: borrowing Descriptor
   ) throws(SystemError) {
+    let inode = replacement.new.inode
     do throws(SystemError) {
-      guard try fileSystem.status(of: fileName, in: folder).inode == new.inode else { return }
-      if let old {
-        _ = try replace(fileName, by: fileSystem.read(old), in: folder)
-      } else {
+      if let bytes = try read(replacement.old) {
+        _ = try replace(fileName, by: bytes, insteadOf: inode, in: folder)
+      } else if try isFile(fileSystem.openFile(fileName, in: folder), inode) {
         try fileSystem.unlink(fileName, in: folder)
       }
     } catch {
       throw SystemError(code: error.code, operation: "putting back the old value", path: error.path)
+    }
+  }
+
+  private func read(_ file: borrowing Descriptor?) throws(SystemError) -> Data? {
+    switch file {
+    case .some(let file): try fileSystem.read(file)
+    case nil: nil
+    }
+  }
+
+  private func isFile(_ file: borrowing Descriptor?, _ inode: UInt64) throws(SystemError) -> Bool {
+    switch file {
+    case .some(let file): try fileSystem.status(of: file).inode == inode
+    case nil: false
     }
   }
 

@@ -56,16 +56,16 @@ public struct FileBackend: StoreBackend {
     do throws(SystemError) {
       let folder = try openOrMakeFolder()
       let fileName = Self.fileName(of: name)
-      // Keeps the old bytes within reach until the new ones are durable.
-      let old = try fileSystem.openFile(fileName, in: folder)
-      let new = try replace(fileName, by: bytes, in: folder)
+      guard let replacement = try replace(fileName, by: bytes, in: folder) else {
+        preconditionFailure("Whatever file was there may be replaced.")
+      }
       do throws(SystemError) {
         try fileSystem.synchronize(folder)
       } catch {
-        try putBack(old, as: fileName, insteadOf: new, in: folder)
+        try putBack(replacement, as: fileName, in: folder)
         throw error
       }
-      removeLeftOvers(before: new.changed, in: folder)
+      removeLeftOvers(before: replacement.new.changed, in: folder)
     } catch {
       throw .writeFailed(error)
     }

@@ -69,8 +69,8 @@ import Testing
     try second.write(new, to: "a")
     #expect(
       script.lines == [
-        "open \(folderName)", "open a.value", "fstat a.value", "create temporary", "write temporary",
-        "fsync temporary", "fstat temporary", "rename a.value", "fsync \(folderName)",
+        "open \(folderName)", "create temporary", "write temporary", "fsync temporary", "fstat temporary",
+        "open a.value", "fstat a.value", "rename a.value", "fsync \(folderName)",
         "open \(folderName)", "readdir \(folderName)", "readdir \(folderName)", "readdir \(folderName)",
         "readdir \(folderName)",
       ])
