@@ -38,7 +38,8 @@
     }
 
     deinit {
-      state.withLock { $0.source?.cancel() }
+      let source = state.withLock { $0.source }
+      source?.cancel()
     }
 
     /// The names of the files that were changed since the last call; nil when it could be any.
@@ -55,16 +56,13 @@
 
     /// Watches the folder; as long as there is none, the nearest one above it.
     private func watchNearest() throws(SystemError) {
-      var path = folder
+      var watchedPath: String?
       while true {
-        let number: CInt
-        do throws(SystemError) {
-          number = try fileSystem.perform("open", path) { open(path, O_EVTONLY | O_DIRECTORY | O_CLOEXEC) }
-        } catch {
-          guard error.code == ENOENT, path != "/" else { throw error }
-          path = URL(filePath: path, directoryHint: .isDirectory).deletingLastPathComponent().path(
-            percentEncoded: false)
-          continue
+        let (number, path) = try openNearest()
+        // Something nearer may have appeared before the one above was watched, but not after it was found twice.
+        if path == watchedPath {
+          close(number)
+          return
         }
         let source = DispatchSource.makeFileSystemObjectSource(
           fileDescriptor: number, eventMask: [.write, .delete, .rename, .revoke], queue: queue)
@@ -76,9 +74,23 @@
         }
         old?.cancel()
         source.activate()
-        // Something nearer may have appeared before the one above was watched.
-        if path == folder || access(folder, F_OK) != 0 { return }
-        path = folder
+        if path == folder { return }
+        watchedPath = path
+      }
+    }
+
+    /// Opens the folder; as long as there is none, the nearest one above it.
+    private func openNearest() throws(SystemError) -> (number: CInt, path: String) {
+      var path = folder
+      while true {
+        do throws(SystemError) {
+          let number = try fileSystem.perform("open", path) { open(path, O_EVTONLY | O_DIRECTORY | O_CLOEXEC) }
+          return (number, path)
+        } catch {
+          guard error.code == ENOENT, path != "/" else { throw error }
+          path = URL(filePath: path, directoryHint: .isDirectory).deletingLastPathComponent().path(
+            percentEncoded: false)
+        }
       }
     }
 
