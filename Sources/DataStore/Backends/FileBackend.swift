@@ -140,6 +140,7 @@ extension FileBackend {
   /// Watches the folder; where it does not exist yet, those above it.
   public mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {
     do throws(SystemError) {
+      try fileSystem.validate(folder)
       watcher = try FolderWatcher(
         folder: folder, ownPrefix: temporaryPrefix, fileSystem: fileSystem, onChange: onChange)
     } catch {

@@ -44,12 +44,17 @@ package struct FileSystem: Sendable {
 
   /// Opens a folder.
   func openFolder(_ path: String) throws(SystemError) -> Descriptor {
+    try validate(path)
+    let number = try perform("open", path) { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+    return Descriptor(number: number, path: path)
+  }
+
+  /// Fails for what cannot be the path of a folder.
+  func validate(_ path: String) throws(SystemError) {
     // A path with a NUL would be cut off there, and name another folder.
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw SystemError(code: EINVAL, operation: "open", path: path)
     }
-    let number = try perform("open", path) { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-    return Descriptor(number: number, path: path)
   }
 
   /// Makes a folder that only its owner may use.

@@ -81,6 +81,7 @@
             }
           }
         } catch {
+          // The source goes on calling until the store has taken it and lets the watch go.
           state.failure = error
         }
         state.endBatch()

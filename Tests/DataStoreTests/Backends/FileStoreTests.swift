@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import Multicast
 import Testing
 
 #if canImport(Darwin)
@@ -192,6 +193,10 @@ import Testing
       return
     }
     #expect(systemError.code == EINVAL)
+    let store = FileStore(folder: url)
+    await #expect(throws: StoreError.readFailed(systemError)) { try await store.changes(of: key) }
+    var events = store.events.makeAsyncIterator()
+    #expect(await events.next() == .watchingFailed(.readFailed(systemError)))
   }
 
   #if os(Linux)
