@@ -28,10 +28,6 @@ extension FileBackend {
     return temporaryPrefix + String(temporaryCount)
   }
 
-  private static func parent(of path: String) -> String {
-    URL(filePath: path, directoryHint: .isDirectory).deletingLastPathComponent().path(percentEncoded: false)
-  }
-
   /// The folder; nil when it has never been there.
   mutating func openFolder() throws(SystemError) -> Descriptor? {
     do throws(SystemError) {
@@ -47,44 +43,10 @@ extension FileBackend {
   /// The folder, made if it has never been there.
   mutating func openOrMakeFolder() throws(SystemError) -> Descriptor {
     if let descriptor = try openFolder() { return descriptor }
-    if try !makeFolder(folder) {
-      // Whoever made it at the same time may not have made it durable yet.
-      try fileSystem.synchronize(fileSystem.openFolder(Self.parent(of: folder)))
-    }
+    try fileSystem.makeFolders(folder)
     let descriptor = try fileSystem.openFolder(folder)
     folderWasThere = true
     return descriptor
-  }
-
-  /// Makes a folder, and those above it where they are missing, durably.
-  ///
-  /// - Returns: Whether it was not there.
-  @discardableResult
-  private func makeFolder(_ path: String) throws(SystemError) -> Bool {
-    let parent = Self.parent(of: path)
-    do throws(SystemError) {
-      try fileSystem.makeFolder(path)
-    } catch {
-      switch error.code {
-      case EEXIST: return false
-      case ENOENT where parent != path:
-        try makeFolder(parent)
-        try fileSystem.makeFolder(path)
-      default: throw error
-      }
-    }
-    do throws(SystemError) {
-      try fileSystem.synchronize(fileSystem.openFolder(parent))
-    } catch {
-      // Else the next write would find the folder and take it for durable.
-      do throws(SystemError) {
-        try fileSystem.removeFolder(path)
-      } catch {
-        // The first failure says more than this one.
-      }
-      throw error
-    }
-    return true
   }
 
   /// A file in the place of an older one.
