@@ -21,13 +21,15 @@
 
     /// Watches a folder; as long as there is none, the nearest one above it.
     ///
-    /// - Parameter old: What was watched so far.
+    /// - Parameters:
+    ///   - tellsWrites: Whether each write to a file is told, or only its end.
+    ///   - old: What was watched so far.
     func watch(
-      _ folder: String, instead old: FolderWatchState.Target?, by inotify: borrowing Descriptor
+      _ folder: String, tellsWrites: Bool, instead old: FolderWatchState.Target?, by inotify: borrowing Descriptor
     ) throws(SystemError) -> FolderWatchState.Target {
       var old = old
       while true {
-        let target = try watchNearest(to: folder, by: inotify)
+        let target = try watchNearest(to: folder, tellsWrites: tellsWrites, by: inotify)
         if let old, old.number != target.number { removeWatch(old, from: inotify) }
         // Something nearer may have appeared before the one above was watched, but not after it was found twice.
         if target.awaitedName == nil || target == old { return target }
@@ -50,10 +52,11 @@
     }
 
     private func watchNearest(
-      to folder: String, by inotify: borrowing Descriptor
+      to folder: String, tellsWrites: Bool, by inotify: borrowing Descriptor
     ) throws(SystemError) -> FolderWatchState.Target {
       // Not when a file is made: its bytes come later, and with them another event.
-      let inside = IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
+      let ends = IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
+      let inside = tellsWrites ? ends | IN_MODIFY : ends
       let above = IN_MOVED_TO | IN_CREATE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
       let number = inotify.number
       var path = folder

@@ -26,10 +26,12 @@
     /// - Parameters:
     ///   - folder: The path of the folder.
     ///   - ownPrefix: Of no use here, where changes have no names.
+    ///   - tellsWrites: Of no use here, where only the names in a folder are watched.
     ///   - fileSystem: Makes the system calls.
     ///   - onChange: Called, on any thread, when there is something new to take.
     init(
-      folder: String, ownPrefix: String, fileSystem: FileSystem, onChange: @escaping @Sendable () -> Void
+      folder: String, ownPrefix: String, tellsWrites: Bool = false, fileSystem: FileSystem,
+      onChange: @escaping @Sendable () -> Void
     ) throws(SystemError) {
       self.folder = folder
       self.fileSystem = fileSystem

@@ -22,12 +22,14 @@
     /// - Parameters:
     ///   - folder: The path of the folder.
     ///   - ownPrefix: Of files whose renaming is not told, neither from nor to another name.
+    ///   - tellsWrites: Whether each write to a file is told, or only its end.
     ///   - fileSystem: Makes the system calls.
     ///   - onChange: Called, on any thread, when there is something new to take.
     init(
-      folder: String, ownPrefix: String, fileSystem: FileSystem, onChange: @escaping @Sendable () -> Void
+      folder: String, ownPrefix: String, tellsWrites: Bool = false, fileSystem: FileSystem,
+      onChange: @escaping @Sendable () -> Void
     ) throws(SystemError) {
-      let watch = try Watch(folder: folder, ownPrefix: ownPrefix, fileSystem: fileSystem)
+      let watch = try Watch(folder: folder, ownPrefix: ownPrefix, tellsWrites: tellsWrites, fileSystem: fileSystem)
       self.watch = watch
       let source = DispatchSource.makeReadSource(
         fileDescriptor: watch.descriptor.number, queue: DispatchQueue(label: "DataStore.FolderWatcher"))
@@ -54,15 +56,19 @@
   private final class Watch: Sendable {
     let descriptor: Descriptor
     private let folder: String
+    private let tellsWrites: Bool
     private let fileSystem: FileSystem
     private let state: Lock<FolderWatchState>
 
-    init(folder: String, ownPrefix: String, fileSystem: FileSystem) throws(SystemError) {
+    init(folder: String, ownPrefix: String, tellsWrites: Bool, fileSystem: FileSystem) throws(SystemError) {
       descriptor = try fileSystem.openInotify(for: folder)
       self.folder = folder
+      self.tellsWrites = tellsWrites
       self.fileSystem = fileSystem
       state = Lock(
-        FolderWatchState(ownPrefix: ownPrefix, target: try fileSystem.watch(folder, instead: nil, by: descriptor)))
+        FolderWatchState(
+          ownPrefix: ownPrefix,
+          target: try fileSystem.watch(folder, tellsWrites: tellsWrites, instead: nil, by: descriptor)))
     }
 
     /// Reads what the system has to tell, without waiting for it.
@@ -77,7 +83,7 @@
             if events.isEmpty { break }
             for event in events { state.take(event) }
             if state.mustFindFolder {
-              state.found(try fileSystem.watch(folder, instead: state.target, by: descriptor))
+              state.found(try fileSystem.watch(folder, tellsWrites: tellsWrites, instead: state.target, by: descriptor))
             }
           }
         } catch {
