@@ -36,8 +36,10 @@ extension BackedStore {
   private func write(_ save: some AnyPendingSave) -> Result<Fingerprint, StoreError> {
     let save = save.typed
     do throws(StoreError) {
-      try makeRoom(for: save.key, named: save.name, in: save.topic)
-      try backend.write(save.bytes, to: save.name)
+      try againIfDamaged { () throws(StoreError) in
+        try makeRoom(for: save.key, named: save.name, in: save.topic)
+        try backend.write(save.bytes, to: save.name)
+      }
       return .success(Fingerprint(save.bytes))
     } catch {
       return .failure(error)

@@ -5,7 +5,7 @@ extension BackedStore {
   func startWatching() {
     guard !isWatching else { return }
     do throws(StoreError) {
-      try backend.startWatching { [weak self] in self?.wake() }
+      try againIfDamaged { () throws(StoreError) in try backend.startWatching { [weak self] in self?.wake() } }
     } catch {
       // Nothing that was asked for failed, and the next observer tries again.
       eventRelay.send(.watchingFailed(error))
@@ -24,7 +24,7 @@ extension BackedStore {
   private func takeUpOutsideChanges() {
     var names: [String] = []
     do throws(StoreError) {
-      switch try backend.takeOutsideChanges() {
+      switch try againIfDamaged({ () throws(StoreError) in try backend.takeOutsideChanges() }) {
       case .names(let changed): names = changed
       case .unknown: mustLookAtAll = true
       }
@@ -44,7 +44,7 @@ extension BackedStore {
     missedNames = []
     if mustLookAtAll {
       do throws(StoreError) {
-        names += try watchedNames()
+        names += try againIfDamaged { () throws(StoreError) in try watchedNames() }
         mustLookAtAll = false
       } catch {
         eventRelay.send(.watchingFailed(error))
@@ -54,7 +54,7 @@ extension BackedStore {
     for name in names where looked.insert(name).inserted {
       guard let keyName = StoreKeyName(encoded: name), let topic = topics[keyName.name] else { continue }
       do throws(StoreError) {
-        try takeUpOutsideChange(of: keyName, named: name, in: topic)
+        try againIfDamaged { () throws(StoreError) in try takeUpOutsideChange(of: keyName, named: name, in: topic) }
       } catch {
         missedNames.append(name)
         eventRelay.send(.watchingFailed(error))

@@ -3,7 +3,8 @@ public import Multicast
 
 /// A store over any place that can keep bytes: the whole of ``KeyValueStore``, given a ``StoreBackend``.
 ///
-/// ``FileStore``, ``UserDefaultsStore`` and ``InMemoryStore`` are this store over three backends.
+/// ``FileStore``, ``UserDefaultsStore`` and ``InMemoryStore`` are this store over three backends, and so is
+/// `SQLiteStore` over a fourth, which the package trait `SQLite` adds.
 ///
 /// The store works on a queue of its own, so a slow disk never holds a thread that tasks share, and what calls do, they
 /// do in the order they arrive: that is what orders changes. Saves that arrive while the backend is busy are written
@@ -54,7 +55,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     let name = try key.keyName.encoded()
     let topic = try topic(of: key)
     writePendingSaves()
-    switch try look(at: key, named: name, in: topic) {
+    switch try tellingDamage({ () throws(StoreError) in try look(at: key, named: name, in: topic) }) {
     case .nothing: return nil
     case .value(let stored): return stored
     case .newer(let version, _): throw newerFormat(key, found: version)
@@ -86,16 +87,18 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     let name = try key.keyName.encoded()
     let topic = try topic(of: key)
     writePendingSaves()
-    guard let bytes = try backend.read(name) else {
-      topic.noteNothing(for: key, revision: &revision)
-      return
+    try againIfDamaged { () throws(StoreError) in
+      guard let bytes = try backend.read(name) else {
+        topic.noteNothing(for: key, revision: &revision)
+        return
+      }
+      if let version = Envelope.newerVersion(of: bytes, schema: topic.schema) { throw newerFormat(key, found: version) }
+
+      try backend.remove(name)
+
+      revision += 1
+      topic.publishRemoval(of: key, revision: revision)
     }
-    if let version = Envelope.newerVersion(of: bytes, schema: topic.schema) { throw newerFormat(key, found: version) }
-
-    try backend.remove(name)
-
-    revision += 1
-    topic.publishRemoval(of: key, revision: revision)
   }
 
   /// The changes of one key: each reader gets what is stored first, if anything is, then every later change.
@@ -107,7 +110,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     writePendingSaves()
     startWatching()
     if let changes = topic.changes(of: key.userID) { return changes }
-    switch try look(at: key, named: name, in: topic) {
+    switch try againIfDamaged({ () throws(StoreError) in try look(at: key, named: name, in: topic) }) {
     case .nothing, .undecodable: return topic.beginChanges(of: key, stored: nil)
     case .value(let stored): return topic.beginChanges(of: key, stored: stored)
     case .unmigratable(_, let failure, _):
@@ -125,6 +128,15 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     let topic = try topic(of: StoreKey<Value>(name))
     writePendingSaves()
     startWatching()
+    var entries = try againIfDamaged { () throws(StoreError) in try lookAtEveryUser(in: topic, called: name) }
+    topic.noteEveryUser()
+    entries.sort { $0.wasSaved(before: $1) }
+    return StoreObservation(stored: entries, changes: topic.subscribeToEveryUser())
+  }
+
+  private func lookAtEveryUser<Value>(
+    in topic: Topic<Value>, called name: String
+  ) throws(StoreError) -> [StoreObservation<Value>.Entry] {
     var entries: [StoreObservation<Value>.Entry] = []
     for encodedName in try namesStored(in: topic, called: name) {
       guard let keyName = StoreKeyName(encoded: encodedName) else { continue }
@@ -136,9 +148,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       case .unmigratable(_, let failure, _): send(failure, of: keyName)
       }
     }
-    topic.noteEveryUser()
-    entries.sort { $0.wasSaved(before: $1) }
-    return StoreObservation(stored: entries, changes: topic.subscribeToEveryUser())
+    return entries
   }
 }
 

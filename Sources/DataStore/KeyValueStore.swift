@@ -25,8 +25,8 @@ public protocol KeyValueStore: Sendable {
   ///
   /// - Throws: ``StoreError/undecodable(_:movedTo:reason:)`` once for bytes that are not a value, unless ``events`` told
   ///   of them before, and nil from then on; ``StoreError/newerFormat(_:found:supported:)`` each time for the value of a
-  ///   newer program; ``StoreError/migrationFailed(_:from:reason:)`` each time for one that could not be migrated; or
-  ///   another ``StoreError``.
+  ///   newer program; ``StoreError/migrationFailed(_:from:reason:)`` each time for one that could not be migrated;
+  ///   ``StoreError/damaged(movedTo:reason:)`` once where a store was damaged as a whole; or another ``StoreError``.
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>?
 
   /// Stores a value, and sends it to every observer once it is durable.

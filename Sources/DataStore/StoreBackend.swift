@@ -10,6 +10,9 @@ public import Foundation
 ///
 /// Others may use the same place at the same time: other processes, or other stores in this one. Whatever they do, each
 /// call finds either all of some bytes or none.
+///
+/// Where one damage can spoil everything, as it can in a database, each call may throw
+/// ``StoreError/damaged(movedTo:reason:)``: once, when everything has been moved aside and nothing is stored any more.
 public protocol StoreBackend: SendableMetatype {
   /// The bytes stored under a name; nil when there are none.
   ///

@@ -1,6 +1,6 @@
 /// Why a store could not do what it was asked.
 ///
-/// Whatever the case, what was stored before is intact.
+/// Whatever the case, what was stored before is intact, or has been moved aside where it was damaged.
 public enum StoreError: Error, Hashable, Sendable {
   /// What is wrong with a key.
   public enum InvalidKey: Hashable, Sendable {
@@ -32,6 +32,14 @@ public enum StoreError: Error, Hashable, Sendable {
   /// The stored value is of an older schema, and the step from schema `from` to the next failed. It is left untouched
   /// until a save, which moves its bytes aside, or a removal.
   case migrationFailed(StoreKeyName, from: Int, reason: String)
+
+  /// A newer program made the whole store. It is left untouched, and nothing is read or written.
+  ///
+  /// The numbers are the versions of its layout.
+  case newerStore(path: String, found: Int, supported: Int)
+
+  /// The whole store was damaged. It was moved aside, and from now on nothing is stored.
+  case damaged(movedTo: String, reason: String)
 
   /// The system refused to read.
   case readFailed(SystemError)
@@ -65,6 +73,10 @@ extension StoreError: CustomStringConvertible {
     case .migrationFailed(let key, let version, let reason):
       "The stored value \(key) could not be migrated from schema \(version) (\(reason)). It is left as it is: correct the "
         + "migration and update the app."
+    case .newerStore(let path, let found, let supported):
+      "The store \(path) has layout \(found), but this program knows \(supported). It is left as it is: update the app."
+    case .damaged(let movedTo, let reason):
+      "The store was damaged (\(reason)). It is kept in \(movedTo), and an empty one takes its place: save again."
     case .readFailed(let error):
       "The store could not read. \(error)"
     case .writeFailed(let error):

@@ -15,6 +15,11 @@ public enum StoreEvent: Hashable, Sendable {
   /// What others change could not be watched or looked at. Observers learn of it late: with the next change in the same
   /// place, the next call for the same key, or, if the watch could not even begin, the next observer.
   case watchingFailed(StoreError)
+
+  /// The whole store was damaged and moved aside; every key is empty until its next save.
+  ///
+  /// `movedTo` says where it is, for a bug report or a repair.
+  case damagedStoreMovedAside(movedTo: String, reason: String)
 }
 
 extension StoreEvent: CustomStringConvertible {
@@ -30,6 +35,8 @@ extension StoreEvent: CustomStringConvertible {
         + "migration and update the app."
     case .watchingFailed(let error):
       "Changes by others may be seen late. \(error)"
+    case .damagedStoreMovedAside(let movedTo, let reason):
+      "The store was damaged (\(reason)). It is kept in \(movedTo), and an empty one has taken its place."
     }
   }
 }

@@ -105,6 +105,11 @@ extension Topic {
     relays[userID]?.resetReplay()
   }
 
+  /// Notes that nothing is stored for anybody any more, though nobody removed it.
+  func forgetEverybody() {
+    for userID in Set(knowledge.keys).union(relays.keys) { forget(userID) }
+  }
+
   /// Notes that all users have been looked at.
   func noteEveryUser() {
     everyUserIsKnown = true

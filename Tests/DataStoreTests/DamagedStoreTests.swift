@@ -1,0 +1,121 @@
+import DataStore
+import Foundation
+import Multicast
+import Synchronization
+import Testing
+
+/// What a store does when its backend finds everything damaged.
+@Suite(.timeLimit(.minutes(1))) struct DamagedStoreTests {
+  private let key = StoreKey<String>("text", userID: "0")
+  private let backend = DamagedBackend()
+  private let damaged = StoreError.damaged(movedTo: "a place", reason: "a reason")
+  private let event = StoreEvent.damagedStoreMovedAside(movedTo: "a place", reason: "a reason")
+
+  private func expectOneEvent(of store: BackedStore<DamagedBackend>) async throws {
+    var events = store.events.subscribe().makeAsyncIterator()
+    #expect(await events.next() == event)
+    // The next damage is the next event, so there was none between.
+    backend.damage()
+    await #expect(throws: damaged) { try await store.load(key) }
+    #expect(await events.next() == event)
+  }
+
+  @Test func `Load tells it once`() async throws {
+    let store = BackedStore(backend: backend)
+    try await store.save("a", for: key)
+    backend.damage()
+    await #expect(throws: damaged) { try await store.load(key) }
+    #expect(try await store.load(key) == nil)
+    try await expectOneEvent(of: store)
+  }
+
+  @Test func `A save is done, and tells it by an event`() async throws {
+    let store = BackedStore(backend: backend)
+    try await store.save("a", for: key)
+    backend.damage()
+    let saved = try await store.save("b", for: key)
+    #expect(try await store.load(key) == saved)
+    try await expectOneEvent(of: store)
+  }
+
+  @Test func `A removal has nothing to do, and tells it by an event`() async throws {
+    let store = BackedStore(backend: backend)
+    try await store.save("a", for: key)
+    backend.damage()
+    try await store.remove(key)
+    #expect(try await store.load(key) == nil)
+    try await expectOneEvent(of: store)
+  }
+
+  @Test func `Observers of all keys go on with the next saves, and late ones get no lost value`() async throws {
+    let store = BackedStore(backend: backend)
+    let other = StoreKey<String>("other")
+    var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+    var otherChanges = try await store.changes(of: other).subscribe().makeAsyncIterator()
+    let first = try await store.save("a", for: key)
+    let otherFirst = try await store.save("b", for: other)
+    backend.damage()
+    #expect(try await store.observe(everyUserOf: "text", as: String.self).stored == [])
+    var late = try await store.changes(of: other).subscribe().makeAsyncIterator()
+    let second = try await store.save("c", for: key)
+    let otherSecond = try await store.save("d", for: other)
+    for expected in [first, second] { #expect(await changes.next() == .saved(key, expected)) }
+    for expected in [otherFirst, otherSecond] { #expect(await otherChanges.next() == .saved(other, expected)) }
+    #expect(await late.next() == .saved(other, otherSecond))
+    try await expectOneEvent(of: store)
+  }
+
+  @Test func `An observer that comes first is let in`() async throws {
+    backend.damage()
+    let store = BackedStore(backend: backend)
+    var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+    let saved = try await store.save("a", for: key)
+    #expect(await changes.next() == .saved(key, saved))
+    try await expectOneEvent(of: store)
+  }
+}
+
+/// A backend whose next call finds all bytes damaged, and moves them aside.
+private final class DamagedBackend: StoreBackend, Sendable {
+  private let isDamaged = Mutex(false)
+  private let contents = Mutex<[String: Data]>([:])
+
+  func damage() {
+    isDamaged.withLock { $0 = true }
+  }
+
+  private func look() throws(StoreError) {
+    let wasDamaged = isDamaged.withLock { isDamaged in
+      defer { isDamaged = false }
+      return isDamaged
+    }
+    guard wasDamaged else { return }
+    contents.withLock { $0 = [:] }
+    throw .damaged(movedTo: "a place", reason: "a reason")
+  }
+
+  func read(_ name: String) throws(StoreError) -> Data? {
+    try look()
+    return contents.withLock { $0[name] }
+  }
+
+  func write(_ bytes: Data, to name: String) throws(StoreError) {
+    try look()
+    contents.withLock { $0[name] = bytes }
+  }
+
+  func remove(_ name: String) throws(StoreError) {
+    try look()
+    contents.withLock { $0[name] = nil }
+  }
+
+  func setAside(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
+    try remove(name)
+    return "aside"
+  }
+
+  func names() throws(StoreError) -> [String] {
+    try look()
+    return contents.withLock { Array($0.keys) }
+  }
+}
