@@ -19,9 +19,17 @@ let package = Package(
     .library(name: "MomentsTesting", targets: ["MomentsTesting"]),
     .executable(name: "moments", targets: ["MomentsCommand"]),
   ],
+  traits: [
+    .trait(name: "SQLite", description: "Adds SQLiteStore, over the system's libsqlite3.")
+  ],
   targets: [
     .target(name: "Multicast", swiftSettings: swiftSettings),
-    .target(name: "DataStore", dependencies: ["Multicast"], swiftSettings: swiftSettings),
+    .systemLibrary(
+      name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+    .target(
+      name: "DataStore",
+      dependencies: ["Multicast", .target(name: "CSQLite", condition: .when(traits: ["SQLite"]))],
+      swiftSettings: swiftSettings),
     .target(name: "Repository", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
     .target(
       name: "Moments", dependencies: ["Repository", "DataStore", "Multicast"],

@@ -40,6 +40,19 @@ import Testing
     try await check.run(on: harness)
   }
 
+  #if SQLite
+    @Test(arguments: StoreConformance.checks)
+    func `A store in a database keeps the rules`(check: StoreConformance.Check) async throws {
+      let place = SQLitePlace()
+      let harness = StoreHarness {
+        SQLiteStore(file: place.file)
+      } corrupt: { key in
+        try place.spoil(key.encoded())
+      }
+      try await check.run(on: harness)
+    }
+  #endif
+
   @Test func `Changing the store changes no caller`() async throws {
     let temporary = TemporaryFolder()
     let suiteName = "DataStoreTests-\(UUID().uuidString)"

@@ -1,0 +1,88 @@
+#if SQLite
+  internal import Foundation
+
+  #if canImport(Darwin)
+    internal import Darwin
+  #elseif canImport(Glibc)
+    internal import Glibc
+  #elseif canImport(Musl)
+    internal import Musl
+  #endif
+
+  extension SQLiteDatabase {
+    /// SQLite keeps files of these names beside a database, and without its log a database lacks its last commits.
+    static let logSuffix = "-wal"
+    private static let suffixes = ["", logSuffix, "-journal", "-shm"]
+
+    /// Moves the database aside, because SQLite found it damaged on the way, and begins a fresh one.
+    ///
+    /// - Returns: What became of it; nil when another database has taken its place already.
+    mutating func replace(because error: SystemError) throws(SystemError) -> StoreError? {
+      guard let damaged = connection else { throw error }
+      let descriptor = try fileSystem.openFolder(folder)
+      try fileSystem.lock(descriptor, atMost: busyTimeout)
+      return damaged.hasMoved ? nil : try replace(damaged, in: descriptor, because: error)
+    }
+
+    /// Moves a damaged database aside and begins a fresh one, in a locked folder.
+    ///
+    /// - Returns: What became of it.
+    mutating func replace(
+      _ damaged: SQLiteConnection?, in folder: borrowing Descriptor, because error: SystemError
+    ) throws(SystemError) -> StoreError {
+      // Closed last: a connection whose file has moved leaves the files in its place alone.
+      defer { extendLifetime(damaged) }
+      if let damaged, let newer = Self.newerLayout(of: damaged)?.refusal(of: path) { return newer }
+      let movedTo = try moveAside(in: folder)
+      wasThere = false
+      do throws(SystemError) {
+        _ = try open(in: folder, making: true)
+      } catch {
+        // The next save tries again, and says why it cannot.
+      }
+      return .damaged(movedTo: movedTo, reason: error.description)
+    }
+
+    /// Moves the database and the files beside it aside, in a locked folder.
+    ///
+    /// - Returns: Its new path.
+    private func moveAside(in folder: borrowing Descriptor) throws(SystemError) -> String {
+      var attempt = 1
+      var asideName: String
+      repeat {
+        asideName = SQLiteBackend.asideName(for: fileName, at: now(), attempt: attempt)
+        attempt += 1
+      } while try isTaken(asideName, in: folder)
+      var moved: [String] = []
+      do throws(SystemError) {
+        // The database goes first: a log that stays behind is found to be one of nothing, and follows.
+        for suffix in Self.suffixes where try size(of: fileName + suffix, in: folder) != nil {
+          try fileSystem.rename(fileName + suffix, to: asideName + suffix, in: folder)
+          moved.append(suffix)
+        }
+        try fileSystem.synchronize(folder)
+      } catch {
+        for suffix in moved.reversed() {
+          try fileSystem.rename(asideName + suffix, to: fileName + suffix, in: folder)
+        }
+        throw error
+      }
+      return folder.path(of: asideName)
+    }
+
+    /// The layout of a newer program, which this one would take for damage; nil for any other.
+    private static func newerLayout(of connection: SQLiteConnection) -> Layout? {
+      do throws(SystemError) {
+        if case .newer(let found) = try layout(of: connection) { return .newer(found: found) }
+      } catch {
+        // Then it is as damaged as was found before.
+      }
+      return nil
+    }
+
+    private func isTaken(_ asideName: String, in folder: borrowing Descriptor) throws(SystemError) -> Bool {
+      for suffix in Self.suffixes where try size(of: asideName + suffix, in: folder) != nil { return true }
+      return false
+    }
+  }
+#endif

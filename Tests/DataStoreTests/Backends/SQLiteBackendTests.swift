@@ -1,0 +1,95 @@
+#if SQLite
+  import Foundation
+  import Testing
+
+  @testable import DataStore
+
+  /// What is kept in a database.
+  @Suite struct SQLiteBackendTests {
+    private let place = SQLitePlace()
+    private let old = Data("old".utf8)
+    private let new = Data("new".utf8)
+
+    @Test func `A commit is synchronised, also with the drive's cache`() throws {
+      var backend = place.backend()
+      try backend.write(old, to: "a")
+      let connection = try #require(try backend.database.connect(making: false).get())
+      func setting(_ name: String) throws -> Int64? { try connection.first("PRAGMA \(name)") { $0.integer(0) } }
+      #expect(try connection.first("PRAGMA journal_mode") { $0.text(0) } == "wal")
+      #expect(try setting("synchronous") == 2)
+      #expect(try setting("fullfsync") == 1)
+      #expect(try setting("checkpoint_fullfsync") == 1)
+      #expect(try setting("application_id") == 0x4453_7472)
+      #expect(try setting("user_version") == 1)
+    }
+
+    @Test(arguments: ["'; DROP TABLE value; --", "a\u{0}b", "\"", "?1", "%", "ü", ""])
+    func `A name is a value and never a statement`(name: String) throws {
+      var backend = place.backend()
+      try backend.write(old, to: "a")
+      try backend.write(new, to: name)
+      #expect(try backend.read(name) == new)
+      #expect(try backend.read("a") == old)
+      try backend.remove(name)
+      #expect(try backend.read(name) == nil)
+      #expect(try backend.read("a") == old)
+    }
+
+    @Test(arguments: [0, 1, 4_096, 5_000_000])
+    func `Bytes of any number come back`(count: Int) throws {
+      let bytes = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 * 7) })
+      var backend = place.backend()
+      try backend.write(bytes, to: "a")
+      #expect(try backend.read("a") == bytes)
+      var second = place.backend()
+      #expect(try second.read("a") == bytes)
+    }
+
+    @Test func `Names of others in the database are left alone`() throws {
+      var backend = place.backend()
+      try backend.write(old, to: "a")
+      try backend.write(old, to: "NO NAME")
+      #expect(try backend.names() == ["a"])
+    }
+
+    @Test func `What is set aside is kept in a table of its own, with nothing replaced`() throws {
+      var backend = place.backend()
+      let time = Date(timeIntervalSince1970: 0)
+      for _ in 1...2 {
+        try backend.write(old, to: "a")
+        #expect(try backend.setAside(new, of: "a", at: time) == nil)
+        #expect(try backend.read("a") == old)
+        let moved = try #require(try backend.setAside(old, of: "a", at: time))
+        #expect(moved.hasPrefix("/") && moved.contains("/store.sqlite, table set_aside, id "))
+        #expect(try backend.read("a") == nil)
+      }
+      #expect(try backend.names() == [])
+      let rows = try place.connection().all("SELECT id, name, time, bytes FROM set_aside") {
+        "\($0.integer(0)) \($0.text(1)) \($0.text(2)) \(String(decoding: $0.blob(3), as: UTF8.self))"
+      }
+      #expect(rows == ["1 a 1970-01-01T00:00:00Z old", "2 a 1970-01-01T00:00:00Z old"])
+    }
+
+    @Test func `A database that another connection holds throws after the time, and works afterwards`() throws {
+      var backend = place.backend(busyTimeout: .milliseconds(1))
+      try backend.write(old, to: "a")
+      let other = try place.connection()
+      try other.run("BEGIN IMMEDIATE")
+      for attempt in 1...2 {
+        let error = #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
+        guard case .writeFailed(let systemError) = error else {
+          Issue.record("\(attempt): \(String(describing: error))")
+          return
+        }
+        #expect(systemError.code == 5 && systemError.isBusy)
+        #expect(
+          systemError.description == "sqlite3_step on \(place.path) failed: database is locked (SQLite's code 5). "
+            + "Another connection holds the database: end what it does, then try again.")
+        #expect(try backend.read("a") == old)
+      }
+      other.rollBack()
+      try backend.write(new, to: "a")
+      #expect(try backend.read("a") == new)
+    }
+  }
+#endif

@@ -1,0 +1,174 @@
+#if SQLite
+  import Foundation
+  import MomentsTesting
+  import Testing
+
+  @testable import DataStore
+
+  /// Databases that are not what they were.
+  @Suite struct SQLiteDamageTests {
+    private let place = SQLitePlace()
+    private let old = Data("old".utf8)
+    private let new = Data("new".utf8)
+
+    /// The path of what was moved aside, from an error that says so.
+    private func movedTo(_ error: StoreError?) throws -> String {
+      guard case .damaged(let movedTo, _) = try #require(error) else {
+        Issue.record("\(String(describing: error))")
+        throw try #require(error)
+      }
+      return movedTo
+    }
+
+    @Test func `A file that is no database is moved aside once, and a fresh one takes its place`() throws {
+      try place.makeFolder()
+      let text = Data(String(repeating: "no database", count: 1_000).utf8)
+      try text.write(to: place.file)
+      var backend = place.backend()
+      let movedTo = try movedTo(#expect(throws: StoreError.self) { try backend.read("a") })
+      #expect(movedTo.contains("/store.sqlite.corrupt-"))
+      #expect(try Data(contentsOf: URL(filePath: movedTo)) == text)
+      #expect(try place.connection().first("SELECT count(*) FROM value") { $0.integer(0) } == 0)
+      #expect(try backend.read("a") == nil)
+      try backend.write(new, to: "a")
+      #expect(try backend.read("a") == new)
+    }
+
+    @Test func `What was moved aside has its log with it, and is replaced by nothing`() throws {
+      let copy = TemporaryFolder()
+      var first = place.backend()
+      try first.write(old, to: "a")
+      try place.spoilSchema()
+      // The folder as a killed process leaves it, with commits that are only in the log.
+      try FileManager.default.copyItem(at: place.folder, to: copy.url)
+      let damaged = copy.url.appending(path: "store.sqlite")
+      let log = try Data(contentsOf: copy.url.appending(path: "store.sqlite-wal"))
+      #expect(!log.isEmpty)
+      let files = try FileManager.default.contentsOfDirectory(atPath: copy.url.path(percentEncoded: false)).count
+      var second = SQLiteBackend(file: damaged, busyTimeout: .seconds(5), now: { Date(timeIntervalSince1970: 0) })
+      let place = try movedTo(#expect(throws: StoreError.self) { try second.write(new, to: "a") })
+      #expect(place == copy.url.path(percentEncoded: false) + "store.sqlite.corrupt-19700101T000000.000Z")
+      #expect(try Data(contentsOf: URL(filePath: place + "-wal")) == log)
+      let filesAfter = try FileManager.default.contentsOfDirectory(atPath: copy.url.path(percentEncoded: false)).count
+      #expect(filesAfter == 2 * files)
+      second = SQLiteBackend(file: damaged, busyTimeout: .seconds(5), now: { Date(timeIntervalSince1970: 0) })
+      try Data("no database".utf8).write(to: damaged)
+      let other = try movedTo(#expect(throws: StoreError.self) { try second.write(new, to: "a") })
+      #expect(other == place + "-2")
+      try second.write(new, to: "a")
+      #expect(try second.read("a") == new)
+    }
+
+    @Test func `A log that lost its database is moved aside, and not removed`() throws {
+      let copy = TemporaryFolder()
+      var first = place.backend()
+      try first.write(old, to: "a")
+      for size in [nil, 0] as [Int?] {
+        try FileManager.default.copyItem(at: place.folder, to: copy.url)
+        let file = copy.url.appending(path: "store.sqlite")
+        try FileManager.default.removeItem(at: file)
+        if size == 0 { try Data().write(to: file) }
+        let log = try Data(contentsOf: copy.url.appending(path: "store.sqlite-wal"))
+        var second = SQLiteBackend(file: file)
+        let movedTo = try movedTo(#expect(throws: StoreError.self) { try second.write(new, to: "b") })
+        #expect(try Data(contentsOf: URL(filePath: movedTo + "-wal")) == log)
+        try second.write(new, to: "b")
+        #expect(try second.names() == ["b"])
+        try FileManager.default.removeItem(at: copy.url)
+      }
+    }
+
+    @Test func `A database that lost a table is moved aside`() throws {
+      try place.backend().make()
+      try place.connection().run("DROP TABLE set_aside")
+      var backend = place.backend()
+      let movedTo = try movedTo(#expect(throws: StoreError.self) { try backend.read("a") })
+      #expect(FileManager.default.fileExists(atPath: movedTo))
+    }
+
+    @Test func `Of two stores that find the same damage, one moves it aside and the other goes on`() throws {
+      var backends = [place.backend(), place.backend()]
+      try fill(&backends[0])
+      for index in backends.indices { #expect(try backends[index].names().count == 50) }
+      try place.spoilSchema()
+      let error = #expect(throws: StoreError.self) { try backends[0].names() }
+      _ = try movedTo(error)
+      try backends[0].write(new, to: "a")
+      #expect(try backends[1].read("a") == new)
+      #expect(try backends[1].names() == ["a"])
+      #expect(try place.contents.filter { $0.hasSuffix("Z") }.count == 1)
+    }
+
+    @Test func `A database that cannot be moved aside throws, and stays`() throws {
+      try place.makeFolder()
+      let text = Data("no database".utf8)
+      try text.write(to: place.file)
+      var backend = place.backend(fileSystem: FileSystem(fault: { $0.operation == "rename" ? EIO : nil }))
+      for _ in 1...2 {
+        let error = #expect(throws: StoreError.self) { try backend.read("a") }
+        guard case .readFailed(let systemError) = error else {
+          Issue.record("\(String(describing: error))")
+          return
+        }
+        #expect(systemError.operation == "rename")
+      }
+      #expect(try place.contents == ["store.sqlite"])
+      #expect(try place.bytes == text)
+    }
+
+    @Test(arguments: 0..<200)
+    func `Whatever is damaged, nothing crashes, and what cannot be used is kept`(seed: UInt64) throws {
+      var generator = SplitMix64(seed: seed)
+      do {
+        var backend = place.backend()
+        try fill(&backend)
+      }
+      var damaged = try place.bytes
+      if seed.isMultiple(of: 4) {
+        damaged.removeLast(Int.random(in: 1...damaged.count, using: &generator))
+      } else {
+        for _ in 0..<Int.random(in: 1...64, using: &generator) {
+          // The beginning is where most can be spoiled.
+          let end = Bool.random(using: &generator) ? min(200, damaged.count) : damaged.count
+          damaged[Int.random(in: 0..<end, using: &generator)] ^= UInt8.random(in: 1...255, using: &generator)
+        }
+      }
+      try damaged.write(to: place.file)
+      var movedTo: [String] = []
+      var isRefused = false
+      do {
+        var backend = place.backend()
+        func attempt(_ body: () throws(StoreError) -> Void) {
+          do throws(StoreError) {
+            try body()
+          } catch {
+            if case .damaged(let place, _) = error { movedTo.append(place) } else { isRefused = true }
+          }
+        }
+        attempt { () throws(StoreError) in _ = try backend.names() }
+        for number in 0..<50 { attempt { () throws(StoreError) in _ = try backend.read("name\(number)") } }
+        attempt { () throws(StoreError) in try backend.write(new, to: "name7") }
+        attempt { () throws(StoreError) in try backend.remove("name8") }
+        if !movedTo.isEmpty {
+          try backend.write(new, to: "name7")
+          #expect(try backend.read("name7") == new)
+          isRefused = false
+        }
+      }
+      if let first = movedTo.first {
+        #expect(movedTo.count == 1)
+        #expect(FileManager.default.fileExists(atPath: first))
+        if damaged.count > 0 { #expect(try Data(contentsOf: URL(filePath: first)).count >= min(damaged.count, 512)) }
+      } else if isRefused {
+        // Its header says that it is not the store's, or a newer program's.
+        #expect(try place.bytes == damaged)
+      }
+    }
+
+    private func fill(_ backend: inout SQLiteBackend) throws {
+      for number in 0..<50 {
+        try backend.write(Data(repeating: UInt8(number), count: number * 97), to: "name\(number)")
+      }
+    }
+  }
+#endif

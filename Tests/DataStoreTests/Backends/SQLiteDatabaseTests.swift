@@ -1,0 +1,239 @@
+#if SQLite
+  import Foundation
+  import Synchronization
+  import Testing
+
+  @testable import DataStore
+
+  #if canImport(Darwin)
+    import Darwin
+  #elseif canImport(Glibc)
+    import Glibc
+  #elseif canImport(Musl)
+    import Musl
+  #endif
+
+  /// Where a database is, whose it is, and what becomes of it when it is gone.
+  @Suite struct SQLiteDatabaseTests {
+    private let place = SQLitePlace()
+    private let old = Data("old".utf8)
+    private let new = Data("new".utf8)
+
+    @Test func `Files and folders are made for their owner only, and none is left over`() throws {
+      let inner = place.folder.appending(path: "outer/inner")
+      do {
+        var backend = SQLiteBackend(file: inner.appending(path: "store.sqlite"))
+        try backend.write(old, to: "a")
+        #expect(try place.mode(of: "") == 0o700)
+        #expect(try place.mode(of: "outer") == 0o700)
+        #expect(try place.mode(of: "outer/inner") == 0o700)
+        let names = try FileManager.default.contentsOfDirectory(atPath: inner.path(percentEncoded: false)).sorted()
+        #expect(names == ["store.sqlite", "store.sqlite-shm", "store.sqlite-wal"])
+        for name in names { #expect(try place.mode(of: "outer/inner/\(name)") == 0o600) }
+      }
+      #expect(
+        try FileManager.default.contentsOfDirectory(atPath: inner.path(percentEncoded: false)) == ["store.sqlite"])
+    }
+
+    @Test func `Reading makes nothing`() throws {
+      var backend = place.backend()
+      #expect(try backend.read("a") == nil)
+      #expect(try backend.names() == [])
+      try backend.remove("a")
+      #expect(try backend.setAside(old, of: "a", at: Date()) == nil)
+      #expect(!FileManager.default.fileExists(atPath: place.folder.path(percentEncoded: false)))
+      try place.makeFolder()
+      #expect(try backend.read("a") == nil)
+      try Data().write(to: place.file)
+      #expect(try backend.read("a") == nil)
+      #expect(try place.bytes == Data())
+      try backend.write(new, to: "a")
+      #expect(try backend.read("a") == new)
+    }
+
+    @Test func `A symbolic link is not followed, neither in the place of the database nor beside it`() throws {
+      try place.makeFolder()
+      let outside = place.folder.appending(path: "outside")
+      try FileManager.default.createSymbolicLink(at: place.file, withDestinationURL: outside)
+      var backend = place.backend()
+      let error = SystemError(code: ELOOP, operation: "open", path: place.path)
+      #expect(throws: StoreError.readFailed(error)) { try backend.read("a") }
+      #expect(throws: StoreError.writeFailed(error)) { try backend.write(new, to: "a") }
+      try FileManager.default.removeItem(at: place.file)
+
+      for suffix in ["-wal", "-shm"] {
+        let link = place.folder.appending(path: "store.sqlite\(suffix)")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: outside)
+        #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
+        try FileManager.default.removeItem(at: link)
+      }
+      #expect(!FileManager.default.fileExists(atPath: outside.path(percentEncoded: false)))
+      try backend.write(new, to: "a")
+      #expect(try backend.read("a") == new)
+    }
+
+    @Test func `A folder that is a symbolic link is as good as the folder`() throws {
+      try place.makeFolder()
+      let link = place.folder.appending(path: "link")
+      let inner = place.folder.appending(path: "inner")
+      try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: false)
+      try FileManager.default.createSymbolicLink(at: link, withDestinationURL: inner)
+      var backend = SQLiteBackend(file: link.appending(path: "store #1?.sqlite"))
+      try backend.write(new, to: "a")
+      var second = SQLiteBackend(file: inner.appending(path: "store #1?.sqlite"))
+      #expect(try second.read("a") == new)
+    }
+
+    @Test func `A named pipe or a folder in the place of the database throws and does not block`() throws {
+      try place.makeFolder()
+      var backend = place.backend()
+      let error = SystemError(code: EINVAL, operation: "open", path: place.path)
+      #expect(mkfifo(place.path, 0o600) == 0)
+      #expect(throws: StoreError.readFailed(error)) { try backend.read("a") }
+      #expect(throws: StoreError.writeFailed(error)) { try backend.write(new, to: "a") }
+      try FileManager.default.removeItem(at: place.file)
+      try FileManager.default.createDirectory(at: place.file, withIntermediateDirectories: false)
+      #expect(throws: StoreError.readFailed(error)) { try backend.read("a") }
+    }
+
+    @Test(arguments: [URL(string: "https://example.com/a")!, URL(string: "file:///tmp/a%00b")!, URL(filePath: "/tmp/")])
+    func `A place that is no file's path throws`(url: URL) throws {
+      var backend = SQLiteBackend(file: url)
+      let error = #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
+      guard case .writeFailed(let systemError) = error else {
+        Issue.record("\(String(describing: error))")
+        return
+      }
+      #expect(systemError.code == EINVAL)
+    }
+
+    @Test func `A database of another kind is left as it is`() throws {
+      try place.backend().make()
+      try place.connection().run("PRAGMA application_id = 1")
+      let before = try place.bytes
+      var backend = place.backend()
+      let error = SystemError(code: EINVAL, operation: "opening as a store", path: place.path)
+      #expect(throws: StoreError.readFailed(error)) { try backend.read("a") }
+      #expect(throws: StoreError.writeFailed(error)) { try backend.write(new, to: "a") }
+      #expect(throws: StoreError.removeFailed(error)) { try backend.remove("a") }
+      #expect(try place.bytes == before)
+      #expect(try place.contents == ["store.sqlite"])
+    }
+
+    @Test func `A newer program's database is left as it is`() throws {
+      try place.backend().make()
+      try place.connection().run("PRAGMA user_version = 2")
+      let before = try place.bytes
+      var backend = place.backend()
+      let error = StoreError.newerStore(path: place.path, found: 2, supported: 1)
+      #expect(throws: error) { try backend.read("a") }
+      #expect(throws: error) { try backend.write(new, to: "a") }
+      #expect(throws: error) { try backend.remove("a") }
+      #expect(throws: error) { try backend.names() }
+      #expect(try place.bytes == before)
+    }
+
+    @Test func `A newer program that takes the database over is noticed`() throws {
+      var backend = place.backend()
+      try backend.write(old, to: "a")
+      let connection = try place.connection()
+      try connection.run("ALTER TABLE value RENAME TO better")
+      try connection.run("PRAGMA user_version = 2")
+      let error = StoreError.newerStore(path: place.path, found: 2, supported: 1)
+      #expect(throws: error) { try backend.read("a") }
+      #expect(throws: error) { try backend.write(new, to: "a") }
+      #expect(try connection.first("SELECT bytes FROM better") { $0.blob(0) } == old)
+    }
+
+    @Test func `A folder that vanishes throws, is not made again, and works when it is back`() throws {
+      var backend = place.backend()
+      try backend.write(old, to: "a")
+      let elsewhere = TemporaryFolder()
+      try FileManager.default.moveItem(at: place.folder, to: elsewhere.url)
+      let folderPath = String(place.folder.path(percentEncoded: false).dropLast())
+      let error = SystemError(code: ENOENT, operation: "open", path: folderPath)
+      #expect(throws: StoreError.readFailed(error)) { try backend.read("a") }
+      #expect(throws: StoreError.writeFailed(error)) { try backend.write(new, to: "a") }
+      #expect(throws: StoreError.removeFailed(error)) { try backend.remove("a") }
+      #expect(!FileManager.default.fileExists(atPath: folderPath))
+      try FileManager.default.moveItem(at: elsewhere.url, to: place.folder)
+      #expect(try backend.read("a") == old)
+      try backend.write(new, to: "a")
+      #expect(try backend.read("a") == new)
+      extendLifetime(elsewhere)
+    }
+
+    @Test func `A database that vanishes throws, and is not made again`() throws {
+      var backend = place.backend()
+      try backend.write(old, to: "a")
+      for name in try place.contents { try FileManager.default.removeItem(at: place.folder.appending(path: name)) }
+      let error = SystemError(code: ENOENT, operation: "open", path: place.path)
+      #expect(throws: StoreError.writeFailed(error)) { try backend.write(new, to: "a") }
+      #expect(throws: StoreError.readFailed(error)) { try backend.read("a") }
+      #expect(try place.contents == [])
+    }
+
+    @Test func `Many make the same database at once, and all their values are in it`() async throws {
+      let place = place
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<8 {
+          group.addTask {
+            var backend = place.backend(busyTimeout: .seconds(60))
+            for round in 0..<5 { try backend.write(Data([UInt8(round)]), to: "a\(number)") }
+          }
+        }
+        try await group.waitForAll()
+      }
+      var backend = place.backend()
+      for number in 0..<8 { #expect(try backend.read("a\(number)") == Data([4])) }
+    }
+
+    @Test func `Whichever call fails, the first write either throws and leaves nothing, or is done`() throws {
+      for failing in 1... {
+        let script = Script(failing: failing)
+        do {
+          var backend = place.backend(fileSystem: script.fileSystem)
+          do {
+            try backend.write(new, to: "a")
+          } catch .writeFailed(let error) {
+            #expect(error.code == EIO)
+            #expect(try backend.read("a") == nil, "\(failing)")
+            try backend.write(new, to: "a")
+          }
+          #expect(try backend.read("a") == new, "\(failing)")
+        }
+        #expect(try place.contents == ["store.sqlite"], "\(failing)")
+        try FileManager.default.removeItem(at: place.folder)
+        if script.isExhausted { break }
+      }
+    }
+
+    /// Counts calls, and lets one of them fail.
+    private final class Script: Sendable {
+      private let count = Mutex(0)
+      private let failing: Int
+
+      init(failing: Int) {
+        self.failing = failing
+      }
+
+      var fileSystem: FileSystem {
+        FileSystem(fault: { _ in
+          self.count.withLock {
+            $0 += 1
+            return $0 == self.failing ? EIO : nil
+          }
+        })
+      }
+
+      var isExhausted: Bool { count.withLock { $0 < failing } }
+    }
+  }
+
+  extension SQLiteBackend {
+    /// Makes the database with one value in it, and closes it.
+    consuming func make() throws {
+      try write(Data("old".utf8), to: "a")
+    }
+  }
+#endif

@@ -1,0 +1,129 @@
+#if SQLite
+  import DataStore
+  import Foundation
+  import Multicast
+  import Testing
+
+  @Suite(.timeLimit(.minutes(1))) struct SQLiteStoreTests {
+    private let place = SQLitePlace()
+    private let key = StoreKey<String>("text", userID: "0")
+
+    private var store: SQLiteStore { SQLiteStore(file: place.file, now: { Date(timeIntervalSince1970: 0) }) }
+
+    /// Where a damaged database is moved to.
+    private var asidePath: String {
+      place.folder.path(percentEncoded: false) + "store.sqlite.corrupt-19700101T000000.000Z"
+    }
+
+    private func spoilDatabase() throws {
+      try place.makeFolder()
+      try Data(String(repeating: "no database", count: 100).utf8).write(to: place.file)
+    }
+
+    /// Expects a store's first event to be that the database was moved aside.
+    private func expectDamageEvent(of store: SQLiteStore, because expected: String = "file is not a database") async {
+      var events = store.events.subscribe().makeAsyncIterator()
+      guard case .damagedStoreMovedAside(let movedTo, let reason) = await events.next() else {
+        Issue.record("another event")
+        return
+      }
+      #expect(movedTo == asidePath)
+      #expect(reason.contains(expected))
+      #expect(FileManager.default.fileExists(atPath: asidePath))
+    }
+
+    @Test func `A damaged database is told once by load, and by an event`() async throws {
+      try spoilDatabase()
+      let store = store
+      let error = await #expect(throws: StoreError.self) { try await store.load(key) }
+      guard case .damaged(let movedTo, _) = error else {
+        Issue.record("\(String(describing: error))")
+        return
+      }
+      #expect(movedTo == asidePath)
+      #expect(try await store.load(key) == nil)
+      await expectDamageEvent(of: store)
+    }
+
+    @Test func `A damaged database keeps no save from being done`() async throws {
+      try spoilDatabase()
+      let store = store
+      let saved = try await store.save("a", for: key)
+      #expect(try await store.load(key) == saved)
+      await expectDamageEvent(of: store)
+    }
+
+    @Test func `A damaged database keeps nobody from observing`() async throws {
+      try spoilDatabase()
+      let store = store
+      var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+      let saved = try await store.save("a", for: key)
+      #expect(await changes.next() == .saved(key, saved))
+      await expectDamageEvent(of: store)
+    }
+
+    @Test func `A damaged database has nobody's value`() async throws {
+      try spoilDatabase()
+      let store = store
+      #expect(try await store.observe(everyUserOf: "text", as: String.self).stored == [])
+      await expectDamageEvent(of: store)
+    }
+
+    @Test func `From a damaged database anything can be removed`() async throws {
+      try spoilDatabase()
+      let store = store
+      try await store.remove(key)
+      #expect(try await store.load(key) == nil)
+      await expectDamageEvent(of: store)
+    }
+
+    @Test func `A stream goes on when the database is damaged under it`() async throws {
+      let store = store
+      let early = try await store.changes(of: key).subscribe()
+      let first = try await store.save("first", for: key)
+      try place.spoilSchema()
+      // Found by the look that the commit wakes.
+      await expectDamageEvent(of: store, because: "malformed database schema")
+      let late = try await store.changes(of: key).subscribe()
+      let second = try await store.save("second", for: key)
+      var earlyChanges = early.makeAsyncIterator()
+      #expect(await earlyChanges.next() == .saved(key, first))
+      #expect(await earlyChanges.next() == .saved(key, second))
+      var lateChanges = late.makeAsyncIterator()
+      #expect(await lateChanges.next() == .saved(key, second))
+    }
+
+    @Test func `A newer program's database is reported by every call`() async throws {
+      try await store.save("a", for: key)
+      try place.execute("PRAGMA user_version = 7")
+      let store = store
+      let error = StoreError.newerStore(path: place.path, found: 7, supported: 1)
+      await #expect(throws: error) { try await store.load(key) }
+      await #expect(throws: error) { try await store.save("b", for: key) }
+      await #expect(throws: error) { try await store.remove(key) }
+      await #expect(throws: error) { try await store.changes(of: key) }
+      await #expect(throws: error) { try await store.observe(everyUserOf: "text", as: String.self) }
+      #expect(error.description.hasSuffix("It is left as it is: update the app."))
+      try place.execute("PRAGMA user_version = 1")
+      #expect(try await store.load(key)?.value == "a")
+    }
+
+    @Test func `What one store saves or removes, another over the same database sees`() async throws {
+      let (ours, theirs) = (store, store)
+      var changes = try await ours.changes(of: key).subscribe().makeAsyncIterator()
+      var everyUser = try await ours.observe(everyUserOf: "text", as: String.self).changes.makeAsyncIterator()
+      for round in 1...5 {
+        try await theirs.save("\(round)", for: key)
+        let change = await changes.next()
+        #expect(change?.stored?.value == "\(round)")
+        #expect(await everyUser.next() == change)
+      }
+      let own = try await ours.save("own", for: key)
+      #expect(await changes.next() == .saved(key, own))
+      #expect(await everyUser.next() == .saved(key, own))
+      try await theirs.remove(key)
+      #expect(await changes.next() == .removed(key, revision: own.revision + 1))
+      #expect(await everyUser.next() == .removed(key, revision: own.revision + 1))
+    }
+  }
+#endif

@@ -1,0 +1,35 @@
+import DataStore
+import Testing
+
+@Suite struct SystemErrorTests {
+  private func error(_ code: CInt) -> SystemError {
+    SystemError(code: code, operation: "sqlite3_step", path: "/a/b.sqlite", source: .sqlite(message: "it is so"))
+  }
+
+  @Test func `An error of SQLite says what failed, where, why, and what helps`() {
+    #expect(
+      error(13).description == "sqlite3_step on /a/b.sqlite failed: it is so (SQLite's code 13). "
+        + "Free some space, then try again.")
+  }
+
+  @Test(arguments: [
+    (5, "Another connection holds the database"),  // SQLITE_BUSY
+    (517, "Another connection holds the database"),  // SQLITE_BUSY_SNAPSHOT
+    (4_874, "Free some space"),  // SQLITE_IOERR_SHMSIZE
+    (1_550, "It is a symbolic link"),  // SQLITE_CANTOPEN_SYMLINK
+    (8, "Check the owner and the permissions"),  // SQLITE_READONLY
+    (1_544, "Check the owner and the permissions"),  // SQLITE_READONLY_DIRECTORY
+    (14, "Check the owner and the permissions"),  // SQLITE_CANTOPEN
+    (267, "Move the file away"),  // SQLITE_CORRUPT_VTAB
+    (26, "Move the file away"),  // SQLITE_NOTADB
+    (18, "The value is larger than SQLite allows"),  // SQLITE_TOOBIG
+    (778, "Try again"),  // SQLITE_IOERR_WRITE
+  ])
+  func `Extended codes of SQLite have the advice of their kind`(code: CInt, advice: String) {
+    #expect(error(code).description.contains("(SQLite's code \(code)). \(advice)"))
+  }
+
+  @Test func `A number means another thing to SQLite than to the system`() {
+    #expect(error(5) != SystemError(code: 5, operation: "sqlite3_step", path: "/a/b.sqlite"))
+  }
+}
