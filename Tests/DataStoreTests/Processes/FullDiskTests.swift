@@ -12,4 +12,13 @@ import Testing
     #expect(
       try FileManager.default.contentsOfDirectory(atPath: temporary.url.path(percentEncoded: false)) == ["text.value"])
   }
+
+  #if SQLite
+    @Test func `A save for which there is no space in a database throws, and leaves the old value`() async throws {
+      var child = try ChildProcess("fill-disk", DurableStore.database.place(in: temporary), ["200000"])
+      // SQLITE_IOERR_WRITE, because the limit of a process is another error than a full disk.
+      #expect(await child.allLines() == ["refused sqlite3_step 778", "intact", "saved 2"])
+      #expect(await child.isSuccessful())
+    }
+  #endif
 }

@@ -17,9 +17,9 @@ import Testing
   }
 
   /// What is stored, read as after a relaunch.
-  private func stored() async throws -> [String: Int] {
+  private func stored(in kind: DurableStore) async throws -> [String: Int] {
     var stored: [String: Int] = [:]
-    let store = FileStore(folder: temporary.url)
+    let store = kind.open(in: temporary)
     for userID in ["0", "1", "2"] {
       guard let steps = try await store.load(StoreKey<[Int]>("steps", userID: userID))?.value else { continue }
       #expect(steps == Array(repeating: steps[0], count: 500))
@@ -31,16 +31,17 @@ import Testing
   /// Compares what is stored with what was acknowledged.
   ///
   /// - Returns: How many steps were taken.
-  private func steps(acknowledged: Int) async throws -> Int? {
-    let stored = try await stored()
+  private func steps(acknowledged: Int, in kind: DurableStore) async throws -> Int? {
+    let stored = try await stored(in: kind)
     return [acknowledged, acknowledged + 1].first { state(after: $0) == stored }
   }
 
-  @Test func `Killed at any instant, every acknowledged change is there`() async throws {
+  @Test(arguments: DurableStore.allCases)
+  func `Killed at any instant, every acknowledged change is there`(kind: DurableStore) async throws {
     let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
     var taken = 0
     for round in 1...rounds {
-      var child = try ChildProcess("take-steps", temporary.url, ["\(taken + 1)", "1000000"])
+      var child = try ChildProcess("take-steps", kind.place(in: temporary), ["\(taken + 1)", "1000000"])
       var acknowledged = taken
       for _ in 0..<Int.random(in: 0...8) {
         if let line = await child.line(), let number = Int(line) { acknowledged = number }
@@ -48,8 +49,8 @@ import Testing
       child.kill()
       if let line = await child.allLines().last, let number = Int(line) { acknowledged = number }
       #expect(await !child.isSuccessful())
-      guard let steps = try await steps(acknowledged: acknowledged) else {
-        let stored = try await stored()
+      guard let steps = try await steps(acknowledged: acknowledged, in: kind) else {
+        let stored = try await stored(in: kind)
         Issue.record("round \(round): acknowledged \(acknowledged), but there is \(stored)")
         return
       }
@@ -57,15 +58,19 @@ import Testing
     }
   }
 
-  @Test func `Killed in the place of any call of the file system, every acknowledged change is there`() async throws {
+  @Test(arguments: DurableStore.allCases)
+  func `Killed in the place of any call of the file system, every acknowledged change is there`(
+    kind: DurableStore
+  ) async throws {
     var taken = 0
     for fatal in 1... {
       let last = taken + 8
-      var child = try ChildProcess("die-at-call", temporary.url, ["\(fatal)", "\(taken + 1)", "\(last)"])
+      var child = try ChildProcess("die-at-call", kind.place(in: temporary), ["\(fatal)", "\(taken + 1)", "\(last)"])
       let acknowledged = await child.allLines().last.flatMap { Int($0) } ?? taken
       let isSuccessful = await child.isSuccessful()
       #expect(isSuccessful == (acknowledged == last))
-      taken = try #require(try await steps(acknowledged: acknowledged), "call \(fatal), after \(acknowledged)")
+      taken = try #require(
+        try await steps(acknowledged: acknowledged, in: kind), "call \(fatal), after \(acknowledged)")
       if isSuccessful { break }
     }
   }

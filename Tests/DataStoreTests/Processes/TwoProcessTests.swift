@@ -8,20 +8,21 @@ import Testing
   private let temporary = TemporaryFolder()
   private let key = StoreKey<String>("text", userID: "0")
 
-  @Test func `Saves and removals of another process arrive, and own saves once`() async throws {
-    let store = FileStore(folder: temporary.url)
+  @Test(arguments: DurableStore.allCases)
+  func `Saves and removals of another process arrive, and own saves once`(kind: DurableStore) async throws {
+    let (store, place) = (kind.open(in: temporary), kind.place(in: temporary))
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
     var everyUser = try await store.observe(everyUserOf: "text", as: String.self).changes.makeAsyncIterator()
-    #expect(try await ChildProcess.run("save", temporary.url, ["theirs", "0"]))
+    #expect(try await ChildProcess.run("save", place, ["theirs", "0"]))
     let theirs = await changes.next()
     #expect(theirs?.stored?.value == "theirs")
     #expect(theirs?.revision == 1)
     #expect(try await store.load(key) == theirs?.stored)
     let ours = try await store.save("ours", for: key)
     #expect(await changes.next() == .saved(key, ours))
-    #expect(try await ChildProcess.run("remove", temporary.url, ["0"]))
+    #expect(try await ChildProcess.run("remove", place, ["0"]))
     #expect(await changes.next() == .removed(key, revision: 3))
-    #expect(try await ChildProcess.run("save", temporary.url, ["again", "0"]))
+    #expect(try await ChildProcess.run("save", place, ["again", "0"]))
     let again = await changes.next()
     #expect(again?.stored?.value == "again")
     #expect(again?.revision == 4)
@@ -31,20 +32,22 @@ import Testing
     }
   }
 
-  @Test func `A user whom another process adds is seen by who watches all`() async throws {
-    let store = FileStore(folder: temporary.url)
+  @Test(arguments: DurableStore.allCases)
+  func `A user whom another process adds is seen by who watches all`(kind: DurableStore) async throws {
+    let (store, place) = (kind.open(in: temporary), kind.place(in: temporary))
     try await store.save("first", for: key)
     var changes = try await store.observe(everyUserOf: "text", as: String.self).changes.makeAsyncIterator()
-    #expect(try await ChildProcess.run("save", temporary.url, ["theirs", "new"]))
+    #expect(try await ChildProcess.run("save", place, ["theirs", "new"]))
     let change = await changes.next()
     #expect(change?.key.userID == "new")
     #expect(change?.stored?.value == "theirs")
   }
 
-  @Test func `What this process changes, the other one sees`() async throws {
-    let store = FileStore(folder: temporary.url)
+  @Test(arguments: DurableStore.allCases)
+  func `What this process changes, the other one sees`(kind: DurableStore) async throws {
+    let (store, place) = (kind.open(in: temporary), kind.place(in: temporary))
     try await store.save("before", for: key)
-    var child = try ChildProcess("follow", temporary.url, ["0"])
+    var child = try ChildProcess("follow", place, ["0"])
     #expect(await child.line() == "ready")
     #expect(await child.line() == "saved before")
     for round in 1...5 {

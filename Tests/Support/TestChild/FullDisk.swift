@@ -11,7 +11,7 @@ internal import DataStore
 /// A store whose process may not write more than so many bytes to a file, as on a full disk.
 extension TestChild {
   /// Saves what fits, then what does not, then what fits again, and tells what came of each.
-  static func fillDisk(limit: Int, in store: FileStore) async throws {
+  static func fillDisk(limit: Int, in store: any KeyValueStore) async throws {
     let key = StoreKey<String>("text")
     let small = try await store.save("small", for: key)
     signal(SIGXFSZ, SIG_IGN)

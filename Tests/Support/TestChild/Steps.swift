@@ -12,25 +12,27 @@ internal import Synchronization
 
 /// Numbered changes to a store, each told when it is acknowledged, by a process that may be killed at any instant.
 extension TestChild {
-  /// Takes steps until the last one, or until it is killed.
-  static func takeSteps(from first: Int, to last: Int, in folder: URL) async throws {
-    try await takeSteps(from: first, to: last, in: FileStore(folder: folder))
-  }
-
   /// Takes steps, but kills the process in the place of one of its calls of the file system.
   ///
   /// What an earlier process left half done is cleared away at once, so the calls are the same each time.
-  static func dieAtCall(_ fatal: Int, takingStepsFrom first: Int, to last: Int, in folder: URL) async throws {
+  static func dieAtCall(_ fatal: Int, takingStepsFrom first: Int, to last: Int, in place: URL) async throws {
     let count = Atomic(0)
     let fileSystem = FileSystem { _ in
       if count.add(1, ordering: .relaxed).newValue == fatal { kill(getpid(), SIGKILL) }
       return nil
     }
-    let backend = FileBackend(folder: folder, fileSystem: fileSystem, leftOverAge: 0)
+    #if SQLite
+      if place.pathExtension == "sqlite" {
+        let backend = SQLiteBackend(file: place, busyTimeout: .seconds(60), now: { Date() }, fileSystem: fileSystem)
+        return try await takeSteps(from: first, to: last, in: BackedStore(backend: backend))
+      }
+    #endif
+    let backend = FileBackend(folder: place, fileSystem: fileSystem, leftOverAge: 0)
     try await takeSteps(from: first, to: last, in: BackedStore(backend: backend))
   }
 
-  private static func takeSteps(from first: Int, to last: Int, in store: FileStore) async throws {
+  /// Takes steps until the last one, or until it is killed.
+  static func takeSteps(from first: Int, to last: Int, in store: any KeyValueStore) async throws {
     for number in first...last {
       let key = StoreKey<[Int]>("steps", userID: "\(number % 3)")
       if number % 7 == 0 {

@@ -1,28 +1,41 @@
 internal import DataStore
 internal import Foundation
 
-/// What a test does in another process than its own: `TestChild COMMAND FOLDER ARGUMENTS…`.
+/// What a test does in another process than its own: `TestChild COMMAND PLACE ARGUMENTS…`.
+///
+/// The place is a folder of files, or a database if its name ends in `.sqlite`.
 ///
 /// It says what it did by lines on standard output, each written at once.
 @main
 enum TestChild {
   static func main() async throws {
     let arguments = CommandLine.arguments.dropFirst()
-    guard let command = arguments.first, let folder = arguments.dropFirst().first else { fail("no command") }
+    guard let command = arguments.first, let place = arguments.dropFirst().first else { fail("no command") }
     let rest = Array(arguments.dropFirst(2))
-    let url = URL(filePath: folder, directoryHint: .isDirectory)
+    let url = URL(filePath: place)
+    let store = open(url)
     switch command {
-    case "save": try await save(rest[0], for: rest[1], in: FileStore(folder: url))
-    case "remove": try await remove(rest[0], in: FileStore(folder: url))
-    case "follow": try await follow(rest[0], in: FileStore(folder: url))
-    case "take-steps": try await takeSteps(from: number(rest[0]), to: number(rest[1]), in: url)
+    case "save": try await save(rest[0], for: rest[1], in: store)
+    case "remove": try await remove(rest[0], in: store)
+    case "follow": try await follow(rest[0], in: store)
+    case "take-steps": try await takeSteps(from: number(rest[0]), to: number(rest[1]), in: store)
     case "die-at-call":
       try await dieAtCall(number(rest[0]), takingStepsFrom: number(rest[1]), to: number(rest[2]), in: url)
-    case "fill-disk": try await fillDisk(limit: number(rest[0]), in: FileStore(folder: url))
+    case "fill-disk": try await fillDisk(limit: number(rest[0]), in: store)
+    case "lose-permission": try await losePermission(in: url, store)
     case "queue-mutations": try await queueMutations(dyingAtCall: number(rest[0]), in: url)
     case "send-mutations": try await sendMutations(in: url)
     default: fail("unknown command \(command)")
     }
+  }
+
+  static func open(_ place: URL) -> any KeyValueStore {
+    guard place.pathExtension == "sqlite" else { return FileStore(folder: place) }
+    #if SQLite
+      return SQLiteStore(file: place, busyTimeout: .seconds(60))
+    #else
+      fail("built without SQLite")
+    #endif
   }
 
   static func say(_ line: String) {

@@ -6,17 +6,17 @@ extension TestChild {
   private static func key(_ userID: String) -> StoreKey<String> { StoreKey("text", userID: userID) }
 
   /// Saves a text for a user.
-  static func save(_ text: String, for userID: String, in store: FileStore) async throws {
+  static func save(_ text: String, for userID: String, in store: any KeyValueStore) async throws {
     try await store.save(text, for: key(userID))
   }
 
   /// Removes a user's text.
-  static func remove(_ userID: String, in store: FileStore) async throws {
+  static func remove(_ userID: String, in store: any KeyValueStore) async throws {
     try await store.remove(key(userID))
   }
 
   /// Tells each change of a user's text, until standard input ends.
-  static func follow(_ userID: String, in store: FileStore) async throws {
+  static func follow(_ userID: String, in store: any KeyValueStore) async throws {
     let changes = try await store.changes(of: key(userID)).subscribe()
     let following = Task {
       say("ready")

@@ -1,0 +1,24 @@
+import Foundation
+import Testing
+
+/// A folder that may be read and no longer written.
+@Suite struct PermissionTests {
+  private let temporary = TemporaryFolder()
+
+  @Test(arguments: DurableStore.allCases)
+  func `A save without permission throws, leaves the old value, and works with it again`(kind: DurableStore)
+    async throws
+  {
+    var child = try ChildProcess("lose-permission", kind.place(in: temporary))
+    let refused =
+      switch kind {
+      case .files: "refused create \(EACCES)"
+      #if SQLite
+        // SQLITE_READONLY
+        case .database: "refused sqlite3_step 8"
+      #endif
+      }
+    #expect(await child.allLines() == [refused, "intact", "saved"])
+    #expect(await child.isSuccessful())
+  }
+}

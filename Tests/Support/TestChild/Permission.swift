@@ -1,0 +1,47 @@
+internal import DataStore
+internal import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A store whose process may read its folder but no longer write there.
+extension TestChild {
+  /// Saves, loses the permission, and tells what comes of another save and of a load; then the same with it again.
+  static func losePermission(in place: URL, _ store: any KeyValueStore) async throws {
+    let folder = place.pathExtension.isEmpty ? place : place.deletingLastPathComponent()
+    let path = folder.path(percentEncoded: false)
+    // The superuser is asked for no permission.
+    if geteuid() == 0 {
+      guard mkdir(path, 0o700) == 0, chown(path, 65_534, 65_534) == 0, setgid(65_534) == 0, setuid(65_534) == 0 else {
+        fail("giving up the rights of the superuser: \(errno)")
+      }
+    }
+    let key = StoreKey<String>("text")
+    let old = try await store.save("old", for: key)
+    let names = try FileManager.default.contentsOfDirectory(atPath: path)
+    let files = names.map { folder.appending(path: $0).path(percentEncoded: false) }
+    func allow(_ fileMode: mode_t, _ folderMode: mode_t) {
+      for file in files { chmod(file, fileMode) }
+      chmod(path, folderMode)
+    }
+    allow(0o400, 0o500)
+    // Another store, because an open file stays as it was opened.
+    let second = open(place)
+    do throws(StoreError) {
+      try await second.save("new", for: key)
+      say("saved")
+    } catch {
+      guard case .writeFailed(let cause) = error else { fail("\(error)") }
+      say("refused \(cause.operation) \(cause.code)")
+    }
+    say(try await second.load(key)?.value == old.value ? "intact" : "lost")
+    allow(0o600, 0o700)
+    try await open(place).save("new", for: key)
+    say("saved")
+  }
+}
