@@ -41,20 +41,22 @@ let package = Package(
       name: "MomentsCommand", dependencies: ["Moments", "Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .executableTarget(
-      name: "TestChild", dependencies: ["Repository", "DataStore", "Multicast"], path: "Tests/Support/TestChild",
-      swiftSettings: swiftSettings),
+      name: "TestChild", dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],
+      path: "Tests/Support/TestChild", swiftSettings: swiftSettings),
+    .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: swiftSettings),
     .testTarget(
       name: "MulticastTests", dependencies: ["Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "DataStoreTests", dependencies: ["DataStore", "Multicast", "MomentsTesting", "TestChild"],
+      name: "DataStoreTests", dependencies: ["DataStore", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "RepositoryTests",
-      dependencies: ["Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild"],
+      dependencies: ["Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "MomentsTests", dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],
+      name: "MomentsTests",
+      dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "DocumentationTests",

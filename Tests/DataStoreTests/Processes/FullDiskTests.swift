@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A disk that is really full: the system lets the child's files grow so far and no further.

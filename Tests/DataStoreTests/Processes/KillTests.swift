@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import TestSupport
 import Testing
 
 /// What a store has acknowledged is there after its process was killed, and nothing is half there.

@@ -1,6 +1,7 @@
 import DataStore
 import Foundation
 import Multicast
+import TestSupport
 import Testing
 
 /// A change in one process is seen by an observer in another.

@@ -1,6 +1,7 @@
 import DataStore
 import Foundation
 import Repository
+import TestSupport
 import Testing
 
 /// What a queue has acknowledged is sent after its process was killed, under the key it had.

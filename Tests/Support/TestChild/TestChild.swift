@@ -23,6 +23,13 @@ enum TestChild {
       try await dieAtCall(number(rest[0]), takingStepsFrom: number(rest[1]), to: number(rest[2]), in: url)
     case "fill-disk": try await fillDisk(limit: number(rest[0]), in: store)
     case "lose-permission": try await losePermission(in: url, store)
+    case "like": try await like(from: number(rest[0]), seed: UInt64(number(rest[1])), in: url)
+    case "like-dying-at-call":
+      try await like(from: number(rest[1]), to: number(rest[2]), dyingAtCall: number(rest[0]), in: url)
+    case "like-at":
+      guard let server = URL(string: rest[0]) else { fail("\(rest[0]) is no address") }
+      try await like(Array(rest.dropFirst()), at: server, in: url)
+    case "deliver-likes": try await deliverLikes(in: url)
     case "queue-mutations": try await queueMutations(dyingAtCall: number(rest[0]), in: url)
     case "send-mutations": try await sendMutations(in: url)
     default: fail("unknown command \(command)")

@@ -1,21 +1,21 @@
-import Foundation
+package import Foundation
 
 #if canImport(Darwin)
-  import Darwin
+  internal import Darwin
 #elseif canImport(Glibc)
-  import Glibc
+  internal import Glibc
 #elseif canImport(Musl)
-  import Musl
+  internal import Musl
 #endif
 
 /// A run of the executable `TestChild`, and the lines it says.
-struct ChildProcess {
+package struct ChildProcess {
   private let identifier: pid_t
   private let input: FileHandle
   private let ends: Task<Bool, Never>
   private var lines: AsyncStream<String>.Iterator
 
-  init(_ command: String, _ folder: URL, _ arguments: [String] = []) throws {
+  package init(_ command: String, _ folder: URL, _ arguments: [String] = []) throws {
     let (input, output) = (Pipe(), Pipe())
     for pipe in [input, output] {
       // Another child that had them too would keep them open.
@@ -48,19 +48,19 @@ struct ChildProcess {
   }
 
   /// The next line; nil when the child has ended.
-  mutating func line() async -> String? {
+  package mutating func line() async -> String? {
     await lines.next()
   }
 
   /// All lines until the child ends.
-  mutating func allLines() async -> [String] {
+  package mutating func allLines() async -> [String] {
     var lines: [String] = []
     while let line = await line() { lines.append(line) }
     return lines
   }
 
   /// Kills the child where it is.
-  func kill() {
+  package func kill() {
     signal(SIGKILL)
   }
 
@@ -75,21 +75,21 @@ struct ChildProcess {
   }
 
   /// Ends the child's standard input.
-  func endInput() throws {
+  package func endInput() throws {
     try input.close()
   }
 
   /// Waits for the child's end.
   ///
   /// - Returns: Whether it ended well.
-  func isSuccessful() async -> Bool {
+  package func isSuccessful() async -> Bool {
     await ends.value
   }
 
   /// Runs a child to its end.
   ///
   /// - Returns: Whether it ended well.
-  static func run(_ command: String, _ folder: URL, _ arguments: [String] = []) async throws -> Bool {
+  package static func run(_ command: String, _ folder: URL, _ arguments: [String] = []) async throws -> Bool {
     try await ChildProcess(command, folder, arguments).isSuccessful()
   }
 

@@ -1,0 +1,138 @@
+import DataStore
+import Foundation
+import Moments
+import TestSupport
+import Testing
+
+/// A like that was acknowledged reaches the server once and in its turn, whenever the process is killed.
+@Suite(.timeLimit(.minutes(5))) struct LikesKillTests {
+  /// The likes of a process after another, as far as they are known.
+  private enum Expected {
+    case acknowledged(number: Int, key: String)
+    /// Its call had not returned when the process was killed: it may have been written down or not.
+    case underWay(number: Int)
+  }
+
+  /// A line of the server's file.
+  private struct Change: Equatable {
+    let key: String
+    let what: String
+
+    init(_ line: Substring) {
+      let end = line.firstIndex(of: " ") ?? line.endIndex
+      key = String(line[..<end])
+      what = String(line[end...].dropFirst())
+    }
+  }
+
+  /// A store and a server in a folder, used by processes one after another.
+  private struct History {
+    let folder: TemporaryFolder
+    private(set) var next = 1
+    private var expected: [Expected] = []
+
+    init() throws {
+      folder = try TemporaryFolder()
+    }
+
+    /// Takes in what a process said before it was killed.
+    mutating func add(_ lines: [String]) throws {
+      for line in lines {
+        let words = line.split(separator: " ").map(String.init)
+        try #require(words.count == 3 && Int(words[0]) == next, "after \(next - 1) came \(line)")
+        expected.append(.acknowledged(number: next, key: words[2]))
+        next += 1
+      }
+      expected.append(.underWay(number: next))
+      next += 1
+    }
+
+    /// What number so and so likes, as the server writes it down.
+    private static func what(_ number: Int) -> String {
+      "\(number % 2) \(number / 2 % 3) \(number / 6 % 2 == 0)"
+    }
+
+    /// Has the rest delivered, and holds all that is there to what was acknowledged.
+    func finish() async throws {
+      var child = try ChildProcess("deliver-likes", folder.url)
+      let lines = await child.allLines()
+      #expect(await child.isSuccessful())
+      let text = try String(contentsOf: folder.url.appending(path: "server"), encoding: .utf8)
+      let changes = text.split(separator: "\n").map { Change($0) }
+      #expect(Set(changes.map(\.key)).count == changes.count)
+      // What is stored, and what observers see.
+      let users = Set(changes.map { $0.what.prefix(1) }).sorted()
+      #expect(lines == ["0 likes left"] + users.flatMap { ["\($0) agrees", "\($0) agrees"] })
+      for userID in 0...1 {
+        var rest = changes.filter { $0.what.hasPrefix("\(userID) ") }[...]
+        for expected in expected {
+          switch expected {
+          case .acknowledged(let number, let key) where number % 2 == userID:
+            let first = rest.popFirst()
+            let change = try #require(first, "like \(number) is lost")
+            try #require(change.key == key && change.what == Self.what(number), "in the place of like \(number)")
+          case .underWay(let number) where number % 2 == userID:
+            guard let change = rest.first, change.what == Self.what(number) else { continue }
+            // Another one of the same content may be the next one that was acknowledged.
+            if !isAcknowledged(change.key) { rest.removeFirst() }
+          default: continue
+          }
+        }
+        #expect(rest.isEmpty, "made under keys that nobody knows")
+      }
+      try checkFiles()
+    }
+
+    private func isAcknowledged(_ wanted: String) -> Bool {
+      expected.contains { if case .acknowledged(_, wanted) = $0 { true } else { false } }
+    }
+
+    /// Nothing was found half written by any of the processes, and nothing is left of the queue.
+    private func checkFiles() throws {
+      let store = folder.url.appending(path: "store").path()
+      guard FileManager.default.fileExists(atPath: store) else { return }
+      let files = try FileManager.default.contentsOfDirectory(atPath: store)
+      #expect(files.filter { $0.contains("corrupt") } == [])
+      #expect(files.filter { $0.hasPrefix("moment-likes") } == [])
+    }
+  }
+
+  @Test func `Killed at any instant, every acknowledged like is made once, under one key, and in its turn`()
+    async throws
+  {
+    let kills = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
+    for first in stride(from: 0, to: kills, by: 25) {
+      var history = try History()
+      for kill in first..<min(first + 25, kills) {
+        var child = try ChildProcess("like", history.folder.url, ["\(history.next)", "\(kill)"])
+        var lines: [String] = []
+        for _ in 0..<Int.random(in: 0...8) {
+          if let line = await child.line() { lines.append(line) }
+        }
+        child.kill()
+        lines += await child.allLines()
+        #expect(await !child.isSuccessful())
+        try history.add(lines)
+      }
+      try await history.finish()
+    }
+  }
+
+  @Test func `Killed in the place of any call of the file system, every acknowledged like is made once`() async throws {
+    for fatal in 1... {
+      var history = try History()
+      var hasLived = false
+      // The second process has also to do with what the first one left.
+      for _ in 1...2 {
+        let words = ["\(fatal)", "\(history.next)", "\(history.next)"]
+        var child = try ChildProcess("like-dying-at-call", history.folder.url, words)
+        let lines = await child.allLines()
+        hasLived = await child.isSuccessful()
+        if hasLived { #expect(lines.count == 1) }
+        try history.add(lines)
+      }
+      try await history.finish()
+      if hasLived { break }
+    }
+  }
+}

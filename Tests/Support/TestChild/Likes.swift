@@ -1,0 +1,125 @@
+internal import DataStore
+internal import Foundation
+internal import Moments
+internal import Multicast
+internal import Repository
+internal import Synchronization
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// Likes by a process that may be killed at any instant.
+///
+/// What is liked follows from the number of the like. Each is told when its call has returned: its number, what became
+/// of it, and its key.
+extension TestChild {
+  static let momentIDs = ["0", "1", "2"]
+
+  private static func storeFolder(in folder: URL) -> URL {
+    folder.appending(path: "store", directoryHint: .isDirectory)
+  }
+
+  private static func server(in folder: URL, seed: UInt64? = nil) -> LikesServer {
+    LikesServer(file: folder.appending(path: "server"), seed: seed)
+  }
+
+  private static func repo(on store: FileStore, at server: LikesServer) -> MomentsRepo {
+    MomentsRepo(
+      persistentDataStore: PersistentDataStore(store), getMomentsByUserIDSession: server,
+      updateMomentLikeSession: server,
+      retryPolicy: RetryPolicy(base: .milliseconds(1), cap: .milliseconds(4)))
+  }
+
+  /// Likes at a server that fails half of the time, and fetches beside that, until it is killed.
+  static func like(from first: Int, seed: UInt64, in folder: URL) async throws {
+    let server = server(in: folder, seed: seed)
+    let repo = repo(on: FileStore(folder: storeFolder(in: folder)), at: server)
+    let events = repo.events.subscribe()
+    for number in first... {
+      async let fetched: Void = number.isMultiple(of: 3) ? fetch(userID: like(number).userID, by: repo) : ()
+      await take(like(number), number, by: repo, events)
+      await fetched
+    }
+  }
+
+  /// Likes, but kills the process in the place of one of its calls of the file system.
+  static func like(from first: Int, to last: Int, dyingAtCall fatal: Int, in folder: URL) async throws {
+    let count = Atomic(0)
+    let fileSystem = FileSystem { _ in
+      if count.add(1, ordering: .relaxed).newValue == fatal { kill(getpid(), SIGKILL) }
+      return nil
+    }
+    let backend = FileBackend(folder: storeFolder(in: folder), fileSystem: fileSystem, leftOverAge: 0)
+    let repo = repo(on: BackedStore(backend: backend), at: server(in: folder))
+    let events = repo.events.subscribe()
+    for number in first...last { await take(like(number), number, by: repo, events) }
+  }
+
+  /// Likes moments of user 0 at a real server.
+  static func like(_ momentIDs: [String], at url: URL, in folder: URL) async throws {
+    let apiSession = APISession(url: url)
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(FileStore(folder: folder)),
+      getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: apiSession),
+      updateMomentLikeSession: UpdateMomentLikeSession(apiSession: apiSession))
+    let events = repo.events.subscribe()
+    for (number, momentID) in momentIDs.enumerated() {
+      await take(MomentLike(userID: "0", momentID: momentID, isLiked: true), number, by: repo, events)
+    }
+    // Stays until it is killed.
+    while readLine() != nil {}
+  }
+
+  /// Waits until every like is delivered, and tells whether the store and the observers have what the server has.
+  static func deliverLikes(in folder: URL) async throws {
+    let server = server(in: folder)
+    let store = PersistentDataStore(FileStore(folder: storeFolder(in: folder)))
+    let repo = MomentsRepo(
+      persistentDataStore: store, getMomentsByUserIDSession: server, updateMomentLikeSession: server)
+    for await queue in repo.likeQueue.snapshots where queue.isLoaded && queue.waitingCount == 0 {
+      say("\(queue.count) likes left")
+      break
+    }
+    for userID in await server.userIDs.sorted() {
+      let timeline = await server.timeline(of: userID)
+      let stored = try await store.momentsDetails(userID: userID)?.value
+      say("\(userID) " + (stored == timeline ? "agrees" : "differs: \(String(describing: stored)) for \(timeline)"))
+      for await observed in repo.momentsDetails(userID: userID) {
+        say("\(userID) " + (observed == timeline ? "agrees" : "differs: \(observed) for \(timeline)"))
+        break
+      }
+    }
+  }
+
+  private static func like(_ number: Int) -> MomentLike {
+    MomentLike(userID: "\(number % 2)", momentID: momentIDs[number / 2 % 3], isLiked: number / 6 % 2 == 0)
+  }
+
+  private static func take(
+    _ like: MomentLike, _ number: Int, by repo: MomentsRepo, _ events: MulticastSubscription<RepositoryEvent, Never>
+  ) async {
+    let outcome: MomentLikeOutcome
+    do throws(MomentsRepoError) {
+      outcome = try await repo.updateLike(
+        isLiked: like.isLiked, momentID: like.momentID, fromUserID: like.userID)
+    } catch {
+      fail("\(error)")
+    }
+    // Calls are made one after another, so the next one that was enqueued is this one.
+    for await event in events {
+      guard case .mutationEnqueued(let id, _) = event else { continue }
+      say("\(number) \(outcome) \(id)")
+      return
+    }
+  }
+
+  private static func fetch(userID: String, by repo: MomentsRepo) async {
+    // The server fails now and then; the next fetch is not far.
+    do throws(MomentsRepoError) { try await repo.getMoments(userID: userID) } catch {}
+  }
+}
