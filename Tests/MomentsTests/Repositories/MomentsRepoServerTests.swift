@@ -1,0 +1,246 @@
+import DataStore
+import Foundation
+import Moments
+import MomentsTesting
+import Multicast
+import Repository
+import TestSupport
+import Testing
+
+/// A repository on files and a real server: what the user sees, what is stored, and what the server received.
+@Suite(.requiresBFF, .timeLimit(.minutes(1)))
+struct MomentsRepoServerTests {
+  /// A repository on a folder, at a server, with a clock that stands still.
+  private struct Relaunch {
+    let clock = ManualClock()
+    let store: PersistentDataStore<FileStore>
+    let repo: MomentsRepo
+
+    init(in folder: URL, at server: BFFServer) {
+      let apiSession = APISession(url: server.url)
+      store = PersistentDataStore(FileStore(folder: folder))
+      repo = MomentsRepo(
+        persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: apiSession),
+        updateMomentLikeSession: UpdateMomentLikeSession(apiSession: apiSession), clock: clock)
+    }
+
+    /// Waits until nothing is left to be sent.
+    func delivers() async {
+      for await queue in repo.likeQueue.snapshots where queue.isLoaded && queue.waitingCount == 0 { return }
+    }
+  }
+
+  private static func likes(_ details: MomentsDetails, of momentIDs: [String]) -> [Bool?] {
+    momentIDs.map { id in details.moments.first { $0.id == id }?.isLiked }
+  }
+
+  private static func timeline(at server: BFFServer) async throws -> MomentsDetails {
+    try await GetMomentsByUserIDSession(apiSession: APISession(url: server.url)).getMoments(userID: "0")
+  }
+
+  private static func mutations(at server: BFFServer) async throws -> [BFFServer.Request] {
+    try await server.received().filter { $0.operation == "updateMomentLike" }
+  }
+
+  // MARK: - Offline
+
+  enum End: CaseIterable { case released, killed }
+  enum Return: CaseIterable { case retryLikes, backoff }
+
+  @Test(arguments: End.allCases, Return.allCases)
+  func `Likes made offline are shown, outlive the app, and are delivered once, in order`(
+    end: End, return: Return
+  ) async throws {
+    let folder = try TemporaryFolder()
+    let momentIDs = ["1", "3", "7"]
+    try await BFFServer.run(keepsState: true) { server in
+      try await Relaunch(in: folder.url, at: server).repo.getMoments(userID: "0")
+      await server.stop()
+      switch end {
+      case .released:
+        let first = Relaunch(in: folder.url, at: server)
+        let observer = first.repo.momentsDetails(userID: "0").subscribe()
+        #expect(await observer.first(1).map { Self.likes($0, of: momentIDs) } == [[false, false, false]])
+        for id in momentIDs {
+          #expect(try await first.repo.updateLike(isLiked: true, momentID: id, fromUserID: "0") == .queued)
+        }
+        let seen = await observer.first(3).map { Self.likes($0, of: momentIDs) }
+        #expect(seen == [[true, false, false], [true, true, false], [true, true, true]])
+      case .killed:
+        var child = try ChildProcess("like-at", folder.url, [server.url.absoluteString] + momentIDs)
+        for number in 0..<3 { #expect(await child.line()?.hasPrefix("\(number) queued ") == true) }
+        child.kill()
+        #expect(await !child.isSuccessful())
+      }
+
+      var second: Relaunch? = Relaunch(in: folder.url, at: server)
+      let store = try #require(second?.store)
+      let observer = try #require(second?.repo.momentsDetails(userID: "0").subscribe())
+      // Before the server is there.
+      let shown = try #require(await second?.repo.momentsDetails(userID: "0").first(1).first)
+      #expect(Self.likes(shown, of: momentIDs) == [true, true, true])
+      let pending = try #require(await second?.repo.pendingLikes(userID: "0").first(1).first)
+      #expect(pending == ["1": true, "3": true, "7": true])
+
+      await second?.clock.sleepers()
+      try await server.start()
+      switch `return` {
+      case .retryLikes: await second?.repo.retryLikes()
+      case .backoff: second?.clock.advance(by: .seconds(1))
+      }
+      await second?.delivers()
+
+      let mutations = try await Self.mutations(at: server)
+      #expect(mutations.map { $0.variables["momentID"] } == ["1", "3", "7"])
+      #expect(mutations.map(\.effect) == [.applied, .applied, .applied])
+      #expect(Set(mutations.compactMap(\.idempotencyKey)).count == 3)
+      #expect(await second?.repo.pendingLikes(userID: "0").first(1) == [[:]])
+      #expect(try await second?.repo.likeQueue.entries().isEmpty == true)
+      second = nil
+      // The stream ends with the repository.
+      var seen: [MomentsDetails] = []
+      for await details in observer { seen.append(details) }
+      #expect(seen.allSatisfy { Self.likes($0, of: momentIDs) == [true, true, true] })
+      let timeline = try await Self.timeline(at: server)
+      #expect(Self.likes(timeline, of: momentIDs) == [true, true, true])
+      #expect(seen.last == timeline)
+      #expect(try await store.momentsDetails(userID: "0")?.value == timeline)
+    }
+  }
+
+  // MARK: - Lost replies
+
+  @Test func `A like whose reply is lost is made once, and is never seen to go off`() async throws {
+    let folder = try TemporaryFolder()
+    try await BFFServer.run { server in
+      var launch: Relaunch? = Relaunch(in: folder.url, at: server)
+      let store = try #require(launch?.store)
+      try await launch?.repo.getMoments(userID: "0")
+      let observer = try #require(launch?.repo.momentsDetails(userID: "0").subscribe())
+      try await server.arm(.init(fault: "drop-after"))
+      #expect(try await launch?.repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .queued)
+      await launch?.clock.sleepers()
+      launch?.clock.advance(by: .seconds(1))
+      await launch?.delivers()
+
+      let received = try await server.received()
+      let read = BFFServer.Effect.read
+      #expect(received.map(\.effect) == [read, .applied, .replayed, read])
+      #expect(received[1].idempotencyKey != nil && received[1].idempotencyKey == received[2].idempotencyKey)
+      #expect(received.map(\.executions) == [1, 1, 0, 1])
+      launch = nil
+      var seen: [MomentsDetails] = []
+      for await details in observer { seen.append(details) }
+      // As it was, at once, and confirmed: the reply of the repetition is not shown, as nobody knows how old it is.
+      #expect(seen.map { Self.likes($0, of: ["1"]) } == [[false], [true], [true]])
+      let timeline = try await Self.timeline(at: server)
+      #expect(seen.last == timeline)
+      #expect(try await store.momentsDetails(userID: "0")?.value == timeline)
+    }
+  }
+
+  // MARK: - Sharing
+
+  @Test(arguments: [true, false])
+  func `A hundred callers make one request, which ends with the last of them`(lastIsCancelled: Bool) async throws {
+    let folder = try TemporaryFolder()
+    try await BFFServer.run { server in
+      let launch = Relaunch(in: folder.url, at: server)
+      let events = launch.repo.events.subscribe()
+      try await server.arm(.init(fault: "hold", gate: "reply"))
+      let callers = (0..<100).map { _ in
+        Task { () async -> MomentsRepoError? in
+          do throws(MomentsRepoError) {
+            try await launch.repo.getMoments(userID: "0")
+            return nil
+          } catch {
+            return error
+          }
+        }
+      }
+      try await server.waits(at: "reply")
+      for await event in events { if case .requestJoined("0", callers: 100) = event { break } }
+      for caller in callers.dropLast() {
+        caller.cancel()
+        #expect(await caller.value == .cancelled)
+      }
+      #expect(try await server.received().map(\.outcome) == [nil])
+      if lastIsCancelled {
+        callers[99].cancel()
+        #expect(await callers[99].value == .cancelled)
+        #expect(try await server.received(left: 1).map(\.outcome) == ["client-went-away"])
+        #expect(try await launch.store.momentsDetails(userID: "0") == nil)
+      } else {
+        try await server.open(gate: "reply")
+        #expect(await callers[99].value == nil)
+        #expect(try await server.received().map(\.outcome) == ["hold"])
+        #expect(try await launch.store.momentsDetails(userID: "0")?.value.moments.count == 16)
+      }
+    }
+  }
+
+  // MARK: - Refusal
+
+  /// Stores a timeline with a moment that the server does not know.
+  private static func storeTimelineWithMomentThatIsGone(in store: PersistentDataStore<FileStore>) async throws {
+    try await store.save(momentsDetails: .fixture(momentIDs: ["gone"]), userID: "0")
+  }
+
+  private static func isRefusal(_ error: MomentsRepoError?) -> Bool {
+    if case .session(.graphQL) = error { true } else { false }
+  }
+
+  @Test func `A like that the server refuses is taken back, told to its caller, and not kept`() async throws {
+    let folder = try TemporaryFolder()
+    try await BFFServer.run { server in
+      let launch = Relaunch(in: folder.url, at: server)
+      try await Self.storeTimelineWithMomentThatIsGone(in: launch.store)
+      let observer = launch.repo.momentsDetails(userID: "0").subscribe()
+      #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[false]])
+      let error = await #expect(throws: MomentsRepoError.self) {
+        try await launch.repo.updateLike(isLiked: true, momentID: "gone", fromUserID: "0")
+      }
+      #expect(Self.isRefusal(error))
+      #expect(await observer.first(2).map { Self.likes($0, of: ["gone"]) } == [[true], [false]])
+      #expect(try await launch.repo.likeQueue.entries().isEmpty)
+      #expect(await launch.repo.pendingLikes(userID: "0").first(1) == [[:]])
+      #expect(try await server.received().map(\.effect) == [.refused])
+      // The next one is not held up.
+      #expect(try await launch.repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .confirmed)
+    }
+  }
+
+  @Test func `A like refused after a relaunch is taken back, told, and kept as a dead letter`() async throws {
+    let folder = try TemporaryFolder()
+    try await BFFServer.run(keepsState: true) { server in
+      await server.stop()
+      do {
+        let first = Relaunch(in: folder.url, at: server)
+        try await Self.storeTimelineWithMomentThatIsGone(in: first.store)
+        #expect(try await first.repo.updateLike(isLiked: true, momentID: "gone", fromUserID: "0") == .queued)
+      }
+      try await server.start()
+      try await server.arm(.init(fault: "hold", gate: "refusal"))
+
+      let launch = Relaunch(in: folder.url, at: server)
+      let events = launch.repo.events.subscribe()
+      let observer = launch.repo.momentsDetails(userID: "0").subscribe()
+      #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[true]])
+      try await server.open(gate: "refusal")
+      #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[false]])
+      await launch.delivers()
+      let entries = try await launch.repo.likeQueue.entries()
+      #expect(entries.map(\.mutation) == [MomentLike(userID: "0", momentID: "gone", isLiked: true)])
+      #expect(entries.map(\.isDead) == [true])
+      let id = try #require(entries.first?.id)
+      for await event in events {
+        if case .mutationRefused(id, let reason) = event {
+          #expect(reason == entries.first?.lastFailure)
+          break
+        }
+      }
+      #expect(await launch.repo.pendingLikes(userID: "0").first(1) == [[:]])
+      #expect(try await Self.mutations(at: server).map(\.effect) == [.refused])
+    }
+  }
+}
