@@ -163,6 +163,7 @@ public actor MomentsRepo: MomentsRepoType {
       await broadcast.refuse(like, as: id)
       throw MomentsRepoError(error)
     }
+    await broadcast.follow(like, ticket)
     await broadcast.reopenIfNeeded()
 
     let fate: MutationFate<Void, MomentsRepoError>
@@ -170,8 +171,11 @@ public actor MomentsRepo: MomentsRepoType {
     switch fate {
     case .delivered: return .confirmed
     case .queued: return .queued
-    case .cancelled: throw .cancelled
+    case .cancelled:
+      await broadcast.refuse(like, as: id)
+      throw .cancelled
     case .refused(let error):
+      await broadcast.refuse(like, as: id)
       await discard(id)
       throw error
     }

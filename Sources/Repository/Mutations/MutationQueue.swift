@@ -49,6 +49,8 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
   /// Those whose fate somebody may ask for.
   var progress: [MutationID: ProgressChannel] = [:]
   var reportedUnreadable: Set<StoreEvent> = []
+  /// What the store tells, from before it was read, until ``run()`` takes it over.
+  private var storeEvents: MulticastSubscription<StoreEvent, Never>?
 
   /// Creates a queue, which reads the store at the first call that needs it.
   ///
@@ -97,6 +99,8 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
   /// - Throws: `StoreError`. The next call tries again.
   public func load() async throws(StoreError) {
     if state.isLoaded { return }
+    // What cannot be read is told by events, and the store remembers few of them.
+    if storeEvents == nil { storeEvents = store.events.subscribe() }
     let found = try await store.observe(everyUserOf: name, as: StoredMutation<Mutation>.self).stored.map(\.stored.value)
     // Another call may have been faster, and what it read may have changed meanwhile.
     if state.isLoaded { return }
@@ -203,9 +207,9 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
   ///
   /// - Throws: `StoreError`, when the store cannot be read: nothing is sent then. Call again.
   public func run() async throws(StoreError) {
-    // Registered before the store is read, to hear of what could not be.
-    let storeEvents = store.events.subscribe()
     try await load()
+    let storeEvents = storeEvents ?? store.events.subscribe()
+    self.storeEvents = nil
     await withDiscardingTaskGroup { group in
       group.addTask { for await event in storeEvents { await self.report(event) } }
       while !Task.isCancelled {

@@ -40,6 +40,24 @@ import Testing
     #expect(harness.storage.names == [])
   }
 
+  @Test func `Each mutation that cannot be read is told, also when the store remembers fewer`() async throws {
+    let harness = Harness()
+    for number in 1...40 { try await harness.enqueue(number) }
+    for name in harness.storage.names where !name.hasSuffix("key-17") { harness.storage[name] = Data("{ half".utf8) }
+    let relaunched = Harness(storage: harness.storage)
+    // Read before it is run.
+    #expect(try await relaunched.entries() == ["17 waiting(nextTry: nil)"])
+    try await relaunched.running {
+      var untold = Set((1...40).map { Harness.id($0) }).subtracting([Harness.id(17)])
+      for await event in relaunched.events.stream {
+        if case .mutationUnreadable(let id, _, _) = event { #expect(untold.remove(id) != nil) }
+        if untold.isEmpty { break }
+      }
+      await relaunched.drained()
+    }
+    #expect(relaunched.server.attempts == [.init(number: 17, key: "key-17")])
+  }
+
   @Test func `Each mutation has a key of its own that fits the store`() async throws {
     let harness = Harness()
     let first = try await harness.queue.enqueue(Like(number: 1), orderingKey: "a").id

@@ -26,6 +26,10 @@ actor MomentsBroadcast {
   private var timelines: [String: MomentsTimeline] = [:]
   private var saves: [String: TaskChain] = [:]
   private var enqueuing = TaskChain()
+  /// Likes that are shown no more. One that is sent all the same was requeued.
+  private var takenBack: Set<MutationID> = []
+  /// The queue that is being run; the repository keeps it.
+  private weak var queue: MutationQueue<MomentLike, Void, MomentsRepoError>?
 
   private let everyUser = MulticastRelay<MomentsDetails>(replay: 1, buffering: .unbounded)
   private let users = Lock<[String: Relays]>([:])
@@ -67,12 +71,11 @@ actor MomentsBroadcast {
   ///
   /// Where the store cannot be read, waits until somebody needs it, and tries again.
   func run(_ queue: MutationQueue<MomentLike, Void, MomentsRepoError>) async {
+    self.queue = queue
     while !Task.isCancelled {
       do throws(StoreError) {
         // Laid over the timelines before the first of them is shown.
-        for entry in try await queue.entries() where !entry.isDead && !isShown(entry) {
-          update(entry.mutation.userID) { $0.add(entry.mutation, as: entry.id, isNew: false) }
-        }
+        for entry in try await queue.entries() { await restore(entry, of: queue) }
         let observation = try await store.observeMomentsDetails()
         for entry in observation.stored { receive(.saved(entry.key, entry.stored)) }
         reach(0)
@@ -87,8 +90,16 @@ actor MomentsBroadcast {
     }
   }
 
-  private func isShown(_ entry: MutationEntry<MomentLike>) -> Bool {
-    timelines[entry.mutation.userID]?.contains(entry.id) ?? false
+  /// Takes in what an earlier process left in the queue.
+  private func restore(
+    _ entry: MutationEntry<MomentLike>, of queue: MutationQueue<MomentLike, Void, MomentsRepoError>
+  ) async {
+    if entry.isDead {
+      takenBack.insert(entry.id)
+    } else if timelines[entry.mutation.userID]?.contains(entry.id) != true {
+      update(entry.mutation.userID) { $0.add(entry.mutation, as: entry.id, isNew: false) }
+      if let ticket = await queue.ticket(for: entry.id) { follow(entry.mutation, ticket) }
+    }
   }
 
   private func send(_ queue: MutationQueue<MomentLike, Void, MomentsRepoError>) async {
@@ -182,13 +193,31 @@ actor MomentsBroadcast {
   }
 
   func refuse(_ like: MomentLike, as id: MutationID) {
+    takenBack.insert(id)
     update(like.userID) { $0.refuse(id) }
+  }
+
+  /// Takes a like back once the queue has ended it otherwise than by its delivery: cancelled it, or used up its
+  /// attempts.
+  func follow(_ like: MomentLike, _ ticket: MutationTicket<Void, MomentsRepoError>) {
+    Task { [weak self] in
+      do throws(CancellationError) {
+        if case .delivered = try await ticket.settled() { return }
+        await self?.refuse(like, as: ticket.id)
+      } catch {
+        // The repository was released, and the like stays in the store.
+      }
+    }
   }
 
   func beginSending(
     _ like: MomentLike, as id: MutationID
-  ) -> (ticket: VersionGuard.Ticket, isFirstAttempt: Bool) {
-    update(like.userID) { $0.beginSending(id) }
+  ) async -> (ticket: VersionGuard.Ticket, isFirstAttempt: Bool) {
+    if takenBack.remove(id) != nil {
+      update(like.userID) { $0.add(like, as: id, isNew: false) }
+      if let ticket = await queue?.ticket(for: id) { follow(like, ticket) }
+    }
+    return update(like.userID) { $0.beginSending(id) }
   }
 
   func confirm(_ like: MomentLike, as id: MutationID) {

@@ -1,0 +1,78 @@
+import DataStore
+import Moments
+import MomentsTesting
+import Multicast
+import Repository
+import Synchronization
+import Testing
+
+/// What becomes of likes in the queue, whoever brings it about, is seen by the observers.
+@Suite(.timeLimit(.minutes(1))) final class MomentsRepoQueueTests: Sendable {
+  private let isAway = Mutex(true)
+  private let clock = ManualClock()
+
+  private static func liked(_ isLiked: Bool) -> MomentsDetails {
+    .fixture(likedMomentIDs: isLiked ? ["0"] : [])
+  }
+
+  private func makeRepo(maximumAttempts: Int? = nil) async throws -> MomentsRepo {
+    let store = PersistentDataStore(InMemoryStore())
+    try await store.save(momentsDetails: Self.liked(false), userID: "0")
+    return MomentsRepo(
+      persistentDataStore: store,
+      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in Self.liked(true) },
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { [self] _ throws(APISessionError) in
+        if isAway.withLock({ $0 }) { throw .timedOut }
+        return Self.liked(true)
+      },
+      retryPolicy: RetryPolicy(maximumAttempts: maximumAttempts), clock: clock)
+  }
+
+  @Test func `A like that is cancelled in the queue is shown no more`() async throws {
+    let repo = try await makeRepo()
+    let observer = repo.momentsDetails(userID: "0").subscribe()
+    #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
+    #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
+    #expect(await observer.first(1).map(\.moments[0].isLiked) == [true])
+    let entry = try #require(try await repo.likeQueue.entries().first)
+    try await repo.likeQueue.cancel(entry.id)
+    #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
+    for await pending in repo.pendingLikes(userID: "0") where pending.isEmpty { break }
+  }
+
+  @Test func `A like whose attempts are used up is shown no more, until it is requeued and sent`() async throws {
+    let repo = try await makeRepo(maximumAttempts: 2)
+    let observer = repo.momentsDetails(userID: "0").subscribe()
+    #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
+    #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
+    #expect(await observer.first(1).map(\.moments[0].isLiked) == [true])
+    await clock.sleepers()
+    clock.advance(by: .seconds(1))
+    #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
+
+    let letter = try #require(try await repo.likeQueue.entries().first)
+    #expect(letter.isDead)
+    isAway.withLock { $0 = false }
+    let ticket = try await repo.likeQueue.requeue(letter.id)
+    guard case .delivered = try await ticket.settled() else {
+      Issue.record("not delivered")
+      return
+    }
+    // Again shown when it is sent, and confirmed.
+    #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
+    #expect(await repo.pendingLikes(userID: "0").first(1) == [[:]])
+    #expect(try await repo.likeQueue.entries() == [])
+  }
+
+  @Test func `A like with one attempt is taken back before its caller is told`() async throws {
+    let repo = try await makeRepo(maximumAttempts: 1)
+    let observer = repo.momentsDetails(userID: "0").subscribe()
+    #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
+    await #expect(throws: MomentsRepoError.session(.timedOut)) {
+      try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
+    }
+    #expect(await repo.momentsDetails(userID: "0").first(1).map(\.moments[0].isLiked) == [false])
+    #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, false])
+    #expect(try await repo.likeQueue.entries() == [])
+  }
+}
