@@ -1,0 +1,123 @@
+import DataStore
+import Foundation
+import Moments
+import MomentsTesting
+import Multicast
+import Repository
+import Testing
+
+/// Files of a queue that rot take nothing with them but themselves.
+///
+/// A fifth of `MOMENTS_ROT_ROUNDS` in the environment says how often.
+@Suite(.timeLimit(.minutes(5))) struct LikesRotTests {
+  private static let rounds =
+    ProcessInfo.processInfo.environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) }.map { $0 / 5 } ?? 100
+
+  /// A stored timeline with its likes in a queue, in order, as files.
+  private struct Files {
+    let timeline: [String: Data]
+    let likes: [(name: String, id: MutationID, like: MomentLike, bytes: Data)]
+  }
+
+  private static func makeFiles() async throws -> Files {
+    let folder = try TemporaryFolder()
+    let store = PersistentDataStore(FileStore(folder: folder.url))
+    try await store.save(momentsDetails: .fixture(momentIDs: ["0", "1", "2"]), userID: "0")
+    let repo = MomentsRepo(
+      persistentDataStore: store,
+      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
+    for number in 0..<4 {
+      try await repo.updateLike(isLiked: number != 3, momentID: "\(number % 3)", fromUserID: "0")
+    }
+    let all = try FileManager.default.contentsOfDirectory(atPath: folder.url.path())
+    func read(_ name: String) throws -> Data { try Data(contentsOf: folder.url.appending(path: name)) }
+    let timeline = all.filter { $0.hasPrefix("moments-details") }
+    return Files(
+      timeline: try Dictionary(uniqueKeysWithValues: timeline.map { ($0, try read($0)) }),
+      likes: try await repo.likeQueue.entries().map { entry in
+        let name = try #require(all.first { $0.contains(entry.id.rawValue) })
+        return (name, entry.id, entry.mutation, try read(name))
+      })
+  }
+
+  /// Cuts bytes off, or turns some bits over.
+  private static func spoil(_ bytes: Data, using random: inout SplitMix64) -> Data {
+    if Bool.random(using: &random) { return bytes.prefix(Int.random(in: 0..<bytes.count, using: &random)) }
+    var bytes = bytes
+    for bit in (0..<bytes.count * 8).shuffled(using: &random).prefix(Int.random(in: 1...8, using: &random)) {
+      bytes[bit / 8] ^= 1 << (bit % 8)
+    }
+    return bytes
+  }
+
+  @Test func `What rots is kept and told, and all other likes are delivered in order`() async throws {
+    let files = try await Self.makeFiles()
+    for seed in 0..<Self.rounds {
+      var random = SplitMix64(seed: UInt64(seed))
+      let folder = try TemporaryFolder()
+      var spoiled: [String: Data] = [:]
+      func place(_ bytes: Data, _ name: String) throws -> Bool {
+        let isSpoiled = Int.random(in: 0..<3, using: &random) == 0
+        if isSpoiled { spoiled[name] = Self.spoil(bytes, using: &random) }
+        try (spoiled[name] ?? bytes).write(to: folder.url.appending(path: name))
+        return isSpoiled
+      }
+      for (name, bytes) in files.timeline { _ = try place(bytes, name) }
+      let good = try files.likes.filter { try !place($0.bytes, $0.name) }
+      try await Self.check(folder, files, good, spoiled, seed)
+    }
+  }
+
+  private static func check(
+    _ folder: TemporaryFolder, _ files: Files, _ good: [(name: String, id: MutationID, like: MomentLike, bytes: Data)],
+    _ spoiled: [String: Data], _ seed: Int
+  ) async throws {
+    let server = UpdateMomentLikeSessionStub { request in
+      .fixture(momentIDs: ["0", "1", "2"], likedMomentIDs: [request.momentID])
+    }
+    let store = PersistentDataStore(FileStore(folder: folder.url))
+    let repo = MomentsRepo(
+      persistentDataStore: store,
+      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in .fixture(momentIDs: ["0", "1", "2"]) },
+      updateMomentLikeSession: server)
+    let events = repo.events.subscribe()
+
+    // Each that cannot be read is told, by one event, and its bytes are where they were or where the event says.
+    var untold = Set(files.likes.map(\.id)).subtracting(good.map(\.id))
+    var iterator = events.makeAsyncIterator()
+    while !untold.isEmpty {
+      switch await iterator.next() {
+      case .mutationUnreadable(let id, let movedTo, _):
+        #expect(untold.remove(id) != nil, "seed \(seed)")
+        let name = try #require(files.likes.first { $0.id == id }).name
+        #expect(try Data(contentsOf: URL(filePath: movedTo)) == spoiled[name], "seed \(seed)")
+      case .mutationOfNewerProgram(let id):
+        #expect(untold.remove(id) != nil, "seed \(seed)")
+        let name = try #require(files.likes.first { $0.id == id }).name
+        #expect(try Data(contentsOf: folder.url.appending(path: name)) == spoiled[name], "seed \(seed)")
+      default: continue
+      }
+    }
+    if let bytes = files.timeline.keys.first.flatMap({ spoiled[$0] }) {
+      for await event in store.events {
+        guard case .corruptValueMovedAside(StoreKeyName("moments-details", userID: "0"), let movedTo, _) = event else {
+          if case .newerValueLeftUntouched(StoreKeyName("moments-details", userID: "0"), _, _) = event { return }
+          continue
+        }
+        #expect(try Data(contentsOf: URL(filePath: movedTo)) == bytes, "seed \(seed)")
+        break
+      }
+    }
+
+    // Behind all others.
+    let outcome = try await repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0")
+    #expect(outcome == .confirmed, "seed \(seed)")
+    let sent = good.map(\.like) + [MomentLike(userID: "0", momentID: "1", isLiked: true)]
+    #expect(
+      server.requests == sent.map { .init(isLiked: $0.isLiked, momentID: $0.momentID, userID: $0.userID) },
+      "seed \(seed)")
+    #expect(try await repo.likeQueue.entries() == [], "seed \(seed)")
+    #expect(await repo.pendingLikes(userID: "0").first(1) == [[:]], "seed \(seed)")
+  }
+}
