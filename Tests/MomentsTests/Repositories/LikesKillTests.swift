@@ -101,38 +101,52 @@ import Testing
     async throws
   {
     let kills = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
-    for first in stride(from: 0, to: kills, by: 25) {
-      var history = try History()
-      for kill in first..<min(first + 25, kills) {
-        var child = try ChildProcess("like", history.folder.url, ["\(history.next)", "\(kill)"])
-        var lines: [String] = []
-        for _ in 0..<Int.random(in: 0...8) {
-          if let line = await child.line() { lines.append(line) }
-        }
-        child.kill()
-        lines += await child.allLines()
-        #expect(await !child.isSuccessful())
-        try history.add(lines)
+    try await sideBySide(4) { number in
+      for first in stride(from: number * 25, to: kills, by: 100) {
+        try await Self.kill(first..<min(first + 25, kills))
       }
-      try await history.finish()
     }
   }
 
-  @Test func `Killed in the place of any call of the file system, every acknowledged like is made once`() async throws {
-    for fatal in 1... {
-      var history = try History()
-      var hasLived = false
-      // The second process has also to do with what the first one left.
-      for _ in 1...2 {
-        let words = ["\(fatal)", "\(history.next)", "\(history.next)"]
-        var child = try ChildProcess("like-dying-at-call", history.folder.url, words)
-        let lines = await child.allLines()
-        hasLived = await child.isSuccessful()
-        if hasLived { #expect(lines.count == 1) }
-        try history.add(lines)
+  /// Kills processes that use one folder after another.
+  private static func kill(_ seeds: Range<Int>) async throws {
+    var history = try History()
+    for seed in seeds {
+      var child = try ChildProcess("like", history.folder.url, ["\(history.next)", "\(seed)"])
+      var lines: [String] = []
+      for _ in 0..<Int.random(in: 0...8) {
+        if let line = await child.line() { lines.append(line) }
       }
-      try await history.finish()
-      if hasLived { break }
+      child.kill()
+      lines += await child.allLines()
+      #expect(await !child.isSuccessful())
+      try history.add(lines)
     }
+    try await history.finish()
+  }
+
+  @Test func `Killed in the place of any call of the file system, every acknowledged like is made once`() async throws {
+    try await sideBySide(4) { number in
+      for fatal in stride(from: number + 1, through: .max, by: 4) {
+        if try await Self.dieAtCall(fatal) { break }
+      }
+    }
+  }
+
+  /// - Returns: Whether the process made fewer calls.
+  private static func dieAtCall(_ fatal: Int) async throws -> Bool {
+    var history = try History()
+    var hasLived = false
+    // The second process has also to do with what the first one left.
+    for _ in 1...2 {
+      let words = ["\(fatal)", "\(history.next)", "\(history.next)"]
+      var child = try ChildProcess("like-dying-at-call", history.folder.url, words)
+      let lines = await child.allLines()
+      hasLived = await child.isSuccessful()
+      if hasLived { #expect(lines.count == 1) }
+      try history.add(lines)
+    }
+    try await history.finish()
+    return hasLived
   }
 }

@@ -14,7 +14,7 @@ import Testing
     ProcessInfo.processInfo.environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) }.map { $0 / 5 } ?? 100
 
   /// A stored timeline with its likes in a queue, in order, as files.
-  private struct Files {
+  private struct Files: Sendable {
     let timeline: [String: Data]
     let likes: [(name: String, id: MutationID, like: MomentLike, bytes: Data)]
   }
@@ -53,20 +53,24 @@ import Testing
 
   @Test func `What rots is kept and told, and all other likes are delivered in order`() async throws {
     let files = try await Self.makeFiles()
-    for seed in 0..<Self.rounds {
-      var random = SplitMix64(seed: UInt64(seed))
-      let folder = try TemporaryFolder()
-      var spoiled: [String: Data] = [:]
-      func place(_ bytes: Data, _ name: String) throws -> Bool {
-        let isSpoiled = Int.random(in: 0..<3, using: &random) == 0
-        if isSpoiled { spoiled[name] = Self.spoil(bytes, using: &random) }
-        try (spoiled[name] ?? bytes).write(to: folder.url.appending(path: name))
-        return isSpoiled
-      }
-      for (name, bytes) in files.timeline { _ = try place(bytes, name) }
-      let good = try files.likes.filter { try !place($0.bytes, $0.name) }
-      try await Self.check(folder, files, good, spoiled, seed)
+    try await sideBySide(8) { first in
+      for seed in stride(from: first, to: Self.rounds, by: 8) { try await Self.spoilSome(of: files, seed: seed) }
     }
+  }
+
+  private static func spoilSome(of files: Files, seed: Int) async throws {
+    var random = SplitMix64(seed: UInt64(seed))
+    let folder = try TemporaryFolder()
+    var spoiled: [String: Data] = [:]
+    func place(_ bytes: Data, _ name: String) throws -> Bool {
+      let isSpoiled = Int.random(in: 0..<3, using: &random) == 0
+      if isSpoiled { spoiled[name] = spoil(bytes, using: &random) }
+      try (spoiled[name] ?? bytes).write(to: folder.url.appending(path: name))
+      return isSpoiled
+    }
+    for (name, bytes) in files.timeline { _ = try place(bytes, name) }
+    let good = try files.likes.filter { try !place($0.bytes, $0.name) }
+    try await check(folder, files, good, spoiled, seed)
   }
 
   private static func check(

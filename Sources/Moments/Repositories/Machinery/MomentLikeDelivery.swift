@@ -18,7 +18,6 @@ struct MomentLikeDelivery: Sendable {
         like.isLiked, momentID: like.momentID, fromUserID: like.userID, idempotencyKey: idempotencyKey)
     } catch {
       if error.isTransient || error == .cancelled { return .retryLater(MomentsRepoError(error)) }
-      await broadcast.refuse(like, as: id)
       return .refused(.session(error))
     }
 
