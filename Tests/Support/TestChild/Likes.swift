@@ -87,8 +87,11 @@ extension TestChild {
     }
     for userID in await server.userIDs.sorted() {
       let timeline = await server.timeline(of: userID)
-      let stored = try await store.momentsDetails(userID: userID)?.value
-      say("\(userID) " + (stored == timeline ? "agrees" : "differs: \(String(describing: stored)) for \(timeline)"))
+      guard let stored = try await store.momentsDetails(userID: userID)?.value else {
+        say("\(userID) has nothing stored")
+        continue
+      }
+      say("\(userID) " + (stored == timeline ? "agrees" : "differs: \(stored) for \(timeline)"))
       for await observed in repo.momentsDetails(userID: userID) {
         say("\(userID) " + (observed == timeline ? "agrees" : "differs: \(observed) for \(timeline)"))
         break
