@@ -18,7 +18,11 @@ import Testing
   private func makeRepo(maximumAttempts: Int? = nil) async throws -> MomentsRepo {
     let store = PersistentDataStore(InMemoryStore())
     try await store.save(momentsDetails: Self.liked(false), userID: "0")
-    return MomentsRepo(
+    return makeRepo(on: store, maximumAttempts: maximumAttempts)
+  }
+
+  private func makeRepo(on store: any PersistentDataStoreType, maximumAttempts: Int? = nil) -> MomentsRepo {
+    MomentsRepo(
       persistentDataStore: store,
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in Self.liked(true) },
       updateMomentLikeSession: UpdateMomentLikeSessionStub { [self] _ throws(APISessionError) in
@@ -74,5 +78,25 @@ import Testing
     #expect(await repo.momentsDetails(userID: "0").first(1).map(\.moments[0].isLiked) == [false])
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, false])
     #expect(try await repo.likeQueue.entries() == [])
+  }
+
+  @Test func `A like made before the queue is read lies over those of an earlier process`() async throws {
+    let storage = InMemoryStorage()
+    do {
+      let repo = makeRepo(on: PersistentDataStore(InMemoryStore(storage: storage)))
+      #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
+    }
+    let store = SlowQueueStore(store: InMemoryStore(storage: storage))
+    let persistentDataStore = PersistentDataStore(store)
+    try await persistentDataStore.save(momentsDetails: Self.liked(false), userID: "0")
+    let repo = makeRepo(on: persistentDataStore)
+    let observer = repo.momentsDetails(userID: "0").subscribe()
+    let unlike = Task { try await repo.updateLike(isLiked: false, momentID: "0", fromUserID: "0") }
+    for await pending in repo.pendingLikes(userID: "0") where pending == ["0": false] { break }
+    store.gate.open()
+    #expect(try await unlike.value == .queued)
+    #expect(try await repo.likeQueue.entries().map(\.mutation.isLiked) == [true, false])
+    #expect(await repo.pendingLikes(userID: "0").first(1) == [["0": false]])
+    #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
   }
 }

@@ -75,7 +75,7 @@ actor MomentsBroadcast {
     while !Task.isCancelled {
       do throws(StoreError) {
         // Laid over the timelines before the first of them is shown.
-        for entry in try await queue.entries() { await restore(entry, of: queue) }
+        await restore(try await queue.entries(), of: queue)
         let observation = try await store.observeMomentsDetails()
         for entry in observation.stored { receive(.saved(entry.key, entry.stored)) }
         reach(0)
@@ -90,15 +90,22 @@ actor MomentsBroadcast {
     }
   }
 
-  /// Takes in what an earlier process left in the queue.
+  /// Takes in what earlier processes left in the queue.
   private func restore(
-    _ entry: MutationEntry<MomentLike>, of queue: MutationQueue<MomentLike, Void, MomentsRepoError>
+    _ entries: [MutationEntry<MomentLike>], of queue: MutationQueue<MomentLike, Void, MomentsRepoError>
   ) async {
-    if entry.isDead {
-      takenBack.insert(entry.id)
-    } else if timelines[entry.mutation.userID]?.contains(entry.id) != true {
-      update(entry.mutation.userID) { $0.add(entry.mutation, as: entry.id, isNew: false) }
-      if let ticket = await queue.ticket(for: entry.id) { follow(entry.mutation, ticket) }
+    takenBack.formUnion(entries.filter(\.isDead).map(\.id))
+    let earlier = entries.filter { !$0.isDead && timelines[$0.mutation.userID]?.contains($0.id) != true }
+    for (userID, entries) in Dictionary(grouping: earlier, by: \.mutation.userID) {
+      update(userID) { $0.restore(entries) }
+    }
+    for entry in earlier {
+      if let ticket = await queue.ticket(for: entry.id) {
+        follow(entry.mutation, ticket)
+      } else {
+        // Somebody has cancelled it meanwhile.
+        refuse(entry.mutation, as: entry.id)
+      }
     }
   }
 
@@ -188,7 +195,7 @@ actor MomentsBroadcast {
   func add<Value: Sendable>(
     _ like: MomentLike, as id: MutationID, enqueue: @escaping @Sendable () async -> Value
   ) -> Task<Value, Never> {
-    update(like.userID) { $0.add(like, as: id, isNew: true) }
+    update(like.userID) { $0.make(like, as: id) }
     return enqueuing.add(enqueue)
   }
 
@@ -214,7 +221,7 @@ actor MomentsBroadcast {
     _ like: MomentLike, as id: MutationID
   ) async -> (ticket: VersionGuard.Ticket, isFirstAttempt: Bool) {
     if takenBack.remove(id) != nil {
-      update(like.userID) { $0.add(like, as: id, isNew: false) }
+      update(like.userID) { $0.add(like, as: id) }
       if let ticket = await queue?.ticket(for: id) { follow(like, ticket) }
     }
     return update(like.userID) { $0.beginSending(id) }

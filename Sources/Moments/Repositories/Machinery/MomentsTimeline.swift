@@ -53,14 +53,24 @@ struct MomentsTimeline {
 
   // MARK: - Likes
 
-  /// Lays a like over the timeline.
-  ///
-  /// - Parameter isNew: Whether it was just made; not so for one of an earlier process.
-  mutating func add(_ like: MomentLike, as id: MutationID, isNew: Bool) {
+  /// Lays a like over the timeline that was just made.
+  mutating func make(_ like: MomentLike, as id: MutationID) {
+    unsent.insert(id)
+    add(like, as: id)
+  }
+
+  /// Lays a like over the timeline that was made long ago.
+  mutating func add(_ like: MomentLike, as id: MutationID) {
     edits.add(id) { like.apply(to: &$0) }
     likes[id] = like
-    if isNew { unsent.insert(id) }
     editsHaveChanged()
+  }
+
+  /// Lays likes of an earlier process over the timeline, under those that were made before the queue was read.
+  mutating func restore(_ entries: [MutationEntry<MomentLike>]) {
+    let made = edits.ids
+    for entry in entries { add(entry.mutation, as: entry.id) }
+    for id in made { if let like = likes[id] { add(like, as: id) } }
   }
 
   /// Takes a like back that the server refused.
