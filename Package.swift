@@ -34,6 +34,7 @@ let package = Package(
     .target(
       name: "Moments", dependencies: ["Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
+    .target(name: "SignIn", dependencies: ["Multicast"], swiftSettings: swiftSettings),
     .target(
       name: "MomentsTesting", dependencies: ["Moments", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
@@ -58,6 +59,8 @@ let package = Package(
       name: "MomentsTests",
       dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
       swiftSettings: swiftSettings),
+    .testTarget(
+      name: "SignInTests", dependencies: ["SignIn", "Multicast", "MomentsTesting"], swiftSettings: swiftSettings),
     .testTarget(
       name: "DocumentationTests",
       dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],

@@ -15,19 +15,6 @@ import Testing
       locale: Locale(identifier: "en_US"))
   }
 
-  /// Waits until `condition` holds for what it observes.
-  private func until(_ condition: @escaping @MainActor () -> Bool) async {
-    while !condition() {
-      await withCheckedContinuation { continuation in
-        withObservationTracking {
-          _ = condition()
-        } onChange: {
-          Task { @MainActor in continuation.resume() }
-        }
-      }
-    }
-  }
-
   @Test func `The list is empty at first, then the profile and the moments, in order`() async throws {
     let harness = RepoHarness(getMoments: { _ in .fixture(momentIDs: ["2", "0", "1"]) })
     let model = model(harness)

@@ -1,0 +1,18 @@
+public import Foundation
+
+/// Who is signed in, and since when.
+public struct User: Sendable, Hashable {
+  /// The server's identifier of the user.
+  public let uid: String
+  /// The name the user signs in with.
+  public let username: String
+  /// When the user signed in.
+  public let date: Date
+
+  /// Creates a user.
+  public init(uid: String, username: String, date: Date) {
+    self.uid = uid
+    self.username = username
+    self.date = date
+  }
+}

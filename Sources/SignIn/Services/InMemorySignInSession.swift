@@ -1,0 +1,82 @@
+public import Foundation
+
+/// A server of accounts in this process: for demonstrations, previews and tests.
+public actor InMemorySignInSession: SignInSessionType {
+  /// A user the server knows.
+  public struct Account: Sendable, Equatable {
+    /// The identifier of the user.
+    public let uid: String
+    /// The name the user signs in with.
+    public let username: String
+    /// What the user signs in with.
+    public let password: Password
+
+    /// Creates an account.
+    public init(uid: String, username: String, password: Password) {
+      self.uid = uid
+      self.username = username
+      self.password = password
+    }
+  }
+
+  private let accounts: [Account]
+  private let now: @Sendable () -> Date
+  private let answering: @Sendable () async -> Void
+  private var dates: [String: [Date]] = [:]
+
+  /// Creates a server.
+  ///
+  /// - Parameters:
+  ///   - accounts: Whom it knows.
+  ///   - now: Tells the time of a sign-in.
+  ///   - answering: Runs before each answer, in the place of the time a network takes.
+  public init(
+    accounts: [Account], now: @escaping @Sendable () -> Date = { Date() },
+    answering: @escaping @Sendable () async -> Void = {}
+  ) {
+    self.accounts = accounts
+    self.now = now
+    self.answering = answering
+  }
+
+  /// Signs a user in, if the username and the password belong together.
+  public func signIn(username: String, password: Password) async throws(SignInSessionError) -> User {
+    try await answer()
+    guard let account = accounts.first(where: { $0.username == username }), account.password == password else {
+      throw .wrongUsernameOrPassword
+    }
+    let date = now()
+    dates[account.uid, default: []].insert(date, at: 0)
+    return User(uid: account.uid, username: account.username, date: date)
+  }
+
+  /// Signs a user out.
+  public func signOut(uid: String) async throws(SignInSessionError) {
+    try await answer()
+    _ = try account(uid: uid)
+  }
+
+  /// The user with this id, with the date of the last sign-in.
+  public func user(uid: String) async throws(SignInSessionError) -> User {
+    try await answer()
+    let account = try account(uid: uid)
+    return User(uid: uid, username: account.username, date: dates[uid]?.first ?? .distantPast)
+  }
+
+  /// When a user signed in, newest first.
+  public func signInDates(uid: String, before: Date?, limit: Int) async throws(SignInSessionError) -> [Date] {
+    try await answer()
+    _ = try account(uid: uid)
+    return Array((dates[uid] ?? []).filter { date in before.map { date < $0 } ?? true }.prefix(limit))
+  }
+
+  private func answer() async throws(SignInSessionError) {
+    await answering()
+    if Task.isCancelled { throw .cancelled }
+  }
+
+  private func account(uid: String) throws(SignInSessionError) -> Account {
+    guard let account = accounts.first(where: { $0.uid == uid }) else { throw .unknownUser(uid: uid) }
+    return account
+  }
+}

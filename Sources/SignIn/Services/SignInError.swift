@@ -1,0 +1,34 @@
+public import Foundation
+
+/// Why a ``UserService`` could not do what it was asked.
+public enum SignInError: Error, Sendable, Hashable {
+  /// What was asked does not fit the state. Nothing was sent to the server, or its answer came too late to count.
+  case refused(SignState)
+  /// The server could not be reached, or refused.
+  case session(SignInSessionError)
+  /// The calling task was cancelled. The server may have done its part, but nothing says so.
+  case cancelled
+
+  init(_ error: SignInSessionError) {
+    self = error == .cancelled ? .cancelled : .session(error)
+  }
+}
+
+extension SignInError: CustomStringConvertible {
+  /// What happened, and what to do about it.
+  public var description: String {
+    switch self {
+    case .refused(.unsigned): "Nobody is signed in: sign in first."
+    case .refused(.signingIn): "A sign-in is under way: wait until it ends."
+    case .refused(.signed(let user)): "\(user.username) is signed in: sign out first."
+    case .refused(.signingOut): "A sign-out is under way: wait until it ends."
+    case .session(let error): error.description
+    case .cancelled: SignInSessionError.cancelled.description
+    }
+  }
+}
+
+extension SignInError: LocalizedError {
+  /// The same text as ``description``, for interfaces that show `localizedDescription`.
+  public var errorDescription: String? { description }
+}

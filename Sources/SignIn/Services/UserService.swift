@@ -1,0 +1,131 @@
+public import Foundation
+public import Multicast
+
+/// Signs users in and out on a server of accounts, and broadcasts who is signed in.
+///
+/// An actor: a state is checked, changed and published in one step, so of many calls at once one goes to the server and
+/// the others are refused.
+///
+/// - **Ordering**: All observers see the same states in the same order, each once.
+/// - **Lifetime**: Streams do not keep the service alive. They finish when it is released.
+public actor UserService: UserServiceType {
+  private let session: any SignInSessionType
+  private let pageSize: Int
+  private let states = CurrentValueRelay<SignState>(.unsigned, buffering: .unbounded)
+  private let recent = MulticastRelay<[Date]>(replay: 1, buffering: .latest)
+  private var listed: [Date] = []
+
+  /// Creates a service on a server of accounts, with nobody signed in.
+  ///
+  /// - Parameters:
+  ///   - session: The server.
+  ///   - pageSize: How many sign-ins one load asks for.
+  public init(session: any SignInSessionType, pageSize: Int = 20) {
+    self.session = session
+    self.pageSize = pageSize
+  }
+
+  /// Whether somebody is signed in now.
+  public nonisolated var signState: SignState { states.value }
+
+  /// The current state first, then every later one, in order.
+  ///
+  /// Nothing is dropped, however slow a reader is.
+  public nonisolated var signStates: MulticastStream<SignState, Never> { states.stream }
+
+  /// When the signed-in user signed in, newest first, as far as it was loaded.
+  public nonisolated var recentSignIns: MulticastStream<[Date], Never> { recent.stream }
+
+  /// Signs a user in.
+  @discardableResult
+  public func performSignin(username: String, password: Password) async throws(SignInError) -> User {
+    guard signState == .unsigned else { throw .refused(signState) }
+    guard !Task.isCancelled else { throw .cancelled }
+    states.send(.signingIn)
+    do throws(SignInSessionError) {
+      let user = try await session.signIn(username: username, password: password)
+      // Nobody waits for it any more, so nobody may find themselves signed in.
+      guard !Task.isCancelled else { throw .cancelled }
+      states.send(.signed(user))
+      return user
+    } catch {
+      states.send(.unsigned)
+      throw SignInError(error)
+    }
+  }
+
+  /// Signs the user out.
+  public func performSignout() async throws(SignInError) {
+    let user = try signedUser()
+    guard !Task.isCancelled else { throw .cancelled }
+    states.send(.signingOut)
+    do throws(SignInSessionError) {
+      try await session.signOut(uid: user.uid)
+    } catch {
+      states.send(.signed(user))
+      throw SignInError(error)
+    }
+    listed = []
+    recent.send(listed)
+    // What belonged to one user is not for the next.
+    recent.resetReplay()
+    states.send(.unsigned)
+  }
+
+  /// Asks the server who the signed-in user is now, and broadcasts it as the state.
+  public func updateUser() async throws(SignInError) {
+    let user = try signedUser()
+    let updated = try await fetchUser(uid: user.uid)
+    try require(user)
+    states.send(.signed(updated))
+  }
+
+  /// Asks the server for the newest sign-ins of the signed-in user, and broadcasts them in the place of the list.
+  public func reloadRecentSignIns() async throws(SignInError) {
+    let user = try signedUser()
+    let dates = try await signInDates(of: user, before: nil)
+    try require(user)
+    list(dates)
+  }
+
+  /// Asks the server for the sign-ins before those in the list, and broadcasts the longer list.
+  public func loadMoreRecentSignIns() async throws(SignInError) {
+    let user = try signedUser()
+    let before = listed
+    let dates = try await signInDates(of: user, before: before.last)
+    try require(user)
+    if listed == before { list(before + dates) }
+  }
+
+  /// Asks the server about any user, and tells observers nothing.
+  public func fetchUser(uid: String) async throws(SignInError) -> User {
+    do throws(SignInSessionError) {
+      return try await session.user(uid: uid)
+    } catch {
+      throw SignInError(error)
+    }
+  }
+
+  private func signInDates(of user: User, before: Date?) async throws(SignInError) -> [Date] {
+    do throws(SignInSessionError) {
+      return try await session.signInDates(uid: user.uid, before: before, limit: pageSize)
+    } catch {
+      throw SignInError(error)
+    }
+  }
+
+  private func list(_ dates: [Date]) {
+    listed = dates
+    recent.send(dates)
+  }
+
+  private func signedUser() throws(SignInError) -> User {
+    guard case .signed(let user) = signState else { throw .refused(signState) }
+    return user
+  }
+
+  /// Refuses an answer that came after its user had signed out.
+  private func require(_ user: User) throws(SignInError) {
+    guard try signedUser().uid == user.uid else { throw .refused(signState) }
+  }
+}

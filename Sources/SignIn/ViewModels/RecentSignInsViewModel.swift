@@ -1,0 +1,60 @@
+public import Foundation
+internal import Multicast
+public import Observation
+
+/// The list of recent sign-ins, a part of the sign-in screen.
+@MainActor
+@Observable
+public final class RecentSignInsViewModel {
+  /// When the signed-in user signed in, newest first; empty before ``reload()`` and after a sign-out.
+  public private(set) var dates: [Date] = []
+  /// Why the last load failed; nil while there is no failure, so from the start of a retry on.
+  public private(set) var error: SignInError?
+
+  @ObservationIgnored private let userService: any UserServiceType
+  @ObservationIgnored private var following: MulticastSubscription<[Date], Never>?
+
+  /// Creates the model of a list.
+  ///
+  /// - Parameter userService: Where the list comes from.
+  public init(userService: any UserServiceType) {
+    self.userService = userService
+  }
+
+  deinit {
+    following?.cancel()
+  }
+
+  /// Loads the newest sign-ins, which arrive through ``run()``.
+  public func reload() async {
+    await load { service throws(SignInError) in try await service.reloadRecentSignIns() }
+  }
+
+  /// Loads older sign-ins, which arrive through ``run()``.
+  public func loadMore() async {
+    await load { service throws(SignInError) in try await service.loadMoreRecentSignIns() }
+  }
+
+  /// Follows the list until the calling task is cancelled, the service ends or the model is dropped.
+  public consuming func run() async {
+    let recentSignIns = userService.recentSignIns.subscribe()
+    following?.cancel()
+    following = recentSignIns
+    weak let model = self
+    // From here on the loop does not hold the model.
+    _ = consume self
+    for await dates in recentSignIns {
+      guard let model else { return }
+      model.dates = dates
+    }
+  }
+
+  private func load(_ call: (any UserServiceType) async throws(SignInError) -> Void) async {
+    error = nil
+    do throws(SignInError) {
+      try await call(userService)
+    } catch {
+      if error != .cancelled { self.error = error }
+    }
+  }
+}

@@ -1,0 +1,120 @@
+internal import Multicast
+public import Observation
+
+/// The sign-in screen: two fields, one button, and a text.
+///
+/// Await ``run()`` from the view's task. Nothing keeps the model alive: where it is dropped while its loop runs, it is
+/// released and the loop ends.
+///
+/// The password is shown by no text, dump or mirror of the model; see ``Password``.
+@MainActor
+@Observable
+public final class SignInViewModel {
+  private var form: SignInForm
+
+  /// The list of recent sign-ins, which is a part of the screen with a model of its own.
+  public let recentSignIns: RecentSignInsViewModel
+
+  @ObservationIgnored private let userService: any UserServiceType
+  @ObservationIgnored private var following: MulticastSubscription<SignState, Never>?
+
+  /// Creates the model of a sign-in screen.
+  ///
+  /// - Parameter userService: Who knows who is signed in. Share one among all screens.
+  public init(userService: any UserServiceType) {
+    self.userService = userService
+    form = SignInForm(state: userService.signState)
+    recentSignIns = RecentSignInsViewModel(userService: userService)
+  }
+
+  deinit {
+    following?.cancel()
+  }
+
+  // MARK: Inputs
+
+  /// What is typed as the username.
+  public var username: String {
+    get { form.username }
+    set { form.username = newValue }
+  }
+
+  /// What is typed as the password.
+  public var password: Password {
+    get { form.password }
+    set { form.password = newValue }
+  }
+
+  /// Signs in, or out when somebody is signed in.
+  ///
+  /// Does nothing while ``isSubmitEnabled`` is false, so also while a sign-in or a sign-out is under way. A failure
+  /// is in ``message``; to be cancelled, or to come second, is none.
+  public func submit() async {
+    guard isSubmitEnabled else { return }
+    form.report = nil
+    if case .signed = form.state {
+      await perform(SignInForm.Report.failedToSignOut) { service, _ throws(SignInError) in
+        try await service.performSignout()
+      }
+    } else {
+      await perform(SignInForm.Report.failedToSignIn) { service, form throws(SignInError) in
+        try await service.performSignin(username: form.username, password: form.password)
+      }
+    }
+  }
+
+  // MARK: Outputs
+
+  /// Whether the username can be typed: while nobody is signed in.
+  public var isUsernameEnabled: Bool { form.isUsernameEnabled }
+
+  /// Whether the password can be typed: while nobody is signed in and the username has four characters or more.
+  public var isPasswordEnabled: Bool { form.isPasswordEnabled }
+
+  /// Whether the button can be pressed: with a username of four characters or more and a password, and not while busy.
+  public var isSubmitEnabled: Bool { form.isSubmitEnabled }
+
+  /// The text of the button: "SignOut" while somebody is signed in, else "Submit".
+  public var submitTitle: String { form.submitTitle }
+
+  /// Whether the indicator shows: while a sign-in or a sign-out is under way.
+  public var showsIndicator: Bool { form.state.isBusy }
+
+  /// Whether ``message`` is hidden: while the indicator shows.
+  public var isTextHidden: Bool { form.state.isBusy }
+
+  /// What is missing, what went wrong, or who is signed in; empty when there is nothing to say.
+  public var message: String { form.message }
+
+  /// Follows the state of the service until the calling task is cancelled, the service ends or the model is dropped.
+  ///
+  /// Runs ``recentSignIns`` too.
+  public consuming func run() async {
+    let states = userService.signStates.subscribe()
+    following?.cancel()
+    following = states
+    let child = recentSignIns
+    weak let model = self
+    // From here on the loop does not hold the model.
+    _ = consume self
+    async let _: Void = child.run()
+    for await state in states {
+      guard let model else { return }
+      model.form.follow(state)
+    }
+  }
+
+  private func perform(
+    _ report: (SignInError) -> SignInForm.Report,
+    _ call: (any UserServiceType, SignInForm) async throws(SignInError) -> Void
+  ) async {
+    do throws(SignInError) {
+      try await call(userService, form)
+    } catch {
+      switch error {
+      case .session: form.report = report(error)
+      case .cancelled, .refused: break
+      }
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import Foundation
+import MomentsTesting
+import SignIn
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct InMemorySignInSessionTests {
+  private static let start = Date(timeIntervalSince1970: 1_543_665_600)
+  private static let accounts = [
+    InMemorySignInSession.Account(uid: "007", username: "jake", password: Password("secret"))
+  ]
+
+  /// A clock that goes on by a second whenever it is asked.
+  private func ticking() -> @Sendable () -> Date {
+    let ticks = Ticks()
+    return { Self.start.addingTimeInterval(ticks.next()) }
+  }
+
+  private final class Ticks: Sendable {
+    private let count = Mutex(-1.0)
+    func next() -> Double {
+      count.withLock { count in
+        count += 1
+        return count
+      }
+    }
+  }
+
+  @Test func `A username and its password say who it is, and the clock says when`() async throws {
+    let session = InMemorySignInSession(accounts: Self.accounts, now: { Self.start })
+    let user = try await session.signIn(username: "jake", password: Password("secret"))
+    #expect(user == User(uid: "007", username: "jake", date: Self.start))
+    try await session.signOut(uid: "007")
+  }
+
+  @Test func `A wrong password and an unknown username get the same answer`() async {
+    let session = InMemorySignInSession(accounts: Self.accounts)
+    await #expect(throws: SignInSessionError.wrongUsernameOrPassword) {
+      try await session.signIn(username: "jake", password: Password("Secret"))
+    }
+    await #expect(throws: SignInSessionError.wrongUsernameOrPassword) {
+      try await session.signIn(username: "mei!", password: Password("secret"))
+    }
+    await #expect(throws: SignInSessionError.unknownUser(uid: "9")) { try await session.signOut(uid: "9") }
+    await #expect(throws: SignInSessionError.unknownUser(uid: "9")) { try await session.user(uid: "9") }
+  }
+
+  @Test func `Sign-ins are listed newest first, in pages`() async throws {
+    let session = InMemorySignInSession(accounts: Self.accounts, now: ticking())
+    for _ in 0..<3 { _ = try await session.signIn(username: "jake", password: Password("secret")) }
+    let dates = (0..<3).map { Self.start.addingTimeInterval(Double(2 - $0)) }
+    #expect(try await session.signInDates(uid: "007", before: nil, limit: 2) == Array(dates.prefix(2)))
+    #expect(try await session.signInDates(uid: "007", before: dates[1], limit: 2) == [dates[2]])
+    #expect(try await session.user(uid: "007").date == dates[0])
+  }
+
+  @Test func `A cancelled call is no success`() async {
+    let gate = Gate()
+    let session = InMemorySignInSession(accounts: Self.accounts, answering: { await gate.pass() })
+    let signIn = Task { try await session.signIn(username: "jake", password: Password("secret")) }
+    await gate.arrivals()
+    signIn.cancel()
+    await #expect(throws: SignInSessionError.cancelled) { try await signIn.value }
+  }
+}

@@ -1,0 +1,246 @@
+import Foundation
+import MomentsTesting
+import Multicast
+import SignIn
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct UserServiceTests {
+  private static let user = SignInSessionStub.user
+  private static let dates = (0..<5).map { SignInSessionStub.date.addingTimeInterval(Double(-$0)) }
+
+  @Test func `The states go round: unsigned, signingIn, signed, signingOut, unsigned`() async throws {
+    var service: UserService? = UserService(session: SignInSessionStub())
+    let states = try #require(service?.signStates.subscribe())
+    #expect(try await service?.performSignin(username: "jake", password: Password("secret")) == Self.user)
+    #expect(service?.signState == .signed(Self.user))
+    try await service?.performSignout()
+    service = nil
+    #expect(await states.all() == [.unsigned, .signingIn, .signed(Self.user), .signingOut, .unsigned])
+  }
+
+  @Test func `A late reader gets the current state first`() async throws {
+    let gate = Gate()
+    let service = UserService(
+      session: SignInSessionStub(signIn: {
+        await gate.pass()
+        return Self.user
+      }))
+    let signIn = Task { try await service.signIn() }
+    await gate.arrivals()
+    var busy = service.signStates.makeAsyncIterator()
+    #expect(await busy.next() == .signingIn)
+    gate.open()
+    try await signIn.value
+    #expect(await busy.next() == .signed(Self.user))
+    var late = service.signStates.makeAsyncIterator()
+    #expect(await late.next() == .signed(Self.user))
+  }
+
+  @Test func `A failed sign-in returns to unsigned, and another may follow`() async throws {
+    var service: UserService? = UserService(
+      session: SignInSessionStub(signIn: { () throws(SignInSessionError) in throw .wrongUsernameOrPassword }))
+    let states = try #require(service?.signStates.subscribe())
+    for _ in 0..<2 {
+      await #expect(throws: SignInError.session(.wrongUsernameOrPassword)) { try await service?.signIn() }
+    }
+    service = nil
+    #expect(await states.all() == [.unsigned, .signingIn, .unsigned, .signingIn, .unsigned])
+  }
+
+  @Test func `A failed sign-out returns to signed`() async throws {
+    var service: UserService? = UserService(
+      session: SignInSessionStub(signOut: { () throws(SignInSessionError) in throw .unreachable(reason: "no route") }))
+    try await service?.signIn()
+    let states = try #require(service?.signStates.subscribe())
+    await #expect(throws: SignInError.session(.unreachable(reason: "no route"))) { try await service?.performSignout() }
+    service = nil
+    #expect(await states.all() == [.signed(Self.user), .signingOut, .signed(Self.user)])
+  }
+
+  @Test func `A cancelled sign-in returns to unsigned and is no success, even where the server answers`() async throws {
+    let gate = Gate()
+    var service: UserService? = UserService(
+      session: SignInSessionStub(signIn: {
+        await gate.pass()  // Lets a cancelled task pass, and so answers it.
+        return Self.user
+      }))
+    let states = try #require(service?.signStates.subscribe())
+    let signIn = Task { [service] in try await service?.signIn() }
+    await gate.arrivals()
+    signIn.cancel()
+    await #expect(throws: SignInError.cancelled) { try await signIn.value }
+    service = nil
+    #expect(await states.all() == [.unsigned, .signingIn, .unsigned])
+  }
+
+  @Test func `A task that is cancelled already asks nothing and changes nothing`() async throws {
+    let session = SignInSessionStub()
+    let service = UserService(session: session)
+    let gate = Gate()
+    let signIn = Task {
+      await gate.pass()
+      try await service.signIn()
+    }
+    signIn.cancel()
+    await #expect(throws: SignInError.cancelled) { try await signIn.value }
+    #expect(session.signInRequests == 0)
+    #expect(service.signState == .unsigned)
+  }
+
+  @Test func `While one sign-in is under way another is refused, and so is a sign-out`() async throws {
+    let gate = Gate()
+    let session = SignInSessionStub(signIn: {
+      await gate.pass()
+      return Self.user
+    })
+    let service = UserService(session: session)
+    let first = Task { try await service.signIn() }
+    await gate.arrivals()
+    await #expect(throws: SignInError.refused(.signingIn)) { try await service.signIn() }
+    await #expect(throws: SignInError.refused(.signingIn)) { try await service.performSignout() }
+    gate.open()
+    try await first.value
+    await #expect(throws: SignInError.refused(.signed(Self.user))) { try await service.signIn() }
+    #expect(session.signInRequests == 1)
+  }
+
+  @Test func `Of many sign-ins at once one reaches the server`() async throws {
+    let session = SignInSessionStub()
+    let service = UserService(session: session)
+    let successes = await withTaskGroup { group in
+      for _ in 0..<100 {
+        group.addTask {
+          do {
+            try await service.signIn()
+            return 1
+          } catch {
+            return 0
+          }
+        }
+      }
+      return await group.reduce(0, +)
+    }
+    #expect(successes == 1)
+    #expect(session.signInRequests == 1)
+  }
+
+  @Test func `update emits the state`() async throws {
+    let renamed = User(uid: "007", username: "jake lin", date: SignInSessionStub.date)
+    var service: UserService? = UserService(session: SignInSessionStub(user: { renamed }))
+    try await service?.signIn()
+    let states = try #require(service?.signStates.subscribe())
+    try await service?.updateUser()
+    service = nil
+    #expect(await states.all() == [.signed(Self.user), .signed(renamed)])
+  }
+
+  @Test func `reload and loadMore emit the list, fetch emits nothing`() async throws {
+    var service: UserService? = UserService(session: SignInSessionStub(), pageSize: 2)
+    try await service?.signIn()
+    let states = try #require(service?.signStates.subscribe())
+    let lists = try #require(service?.recentSignIns.buffering(.unbounded).subscribe())
+    #expect(try await service?.fetchUser(uid: "007") == Self.user)
+    try await service?.reloadRecentSignIns()
+    try await service?.loadMoreRecentSignIns()
+    try await service?.loadMoreRecentSignIns()
+    try await service?.reloadRecentSignIns()
+    service = nil
+    #expect(
+      await lists.all() == [
+        Array(Self.dates.prefix(2)), Array(Self.dates.prefix(4)), Self.dates, Array(Self.dates.prefix(2)),
+      ])
+    #expect(await states.all() == [.signed(Self.user)])
+  }
+
+  @Test func `What was loaded before anybody listens still arrives`() async throws {
+    let service = UserService(session: SignInSessionStub())
+    try await service.signIn()
+    try await service.reloadRecentSignIns()
+    var late = service.recentSignIns.makeAsyncIterator()
+    #expect(await late.next() == Self.dates)
+  }
+
+  @Test func `After a sign-out the list is empty, and nothing of it reaches those who come later`() async throws {
+    var service: UserService? = UserService(session: SignInSessionStub())
+    try await service?.signIn()
+    try await service?.reloadRecentSignIns()
+    let early = try #require(service?.recentSignIns.buffering(.unbounded).subscribe())
+    try await service?.performSignout()
+    let late = try #require(service?.recentSignIns.subscribe())
+    service = nil
+    #expect(await early.all() == [Self.dates, []])
+    #expect(await late.all() == [])
+  }
+
+  @Test func `Two loads of more at once append once`() async throws {
+    let gate = Gate()
+    var service: UserService? = UserService(
+      session: SignInSessionStub(dates: { before, limit in
+        if before != nil { await gate.pass() }
+        return Array(Self.dates.filter { date in before.map { date < $0 } ?? true }.prefix(limit))
+      }), pageSize: 2)
+    try await service?.signIn()
+    try await service?.reloadRecentSignIns()
+    let lists = try #require(service?.recentSignIns.buffering(.unbounded).subscribe())
+    let loads = (0..<2).map { _ in Task { [service] in try await service?.loadMoreRecentSignIns() } }
+    await gate.arrivals(2)
+    gate.open()
+    for load in loads { try await load.value }
+    service = nil
+    #expect(await lists.all() == [Array(Self.dates.prefix(2)), Array(Self.dates.prefix(4))])
+  }
+
+  @Test func `An answer that comes after the sign-out is refused and not broadcast`() async throws {
+    let gate = Gate()
+    var service: UserService? = UserService(
+      session: SignInSessionStub(
+        user: {
+          await gate.pass()
+          return Self.user
+        },
+        dates: { _, _ in
+          await gate.pass()
+          return Self.dates
+        }))
+    try await service?.signIn()
+    let lists = try #require(service?.recentSignIns.buffering(.unbounded).subscribe())
+    let update = Task { [service] in try await service?.updateUser() }
+    let reload = Task { [service] in try await service?.reloadRecentSignIns() }
+    await gate.arrivals(2)
+    try await service?.performSignout()
+    gate.open()
+    await #expect(throws: SignInError.refused(.unsigned)) { try await update.value }
+    await #expect(throws: SignInError.refused(.unsigned)) { try await reload.value }
+    #expect(service?.signState == .unsigned)
+    service = nil
+    #expect(await lists.all() == [[]])
+  }
+
+  @Test func `Without a signed-in user there is nothing to update or to load`() async {
+    let service = UserService(session: SignInSessionStub())
+    await #expect(throws: SignInError.refused(.unsigned)) { try await service.updateUser() }
+    await #expect(throws: SignInError.refused(.unsigned)) { try await service.reloadRecentSignIns() }
+    await #expect(throws: SignInError.refused(.unsigned)) { try await service.loadMoreRecentSignIns() }
+    await #expect(throws: SignInError.refused(.unsigned)) { try await service.performSignout() }
+  }
+
+  @Test(arguments: [
+    (SignInError.refused(.unsigned), "Nobody is signed in: sign in first."),
+    (.refused(.signingIn), "A sign-in is under way: wait until it ends."),
+    (.refused(.signed(SignInSessionStub.user)), "jake is signed in: sign out first."),
+    (.refused(.signingOut), "A sign-out is under way: wait until it ends."),
+    (
+      .session(.wrongUsernameOrPassword), "The username or the password is wrong. Check both, then try again."
+    ),
+    (.session(.unknownUser(uid: "9")), "No user has the id \"9\". Sign in again."),
+    (
+      .session(.unreachable(reason: "no route")),
+      "The server could not be reached (no route). Check the connection, then try again."
+    ),
+    (.cancelled, "The call was cancelled before it was done. Call again if the result is still wanted."),
+  ])
+  func `Errors say what to do`(_ error: SignInError, _ text: String) {
+    #expect(error.description == text)
+    #expect(error.localizedDescription == text)
+  }
+}

@@ -1,0 +1,61 @@
+import Foundation
+import SignIn
+import Synchronization
+
+/// A server that answers with what a test gives it, and counts the sign-ins it was asked for.
+final class SignInSessionStub: SignInSessionType {
+  static let date = Date(timeIntervalSince1970: 1_543_665_600)
+  static let user = User(uid: "007", username: "jake", date: date)
+
+  private let requests = Mutex(0)
+  private let onSignIn: @Sendable () async throws(SignInSessionError) -> User
+  private let onSignOut: @Sendable () async throws(SignInSessionError) -> Void
+  private let onUser: @Sendable () async throws(SignInSessionError) -> User
+  private let onDates: @Sendable (Date?, Int) async throws(SignInSessionError) -> [Date]
+
+  var signInRequests: Int { requests.withLock { $0 } }
+
+  init(
+    signIn: @escaping @Sendable () async throws(SignInSessionError) -> User = { SignInSessionStub.user },
+    signOut: @escaping @Sendable () async throws(SignInSessionError) -> Void = {},
+    user: @escaping @Sendable () async throws(SignInSessionError) -> User = { SignInSessionStub.user },
+    dates: @escaping @Sendable (Date?, Int) async throws(SignInSessionError) -> [Date] = { before, limit in
+      let all = (0..<5).map { SignInSessionStub.date.addingTimeInterval(Double(-$0)) }
+      return Array(all.filter { date in before.map { date < $0 } ?? true }.prefix(limit))
+    }
+  ) {
+    onSignIn = signIn
+    onSignOut = signOut
+    onUser = user
+    onDates = dates
+  }
+
+  func signIn(username: String, password: Password) async throws(SignInSessionError) -> User {
+    requests.withLock { $0 += 1 }
+    return try await onSignIn()
+  }
+
+  func signOut(uid: String) async throws(SignInSessionError) { try await onSignOut() }
+
+  func user(uid: String) async throws(SignInSessionError) -> User { try await onUser() }
+
+  func signInDates(uid: String, before: Date?, limit: Int) async throws(SignInSessionError) -> [Date] {
+    try await onDates(before, limit)
+  }
+}
+
+extension UserService {
+  /// Signs the stub's user in.
+  func signIn() async throws(SignInError) {
+    try await performSignin(username: "jake", password: Password("secret"))
+  }
+}
+
+extension AsyncSequence where Failure == Never, Element: Sendable {
+  /// Every element, up to the end.
+  func all() async -> [Element] {
+    var elements: [Element] = []
+    for await element in self { elements.append(element) }
+    return elements
+  }
+}

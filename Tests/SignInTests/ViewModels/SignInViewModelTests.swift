@@ -1,0 +1,268 @@
+import Foundation
+import MomentsTesting
+import Multicast
+import SignIn
+import Testing
+
+@MainActor
+@Suite(.timeLimit(.minutes(1))) struct SignInViewModelTests {
+  private nonisolated static let user = SignInSessionStub.user
+  private static let signedMessage = "当前用户: jake\n登录时间: 2018-12-01 12:00:00 +0000"
+
+  /// What a screen shows, in one value.
+  private struct Shown: Equatable {
+    var isUsernameEnabled: Bool
+    var isPasswordEnabled: Bool
+    var isSubmitEnabled: Bool
+    var submitTitle: String
+    var showsIndicator: Bool
+    var isTextHidden: Bool
+  }
+
+  private func shown(by model: SignInViewModel) -> Shown {
+    Shown(
+      isUsernameEnabled: model.isUsernameEnabled, isPasswordEnabled: model.isPasswordEnabled,
+      isSubmitEnabled: model.isSubmitEnabled, submitTitle: model.submitTitle, showsIndicator: model.showsIndicator,
+      isTextHidden: model.isTextHidden)
+  }
+
+  private func filledIn(_ service: any UserServiceType) -> SignInViewModel {
+    let model = SignInViewModel(userService: service)
+    model.username = "jake"
+    model.password = Password("secret")
+    return model
+  }
+
+  @Test(arguments: [
+    ("", "", false, false), ("jak", "", false, false), ("jak", "secret", false, false), ("jake", "", true, false),
+    ("jake", "s", true, true), ("周杰伦吧", "s", true, true),
+  ])
+  func `Unsigned: the password needs four characters of username, Submit a password too`(
+    _ username: String, _ password: String, _ isPasswordEnabled: Bool, _ isSubmitEnabled: Bool
+  ) {
+    let model = SignInViewModel(userService: UserService(session: SignInSessionStub()))
+    model.username = username
+    model.password.text = password
+    #expect(
+      shown(by: model)
+        == Shown(
+          isUsernameEnabled: true, isPasswordEnabled: isPasswordEnabled, isSubmitEnabled: isSubmitEnabled,
+          submitTitle: "Submit", showsIndicator: false, isTextHidden: false))
+  }
+
+  @Test func `Through all states the fields, the button, the indicator and the text follow`() async {
+    let signIn = Gate()
+    let signOut = Gate()
+    let service = UserService(
+      session: SignInSessionStub(
+        signIn: {
+          await signIn.pass()
+          return Self.user
+        }, signOut: { await signOut.pass() }))
+    let model = filledIn(service)
+    let running = Task { await model.run() }
+    let unsigned = shown(by: model)
+    let signingIn = Task { await model.submit() }
+    await until { model.showsIndicator }
+    #expect(
+      shown(by: model)
+        == Shown(
+          isUsernameEnabled: false, isPasswordEnabled: false, isSubmitEnabled: false, submitTitle: "Submit",
+          showsIndicator: true, isTextHidden: true))
+    signIn.open()
+    await signingIn.value
+    await until { !model.showsIndicator }
+    #expect(
+      shown(by: model)
+        == Shown(
+          isUsernameEnabled: false, isPasswordEnabled: false, isSubmitEnabled: true, submitTitle: "SignOut",
+          showsIndicator: false, isTextHidden: false))
+    let signingOut = Task { await model.submit() }
+    await until { model.showsIndicator }
+    #expect(
+      shown(by: model)
+        == Shown(
+          isUsernameEnabled: false, isPasswordEnabled: false, isSubmitEnabled: false, submitTitle: "Submit",
+          showsIndicator: true, isTextHidden: true))
+    signOut.open()
+    await signingOut.value
+    await until { !model.showsIndicator }
+    #expect(shown(by: model) == unsigned)
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `The message says what is missing`() {
+    let model = SignInViewModel(userService: UserService(session: SignInSessionStub()))
+    #expect(model.message == "请填写用户名")
+    model.username = "jak"
+    #expect(model.message == "用户名太短, 应该大于4位")
+    model.username = "jake"
+    #expect(model.message == "请填写密码")
+    model.password.text = "secret"
+    #expect(model.message == "")
+  }
+
+  @Test func `The message says who is signed in, since when, and that nobody is any more`() async {
+    let model = filledIn(UserService(session: SignInSessionStub()))
+    let running = Task { await model.run() }
+    await model.submit()
+    await until { model.submitTitle == "SignOut" }
+    #expect(model.message == Self.signedMessage)
+    await model.submit()
+    await until { model.isUsernameEnabled }
+    #expect(model.message == "已经退出登录")
+    model.username = ""
+    #expect(model.message == "请填写用户名")
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `A failed sign-in is told until something is typed`() async {
+    let session = SignInSessionStub(signIn: { () throws(SignInSessionError) in throw .wrongUsernameOrPassword })
+    let model = filledIn(UserService(session: session))
+    let running = Task { await model.run() }
+    await model.submit()
+    await until { !model.message.isEmpty }
+    #expect(model.message == "The username or the password is wrong. Check both, then try again.")
+    #expect(session.signInRequests == 1)
+    await until { model.isSubmitEnabled }
+    model.password.text = "Secret"
+    #expect(model.message == "")
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `A failed sign-out is told while the user stays signed in`() async {
+    let model = filledIn(
+      UserService(
+        session: SignInSessionStub(signOut: { () throws(SignInSessionError) in throw .unreachable(reason: "no route") })
+      )
+    )
+    let running = Task { await model.run() }
+    await model.submit()
+    await until { model.message == Self.signedMessage }
+    await model.submit()
+    await until { model.isSubmitEnabled && model.message != Self.signedMessage }
+    #expect(model.message == "The server could not be reached (no route). Check the connection, then try again.")
+    #expect(model.submitTitle == "SignOut")
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `A cancelled submit is no failure`() async {
+    let gate = Gate()
+    let model = filledIn(
+      UserService(
+        session: SignInSessionStub(signIn: { () throws(SignInSessionError) in
+          await gate.pass()
+          throw .cancelled
+        })))
+    let running = Task { await model.run() }
+    let submit = Task { await model.submit() }
+    await until { model.showsIndicator }
+    submit.cancel()
+    await submit.value
+    await until { !model.showsIndicator }
+    #expect(model.message == "")
+    #expect(model.submitTitle == "Submit")
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `Submit while busy is ignored, also by a model that has not heard of it yet`() async {
+    let gate = Gate()
+    let session = SignInSessionStub(signIn: {
+      await gate.pass()
+      return Self.user
+    })
+    let service = UserService(session: session)
+    let model = filledIn(service)
+    let unaware = filledIn(service)
+    let running = Task { await model.run() }
+    let first = Task { await model.submit() }
+    await until { model.showsIndicator }
+    await model.submit()
+    await unaware.submit()
+    #expect(unaware.message == "")
+    gate.open()
+    await first.value
+    await until { model.submitTitle == "SignOut" }
+    #expect(session.signInRequests == 1)
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `Submit without a username and a password asks nothing`() async {
+    let session = SignInSessionStub()
+    let model = SignInViewModel(userService: UserService(session: session))
+    await model.submit()
+    model.username = "jake"
+    await model.submit()
+    #expect(session.signInRequests == 0)
+  }
+
+  @Test func `Two screens of one service agree, and one that opens late shows the current state`() async throws {
+    let service = UserService(session: SignInSessionStub())
+    let first = filledIn(service)
+    let second = SignInViewModel(userService: service)
+    let running = [Task { await first.run() }, Task { await second.run() }]
+    await first.submit()
+    await until { first.submitTitle == "SignOut" && second.submitTitle == "SignOut" }
+    #expect(second.message == Self.signedMessage)
+    let late = SignInViewModel(userService: service)
+    #expect(late.submitTitle == "SignOut")
+    #expect(late.message == Self.signedMessage)
+    for running in running {
+      running.cancel()
+      await running.value
+    }
+  }
+
+  @Test func `The list of recent sign-ins is a model of its own, which the screen's model owns and runs`() async {
+    let service = UserService(session: SignInSessionStub(), pageSize: 2)
+    let model = filledIn(service)
+    let running = Task { await model.run() }
+    await model.recentSignIns.reload()
+    #expect(model.recentSignIns.error == .refused(.unsigned))
+    await model.submit()
+    await model.recentSignIns.reload()
+    #expect(model.recentSignIns.error == nil)
+    await until { model.recentSignIns.dates.count == 2 }
+    await model.recentSignIns.loadMore()
+    await until { model.recentSignIns.dates.count == 4 }
+    #expect(model.recentSignIns.dates.first == SignInSessionStub.date)
+    await until { model.submitTitle == "SignOut" }
+    await model.submit()
+    await until { model.recentSignIns.dates == [] }
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `A model that is dropped while its loop runs is released, and the loop ends`() async {
+    let service = UserService(session: SignInSessionStub())
+    var model: SignInViewModel? = filledIn(service)
+    weak let released = model
+    weak let child = model?.recentSignIns
+    let running = Task { [weak model] in await model?.run() }
+    await model?.submit()
+    await until { released?.submitTitle == "SignOut" }
+    model = nil
+    #expect(released == nil)
+    await running.value
+    #expect(child == nil)
+  }
+
+  @Test func `A second run takes over from the first`() async {
+    let model = filledIn(UserService(session: SignInSessionStub()))
+    let first = Task { await model.run() }
+    await model.submit()
+    await until { model.submitTitle == "SignOut" }
+    let second = Task { await model.run() }
+    await first.value
+    await model.submit()
+    await until { model.submitTitle == "Submit" && model.isUsernameEnabled }
+    second.cancel()
+    await second.value
+  }
+}
