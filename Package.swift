@@ -35,6 +35,7 @@ let package = Package(
       name: "Moments", dependencies: ["Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .target(name: "SignIn", dependencies: ["Multicast"], swiftSettings: swiftSettings),
+    .target(name: "Todo", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
     .target(
       name: "MomentsTesting", dependencies: ["Moments", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
@@ -61,6 +62,9 @@ let package = Package(
       swiftSettings: swiftSettings),
     .testTarget(
       name: "SignInTests", dependencies: ["SignIn", "Multicast", "MomentsTesting"], swiftSettings: swiftSettings),
+    .testTarget(
+      name: "TodoTests", dependencies: ["Todo", "DataStore", "Multicast", "MomentsTesting"],
+      swiftSettings: swiftSettings),
     .testTarget(
       name: "DocumentationTests",
       dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],

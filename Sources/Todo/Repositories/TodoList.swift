@@ -1,0 +1,121 @@
+public import DataStore
+public import Multicast
+
+/// The list of things to do, kept in a store.
+///
+/// A value goes one way: an edit → the store → the store's changes → the observers. So what is on the screens is what
+/// is stored, and what was stored before the list existed reaches observers first.
+///
+/// - **Ordering**: Edits are made one at a time, in the order the calls arrive. Observers see each once, in that order.
+/// - **Durability**: An edit that returned survives the end of the process, as far as the store's medium does. One that
+///   threw changed nothing.
+/// - **Cancellation** does not interrupt an edit: one that began ends, and says how.
+/// - **Undecodable bytes** never stop the program: the store moves them aside, the first call that meets them throws
+///   `StoreError.undecodable(_:movedTo:reason:)`, and the list is empty from then on.
+public actor TodoList {
+  /// Where the list is kept.
+  public static let key = StoreKey<TodoItems>("todos")
+
+  private let store: any KeyValueStore
+  private var lastEdit: Task<Result<Void, TodoListError>, Never>?
+
+  /// Creates a list in a store.
+  ///
+  /// Let one list edit a store at a time.
+  public init(store: any KeyValueStore) {
+    self.store = store
+  }
+
+  /// The stored list first, if there is one, then every change of it.
+  ///
+  /// - Throws: ``TodoListError``, but never for undecodable bytes: for those see ``fetchItems()``.
+  public func changes() async throws(TodoListError) -> MulticastStream<StoreChange<TodoItems>, Never> {
+    do throws(StoreError) {
+      return try await store.changes(of: Self.key)
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  /// The list as it is stored now, for the caller alone: no observer sees anything.
+  ///
+  /// - Throws: ``TodoListError``; for undecodable bytes once, and the list is empty from then on.
+  public func fetchItems() async throws(TodoListError) -> TodoItems {
+    do throws(StoreError) {
+      return try await store.load(Self.key)?.value ?? TodoItems()
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  /// Puts an item at the end of the list.
+  ///
+  /// - Throws: ``TodoListError``.
+  public func add(_ item: TodoItem) async throws(TodoListError) {
+    try await edit { items in items.add(item) }
+  }
+
+  /// Puts an item in the place of the one with its id, wherever in the list that is by now.
+  ///
+  /// - Throws: ``TodoListError``; ``TodoListError/noSuchItem(_:)`` where it was deleted.
+  public func update(_ item: TodoItem) async throws(TodoListError) {
+    try await edit { items throws(TodoListError) in
+      guard items.update(item) else { throw .noSuchItem(item.id) }
+    }
+  }
+
+  /// Finishes an item, or begins it again.
+  ///
+  /// - Throws: ``TodoListError``; ``TodoListError/noSuchItem(_:)`` where it was deleted.
+  public func toggle(id: TodoItem.ID) async throws(TodoListError) {
+    try await edit { items throws(TodoListError) in
+      guard items.toggle(id) else { throw .noSuchItem(id) }
+    }
+  }
+
+  /// Deletes an item; where there is none, nothing happens.
+  ///
+  /// - Throws: ``TodoListError``.
+  public func delete(id: TodoItem.ID) async throws(TodoListError) {
+    try await edit { items in items.delete(id) }
+  }
+
+  /// Deletes all items; where there are none, nothing happens.
+  ///
+  /// - Throws: ``TodoListError``.
+  public func clear() async throws(TodoListError) {
+    try await edit { items in items.clear() }
+  }
+
+  /// Makes an edit after those before it: between reading the list and saving it the actor is free, and another edit
+  /// in between would be lost.
+  private func edit(
+    _ body: @escaping @Sendable (inout TodoItems) throws(TodoListError) -> Void
+  ) async throws(TodoListError) {
+    let previous = lastEdit
+    let edit = Task<Result<Void, TodoListError>, Never> {
+      _ = await previous?.value
+      do throws(TodoListError) {
+        return .success(try await perform(body))
+      } catch {
+        return .failure(error)
+      }
+    }
+    lastEdit = edit
+    try await edit.value.get()
+  }
+
+  private func perform(
+    _ body: @Sendable (inout TodoItems) throws(TodoListError) -> Void
+  ) async throws(TodoListError) {
+    let stored = try await fetchItems()
+    var items = stored
+    try body(&items)
+    guard items != stored else { return }
+    do throws(StoreError) {
+      try await store.save(items, for: Self.key)
+    } catch {
+      throw .store(error)
+    }
+  }
+}

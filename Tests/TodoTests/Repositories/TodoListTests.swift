@@ -1,0 +1,100 @@
+import DataStore
+import Foundation
+import Multicast
+import Testing
+import Todo
+
+@Suite(.timeLimit(.minutes(1))) struct TodoListTests {
+  private let milk = TodoItem(name: "买牛奶")
+  private let report = TodoItem(name: "写周报")
+
+  @Test func `Edits are kept, and a relaunch reads them`() async throws {
+    let storage = InMemoryStorage()
+    let list = TodoList(store: InMemoryStore(storage: storage))
+    #expect(try await list.fetchItems().elements == [])
+    try await list.add(milk)
+    try await list.add(report)
+    try await list.toggle(id: report.id)
+    try await list.update(TodoItem(id: milk.id, name: "买牛奶和面包"))
+    let expected = [
+      TodoItem(id: milk.id, name: "买牛奶和面包"), TodoItem(id: report.id, name: "写周报", isFinished: true),
+    ]
+    #expect(try await list.fetchItems().elements == expected)
+    let relaunched = TodoList(store: InMemoryStore(storage: storage))
+    #expect(try await relaunched.fetchItems().elements == expected)
+    try await relaunched.delete(id: milk.id)
+    #expect(try await relaunched.fetchItems().elements == [expected[1]])
+    try await relaunched.clear()
+    #expect(try await TodoList(store: InMemoryStore(storage: storage)).fetchItems().elements == [])
+  }
+
+  @Test func `Observers get the stored list first, then each edit once, in order`() async throws {
+    let store = InMemoryStore()
+    let list = TodoList(store: store)
+    try await list.add(milk)
+    var changes = try await list.changes().makeAsyncIterator()
+    #expect(await changes.next()?.stored?.value.elements == [milk])
+    try await list.add(report)
+    try await list.delete(id: UUID())
+    _ = try await list.fetchItems()
+    try await list.clear()
+    try await list.clear()
+    try await list.add(report)
+    #expect(await changes.next()?.stored?.value.elements == [milk, report])
+    #expect(await changes.next()?.stored?.value.elements == [])
+    #expect(await changes.next()?.stored?.value.elements == [report])
+  }
+
+  @Test func `Of many edits at once none is lost`() async throws {
+    let list = TodoList(store: InMemoryStore())
+    let items = (0..<100).map { TodoItem(name: "\($0)") }
+    try await withThrowingTaskGroup { group in
+      for item in items { group.addTask { try await list.add(item) } }
+      try await group.waitForAll()
+    }
+    #expect(Set(try await list.fetchItems().elements) == Set(items))
+  }
+
+  @Test func `What was deleted cannot be changed`() async throws {
+    let list = TodoList(store: InMemoryStore())
+    await #expect(throws: TodoListError.noSuchItem(milk.id)) { try await list.update(milk) }
+    await #expect(throws: TodoListError.noSuchItem(milk.id)) { try await list.toggle(id: milk.id) }
+    #expect(TodoListError.noSuchItem(milk.id).localizedDescription.hasPrefix("The todo was deleted meanwhile."))
+    #expect(try await list.fetchItems().elements == [])
+  }
+
+  @Test func `A corrupt file is told once and kept aside, and the list goes on empty`() async throws {
+    let storage = InMemoryStorage()
+    let name = try TodoList.key.keyName.encoded()
+    storage[name] = Data("no list".utf8)
+    let list = TodoList(store: InMemoryStore(storage: storage))
+    let error = try await #require(throws: TodoListError.self) { try await list.add(milk) }
+    guard case .store(.undecodable(_, let movedTo, _)) = error else {
+      Issue.record("Unexpected error \(error)")
+      return
+    }
+    #expect(storage[movedTo] == Data("no list".utf8))
+    try await list.add(milk)
+    #expect(try await list.fetchItems().elements == [milk])
+  }
+
+  @Test func `A store that cannot be written is told, and the list is what it was`() async throws {
+    let list = TodoList(store: FileStore(folder: URL(filePath: "/dev/null/todo", directoryHint: .isDirectory)))
+    let error = try await #require(throws: TodoListError.self) { try await list.add(milk) }
+    guard case .store(let storeError) = error else {
+      Issue.record("Unexpected error \(error)")
+      return
+    }
+    #expect(error.description == storeError.description)
+  }
+
+  @Test func `An edit that began ends, also when its caller is cancelled`() async throws {
+    let list = TodoList(store: InMemoryStore())
+    let add = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await list.add(milk)
+    }
+    try await add.value
+    #expect(try await list.fetchItems().elements == [milk])
+  }
+}

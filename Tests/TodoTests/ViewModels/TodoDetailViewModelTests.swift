@@ -1,0 +1,86 @@
+import Foundation
+import Multicast
+import Testing
+import Todo
+
+@MainActor
+@Suite(.timeLimit(.minutes(1))) struct TodoDetailViewModelTests {
+  @Test func `Done sends one item, then the end`() async {
+    let detail = TodoDetailViewModel()
+    #expect(detail.title == "Add Todo")
+    var todo = detail.todo.makeAsyncIterator()
+    detail.name = "买牛奶"
+    detail.isFinished = true
+    detail.done()
+    let item = await todo.next()
+    #expect(item?.name == "买牛奶")
+    #expect(item?.isFinished == true)
+    #expect(await todo.next() == nil)
+  }
+
+  @Test func `Cancel sends the end only`() async {
+    let detail = TodoDetailViewModel()
+    var todo = detail.todo.makeAsyncIterator()
+    detail.name = "买牛奶"
+    detail.cancel()
+    #expect(await todo.next() == nil)
+  }
+
+  @Test func `To drop the screen is to cancel it`() async {
+    var detail: TodoDetailViewModel? = TodoDetailViewModel()
+    var todo = detail?.todo.makeAsyncIterator()
+    detail = nil
+    #expect(await todo?.next() == nil)
+  }
+
+  @Test func `An empty name blocks Done`() async {
+    let detail = TodoDetailViewModel()
+    var todo = detail.todo.makeAsyncIterator()
+    #expect(!detail.isDoneEnabled)
+    detail.done()
+    detail.name = "买牛奶"
+    #expect(detail.isDoneEnabled)
+    detail.done()
+    #expect(await todo.next()?.name == "买牛奶")
+    #expect(await todo.next() == nil)
+  }
+
+  @Test func `After the end nothing is sent`() async {
+    let detail = TodoDetailViewModel(editing: TodoItem(name: "买牛奶"))
+    var todo = detail.todo.makeAsyncIterator()
+    detail.cancel()
+    detail.done()
+    #expect(await todo.next() == nil)
+  }
+
+  @Test func `To edit begins with the item and keeps its id`() async {
+    let item = TodoItem(name: "买牛奶", isFinished: true)
+    let detail = TodoDetailViewModel(editing: item)
+    #expect(detail.title == "Edit todo")
+    #expect(detail.name == "买牛奶")
+    #expect(detail.isFinished)
+    var todo = detail.todo.makeAsyncIterator()
+    detail.name = "买牛奶和面包"
+    detail.done()
+    #expect(await todo.next() == TodoItem(id: item.id, name: "买牛奶和面包", isFinished: true))
+  }
+
+  @Test func `Nothing is replayed: who subscribes late gets the end only`() async {
+    let detail = TodoDetailViewModel(editing: TodoItem(name: "买牛奶"))
+    var untouched = detail.todo.makeAsyncIterator()
+    detail.done()
+    var late = detail.todo.makeAsyncIterator()
+    #expect(await late.next() == nil)
+    #expect(await untouched.next()?.name == "买牛奶")
+  }
+
+  @Test func `Readers get a stream and nothing to send with`() {
+    // `detail.todo.send(item)`, `detail.todo.finish()` and `detail.todoChannel` do not compile: a stream has neither
+    // function, and the channel is private.
+    let detail = TodoDetailViewModel()
+    let todo: Any = detail.todo
+    #expect(todo is MulticastStream<TodoItem, Never>)
+    #expect(!(todo is MulticastChannel<TodoItem, Never>))
+    #expect(!(todo is MulticastRelay<TodoItem>))
+  }
+}

@@ -1,0 +1,265 @@
+import DataStore
+import Foundation
+import MomentsTesting
+import Multicast
+import Synchronization
+import Testing
+import Todo
+
+@MainActor
+@Suite(.timeLimit(.minutes(1))) struct TodoListViewModelTests {
+  /// A list, its model, and what the model prints.
+  @MainActor
+  private final class Screen {
+    let storage = InMemoryStorage()
+    let list: TodoList
+    private(set) var lines: [String] = []
+    private(set) var model: TodoListViewModel!
+    private var running: Task<Void, Never>?
+
+    init(items: [TodoItem] = []) async throws {
+      list = TodoList(store: InMemoryStore(storage: storage))
+      for item in items { try await list.add(item) }
+      model = TodoListViewModel(todoList: list) { [weak self] line in self?.lines.append(line) }
+      running = Task { [model] in await model?.run() }
+      await until { [model] in model?.isLoaded == true && model?.items == items }
+    }
+
+    /// Waits until the open detail has been dealt with and the model shows what is stored.
+    func settle() async throws {
+      await until { [model] in model?.detail == nil }
+      let stored = try await list.fetchItems()
+      await until { [model] in model?.items == stored.elements }
+    }
+
+    func close() async {
+      running?.cancel()
+      await running?.value
+    }
+  }
+
+  private let milk = TodoItem(name: "买牛奶")
+  private let report = TodoItem(name: "写周报")
+
+  @Test func `The stored list shows, with its title and its buttons`() async throws {
+    let empty = try await Screen()
+    #expect(empty.model.title == "Todo")
+    #expect(empty.model.isAddEnabled)
+    #expect(!empty.model.isClearEnabled)
+    let screen = try await Screen(items: [milk, report])
+    #expect(screen.model.title == "2 ToDos")
+    #expect(screen.model.isClearEnabled)
+    await empty.close()
+    await screen.close()
+  }
+
+  @Test func `Done adds the item, and the line is printed once`() async throws {
+    let screen = try await Screen()
+    let detail = try #require(screen.model.openAdd())
+    #expect(screen.model.detail === detail)
+    detail.name = "买牛奶"
+    detail.done()
+    detail.done()
+    try await screen.settle()
+    #expect(screen.model.items.map(\.name) == ["买牛奶"])
+    #expect(screen.model.title == "1 ToDos")
+    #expect(screen.lines == ["Finish adding a new todo."])
+    await screen.close()
+  }
+
+  @Test func `Cancel adds nothing, and the line is printed once`() async throws {
+    let screen = try await Screen()
+    let detail = try #require(screen.model.openAdd())
+    detail.name = "买牛奶"
+    detail.cancel()
+    try await screen.settle()
+    #expect(screen.model.items == [])
+    #expect(screen.lines == ["Finish adding a new todo."])
+    await screen.close()
+  }
+
+  @Test func `To open Add again inserts nothing, also where one is still open`() async throws {
+    let screen = try await Screen()
+    let first = try #require(screen.model.openAdd())
+    first.name = "买牛奶"
+    first.done()
+    try await screen.settle()
+    let abandoned = try #require(screen.model.openAdd())
+    abandoned.name = "写周报"
+    let last = try #require(screen.model.openAdd())
+    #expect(last.name == "")
+    abandoned.done()
+    last.cancel()
+    try await screen.settle()
+    await until { screen.model.detail == nil }
+    #expect(screen.model.items.map(\.name) == ["买牛奶"])
+    #expect(screen.lines == Array(repeating: "Finish adding a new todo.", count: 3))
+    await screen.close()
+  }
+
+  @Test func `An edit finds its item by id, wherever it is by then`() async throws {
+    let screen = try await Screen(items: [milk, report])
+    let detail = try #require(screen.model.openEdit(id: report.id))
+    #expect(detail.title == "Edit todo")
+    await screen.model.delete(id: milk.id)
+    detail.name = "写月报"
+    detail.isFinished = true
+    detail.done()
+    try await screen.settle()
+    #expect(screen.model.items == [TodoItem(id: report.id, name: "写月报", isFinished: true)])
+    #expect(screen.lines == ["Finish editing a todo."])
+    await screen.close()
+  }
+
+  @Test func `An edit of what was deleted meanwhile is told and changes nothing`() async throws {
+    let screen = try await Screen(items: [milk, report])
+    let detail = try #require(screen.model.openEdit(id: report.id))
+    await screen.model.delete(id: report.id)
+    detail.done()
+    try await screen.settle()
+    #expect(screen.model.error == .noSuchItem(report.id))
+    #expect(screen.model.items == [milk])
+    #expect(screen.model.openEdit(id: report.id) == nil)
+    await screen.model.toggle(id: milk.id)
+    #expect(screen.model.error == nil)
+    await screen.close()
+  }
+
+  @Test func `Add is closed at five unfinished items, and opens when one is finished or deleted`() async throws {
+    let items = (1...5).map { TodoItem(name: "\($0)") }
+    let screen = try await Screen(items: items)
+    #expect(!screen.model.isAddEnabled)
+    #expect(screen.model.openAdd() == nil)
+    #expect(screen.model.detail == nil)
+    await screen.model.toggle(id: items[0].id)
+    try await screen.settle()
+    #expect(screen.model.isAddEnabled)
+    await screen.model.toggle(id: items[0].id)
+    try await screen.settle()
+    #expect(!screen.model.isAddEnabled)
+    await screen.model.delete(id: items[4].id)
+    try await screen.settle()
+    #expect(screen.model.isAddEnabled)
+    #expect(screen.model.items == Array(items.prefix(4)))
+    await screen.model.clear()
+    try await screen.settle()
+    #expect(screen.model.title == "Todo")
+    #expect(!screen.model.isClearEnabled)
+    await screen.close()
+  }
+
+  @Test func `A corrupt file is told and kept aside, and the screen goes on with an empty list`() async throws {
+    let storage = InMemoryStorage()
+    storage[try TodoList.key.keyName.encoded()] = Data("no list".utf8)
+    let model = TodoListViewModel(todoList: TodoList(store: InMemoryStore(storage: storage)))
+    let running = Task { await model.run() }
+    await until { model.error != nil }
+    guard case .store(.undecodable(_, let movedTo, _)) = model.error else {
+      Issue.record("Unexpected error \(String(describing: model.error))")
+      return
+    }
+    #expect(storage[movedTo] == Data("no list".utf8))
+    let detail = try #require(model.openAdd())
+    detail.name = "买牛奶"
+    detail.done()
+    await until { model.title == "1 ToDos" }
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `A list that cannot be read is told`() async {
+    let folder = URL(filePath: "/dev/null/todo", directoryHint: .isDirectory)
+    let model = TodoListViewModel(todoList: TodoList(store: FileStore(folder: folder)))
+    await model.run()
+    guard case .store(.readFailed) = model.error else {
+      Issue.record("Unexpected error \(String(describing: model.error))")
+      return
+    }
+  }
+
+  @Test func `Two screens of one list agree`() async throws {
+    let screen = try await Screen(items: [milk])
+    let second = TodoListViewModel(todoList: screen.list)
+    let running = Task { await second.run() }
+    await until { second.items.count == 1 }
+    await second.toggle(id: milk.id)
+    await until { screen.model.items.first?.isFinished == true && second.items.first?.isFinished == true }
+    running.cancel()
+    await running.value
+    await screen.close()
+  }
+
+  @Test func `A model that is dropped while its loop runs is released, with its detail`() async throws {
+    let list = TodoList(store: InMemoryStore())
+    let lines = CurrentValueRelay<[String]>([])
+    var model: TodoListViewModel? = TodoListViewModel(todoList: list) { line in lines.update { $0.append(line) } }
+    weak let released = model
+    #expect(model?.isLoaded == false)
+    let running = Task { [weak model] in await model?.run() }
+    try await list.add(milk)
+    await until { released?.items.count == 1 }
+    weak let detail = model?.openAdd()
+    #expect(detail != nil)
+    model = nil
+    #expect(released == nil)
+    #expect(detail == nil)
+    await running.value
+    for await lines in lines.stream where lines == ["Finish adding a new todo."] { break }
+  }
+
+  @Test func `What Done sent is kept, also where the screen is dropped at once`() async throws {
+    let list = TodoList(store: InMemoryStore())
+    let lines = CurrentValueRelay<[String]>([])
+    var model: TodoListViewModel? = TodoListViewModel(todoList: list) { line in lines.update { $0.append(line) } }
+    let detail = try #require(model?.openAdd())
+    detail.name = "买牛奶"
+    detail.done()
+    model = nil
+    for await lines in lines.stream where lines == ["Finish adding a new todo."] { break }
+    #expect(try await list.fetchItems().elements.map(\.name) == ["买牛奶"])
+  }
+
+  @Test func `After a thousand openings as much is alive as before`() async {
+    // In a process of its own, where nothing else is alive.
+    await #expect(processExitsWith: .success) {
+      try await Self.openAThousandTimes()
+    }
+  }
+
+  private static func openAThousandTimes() async throws {
+    precondition(MulticastDiagnostics.liveChannels == 0)
+    precondition(MulticastDiagnostics.liveSubscriptions == 0)
+    var screen: Screen? = try await Screen(items: [TodoItem(name: "买牛奶")])
+    let model = { screen!.model! }
+    let channels = MulticastDiagnostics.liveChannels
+    let subscriptions = MulticastDiagnostics.liveSubscriptions
+    precondition(channels > 0)
+    precondition(subscriptions == 1)
+    for round in 0..<1000 {
+      switch round % 4 {
+      case 0: model().openAdd()?.cancel()
+      case 1:
+        let detail = model().openEdit(id: model().items[0].id)
+        detail?.name = "\(round)"
+        detail?.done()
+      case 2:
+        model().openAdd()
+        model().openAdd()
+        model().detail?.cancel()
+      default:
+        let detail = model().openAdd()
+        precondition(MulticastDiagnostics.liveChannels == channels + 1)
+        precondition(MulticastDiagnostics.liveSubscriptions == subscriptions + 1)
+        detail?.done()
+        detail?.cancel()
+      }
+      try await screen?.settle()
+    }
+    precondition(screen?.lines.count == 1250)
+    precondition(MulticastDiagnostics.liveChannels == channels)
+    precondition(MulticastDiagnostics.liveSubscriptions == subscriptions)
+    await screen?.close()
+    screen = nil
+    precondition(MulticastDiagnostics.liveSubscriptions == 0)
+  }
+}
