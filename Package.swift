@@ -40,7 +40,8 @@ let package = Package(
       name: "MomentsTesting", dependencies: ["Moments", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .executableTarget(
-      name: "MomentsCommand", dependencies: ["Moments", "Repository", "DataStore", "Multicast"],
+      name: "MomentsCommand",
+      dependencies: ["Moments", "SignIn", "Todo", "Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .executableTarget(
       name: "TestChild", dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],
@@ -70,7 +71,7 @@ let package = Package(
       dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "MomentsCommandTests", dependencies: ["MomentsCommand", "Moments", "DataStore"],
+      name: "MomentsCommandTests", dependencies: ["MomentsCommand", "Moments", "SignIn", "Todo", "DataStore"],
       swiftSettings: swiftSettings),
   ]
 )

@@ -4,6 +4,8 @@ internal import Foundation
 enum Invocation: Equatable {
   case timeline(TimelineOptions)
   case subjects
+  case todo(dataFolder: URL?)
+  case signIn
   case help
   case version
   /// The arguments make no sense; the text says which and why.
@@ -12,16 +14,21 @@ enum Invocation: Equatable {
   static let helpText = """
     Usage: moments [--user ID] [--data DIR] [--bff URL]
            moments subjects
+           moments todo [--data DIR]
+           moments sign-in
 
     Shows the timeline of a user: the stored one first, with its age, then the fresh one; likes a moment, and shows
     what each of three observers of one repository saw.
 
     Commands:
       subjects      Print what observers of the three kinds of channel see: publish, current value, replay.
+      todo          Add, edit and finish todos as a person would, and print what the screens show.
+      sign-in       Sign in and out as a person would, and print what the screen shows.
 
     Options:
       --user ID     Whose timeline. (default: 0)
-      --data DIR    The folder that keeps the timeline. (default: a folder of the user's application data)
+      --data DIR    The folder that keeps the timeline, or the todos. (default: a folder of the user's application data
+                    for the timeline; memory for the todos)
       --bff URL     The GraphQL server to ask. (default: a demonstration server inside this program)
       --help        Print this text.
       --version     Print the version.
@@ -44,12 +51,35 @@ enum Invocation: Equatable {
   private static func parse(_ arguments: [String]) throws(Misuse) -> Invocation {
     if arguments.contains("--help") || arguments.contains("-h") { return .help }
     if arguments.contains("--version") { return .version }
-    guard arguments.first != "subjects" else {
-      if let extra = arguments.dropFirst().first { throw Misuse(problem: "'subjects' takes no argument '\(extra)'.") }
+    switch arguments.first {
+    case "subjects":
+      try refuseArguments(of: arguments)
       return .subjects
+    case "sign-in":
+      try refuseArguments(of: arguments)
+      return .signIn
+    case "todo": return .todo(dataFolder: try todoFolder(arguments.dropFirst()))
+    default: return .timeline(try timelineOptions(arguments[...]))
     }
+  }
+
+  private static func refuseArguments(of command: [String]) throws(Misuse) {
+    if command.count > 1 { throw Misuse(problem: "'\(command[0])' takes no argument '\(command[1])'.") }
+  }
+
+  private static func todoFolder(_ arguments: ArraySlice<String>) throws(Misuse) -> URL? {
+    var rest = arguments
+    var folder: URL?
+    while let argument = rest.popFirst() {
+      guard argument == "--data" else { throw Misuse(problem: "'todo' takes no argument '\(argument)'.") }
+      folder = URL(filePath: try value(of: argument, from: &rest), directoryHint: .isDirectory)
+    }
+    return folder
+  }
+
+  private static func timelineOptions(_ arguments: ArraySlice<String>) throws(Misuse) -> TimelineOptions {
     var options = TimelineOptions()
-    var rest = arguments[...]
+    var rest = arguments
     while let argument = rest.popFirst() {
       switch argument {
       case "--user": options.userID = try value(of: argument, from: &rest)
@@ -60,7 +90,7 @@ enum Invocation: Equatable {
       default: throw Misuse(problem: "unknown command '\(argument)'.")
       }
     }
-    return .timeline(options)
+    return options
   }
 
   private static func value(of option: String, from rest: inout ArraySlice<String>) throws(Misuse) -> String {

@@ -11,6 +11,8 @@ struct MomentsCommand {
     switch Invocation(arguments: Array(CommandLine.arguments.dropFirst())) {
     case .timeline(let options): status = await TimelineCommand(options: options, console: console).run()
     case .subjects: status = await SubjectsCommand(console: console).run()
+    case .todo(let dataFolder): status = await TodoCommand(dataFolder: dataFolder, console: console).run()
+    case .signIn: status = await SignInCommand(console: console).run()
     case .help: status = console.finish(with: Invocation.helpText)
     case .version: status = console.finish(with: "moments \(version)")
     case .misuse(let problem):

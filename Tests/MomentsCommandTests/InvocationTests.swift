@@ -19,7 +19,13 @@ import Testing
 
   @Test func `Commands and flags are known by name`() {
     #expect(Invocation(arguments: ["subjects"]) == .subjects)
+    #expect(Invocation(arguments: ["sign-in"]) == .signIn)
+    #expect(Invocation(arguments: ["todo"]) == .todo(dataFolder: nil))
+    #expect(
+      Invocation(arguments: ["todo", "--data", "/tmp/data"])
+        == .todo(dataFolder: URL(filePath: "/tmp/data", directoryHint: .isDirectory)))
     #expect(Invocation(arguments: ["--help"]) == .help)
+    #expect(Invocation(arguments: ["todo", "--help"]) == .help)
     #expect(Invocation(arguments: ["--user", "0", "--help"]) == .help)
     #expect(Invocation(arguments: ["--version"]) == .version)
   }
@@ -32,6 +38,9 @@ import Testing
     (["--bff", "nonsense"], "'nonsense' is not an HTTP URL."),
     (["--bff", "file:///etc"], "'file:///etc' is not an HTTP URL."),
     (["subjects", "more"], "'subjects' takes no argument 'more'."),
+    (["sign-in", "--data"], "'sign-in' takes no argument '--data'."),
+    (["todo", "--user"], "'todo' takes no argument '--user'."),
+    (["todo", "--data"], "option '--data' needs a value."),
   ])
   func `What makes no sense is named`(_ arguments: [String], _ problem: String) {
     #expect(Invocation(arguments: arguments) == .misuse(problem))

@@ -1,0 +1,65 @@
+import Foundation
+import Testing
+
+@testable import MomentsCommand
+
+@MainActor
+@Suite(.timeLimit(.minutes(1))) struct SignInCommandTests {
+  @Test func `Two sign-ins, of which one fails, and a sign-out are printed line for line`() async {
+    let recorder = ConsoleRecorder()
+    #expect(await SignInCommand(console: recorder.console).run() == .success)
+    #expect(recorder.errors == [])
+    #expect(
+      recorder.output == [
+        "state changed: unsigned",
+        "username: enabled, password: disabled, Submit: disabled",
+        "请填写用户名",
+        "",
+        "Username: jak",
+        "username: enabled, password: disabled, Submit: disabled",
+        "用户名太短, 应该大于4位",
+        "",
+        "Username: jake",
+        "username: enabled, password: enabled, Submit: disabled",
+        "请填写密码",
+        "",
+        "Password: <redacted>",
+        "username: enabled, password: enabled, Submit: enabled",
+        "",
+        "Submit",
+        "state changed: signingIn",
+        "Busy: the indicator shows, the text is hidden. Submit once more is ignored.",
+        "state changed: unsigned",
+        "username: enabled, password: enabled, Submit: enabled",
+        "The username or the password is wrong. Check both, then try again.",
+        "",
+        "Password: <redacted>",
+        "username: enabled, password: enabled, Submit: enabled",
+        "",
+        "Submit",
+        "state changed: signingIn",
+        "Busy: the indicator shows, the text is hidden. Submit once more is ignored.",
+        "state changed: signed(jake)",
+        "username: disabled, password: disabled, SignOut: enabled",
+        "当前用户: jake",
+        "登录时间: 2018-12-01 12:00:00 +0000",
+        "",
+        "Recent sign-ins",
+        "2018-12-01 12:00:00 +0000",
+        "",
+        "SignOut",
+        "state changed: signingOut",
+        "Busy: the indicator shows, the text is hidden. SignOut once more is ignored.",
+        "state changed: unsigned",
+        "username: enabled, password: enabled, Submit: enabled",
+        "已经退出登录",
+      ])
+  }
+
+  @Test func `The clock is the one that was injected`() async {
+    let recorder = ConsoleRecorder()
+    let command = SignInCommand(console: recorder.console, now: { Date(timeIntervalSince1970: 0) })
+    #expect(await command.run() == .success)
+    #expect(recorder.output.contains("登录时间: 1970-01-01 00:00:00 +0000"))
+  }
+}

@@ -1,0 +1,121 @@
+import DataStore
+import Foundation
+import Testing
+import Todo
+
+@testable import MomentsCommand
+
+@MainActor
+@Suite(.timeLimit(.minutes(1))) struct TodoCommandTests {
+  private func run(_ folder: URL? = nil) async -> (status: CommandStatus, output: [String], errors: [String]) {
+    let recorder = ConsoleRecorder()
+    let status = await TodoCommand(dataFolder: folder, console: recorder.console, liveSubscriptions: { 2 }).run()
+    return (status, recorder.output, recorder.errors)
+  }
+
+  private func withFolder(_ body: (URL) async throws -> Void) async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-todo-\(UUID().uuidString)")
+    try await body(folder)
+    try FileManager.default.removeItem(at: folder)
+  }
+
+  @Test func `Todos are added, not added, edited and finished, line for line`() async {
+    let (status, output, errors) = await run()
+    #expect(status == .success)
+    #expect(errors == [])
+    #expect(
+      output == [
+        "Todo",
+        "",
+        "Add Todo: Buy milk",
+        "Resource tracing: 2",
+        "Finish adding a new todo.",
+        "1 ToDos",
+        "· Buy milk",
+        "",
+        "Add Todo: 写周报",
+        "Resource tracing: 2",
+        "Finish adding a new todo.",
+        "2 ToDos",
+        "· Buy milk",
+        "· 写周报",
+        "",
+        "Add Todo: Never mind, cancelled",
+        "Resource tracing: 2",
+        "Finish adding a new todo.",
+        "2 ToDos",
+        "· Buy milk",
+        "· 写周报",
+        "",
+        "Edit todo: Buy milk → Buy milk and bread",
+        "Resource tracing: 2",
+        "Finish editing a todo.",
+        "2 ToDos",
+        "· Buy milk and bread",
+        "· 写周报",
+        "",
+        "Toggle: 写周报",
+        "2 ToDos",
+        "· Buy milk and bread",
+        "✓ 写周报",
+      ])
+  }
+
+  @Test func `As much is alive at each opening as at the first`() async {
+    await #expect(processExitsWith: .success) {
+      let recorder = ConsoleRecorder()
+      _ = await TodoCommand(dataFolder: nil, console: recorder.console).run()
+      let counts = recorder.output.filter { $0.hasPrefix("Resource tracing:") }
+      precondition(counts == Array(repeating: "Resource tracing: 2", count: 4), "\(counts)")
+    }
+  }
+
+  @Test func `With a folder the todos are there on the next run`() async throws {
+    try await withFolder { folder in
+      _ = await run(folder)
+      let (status, output, errors) = await run(folder)
+      #expect(status == .success)
+      #expect(errors == [])
+      #expect(output.prefix(3) == ["2 ToDos", "· Buy milk and bread", "✓ 写周报"])
+      #expect(
+        output.suffix(5) == [
+          "4 ToDos", "· Buy milk and bread", "✓ 写周报", "· Buy milk and bread", "✓ 写周报",
+        ])
+    }
+  }
+
+  @Test func `At five unfinished todos Add is disabled, and the next run clears the list first`() async throws {
+    try await withFolder { folder in
+      for _ in 1...4 { _ = await run(folder) }
+      let full = await run(folder).output
+      #expect(full.filter { $0 == "Add is disabled: 5 todos are unfinished." }.count == 2)
+      let (status, output, _) = await run(folder)
+      #expect(status == .success)
+      #expect(output.first == "9 ToDos")
+      #expect(output[11...12] == ["Add is disabled: 5 todos are unfinished. Clear", "Todo"])
+      #expect(output.suffix(3) == ["2 ToDos", "· Buy milk and bread", "✓ 写周报"])
+    }
+  }
+
+  @Test func `A corrupt file is told and kept aside, and the session goes on with an empty list`() async throws {
+    try await withFolder { folder in
+      _ = await run(folder)
+      let file = folder.appending(path: try TodoList.key.keyName.encoded() + ".value")
+      try Data("no list".utf8).write(to: file)
+      let (status, output, errors) = await run(folder)
+      #expect(status == .success)
+      #expect(output.first == "Todo")
+      #expect(errors.count == 1)
+      #expect(errors.first?.hasPrefix("moments: The stored value \"todos\" could not be decoded") == true)
+      let aside = try FileManager.default.contentsOfDirectory(atPath: folder.path()).filter { $0.contains(".corrupt-") }
+      #expect(aside.count == 1)
+    }
+  }
+
+  @Test func `A folder that cannot be used is told`() async {
+    let (status, output, errors) = await run(URL(filePath: "/dev/null/todo", directoryHint: .isDirectory))
+    #expect(status == .inputOutput)
+    #expect(output == [])
+    #expect(errors.count == 1)
+  }
+}
