@@ -1,0 +1,64 @@
+internal import Todo
+
+/// What a person does on the screens, a step at a time; each step ends when the list shows what is stored.
+@MainActor
+struct TodoScript {
+  let model: TodoListViewModel
+  let todoList: TodoList
+  let console: Console
+  let liveSubscriptions: @MainActor () -> Int
+
+  /// Prints the list, as soon as it shows what is stored.
+  func show() async throws(TodoListError) {
+    let stored = try await todoList.fetchItems()
+    await until { (model.isLoaded && model.items == stored.elements) || model.error != nil }
+    if let error = model.error { throw error }
+    console.print(model.title)
+    for item in model.items { console.print("\(item.isFinished ? "✓" : "·") \(item.name)") }
+  }
+
+  func add(_ name: String) async throws(TodoListError) {
+    guard let detail = open(model.openAdd(), name) else { return }
+    detail.name = name
+    detail.done()
+    try await finish()
+  }
+
+  func cancelAdding(_ name: String) async throws(TodoListError) {
+    guard let detail = open(model.openAdd(), "\(name), cancelled") else { return }
+    detail.name = name
+    detail.cancel()
+    try await finish()
+  }
+
+  func edit(_ name: String, to newName: String) async throws(TodoListError) {
+    guard let item = model.items.last(where: { $0.name == name }) else { return }
+    guard let detail = open(model.openEdit(id: item.id), "\(name) → \(newName)") else { return }
+    detail.name = newName
+    detail.done()
+    try await finish()
+  }
+
+  func toggle(_ name: String) async throws(TodoListError) {
+    guard let item = model.items.last(where: { $0.name == name }) else { return }
+    console.print("\nToggle: \(name)")
+    await model.toggle(id: item.id)
+    try await show()
+  }
+
+  /// Tells that a detail opened, in the words of the lecture; or that it cannot.
+  private func open(_ detail: TodoDetailViewModel?, _ name: String) -> TodoDetailViewModel? {
+    guard let detail else {
+      console.print("\nAdd is disabled: \(TodoItems.unfinishedLimit) todos are unfinished.")
+      return nil
+    }
+    console.print("\n\(detail.title): \(name)")
+    console.print("Resource tracing: \(liveSubscriptions())")
+    return detail
+  }
+
+  private func finish() async throws(TodoListError) {
+    await until { model.detail == nil }
+    try await show()
+  }
+}
