@@ -16,17 +16,23 @@ struct TodoCommand {
     let store: any KeyValueStore = dataFolder.map { FileStore(folder: $0) } ?? InMemoryStore()
     let todoList = TodoList(store: store)
     let model = TodoListViewModel(todoList: todoList, print: { [console] line in console.print(line) })
+    let script = TodoScript(
+      model: model, todoList: todoList, console: console, liveSubscriptions: liveSubscriptions)
+    let status: CommandStatus
+    var running: Task<Void, Never>?
     do throws(TodoListError) {
       try await reportUndecodable(todoList)
-      let running = Task { await model.run() }
-      defer { running.cancel() }
-      try await play(
-        TodoScript(model: model, todoList: todoList, console: console, liveSubscriptions: liveSubscriptions))
-      return .success
+      running = Task { await model.run() }
+      try await play(script)
+      status = .success
     } catch {
       console.error("moments: \(error)")
-      return .inputOutput
+      status = .inputOutput
     }
+    // Nothing of the session, and so nothing of its store, is at work when this returns.
+    running?.cancel()
+    await running?.value
+    return status
   }
 
   /// Tells of a stored list that could not be decoded; the store has moved it aside.

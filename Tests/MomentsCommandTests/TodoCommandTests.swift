@@ -99,7 +99,7 @@ import Todo
 
   @Test func `A corrupt file is told and kept aside, and the session goes on with an empty list`() async throws {
     try await withFolder { folder in
-      _ = await run(folder)
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
       let file = folder.appending(path: try TodoList.key.keyName.encoded() + ".value")
       try Data("no list".utf8).write(to: file)
       let (status, output, errors) = await run(folder)

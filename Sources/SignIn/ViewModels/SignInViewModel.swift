@@ -52,14 +52,17 @@ public final class SignInViewModel {
   public func submit() async {
     guard isSubmitEnabled else { return }
     form.report = nil
-    if case .signed = form.state {
-      await perform(SignInForm.Report.failedToSignOut) { service, _ throws(SignInError) in
-        try await service.performSignout()
+    let pressed = form
+    let isSigningOut = if case .signed = pressed.state { true } else { false }
+    do throws(SignInError) {
+      if isSigningOut {
+        try await userService.performSignout()
+      } else {
+        try await userService.performSignin(username: pressed.username, password: pressed.password)
       }
-    } else {
-      await perform(SignInForm.Report.failedToSignIn) { service, form throws(SignInError) in
-        try await service.performSignin(username: form.username, password: form.password)
-      }
+    } catch {
+      guard case .session = error else { return }
+      form.report = isSigningOut ? .failedToSignOut(error) : .failedToSignIn(error)
     }
   }
 
@@ -101,20 +104,6 @@ public final class SignInViewModel {
     for await state in states {
       guard let model else { return }
       model.form.follow(state)
-    }
-  }
-
-  private func perform(
-    _ report: (SignInError) -> SignInForm.Report,
-    _ call: (any UserServiceType, SignInForm) async throws(SignInError) -> Void
-  ) async {
-    do throws(SignInError) {
-      try await call(userService, form)
-    } catch {
-      switch error {
-      case .session: form.report = report(error)
-      case .cancelled, .refused: break
-      }
     }
   }
 }

@@ -11,7 +11,8 @@ public import Multicast
 ///   threw changed nothing.
 /// - **Cancellation** does not interrupt an edit: one that began ends, and says how.
 /// - **Undecodable bytes** never stop the program: the store moves them aside, the first call that meets them throws
-///   `StoreError.undecodable(_:movedTo:reason:)`, and the list is empty from then on.
+///   `StoreError.undecodable(_:movedTo:reason:)`, and the list is empty from then on. Where the store meets them first,
+///   because another process spoils what is being followed, its `events` tell.
 public actor TodoList {
   /// Where the list is kept.
   public static let key = StoreKey<TodoItems>("todos")

@@ -1,0 +1,66 @@
+import Testing
+
+@testable import SignIn
+
+@Suite struct SignInFormTests {
+  private static let user = SignInSessionStub.user
+  private static let error = SignInError.session(.unreachable(reason: "no route"))
+
+  /// A form that is filled in and has seen some states.
+  private func form(_ states: SignState...) -> SignInForm {
+    var form = SignInForm(state: states[0])
+    form.username = "jake"
+    form.password = Password("secret")
+    for state in states.dropFirst() { form.follow(state) }
+    return form
+  }
+
+  @Test func `A failed sign-in is told, whether it is heard of before or after the state`() {
+    var before = form(.unsigned, .signingIn)
+    before.report = .failedToSignIn(Self.error)
+    before.follow(.unsigned)
+    var after = form(.unsigned, .signingIn, .unsigned)
+    after.report = .failedToSignIn(Self.error)
+    #expect(before == after)
+    #expect(before.message == Self.error.description)
+    // Heard of before the model has heard of the sign-in itself.
+    var first = form(.unsigned)
+    first.report = .failedToSignIn(Self.error)
+    first.follow(.signingIn)
+    first.follow(.unsigned)
+    #expect(first == after)
+  }
+
+  @Test func `A failed sign-out is told, whether it is heard of before or after the state`() {
+    var before = form(.signed(Self.user), .signingOut)
+    before.report = .failedToSignOut(Self.error)
+    before.follow(.signed(Self.user))
+    var after = form(.signed(Self.user), .signingOut, .signed(Self.user))
+    after.report = .failedToSignOut(Self.error)
+    #expect(before == after)
+    #expect(before.message == Self.error.description)
+  }
+
+  @Test func `A failure is forgotten when a later call succeeds, on whatever screen`() {
+    var signedIn = form(.unsigned)
+    signedIn.report = .failedToSignIn(Self.error)
+    signedIn.follow(.signingIn)
+    signedIn.follow(.signed(Self.user))
+    #expect(signedIn.message == "当前用户: jake\n登录时间: 2018-12-01 12:00:00 +0000")
+    signedIn.report = .failedToSignOut(Self.error)
+    signedIn.follow(.signingOut)
+    signedIn.follow(.unsigned)
+    #expect(signedIn.message == "已经退出登录")
+  }
+
+  @Test func `A sign-in that comes to nothing is no sign-out`() {
+    #expect(form(.unsigned, .signingIn, .unsigned).message == "")
+  }
+
+  @Test func `What is typed replaces a failure`() {
+    var form = form(.unsigned)
+    form.report = .failedToSignIn(Self.error)
+    form.username = "jak"
+    #expect(form.message == "用户名太短, 应该大于4位")
+  }
+}
