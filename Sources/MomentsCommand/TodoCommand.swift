@@ -29,7 +29,7 @@ struct TodoCommand {
       console.error("moments: \(error)")
       status = .inputOutput
     }
-    // Nothing of the session, and so nothing of its store, is at work when this returns.
+    // Nothing of the session is at work when this returns.
     running?.cancel()
     await running?.value
     return status

@@ -1,3 +1,4 @@
+internal import DataStore
 internal import Todo
 
 /// What a person does on the screens, a step at a time; each step ends when the list shows what is stored.
@@ -11,10 +12,15 @@ struct TodoScript {
   /// Prints the list, as soon as it shows what is stored.
   func show() async throws(TodoListError) {
     let stored = try await todoList.fetchItems()
-    await until { (model.isLoaded && model.items == stored.elements) || model.error != nil }
-    if let error = model.error { throw error }
+    await until { (model.isLoaded && model.items == stored.elements) || failure != nil }
+    if let failure { throw failure }
     console.print(model.title)
     for item in model.items { console.print("\(item.isFinished ? "✓" : "·") \(item.name)") }
+  }
+
+  /// Why the session cannot go on; bytes that could not be decoded are no reason.
+  private var failure: TodoListError? {
+    if case .store(.undecodable) = model.error { nil } else { model.error }
   }
 
   func add(_ name: String) async throws(TodoListError) {

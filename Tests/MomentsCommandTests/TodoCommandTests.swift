@@ -9,7 +9,7 @@ import Todo
 @Suite(.timeLimit(.minutes(1))) struct TodoCommandTests {
   private func run(_ folder: URL? = nil) async -> (status: CommandStatus, output: [String], errors: [String]) {
     let recorder = ConsoleRecorder()
-    let status = await TodoCommand(dataFolder: folder, console: recorder.console, liveSubscriptions: { 2 }).run()
+    let status = await TodoCommand(dataFolder: folder, console: recorder.console, liveSubscriptions: { 3 }).run()
     return (status, recorder.output, recorder.errors)
   }
 
@@ -28,27 +28,27 @@ import Todo
         "Todo",
         "",
         "Add Todo: Buy milk",
-        "Resource tracing: 2",
+        "Resource tracing: 3",
         "Finish adding a new todo.",
         "1 ToDos",
         "· Buy milk",
         "",
         "Add Todo: 写周报",
-        "Resource tracing: 2",
+        "Resource tracing: 3",
         "Finish adding a new todo.",
         "2 ToDos",
         "· Buy milk",
         "· 写周报",
         "",
         "Add Todo: Never mind, cancelled",
-        "Resource tracing: 2",
+        "Resource tracing: 3",
         "Finish adding a new todo.",
         "2 ToDos",
         "· Buy milk",
         "· 写周报",
         "",
         "Edit todo: Buy milk → Buy milk and bread",
-        "Resource tracing: 2",
+        "Resource tracing: 3",
         "Finish editing a todo.",
         "2 ToDos",
         "· Buy milk and bread",
@@ -66,7 +66,7 @@ import Todo
       let recorder = ConsoleRecorder()
       _ = await TodoCommand(dataFolder: nil, console: recorder.console).run()
       let counts = recorder.output.filter { $0.hasPrefix("Resource tracing:") }
-      precondition(counts == Array(repeating: "Resource tracing: 2", count: 4), "\(counts)")
+      precondition(counts == Array(repeating: "Resource tracing: 3", count: 4), "\(counts)")
     }
   }
 

@@ -10,9 +10,9 @@ public import Multicast
 /// - **Durability**: An edit that returned survives the end of the process, as far as the store's medium does. One that
 ///   threw changed nothing.
 /// - **Cancellation** does not interrupt an edit: one that began ends, and says how.
-/// - **Undecodable bytes** never stop the program: the store moves them aside, the first call that meets them throws
-///   `StoreError.undecodable(_:movedTo:reason:)`, and the list is empty from then on. Where the store meets them first,
-///   because another process spoils what is being followed, its `events` tell.
+/// - **Undecodable bytes** never stop the program: the store moves them aside, ``events`` tell, the first call of
+///   ``fetchItems()`` or of an edit that meets them throws `StoreError.undecodable(_:movedTo:reason:)`, and the list is
+///   empty from then on.
 public actor TodoList {
   /// Where the list is kept.
   public static let key = StoreKey<TodoItems>("todos")
@@ -27,9 +27,14 @@ public actor TodoList {
     self.store = store
   }
 
+  /// What the store has to tell although no call failed for it, such as bytes that were moved aside.
+  ///
+  /// A reader gets the last few events first.
+  public nonisolated var events: MulticastStream<StoreEvent, Never> { store.events }
+
   /// The stored list first, if there is one, then every change of it.
   ///
-  /// - Throws: ``TodoListError``, but never for undecodable bytes: for those see ``fetchItems()``.
+  /// - Throws: ``TodoListError``, but never for undecodable bytes: for those see ``events``.
   public func changes() async throws(TodoListError) -> MulticastStream<StoreChange<TodoItems>, Never> {
     do throws(StoreError) {
       return try await store.changes(of: Self.key)

@@ -99,23 +99,22 @@ public final class TodoListViewModel {
 
   /// Follows the list until the calling task is cancelled, the store ends or the model is dropped.
   ///
-  /// Where the stored list cannot be read, ``error`` says why. Bytes that cannot be decoded are moved aside, and the
-  /// list goes on empty.
+  /// Where the stored list cannot be read, ``error`` says why. Bytes that cannot be decoded are moved aside, ``error``
+  /// says where, and the list goes on empty.
   public consuming func run() async {
     let todoList = todoList
     weak let model = self
     // From here on the loop does not hold the model.
     _ = consume self
-    var stored = TodoItems()
     do throws(TodoListError) {
-      // Says what it finds undecodable; the changes would not.
-      stored = try await todoList.fetchItems()
-    } catch {
-      model?.error = error
-    }
-    do throws(TodoListError) {
+      let events = todoList.events.subscribe()
       let changes = try await todoList.changes().buffering(.latest).subscribe()
+      let stored = try await todoList.fetchItems()
       guard model?.show(stored, following: changes) != nil else { return }
+      let reporting: @MainActor @Sendable () async -> Void = { [weak model] in
+        for await event in events { model?.report(event) }
+      }
+      async let _: Void = reporting()
       for await change in changes {
         guard let model else { return }
         model.list = change.stored?.value ?? TodoItems()
@@ -130,6 +129,12 @@ public final class TodoListViewModel {
     following = changes
     list = stored
     isLoaded = true
+  }
+
+  /// Tells of a list that could not be decoded, whoever met it first.
+  private func report(_ event: StoreEvent) {
+    guard case .corruptValueMovedAside(TodoList.key.keyName, let movedTo, let reason) = event else { return }
+    error = .store(.undecodable(TodoList.key.keyName, movedTo: movedTo, reason: reason))
   }
 
   private func perform(_ edit: (TodoList) async throws(TodoListError) -> Void) async {
