@@ -16,6 +16,8 @@ let package = Package(
     .library(name: "DataStore", targets: ["DataStore"]),
     .library(name: "Repository", targets: ["Repository"]),
     .library(name: "Moments", targets: ["Moments"]),
+    .library(name: "SignIn", targets: ["SignIn"]),
+    .library(name: "Todo", targets: ["Todo"]),
     .library(name: "MomentsTesting", targets: ["MomentsTesting"]),
     .executable(name: "moments", targets: ["MomentsCommand"]),
   ],
@@ -68,7 +70,7 @@ let package = Package(
       swiftSettings: swiftSettings),
     .testTarget(
       name: "DocumentationTests",
-      dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],
+      dependencies: ["Moments", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MomentsCommandTests", dependencies: ["MomentsCommand", "Moments", "SignIn", "Todo", "DataStore"],

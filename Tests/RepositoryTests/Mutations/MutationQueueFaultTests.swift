@@ -103,7 +103,7 @@ import Testing
   @Test func `A mutation of a newer program is left as it is and told`() async throws {
     let harness = Harness()
     for number in 1...2 { try await harness.enqueue(number) }
-    let newer = Data("{\"format\":99}\n?".utf8)
+    let newer = Data("{\"checksum\":\"7913ee3e\",\"format\":99}\n?".utf8)
     harness.storage["likes.key-1"] = newer
     let relaunched = Harness(storage: harness.storage)
     try await relaunched.running { () async throws in

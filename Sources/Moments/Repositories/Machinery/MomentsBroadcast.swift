@@ -26,7 +26,9 @@ actor MomentsBroadcast {
   private var timelines: [String: MomentsTimeline] = [:]
   private var saves: [String: TaskChain] = [:]
   private var enqueuing = TaskChain()
-  /// Likes that are shown no more. One that is sent all the same was requeued.
+  /// Likes that are shown no more.
+  ///
+  /// One that is sent all the same was requeued.
   private var takenBack: Set<MutationID> = []
   /// The queue that is being run; the repository keeps it.
   private weak var queue: MutationQueue<MomentLike, Void, MomentsRepoError>?
