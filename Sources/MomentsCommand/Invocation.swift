@@ -17,8 +17,9 @@ enum Invocation: Equatable {
            moments todo [--data DIR]
            moments sign-in
 
-    Shows the timeline of a user: the stored one first, with its age, then the fresh one; likes a moment, and shows
-    what each of three observers of one repository saw.
+    Shows the timeline of a user: the stored one first, with its age, then the fresh one. In a terminal it is live: list,
+    detail and counter observe one repository, and keys, shown at the bottom, move, like and switch the network. Without
+    one, or with TERM=dumb, it prints lines: likes a moment, and shows what each of the three observers saw.
 
     Commands:
       subjects      Print what observers of the three kinds of channel see: publish, current value, replay.

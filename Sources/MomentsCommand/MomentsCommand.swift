@@ -9,7 +9,8 @@ struct MomentsCommand {
     let console = Console.standard
     let status: CommandStatus
     switch Invocation(arguments: Array(CommandLine.arguments.dropFirst())) {
-    case .timeline(let options): status = await TimelineCommand(options: options, console: console).run()
+    case .timeline(let options):
+      status = await TimelineCommand(options: options, console: console, terminal: terminal).run()
     case .subjects: status = await SubjectsCommand(console: console).run()
     case .todo(let dataFolder): status = await TodoCommand(dataFolder: dataFolder, console: console).run()
     case .signIn: status = await SignInCommand(console: console).run()
@@ -20,6 +21,12 @@ struct MomentsCommand {
       status = .usage
     }
     exit(status.rawValue)
+  }
+
+  /// The terminal of this process; nil where nobody sits at it, or its cursor cannot be placed.
+  private static var terminal: Terminal? {
+    guard TerminalDevice.standard.isInteractive else { return nil }
+    return TerminalCapabilities(environment: ProcessInfo.processInfo.environment).map { Terminal(capabilities: $0) }
   }
 }
 
@@ -32,4 +39,6 @@ enum CommandStatus: Int32 {
   case unavailable = 69
   /// The data folder could not be read or written.
   case inputOutput = 74
+  /// The user ended a live screen by Ctrl-C: 128 and the number of that signal, as shells count.
+  case interrupted = 130
 }

@@ -8,6 +8,8 @@ internal import Multicast
 struct TimelineCommand {
   let options: TimelineOptions
   let console: Console
+  /// Where to show it live; nil to print it line by line.
+  var terminal: (any TerminalType)?
   var now: @Sendable () -> Date = { Date() }
 
   /// Why the command ends early.
@@ -20,6 +22,11 @@ struct TimelineCommand {
       message = error.description
     }
 
+    init(_ error: TerminalError) {
+      status = .inputOutput
+      message = error.description
+    }
+
     init(_ error: MomentsRepoError) {
       if case .store = error { status = .inputOutput } else { status = .unavailable }
       message = error.description
@@ -28,6 +35,7 @@ struct TimelineCommand {
 
   func run() async -> CommandStatus {
     do throws(Failure) {
+      if let terminal { return try await showLive(on: terminal) }
       try await show()
       return .success
     } catch {
@@ -36,11 +44,32 @@ struct TimelineCommand {
     }
   }
 
-  private func show() async throws(Failure) {
-    let folder = options.dataFolder ?? Self.defaultDataFolder
-    let store = PersistentDataStore(FileStore(folder: folder, now: now))
+  /// What a request takes where a person watches: as long as to see that the stored timeline is there first.
+  private static let liveLatency = Duration.milliseconds(300)
+
+  private var folder: URL { options.dataFolder ?? Self.defaultDataFolder }
+
+  private func makeStore() -> PersistentDataStore<FileStore> {
+    PersistentDataStore(FileStore(folder: folder, now: now))
+  }
+
+  private func showLive(on terminal: any TerminalType) async throws(Failure) -> CommandStatus {
+    let store = makeStore()
     let stored = try await storedTimeline(in: store)
-    let repo = try await makeRepo(store: store, folder: folder)
+    let (repo, backend) = try await makeRepo(store: store, latency: Self.liveLatency)
+    let timeline = await LiveTimeline(
+      userID: options.userID, repo: repo, terminal: terminal, storedAt: stored?.savedAt, network: backend, now: now)
+    switch await timeline.run() {
+    case .quit, .hungUp: return .success
+    case .interrupted: return .interrupted
+    case .failed(let error): throw Failure(error)
+    }
+  }
+
+  private func show() async throws(Failure) {
+    let store = makeStore()
+    let stored = try await storedTimeline(in: store)
+    let repo = try await makeRepo(store: store).repo
     var observers = TimelineObservers(of: repo.momentsDetails(userID: options.userID))
 
     if let stored, let details = await observers.next() {
@@ -79,23 +108,26 @@ struct TimelineCommand {
     }
   }
 
+  /// The repository, and the demonstration server where it is asked.
   private func makeRepo(
-    store: PersistentDataStore<FileStore>, folder: URL
-  ) async throws(Failure) -> MomentsRepo {
+    store: PersistentDataStore<FileStore>, latency: Duration = .zero
+  ) async throws(Failure) -> (repo: MomentsRepo, backend: DemoBackend?) {
     guard let url = options.serverURL else {
       let backend: DemoBackend
       do throws(StoreError) {
-        backend = try await DemoBackend.open(FileStore(folder: folder.appending(path: "demo-server")))
+        backend = try await DemoBackend.open(FileStore(folder: folder.appending(path: "demo-server")), latency: latency)
       } catch {
         throw Failure(error)
       }
-      return MomentsRepo(
+      let repo = MomentsRepo(
         persistentDataStore: store, getMomentsByUserIDSession: backend, updateMomentLikeSession: backend)
+      return (repo, backend)
     }
     let session = APISession(url: url)
-    return MomentsRepo(
+    let repo = MomentsRepo(
       persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: session),
       updateMomentLikeSession: UpdateMomentLikeSession(apiSession: session))
+    return (repo, nil)
   }
 
   private func perform(_ call: () async throws(MomentsRepoError) -> Void) async throws(Failure) {

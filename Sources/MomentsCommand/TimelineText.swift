@@ -24,7 +24,20 @@ enum TimelineText {
   static func likes(_ count: Int) -> String { count == 1 ? "1 like" : "\(count) likes" }
 
   static func age(of date: Date, at now: Date) -> String {
-    var style = Date.AnchoredRelativeFormatStyle(anchor: date, presentation: .named, unitsStyle: .wide)
+    describe(date, at: now, presentation: .named)
+  }
+
+  /// When a moment was posted, as its row says it; nil when the server's text is no time.
+  static func postDate(of moment: MomentsDetails.Moment, at now: Date) -> String? {
+    TimeInterval(moment.createdDate).map { seconds in
+      describe(Date(timeIntervalSince1970: seconds), at: now, presentation: .numeric)
+    }
+  }
+
+  private static func describe(
+    _ date: Date, at now: Date, presentation: Date.RelativeFormatStyle.Presentation
+  ) -> String {
+    var style = Date.AnchoredRelativeFormatStyle(anchor: date, presentation: presentation, unitsStyle: .wide)
     style.locale = locale
     return style.format(now)
   }

@@ -1,16 +1,17 @@
-internal import Dispatch
+package import Dispatch
 
 /// Runs an actor's jobs on a dispatch queue, in the order they arrive.
 ///
 /// An actor that blocks, in `fsync` for example, would otherwise hold one of the few threads all tasks share.
-final class DispatchQueueExecutor: SerialExecutor {
-  private let queue: DispatchQueue
+package final class DispatchQueueExecutor: SerialExecutor {
+  /// Where the jobs run.
+  package let queue: DispatchQueue
 
-  init(label: String) {
+  package init(label: String) {
     queue = DispatchQueue(label: label)
   }
 
-  func enqueue(_ job: consuming ExecutorJob) {
+  package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
   }
@@ -20,7 +21,7 @@ final class DispatchQueueExecutor: SerialExecutor {
     queue.async(execute: work)
   }
 
-  func checkIsolated() {
+  package func checkIsolated() {
     dispatchPrecondition(condition: .onQueue(queue))
   }
 }

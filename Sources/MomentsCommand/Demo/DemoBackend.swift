@@ -4,7 +4,7 @@ import Moments
 
 /// A backend within the program that behaves like the GraphQL server: the same data, errors, rules of likes, and one
 /// reply for all attempts at a change under one key.
-actor DemoBackend {
+actor DemoBackend: NetworkSwitch {
   /// Whether requests get through; while false each fails as without a network.
   private(set) var isOnline = true
 
@@ -43,13 +43,15 @@ actor DemoBackend {
   }
 
   /// Opens a backend with what it kept, or with the demonstration's timelines where it kept nothing it can read.
-  static func open(_ store: FileStore) async throws(StoreError) -> DemoBackend {
+  static func open(_ store: FileStore, latency: Duration = .zero) async throws(StoreError) -> DemoBackend {
     do throws(StoreError) {
-      guard let kept = try await store.load(key) else { return DemoBackend(store: store) }
-      return DemoBackend(state: kept.value, store: store)
+      guard let kept = try await store.load(key) else {
+        return DemoBackend(latency: latency, store: store)
+      }
+      return DemoBackend(state: kept.value, latency: latency, store: store)
     } catch {
       guard case .undecodable = error else { throw error }
-      return DemoBackend(store: store)
+      return DemoBackend(latency: latency, store: store)
     }
   }
 

@@ -1,0 +1,18 @@
+/// A key that was pressed.
+enum Key: Hashable, Sendable {
+  case character(Character)
+  /// A letter, in lower case, with the control key.
+  case control(Character)
+  case up
+  case down
+  case left
+  case right
+  case home
+  case end
+  case pageUp
+  case pageDown
+  case enter
+  case tab
+  case backspace
+  case escape
+}

@@ -1,0 +1,130 @@
+/// Makes keys of the bytes a terminal sends.
+///
+/// A key may come in several reads: what is there of it is kept until the rest comes. Sequences that mean no ``Key`` are
+/// swallowed whole, so that none of their letters is taken for a key, and so are bytes that are not UTF-8.
+struct KeyDecoder: Sendable {
+  private enum State {
+    case ground
+    case escape
+    /// `ESC [`, and the parameters so far.
+    case controlSequence(parameters: [UInt8])
+    /// `ESC O`, as terminals in application mode begin the arrows.
+    case singleShift
+    /// `ESC ]` and its like: a text that ends in BEL or `ESC \`.
+    case controlString(length: Int)
+    case controlStringEscape
+    case scalar([UInt8], length: Int)
+  }
+
+  /// The longest sequence that is waited for.
+  private static let maximumLength = 256
+
+  private var state = State.ground
+
+  /// The keys that are whole with these bytes.
+  mutating func decode(_ bytes: some Sequence<UInt8>) -> [Key] {
+    var keys: [Key] = []
+    for byte in bytes { decode(byte, into: &keys) }
+    return keys
+  }
+
+  /// The key that was begun when no more bytes come: Escape, or none.
+  mutating func finish() -> [Key] {
+    defer { state = .ground }
+    if case .escape = state { return [.escape] }
+    return []
+  }
+
+  private mutating func decode(_ byte: UInt8, into keys: inout [Key]) {
+    switch state {
+    case .ground: decodeGround(byte, into: &keys)
+    case .escape: decodeEscape(byte, into: &keys)
+    case .controlSequence(let parameters):
+      switch byte {
+      case 0x20...0x3F where parameters.count < Self.maximumLength:
+        state = .controlSequence(parameters: parameters + [byte])
+      case 0x40...0x7E:
+        state = .ground
+        if let key = Self.key(final: byte, parameters: parameters) { keys.append(key) }
+      default: decodeGround(byte, into: &keys)
+      }
+    case .singleShift:
+      state = .ground
+      if let key = Self.key(final: byte, parameters: []) {
+        keys.append(key)
+      } else if byte < 0x20 {
+        decodeGround(byte, into: &keys)
+      }
+    case .controlString(let length):
+      switch byte {
+      case 0x07: state = .ground
+      case 0x1B: state = .controlStringEscape
+      case 0x20... where length < Self.maximumLength: state = .controlString(length: length + 1)
+      default: decodeGround(byte, into: &keys)
+      }
+    case .controlStringEscape:
+      state = .escape
+      if byte == UInt8(ascii: "\\") { state = .ground } else { decodeEscape(byte, into: &keys) }
+    case .scalar(let bytes, let length):
+      guard byte & 0xC0 == 0x80 else { return decodeGround(byte, into: &keys) }
+      if bytes.count + 1 < length {
+        state = .scalar(bytes + [byte], length: length)
+      } else {
+        state = .ground
+        // Nil for what only looks like UTF-8, such as half a surrogate pair.
+        if let text = String(validating: bytes + [byte], as: UTF8.self) { keys.append(.character(Character(text))) }
+      }
+    }
+  }
+
+  private mutating func decodeGround(_ byte: UInt8, into keys: inout [Key]) {
+    state = .ground
+    switch byte {
+    case 0x1B: state = .escape
+    case 0x0D, 0x0A: keys.append(.enter)
+    case 0x09: keys.append(.tab)
+    case 0x08, 0x7F: keys.append(.backspace)
+    case 0x01...0x1A: keys.append(.control(Character(Unicode.Scalar(byte + 0x60))))
+    case 0x20..<0x7F: keys.append(.character(Character(Unicode.Scalar(byte))))
+    case 0xC2..<0xE0: state = .scalar([byte], length: 2)
+    case 0xE0..<0xF0: state = .scalar([byte], length: 3)
+    case 0xF0..<0xF5: state = .scalar([byte], length: 4)
+    default: break
+    }
+  }
+
+  private mutating func decodeEscape(_ byte: UInt8, into keys: inout [Key]) {
+    switch byte {
+    case UInt8(ascii: "["): state = .controlSequence(parameters: [])
+    case UInt8(ascii: "O"): state = .singleShift
+    case UInt8(ascii: "]"), UInt8(ascii: "P"), UInt8(ascii: "_"), UInt8(ascii: "^"), UInt8(ascii: "X"):
+      state = .controlString(length: 0)
+    default:
+      // The key Escape, and then another one.
+      keys.append(.escape)
+      decodeGround(byte, into: &keys)
+    }
+  }
+
+  private static func key(final: UInt8, parameters: [UInt8]) -> Key? {
+    switch final {
+    case UInt8(ascii: "A"): return .up
+    case UInt8(ascii: "B"): return .down
+    case UInt8(ascii: "C"): return .right
+    case UInt8(ascii: "D"): return .left
+    case UInt8(ascii: "H"): return .home
+    case UInt8(ascii: "F"): return .end
+    case UInt8(ascii: "M"): return parameters.isEmpty ? .enter : nil
+    case UInt8(ascii: "~"):
+      // Modifiers follow after a semicolon.
+      return switch String(decoding: parameters.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self) {
+      case "1", "7": .home
+      case "4", "8": .end
+      case "5": .pageUp
+      case "6": .pageDown
+      default: nil
+      }
+    default: return nil
+    }
+  }
+}

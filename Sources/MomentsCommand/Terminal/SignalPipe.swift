@@ -1,0 +1,80 @@
+internal import Synchronization
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// Brings signals to a queue: their handler does no more than write the signal's number into a pipe.
+///
+/// Unlike a dispatch source of a signal it does not depend on which thread blocks what, and programs that this one
+/// starts do not inherit that a signal is ignored. At most one is in use at a time.
+final class SignalPipe: Sendable {
+  /// Readable when signals have arrived.
+  let readEnd: CInt
+  private let writeEnd: CInt
+  /// What was done at each signal before.
+  private let earlierActions: [(signal: CInt, action: sigaction)]
+
+  /// Where the handler writes; -1 while no signals are taken.
+  private static let target = Atomic<CInt>(-1)
+
+  /// Takes the signals from now on, but those that whoever started this program wants it to ignore.
+  init(signals: [CInt]) throws(TerminalError) {
+    var ends: [CInt] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw TerminalError(code: errno, operation: "pipe") }
+    for end in ends {
+      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+      // A handler must never wait, and the reader takes what is there.
+      _ = fcntl(end, F_SETFL, O_NONBLOCK)
+    }
+    (readEnd, writeEnd) = (ends[0], ends[1])
+    earlierActions = signals.map { signal in
+      var earlier = sigaction()
+      sigaction(signal, nil, &earlier)
+      return (signal, earlier)
+    }
+    .filter { !isIgnoring($0.action) }
+    Self.target.store(writeEnd, ordering: .releasing)
+    for (signal, _) in earlierActions {
+      var action = signalAction(flags: SA_RESTART) { SignalPipe.deliver($0) }
+      sigaction(signal, &action, nil)
+    }
+  }
+
+  /// Leaves the signals to what took them before.
+  func close() {
+    for (signal, action) in earlierActions {
+      var action = action
+      sigaction(signal, &action, nil)
+    }
+    Self.target.store(-1, ordering: .releasing)
+    _ = systemClose(readEnd)
+    _ = systemClose(writeEnd)
+  }
+
+  /// Lets a signal do what it does by default.
+  static func release(_ signal: CInt) {
+    var action = signalAction(SIG_DFL)
+    sigaction(signal, &action, nil)
+  }
+
+  /// The signals that have arrived, in order.
+  func read() -> [CInt] {
+    var bytes = [UInt8](repeating: 0, count: 64)
+    let count = systemRead(readEnd, &bytes, bytes.count)
+    // Nothing there, or interrupted: the source tells again.
+    return count > 0 ? bytes[..<count].map(CInt.init) : []
+  }
+
+  private static func deliver(_ signal: CInt) {
+    let code = errno
+    var byte = UInt8(truncatingIfNeeded: signal)
+    // A full pipe has signals enough to wake its reader.
+    _ = systemWrite(target.load(ordering: .acquiring), &byte, 1)
+    errno = code
+  }
+}

@@ -1,0 +1,150 @@
+internal import DataStore
+internal import Dispatch
+internal import Multicast
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The terminal this program runs in.
+///
+/// - **Threads**: It works on a queue of its own, so a slow terminal holds none of the threads that all tasks share.
+/// - **Restoring**: The terminal gets its modes and its screen back when it is closed, when a signal ends or stops the
+///   program, and when the program crashes.
+actor Terminal: TerminalType {
+  /// The alternate screen, no cursor, no wrapping at the right edge.
+  private static let takeover = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"
+  private static let ends = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+
+  private let device: TerminalDevice
+  private let executor = DispatchQueueExecutor(label: "moments.terminal")
+  private let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
+  private var renderer: FrameRenderer
+  private var signals: SignalPipe?
+  private var sources: [any DispatchSourceProtocol] = []
+  /// The modes to go back to; nil while the terminal is not taken over.
+  private var earlierModes: termios?
+
+  init(device: TerminalDevice = .standard, capabilities: TerminalCapabilities) {
+    self.device = device
+    renderer = FrameRenderer(capabilities: capabilities)
+  }
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  nonisolated var events: MulticastStream<TerminalEvent, Never> { channel.stream }
+
+  func open() throws(TerminalError) -> TerminalSize {
+    precondition(signals == nil, "Terminal: 'open()' must be called once.")
+    let signals = try SignalPipe(signals: Self.ends + [SIGWINCH, SIGTSTP, SIGCONT])
+    self.signals = signals
+    do throws(TerminalError) {
+      try takeOver()
+    } catch {
+      close()
+      throw error
+    }
+    follow(device.input) { terminal in terminal.readInput() }
+    follow(signals.readEnd) { terminal in for signal in signals.read() { terminal.handle(signal) } }
+    return device.size
+  }
+
+  func show(_ frame: Frame) throws(TerminalError) {
+    // Between a signal and its end the terminal may be the shell's.
+    guard earlierModes != nil else { return }
+    let text = renderer.render(frame)
+    if !text.isEmpty { try device.write(text) }
+  }
+
+  func suspend() {
+    // To the whole job, as the terminal itself would do it.
+    kill(0, SIGTSTP)
+  }
+
+  func close() {
+    giveBack()
+    for source in sources { source.cancel() }
+    sources = []
+    signals?.close()
+    signals = nil
+    channel.finish()
+  }
+
+  private func takeOver() throws(TerminalError) {
+    // Where the terminal was not given back before the program was stopped, its modes may still be the raw ones.
+    let modes = if let earlierModes { earlierModes } else { try device.modes() }
+    var raw = modes
+    cfmakeraw(&raw)
+    TerminalRestoration.arm(device, modes: modes)
+    earlierModes = modes
+    try device.setModes(raw)
+    try device.write(Self.takeover)
+    renderer.forget()
+  }
+
+  private func giveBack() {
+    guard earlierModes != nil else { return }
+    earlierModes = nil
+    TerminalRestoration.disarm()
+  }
+
+  /// Does something on the actor's queue whenever there is something to read.
+  private func follow(_ descriptor: CInt, _ action: @escaping @Sendable (isolated Terminal) -> Void) {
+    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
+    source.setEventHandler { [weak self] in self?.assumeIsolated { action($0) } }
+    source.activate()
+    sources.append(source)
+  }
+
+  private func readInput() {
+    // Whoever reads in the background gets an error instead of keys.
+    guard earlierModes != nil else { return }
+    do throws(TerminalError) {
+      let bytes = try device.read()
+      if !bytes.isEmpty {
+        channel.send(.input(bytes))
+        return
+      }
+    } catch {
+      if error.code == EAGAIN { return }
+    }
+    // The terminal has gone. Its source would tell so for ever.
+    sources.first?.cancel()
+    channel.send(.ended)
+  }
+
+  private func handle(_ signal: CInt) {
+    switch signal {
+    case SIGWINCH: channel.send(.resized(device.size))
+    case SIGTSTP:
+      giveBack()
+      // Not to be blocked by this thread, as its own signal is. It takes effect before this returns.
+      raise(SIGSTOP)
+    case SIGCONT: comeBack()
+    default:
+      giveBack()
+      SignalPipe.release(signal)
+      kill(getpid(), signal)
+    }
+  }
+
+  /// Takes the terminal over again after the program was stopped.
+  private func comeBack() {
+    guard device.isInForeground else {
+      giveBack()
+      raise(SIGSTOP)
+      return
+    }
+    // A shell has set its own modes meanwhile, also when nobody asked this program before it was stopped.
+    do throws(TerminalError) {
+      try takeOver()
+      channel.send(.resized(device.size))
+    } catch {
+      channel.send(.ended)
+    }
+  }
+}
