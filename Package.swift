@@ -73,7 +73,10 @@ let package = Package(
       dependencies: ["Moments", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "MomentsCommandTests", dependencies: ["MomentsCommand", "Moments", "SignIn", "Todo", "DataStore"],
+      name: "MomentsCommandTests",
+      dependencies: [
+        "MomentsCommand", "Moments", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting",
+      ],
       swiftSettings: swiftSettings),
   ]
 )

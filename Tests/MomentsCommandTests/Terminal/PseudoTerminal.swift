@@ -1,0 +1,89 @@
+import Dispatch
+import Foundation
+import Multicast
+
+@testable import MomentsCommand
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// A terminal that a test holds the other end of.
+final class PseudoTerminal {
+  /// The end a program has.
+  let device: TerminalDevice
+  private let controller: CInt
+  private let program: CInt
+  private let source: any DispatchSourceRead
+  /// All that was written to the terminal so far; finished when no program has it any more.
+  private let written = CurrentValueChannel<[UInt8], Never>([])
+
+  init(size: TerminalSize) throws {
+    var ends: (controller: CInt, program: CInt) = (-1, -1)
+    guard openpty(&ends.controller, &ends.program, nil, nil, nil) == 0 else {
+      throw TerminalError(code: errno, operation: "openpty")
+    }
+    for end in [ends.controller, ends.program] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    let controller = ends.controller
+    self.controller = controller
+    program = ends.program
+    device = TerminalDevice(input: program, output: program)
+    let source = DispatchSource.makeReadSource(fileDescriptor: controller, queue: DispatchQueue(label: "controller"))
+    self.source = source
+    resize(to: size)
+    source.setEventHandler { [written] in
+      var bytes = [UInt8](repeating: 0, count: 65_536)
+      let count = systemRead(controller, &bytes, bytes.count)
+      if count > 0 {
+        written.update { $0 += bytes[..<count] }
+      } else {
+        source.cancel()
+        written.finish()
+      }
+    }
+    source.activate()
+  }
+
+  func resize(to size: TerminalSize) {
+    var size = winsize(ws_row: UInt16(size.rows), ws_col: UInt16(size.columns), ws_xpixel: 0, ws_ypixel: 0)
+    _ = ioctl(controller, UInt(TIOCSWINSZ), &size)
+  }
+
+  func type(_ text: String) {
+    let bytes = Array(text.utf8)
+    _ = systemWrite(controller, bytes, bytes.count)
+  }
+
+  /// Waits until the terminal was sent a text, and returns all it was sent up to its end, with `E` for escape.
+  ///
+  /// Empty when no program has the terminal any more and the text never came.
+  func output(upTo text: String) async -> String {
+    for await bytes in written.stream {
+      let all = String(decoding: bytes, as: UTF8.self)
+      if let range = all.range(of: text) { return String(all[..<range.upperBound]).replacing("\u{1B}", with: "E") }
+    }
+    return ""
+  }
+
+  /// The modes, as bytes to compare.
+  func modes() throws -> [UInt8] {
+    withUnsafeBytes(of: try device.modes()) { Array($0) }
+  }
+
+  /// For a program that is started in the terminal.
+  var handle: FileHandle { FileHandle(fileDescriptor: program, closeOnDealloc: false) }
+
+  /// Gives this process's hold on the program's end up.
+  func hangUp() {
+    _ = systemClose(program)
+  }
+
+  func close() {
+    source.cancel()
+    _ = systemClose(controller)
+  }
+}

@@ -1,0 +1,143 @@
+import Foundation
+import Multicast
+import Testing
+
+@testable import MomentsCommand
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// One at a time: there is one terminal to restore in a process, and one handler for each signal.
+@Suite(.timeLimit(.minutes(2)), .serialized) struct TerminalTests {
+  private static let size = TerminalSize(columns: 20, rows: 3)
+  private static let takeover = "E[?1049hE[?25lE[?7l"
+  private static let restoration = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")
+
+  private func makeTerminal(_ pseudo: PseudoTerminal) -> Terminal {
+    Terminal(device: pseudo.device, capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false))
+  }
+
+  @Test func `It is taken over, written to, and given back as it was`() async throws {
+    let pseudo = try PseudoTerminal(size: Self.size)
+    let before = try pseudo.modes()
+    let terminal = makeTerminal(pseudo)
+    #expect(try await terminal.open() == Self.size)
+    #expect(try pseudo.modes() != before)
+    var frame = Frame(size: Self.size)
+    frame.write("山", row: 1, column: 0)
+    try await terminal.show(frame)
+    try await terminal.show(frame)
+    await terminal.close()
+    #expect(try pseudo.modes() == before)
+    try await terminal.show(Frame(size: Self.size))
+    #expect(
+      await pseudo.output(upTo: TerminalRestoration.sequence)
+        == Self.takeover + "E[mE[2JE[H\r\n山" + Self.restoration)
+    pseudo.hangUp()
+    pseudo.close()
+  }
+
+  @Test func `Keys arrive as they are typed, without a line and without an echo`() async throws {
+    let pseudo = try PseudoTerminal(size: Self.size)
+    let terminal = makeTerminal(pseudo)
+    let events = terminal.events.subscribe()
+    _ = try await terminal.open()
+    var bytes: [UInt8] = []
+    pseudo.type("j\u{3}\r")
+    for await event in events {
+      if case .input(let more) = event { bytes += more }
+      if bytes.count >= 3 { break }
+    }
+    #expect(bytes == [0x6A, 0x03, 0x0D])
+    await terminal.close()
+    #expect(await pseudo.output(upTo: TerminalRestoration.sequence) == Self.takeover + Self.restoration)
+    pseudo.hangUp()
+    pseudo.close()
+  }
+
+  @Test func `A new size arrives when the window changes`() async throws {
+    let pseudo = try PseudoTerminal(size: Self.size)
+    let terminal = makeTerminal(pseudo)
+    let events = terminal.events.subscribe()
+    _ = try await terminal.open()
+    pseudo.resize(to: TerminalSize(columns: 100, rows: 30))
+    // The kernel tells the jobs of a controlling terminal, which this one is not.
+    kill(getpid(), SIGWINCH)
+    var iterator = events.makeAsyncIterator()
+    #expect(await iterator.next() == .resized(TerminalSize(columns: 100, rows: 30)))
+    await terminal.close()
+    #expect(await iterator.next() == nil)
+    pseudo.hangUp()
+    pseudo.close()
+  }
+
+  // MARK: The whole program
+
+  /// Beside the tests: in their folder, or in that of their bundle.
+  private static let program = {
+    let folder = Bundle(for: PseudoTerminal.self).bundleURL
+    let programs = [folder, folder.deletingLastPathComponent()].map { $0.appending(path: "moments") }
+    return programs.first { FileManager.default.isExecutableFile(atPath: $0.path()) }
+  }()
+
+  /// Starts the program in a terminal and waits for its first list.
+  private func start(in pseudo: PseudoTerminal, data: URL) async throws -> Process {
+    let process = Process()
+    let program: URL = try #require(Self.program)
+    process.executableURL = program
+    process.arguments = ["--data", data.path()]
+    process.environment = ["TERM": "xterm-256color", "SWIFT_BACKTRACE": "enable=no"]
+    process.standardInput = pseudo.handle
+    process.standardOutput = pseudo.handle
+    try process.run()
+    _ = await pseudo.output(upTo: "up to date")
+    return process
+  }
+
+  private func withProgram(_ body: (PseudoTerminal, Process) async throws -> Void) async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-live-\(UUID().uuidString)")
+    let pseudo = try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24))
+    let before = try pseudo.modes()
+    let process = try await start(in: pseudo, data: folder)
+    #expect(try pseudo.modes() != before)
+    try await body(pseudo, process)
+    process.waitUntilExit()
+    #expect(try pseudo.modes() == before)
+    pseudo.hangUp()
+    #expect(await pseudo.output(upTo: TerminalRestoration.sequence).hasSuffix(Self.restoration))
+    pseudo.close()
+    try FileManager.default.removeItem(at: folder)
+  }
+
+  @Test func `The program leaves the terminal as it was at a quit`() async throws {
+    try await withProgram { pseudo, process in
+      pseudo.type("\u{1B}[Bq")
+      process.waitUntilExit()
+      #expect(process.terminationReason == .exit)
+      #expect(process.terminationStatus == 0)
+    }
+  }
+
+  @Test func `The program leaves the terminal as it was at Ctrl-C`() async throws {
+    try await withProgram { pseudo, process in
+      pseudo.type("\u{3}")
+      process.waitUntilExit()
+      #expect(process.terminationStatus == 130)
+    }
+  }
+
+  @Test(arguments: [SIGTERM, SIGHUP, SIGINT, SIGSEGV, SIGABRT, SIGILL, SIGTRAP, SIGBUS, SIGFPE])
+  func `The program leaves the terminal as it was at a signal, and dies of that signal`(signal: CInt) async throws {
+    try await withProgram { _, process in
+      kill(process.processIdentifier, signal)
+      process.waitUntilExit()
+      #expect(process.terminationReason == .uncaughtSignal)
+      #expect(process.terminationStatus == signal)
+    }
+  }
+}
