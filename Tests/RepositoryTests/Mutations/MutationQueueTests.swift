@@ -40,7 +40,8 @@ import Testing
     #expect(harness.storage.names == [])
   }
 
-  @Test func `Each mutation that cannot be read is told, also when the store remembers fewer`() async throws {
+  @Test(.timeLimit(.minutes(1)))
+  func `Each mutation that cannot be read is told, also when the store remembers fewer`() async throws {
     let harness = Harness()
     for number in 1...40 { try await harness.enqueue(number) }
     for name in harness.storage.names where !name.hasSuffix("key-17") { harness.storage[name] = Data("{ half".utf8) }
