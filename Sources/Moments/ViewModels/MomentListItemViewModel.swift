@@ -22,18 +22,22 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   public let likes: [URL]
 
   private let momentsRepo: any MomentsRepoType
+  private let trackingRepo: any TrackingRepoType
 
   /// Creates the row of a moment.
   ///
   /// - Parameters:
   ///   - moment: What to show.
   ///   - momentsRepo: Where a like goes.
+  ///   - trackingRepo: Where taps are told; by default nowhere.
   ///   - now: The time that `postDateDescription` counts from.
   ///   - locale: The language of `postDateDescription`.
   public init(
-    moment: MomentsDetails.Moment, momentsRepo: any MomentsRepoType, now: Date = Date(), locale: Locale = .current
+    moment: MomentsDetails.Moment, momentsRepo: any MomentsRepoType,
+    trackingRepo: any TrackingRepoType = TrackingRepo(), now: Date = Date(), locale: Locale = .current
   ) {
     self.momentsRepo = momentsRepo
+    self.trackingRepo = trackingRepo
     id = moment.id
     userName = moment.userDetails.name
     userAvatarURL = URL(validating: moment.userDetails.avatar)
@@ -55,21 +59,25 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
 
   /// Likes the moment.
   ///
-  /// The change arrives at every observer of the repository, so at this row's screen too.
+  /// The tap is tracked first, whatever becomes of the call. The change arrives at every observer of the repository, so
+  /// at this row's screen too.
   ///
   /// - Parameter userID: Who likes it.
   /// - Throws: ``MomentsRepoError``; then nothing changed.
   public func like(from userID: String) async throws(MomentsRepoError) {
+    trackingRepo.track(.momentLike(momentID: id, userID: userID))
     try await momentsRepo.updateLike(isLiked: true, momentID: id, fromUserID: userID)
   }
 
   /// Takes a like back.
   ///
-  /// The change arrives at every observer of the repository, so at this row's screen too.
+  /// The tap is tracked first, whatever becomes of the call. The change arrives at every observer of the repository, so
+  /// at this row's screen too.
   ///
   /// - Parameter userID: Who liked it.
   /// - Throws: ``MomentsRepoError``; then nothing changed.
   public func unlike(from userID: String) async throws(MomentsRepoError) {
+    trackingRepo.track(.momentUnlike(momentID: id, userID: userID))
     try await momentsRepo.updateLike(isLiked: false, momentID: id, fromUserID: userID)
   }
 }

@@ -42,6 +42,7 @@ public final class MomentsTimelineViewModel {
 
   @ObservationIgnored private let userID: String
   @ObservationIgnored private let momentsRepo: any MomentsRepoType
+  @ObservationIgnored private let trackingRepo: any TrackingRepoType
   @ObservationIgnored private let now: @Sendable () -> Date
   @ObservationIgnored private let locale: Locale
   @ObservationIgnored private var loads = 0
@@ -51,14 +52,16 @@ public final class MomentsTimelineViewModel {
   /// - Parameters:
   ///   - userID: Whose timeline it is.
   ///   - momentsRepo: Where it comes from. The rows use the same.
+  ///   - trackingRepo: Where the screen and the taps on its rows are told; by default nowhere.
   ///   - now: The time that the rows' dates count from, asked whenever the timeline changes.
   ///   - locale: The language of the rows' dates.
   public init(
-    userID: String, momentsRepo: any MomentsRepoType, now: @escaping @Sendable () -> Date = { Date() },
-    locale: Locale = .current
+    userID: String, momentsRepo: any MomentsRepoType, trackingRepo: any TrackingRepoType = TrackingRepo(),
+    now: @escaping @Sendable () -> Date = { Date() }, locale: Locale = .current
   ) {
     self.userID = userID
     self.momentsRepo = momentsRepo
+    self.trackingRepo = trackingRepo
     self.now = now
     self.locale = locale
   }
@@ -90,12 +93,19 @@ public final class MomentsTimelineViewModel {
     isLoading = loads > 0
   }
 
+  /// Tracks that the screen is shown: call it when it appears.
+  public func trackScreenviews() {
+    trackingRepo.trackScreenviews(name: "moments-screen", of: self)
+  }
+
   private func show(_ details: MomentsDetails) {
     let now = now()
     listItems =
       [.profile(UserProfileListItemViewModel(userDetails: details.userDetails))]
       + details.moments.map { moment in
-        .moment(MomentListItemViewModel(moment: moment, momentsRepo: momentsRepo, now: now, locale: locale))
+        .moment(
+          MomentListItemViewModel(
+            moment: moment, momentsRepo: momentsRepo, trackingRepo: trackingRepo, now: now, locale: locale))
       }
     if !hasContent { hasContent = true }
   }

@@ -1,0 +1,20 @@
+import Moments
+import Synchronization
+
+/// A provider that remembers what it gets.
+final class TrackingRecorder: TrackingProvider {
+  private let recorded = Mutex<[TrackingEvent]>([])
+  private let onEvent: @Sendable (TrackingEvent) -> Void
+
+  init(onEvent: @escaping @Sendable (TrackingEvent) -> Void = { _ in }) {
+    self.onEvent = onEvent
+  }
+
+  /// What it got, in order.
+  var events: [TrackingEvent] { recorded.withLock { $0 } }
+
+  func track(_ event: TrackingEvent) {
+    recorded.withLock { $0.append(event) }
+    onEvent(event)
+  }
+}

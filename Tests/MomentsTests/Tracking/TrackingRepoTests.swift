@@ -1,0 +1,179 @@
+import Moments
+import MomentsTesting
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct TrackingRepoTests {
+  private func event(_ number: Int) -> TrackingEvent { .action(name: "tap", itemID: "\(number)") }
+
+  @Test func `Every provider gets every event once, in the order of the calls`() {
+    let repo = TrackingRepo()
+    let providers = (0..<3).map { _ in TrackingRecorder() }
+    for provider in providers { repo.register(provider) }
+    repo.trackScreenviews(name: "moments-screen", of: self)
+    repo.trackAction(name: "tap", itemID: "7")
+    repo.trackEvent(name: "shaken", parameters: ["strength": "2"])
+    repo.track(event(4))
+    for provider in providers {
+      #expect(
+        provider.events == [
+          .screenview(name: "moments-screen", screenClass: "TrackingRepoTests"),
+          .action(name: "tap", itemID: "7"),
+          .event(name: "shaken", parameters: ["strength": "2"]),
+          .action(name: "tap", itemID: "4"),
+        ])
+    }
+  }
+
+  @Test func `A provider that is registered twice counts once`() {
+    let repo = TrackingRepo()
+    let provider = TrackingRecorder()
+    repo.register(provider)
+    repo.register(provider)
+    repo.track(event(1))
+    #expect(provider.events == [event(1)])
+  }
+
+  @Test func `A provider gets the events after its registration and none of before`() {
+    let repo = TrackingRepo()
+    let early = TrackingRecorder()
+    let late = TrackingRecorder()
+    repo.track(event(0))
+    repo.register(early)
+    repo.track(event(1))
+    repo.register(late)
+    repo.track(event(2))
+    #expect(early.events == [event(1), event(2)])
+    #expect(late.events == [event(2)])
+  }
+
+  @Test func `What a provider tracks itself comes after the event under way, in one order for all`() {
+    let repo = TrackingRepo()
+    let late = TrackingRecorder()
+    let first = TrackingRecorder { [unowned repo] event in
+      guard event == self.event(1) else { return }
+      repo.track(self.event(2))
+      repo.register(late)
+      repo.track(self.event(3))
+    }
+    let second = TrackingRecorder()
+    repo.register(first)
+    repo.register(second)
+    repo.track(event(1))
+    #expect(first.events == [event(1), event(2), event(3)])
+    #expect(second.events == first.events)
+    #expect(late.events == [event(3)])
+  }
+
+  @Test func `Events of many tasks come once each, those of one task in order, and to all providers in the same order`()
+    async
+  {
+    let repo = TrackingRepo()
+    let providers = [TrackingRecorder(), TrackingRecorder()]
+    for provider in providers { repo.register(provider) }
+    await withTaskGroup { group in
+      for task in 0..<4 {
+        group.addTask { for number in 0..<250 { repo.track(event(task * 1_000 + number)) } }
+      }
+    }
+    // Whoever delivered has returned, so all is delivered.
+    #expect(providers[0].events == providers[1].events)
+    for task in 0..<4 {
+      let own = (0..<250).map { event(task * 1_000 + $0) }
+      let isOwn = Set(own)
+      #expect(providers[0].events.filter(isOwn.contains) == own)
+    }
+    #expect(providers[0].events.count == 1_000)
+  }
+
+  // MARK: - Screen classes
+
+  private final class Screen: CustomStringConvertible {
+    var description: String { "an instance" }
+  }
+
+  private struct Box<Content> {
+    enum Inner { case one }
+  }
+
+  @Test func `The screen class is the name of the type and no dump of the instance`() {
+    let repo = TrackingRepo()
+    let provider = TrackingRecorder()
+    repo.register(provider)
+    let screens: [Any] = [Screen(), Screen.self, Box<Screen>(), Box<[Int]>.Inner.one, 1 as any Equatable]
+    for screen in screens { repo.trackScreenviews(name: "s", of: screen) }
+    #expect(
+      provider.events
+        == ["Screen", "Screen", "Box<Screen>", "Inner", "Int"].map { .screenview(name: "s", screenClass: $0) })
+  }
+
+  // MARK: - Likes
+
+  @Test func `A like is one action, with the moment and the user`() {
+    #expect(
+      TrackingEvent.momentLike(momentID: "0", userID: "1")
+        == .action(name: "moment-like", itemID: "moment-id-0-user-id-1"))
+    #expect(
+      TrackingEvent.momentUnlike(momentID: "0", userID: "1")
+        == .action(name: "moment-unlike", itemID: "moment-id-0-user-id-1"))
+  }
+
+  @Test func `A row tracks once a tap, before the repository is asked`() async throws {
+    let log = Mutex<[String]>([])
+    let harness = RepoHarness(updateLike: { request in
+      log.withLock { $0.append("request") }
+      return .fixture(likedMomentIDs: request.isLiked ? ["0"] : [])
+    })
+    let tracking = TrackingRepo()
+    let provider = TrackingRecorder { _ in log.withLock { $0.append("event") } }
+    tracking.register(provider)
+    let row = MomentListItemViewModel(moment: .fixture(), momentsRepo: harness.repo, trackingRepo: tracking)
+    try await row.like(from: "1")
+    try await row.unlike(from: "1")
+    #expect(
+      provider.events == [
+        .action(name: "moment-like", itemID: "moment-id-0-user-id-1"),
+        .action(name: "moment-unlike", itemID: "moment-id-0-user-id-1"),
+      ])
+    #expect(log.withLock { $0 } == ["event", "request", "event", "request"])
+  }
+
+  @Test func `A tap is tracked once, also when the like is refused`() async {
+    let harness = RepoHarness(updateLike: { _ throws(APISessionError) in throw .statusCode(403, bodyExcerpt: "no") })
+    let tracking = TrackingRepo()
+    let provider = TrackingRecorder()
+    tracking.register(provider)
+    let row = MomentListItemViewModel(moment: .fixture(), momentsRepo: harness.repo, trackingRepo: tracking)
+    await #expect(throws: MomentsRepoError.session(.statusCode(403, bodyExcerpt: "no"))) {
+      try await row.like(from: "1")
+    }
+    #expect(provider.events == [.momentLike(momentID: "0", userID: "1")])
+  }
+
+  @MainActor
+  @Test func `The timeline tracks its screen under the name of its type, and its rows track to the same place`()
+    async throws
+  {
+    let harness = RepoHarness()
+    try await harness.repo.getMoments(userID: "0")
+    let tracking = TrackingRepo()
+    let provider = TrackingRecorder()
+    tracking.register(provider)
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo, trackingRepo: tracking)
+    model.trackScreenviews()
+    let running = Task { await model.run() }
+    await until { model.hasContent }
+    guard case .moment(let row) = model.listItems[1] else {
+      Issue.record("Unexpected rows \(model.listItems)")
+      return
+    }
+    try await row.like(from: "0")
+    running.cancel()
+    await running.value
+    #expect(
+      provider.events == [
+        .screenview(name: "moments-screen", screenClass: "MomentsTimelineViewModel"),
+        .momentLike(momentID: "0", userID: "0"),
+      ])
+  }
+}
