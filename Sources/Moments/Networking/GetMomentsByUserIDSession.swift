@@ -1,16 +1,38 @@
 /// Fetches timelines from a GraphQL server.
 public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   private let apiSession: APISession
-  private let withLikes: @Sendable () -> Bool
+  private let withLikes: @Sendable () async -> Bool
 
   /// Creates a session.
   ///
   /// - Parameters:
   ///   - apiSession: The client of the server.
   ///   - withLikes: Whether to ask for likes; asked anew at each request, so that a toggle acts on the next one.
-  public init(apiSession: APISession, withLikes: @escaping @Sendable () -> Bool = { true }) {
+  public init(apiSession: APISession, withLikes: @escaping @Sendable () async -> Bool = { true }) {
     self.apiSession = apiSession
     self.withLikes = withLikes
+  }
+
+  /// Creates a session that asks for likes while ``InternalToggle/isLikeButtonForMomentEnabled`` is on.
+  ///
+  /// A toggle that cannot be read counts as off: it never costs the reader the timeline.
+  ///
+  /// - Parameters:
+  ///   - apiSession: The client of the server.
+  ///   - togglesDataStore: Where the toggle is kept; asked anew at each request, so that a change acts on the next one.
+  ///   - onUnreadableToggle: Told why the toggle could not be read, at each request for which that is so.
+  public init(
+    apiSession: APISession, togglesDataStore: any TogglesDataStoreType,
+    onUnreadableToggle: @escaping @Sendable (TogglesDataStoreError) -> Void
+  ) {
+    self.init(apiSession: apiSession) {
+      do throws(TogglesDataStoreError) {
+        return try await togglesDataStore.isToggleOn(InternalToggle.isLikeButtonForMomentEnabled)
+      } catch {
+        onUnreadableToggle(error)
+        return false
+      }
+    }
   }
 
   /// Fetches the timeline of the user with this id, with one request.
@@ -23,7 +45,7 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
     return try await apiSession.post(
       document: Document.text,
       operationName: Document.operationName,
-      variables: Document.Variables(userID: userID, withLikes: withLikes()),
+      variables: Document.Variables(userID: userID, withLikes: await withLikes()),
       as: Document.Reply.self
     ).getMomentsDetailsByUserID
   }

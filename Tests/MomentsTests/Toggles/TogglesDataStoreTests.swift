@@ -1,0 +1,115 @@
+import DataStore
+import Foundation
+import Moments
+import MomentsTesting
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct TogglesDataStoreTests {
+  private enum ForeignToggle: String, ToggleType { case isLikeButtonForMomentEnabled }
+
+  @Test(arguments: InternalToggle.allCases)
+  func `A toggle is off until it is switched, and each is switched alone`(_ toggle: InternalToggle) async throws {
+    let toggles = TogglesDataStore(InMemoryStore())
+    #expect(try await !toggles.isToggleOn(toggle))
+    try await toggles.update(toggle, isOn: true)
+    for other in InternalToggle.allCases { #expect(try await toggles.isToggleOn(other) == (other == toggle)) }
+    try await toggles.update(toggle, isOn: false)
+    #expect(try await !toggles.isToggleOn(toggle))
+  }
+
+  @Test func `A toggle of another type is off, and cannot be switched or followed`() async throws {
+    let toggles = TogglesDataStore(InMemoryStore())
+    let foreign = ForeignToggle.isLikeButtonForMomentEnabled
+    try await toggles.update(InternalToggle.isLikeButtonForMomentEnabled, isOn: true)
+    #expect(try await !toggles.isToggleOn(foreign))
+    let refusal = TogglesDataStoreError.foreignToggle("ForeignToggle.isLikeButtonForMomentEnabled")
+    await #expect(throws: refusal) { try await toggles.update(foreign, isOn: false) }
+    await #expect(throws: refusal) { _ = try await toggles.states(of: foreign) }
+    #expect(try await toggles.isToggleOn(InternalToggle.isLikeButtonForMomentEnabled))
+  }
+
+  @Test func `A switched toggle stays so when the store is opened again`() async throws {
+    let folder = try TemporaryFolder()
+    try await TogglesDataStore(FileStore(folder: folder.url)).update(InternalToggle.debug, isOn: true)
+    let reopened = TogglesDataStore(FileStore(folder: folder.url))
+    #expect(try await reopened.isToggleOn(InternalToggle.debug))
+    for await isOn in try await reopened.states(of: InternalToggle.debug) {
+      #expect(isOn)
+      break
+    }
+  }
+
+  @Test func `Who follows a toggle gets its state and then each change of it, and of no other`() async throws {
+    let toggles = TogglesDataStore(InMemoryStore())
+    let states = try await toggles.states(of: InternalToggle.debug)
+    try await toggles.update(InternalToggle.debug, isOn: true)
+    try await toggles.update(InternalToggle.isLikeButtonForMomentEnabled, isOn: true)
+    try await toggles.update(InternalToggle.debug, isOn: false)
+    try await toggles.update(InternalToggle.debug, isOn: true)
+    var seen: [Bool] = []
+    for await isOn in states {
+      seen.append(isOn)
+      if seen.count == 4 { break }
+    }
+    #expect(seen == [false, true, false, true])
+  }
+
+  @Test func `A toggle that cannot be read or kept is an error`() async throws {
+    let folder = try TemporaryFolder()
+    let blocked = folder.url.appending(path: "store")
+    // A file where the folder should be.
+    try Data().write(to: blocked)
+    let toggles = TogglesDataStore(FileStore(folder: blocked))
+    do throws(TogglesDataStoreError) {
+      try await toggles.update(InternalToggle.debug, isOn: true)
+      Issue.record("The store must refuse.")
+    } catch {
+      guard case .store = error else {
+        Issue.record("Unexpected error \(error)")
+        return
+      }
+    }
+  }
+
+  // MARK: - Likes
+
+  @Test(.requiresBFF) func `The toggle decides whether the next request asks for likes`() async throws {
+    try await BFFServer.run { server in
+      let toggles = TogglesDataStore(InMemoryStore())
+      let session = GetMomentsByUserIDSession(
+        apiSession: APISession(url: server.url), togglesDataStore: toggles,
+        onUnreadableToggle: { Issue.record("Unexpected error \($0)") })
+      var isLiked = [try await session.getMoments(userID: "0").moments[0].isLiked]
+      for isOn in [true, false] {
+        try await toggles.update(InternalToggle.isLikeButtonForMomentEnabled, isOn: isOn)
+        isLiked.append(try await session.getMoments(userID: "0").moments[0].isLiked)
+      }
+      #expect(isLiked == [nil, true, nil])
+      #expect(try await server.received().map { $0.variables["withLikes"] } == [false, true, false])
+    }
+  }
+
+  @Test(.requiresBFF) func `A toggle that cannot be read is told, and costs likes alone`() async throws {
+    struct Unreadable: TogglesDataStoreType {
+      func isToggleOn(_ toggle: any ToggleType) async throws(TogglesDataStoreError) -> Bool {
+        throw .foreignToggle("\(toggle)")
+      }
+      func update(_ toggle: any ToggleType, isOn: Bool) async throws(TogglesDataStoreError) {}
+      func states(
+        of toggle: any ToggleType
+      ) async throws(TogglesDataStoreError) -> any AsyncSequence<Bool, Never> & Sendable {
+        throw .foreignToggle("\(toggle)")
+      }
+    }
+    try await BFFServer.run { server async throws in
+      let told = Mutex<[TogglesDataStoreError]>([])
+      let session = GetMomentsByUserIDSession(
+        apiSession: APISession(url: server.url), togglesDataStore: Unreadable(),
+        onUnreadableToggle: { error in told.withLock { $0.append(error) } })
+      let details = try await session.getMoments(userID: "0")
+      #expect(details.moments[0].isLiked == nil)
+      #expect(told.withLock { $0 } == [.foreignToggle("isLikeButtonForMomentEnabled")])
+    }
+  }
+}
