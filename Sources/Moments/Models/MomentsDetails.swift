@@ -8,11 +8,14 @@ public struct MomentsDetails: Codable, Hashable, Sendable {
   public var userDetails: UserDetails
   /// The moments in the server's order.
   public var moments: [Moment]
+  /// Where the moments end; `nil` where the server does not page, and in what was stored before it did.
+  public var pageInfo: PageInfo?
 
   /// Creates a timeline from its parts.
-  public init(userDetails: UserDetails, moments: [Moment]) {
+  public init(userDetails: UserDetails, moments: [Moment], pageInfo: PageInfo? = nil) {
     self.userDetails = userDetails
     self.moments = moments
+    self.pageInfo = pageInfo
   }
 
   /// The owner of a timeline, as shown in its header.

@@ -41,11 +41,31 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   /// - Returns: The timeline; its moments have `isLiked` and `likes` only if likes were asked for.
   /// - Throws: ``APISessionError``; an unknown user is ``APISessionError/graphQL(_:)``.
   public func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
+    try await post(userID: userID)
+  }
+
+  /// Fetches a page of the timeline of the user with this id, with one request.
+  ///
+  /// - Parameters:
+  ///   - userID: The server's identifier of the user.
+  ///   - first: How many moments at most.
+  ///   - after: The cursor of the moment behind which they begin; nil for the newest.
+  /// - Returns: The page; its moments have `isLiked` and `likes` only if likes were asked for.
+  /// - Throws: ``APISessionError``; an unknown user or cursor is ``APISessionError/graphQL(_:)``.
+  public func getMoments(
+    userID: String, first: Int, after: String?
+  ) async throws(APISessionError) -> MomentsDetails {
+    try await post(userID: userID, first: first, after: after)
+  }
+
+  private func post(
+    userID: String, first: Int? = nil, after: String? = nil
+  ) async throws(APISessionError) -> MomentsDetails {
     typealias Document = MomentsDocument.GetMomentsDetailsByUserID
     return try await apiSession.post(
       document: Document.text,
       operationName: Document.operationName,
-      variables: Document.Variables(userID: userID, withLikes: await withLikes()),
+      variables: Document.Variables(userID: userID, withLikes: await withLikes(), first: first, after: after),
       as: Document.Reply.self
     ).getMomentsDetailsByUserID
   }

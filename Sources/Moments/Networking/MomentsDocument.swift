@@ -5,10 +5,10 @@ enum MomentsDocument {
   enum GetMomentsDetailsByUserID {
     static let operationName = "getMomentsDetailsByUserID"
 
-    /// Likes are left out of the reply unless `withLikes` is true.
+    /// Likes are left out of the reply unless `withLikes` is true. Without `first` and `after` it is the whole timeline.
     static let text = """
-      query \(operationName)($userID: ID!, $withLikes: Boolean!) {
-        getMomentsDetailsByUserID(userID: $userID) {
+      query \(operationName)($userID: ID!, $withLikes: Boolean!, $first: Int, $after: String) {
+        getMomentsDetailsByUserID(userID: $userID, first: $first, after: $after) {
       \(selection(likesDirective: " @include(if: $withLikes)"))
         }
       }
@@ -17,6 +17,9 @@ enum MomentsDocument {
     struct Variables: Encodable, Sendable {
       let userID: String
       let withLikes: Bool
+      /// Left out of the request where nil.
+      var first: Int?
+      var after: String?
     }
 
     struct Reply: Decodable, Sendable {
@@ -70,6 +73,10 @@ enum MomentsDocument {
             id
             avatar
           }
+        }
+        pageInfo {
+          endCursor
+          hasNextPage
         }
     """
   }

@@ -41,6 +41,7 @@ public actor MomentsRepo: MomentsRepoType {
   ///   - persistentDataStore: Where timelines are kept, and likes until the server has them.
   ///   - getMomentsByUserIDSession: Fetches timelines.
   ///   - updateMomentLikeSession: Sends likes, each under an idempotency key that stays the same for all attempts.
+  ///   - pageSize: How many moments a page has at most; at least 1.
   ///   - freshness: When ``refreshMoments(userID:)`` takes a stored timeline for good enough.
   ///   - retryPolicy: When a like that could not be sent is tried again.
   ///   - clock: Measures the waits between attempts.
@@ -50,14 +51,17 @@ public actor MomentsRepo: MomentsRepoType {
     persistentDataStore: any PersistentDataStoreType,
     getMomentsByUserIDSession: any GetMomentsByUserIDSessionType,
     updateMomentLikeSession: any UpdateMomentLikeSessionType,
+    pageSize: Int = 20,
     freshness: Freshness = Freshness(timeToLive: .seconds(60)),
     retryPolicy: RetryPolicy = RetryPolicy(),
     clock: any Clock<Duration> = ContinuousClock(),
     now: @escaping @Sendable () -> Date = { Date() },
     random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
   ) {
+    precondition(pageSize > 0, "A page has one moment at least: give a pageSize above 0.")
     let broadcast = MomentsBroadcast(store: persistentDataStore)
-    let fetcher = MomentsFetcher(session: getMomentsByUserIDSession, broadcast: broadcast, events: eventSource)
+    let fetcher = MomentsFetcher(
+      session: getMomentsByUserIDSession, pageSize: pageSize, broadcast: broadcast, events: eventSource)
     let delivery = MomentLikeDelivery(session: updateMomentLikeSession, broadcast: broadcast, fetcher: fetcher)
     let queue = MutationQueue<MomentLike, Void, MomentsRepoError>(
       store: persistentDataStore.keyValueStore, name: "moment-likes", retryPolicy: retryPolicy, clock: clock, now: now,
@@ -127,15 +131,34 @@ public actor MomentsRepo: MomentsRepoType {
   public func refreshMoments(userID: String) async throws(MomentsRepoError) {
     let stored: StoredValue<MomentsDetails>?
     do throws(StoreError) {
-      stored = try await persistentDataStore.momentsDetails(userID: userID)
-    } catch .undecodable {
-      // Moved aside and told by the store's events; a fresh one takes its place.
-      stored = nil
+      stored = try await persistentDataStore.decodableMomentsDetails(userID: userID)
     } catch {
       throw .store(error)
     }
     if let stored, freshness.isFresh(savedAt: stored.savedAt, now: now()) { return }
     try await getMoments(userID: userID)
+  }
+
+  /// Fetches the newest page of the timeline of a user, and joins it to what is stored.
+  ///
+  /// Stored moments behind the page's last one stay. Where that is not among them, nobody knows what lies between, and
+  /// they go: a stored timeline never has a gap. Callers and cancellation are as in ``getMoments(userID:)``.
+  ///
+  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  public func reloadMoments(userID: String) async throws(MomentsRepoError) {
+    try await fetcher.fetch(.newestPage, userID: userID)
+    await likeQueue.retryNow()
+  }
+
+  /// Fetches the page behind the last stored moment of the timeline of a user, and appends it, without duplicates.
+  ///
+  /// Where the stored timeline is whole, nothing is asked for; where nothing is stored, the newest page is. Callers and
+  /// cancellation are as in ``getMoments(userID:)``. After a failure, the next call asks for the same page.
+  ///
+  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  public func loadMoreMoments(userID: String) async throws(MomentsRepoError) {
+    guard try await fetcher.fetch(.nextPage, userID: userID) else { return }
+    await likeQueue.retryNow()
   }
 
   // MARK: - Liking

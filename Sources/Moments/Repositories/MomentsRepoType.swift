@@ -6,6 +6,13 @@ public import Repository
 /// Follow a timeline by `for await`; ask for news by ``getMoments(userID:)``; change it by
 /// ``updateLike(isLiked:momentID:fromUserID:)``. The functions return no timeline: whatever they bring arrives at every
 /// observer.
+///
+/// ## Names
+///
+/// What a function's name begins with says what it does to the streams, here and in every repository:
+/// - `get…`, `refresh…`, `reload…`, `loadMore…` and `update…` return no value; what they bring, the streams emit.
+/// - `fetch…` returns a value, and no stream emits anything.
+/// - `perform…` acts on something else, and neither returns a value nor makes a stream emit.
 public protocol MomentsRepoType: Sendable {
   /// Every timeline that is saved or edited, of any user: the newest first for a new observer, then each one once, in
   /// order.
@@ -39,6 +46,18 @@ public protocol MomentsRepoType: Sendable {
   ///
   /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
   func refreshMoments(userID: String) async throws(MomentsRepoError)
+
+  /// Fetches the newest page of the timeline of a user, and joins it to what is stored, so that there is no gap.
+  ///
+  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  func reloadMoments(userID: String) async throws(MomentsRepoError)
+
+  /// Fetches the page behind the last stored moment of the timeline of a user, and appends it, without duplicates.
+  ///
+  /// Where the stored timeline is whole, nothing is asked for; where nothing is stored, the newest page is.
+  ///
+  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  func loadMoreMoments(userID: String) async throws(MomentsRepoError)
 
   /// Sets whether a user likes a moment: observers see it at once, and the server has it as soon as it can be reached.
   ///

@@ -36,3 +36,18 @@ public protocol PersistentDataStoreType: Sendable {
   /// The store under the timelines, for what else a repository has to keep: the likes the server does not have yet.
   var keyValueStore: any KeyValueStore { get }
 }
+
+extension PersistentDataStoreType {
+  /// The stored timeline of a user; nil when there is none, or one that cannot be decoded.
+  ///
+  /// That one has been moved aside and told by the store's events; a fresh one takes its place.
+  func decodableMomentsDetails(userID: String) async throws(StoreError) -> StoredValue<MomentsDetails>? {
+    do throws(StoreError) {
+      return try await momentsDetails(userID: userID)
+    } catch .undecodable {
+      return nil
+    } catch {
+      throw error
+    }
+  }
+}

@@ -275,6 +275,10 @@ private final class SplitRepo: MomentsRepoType {
   func pendingLikes(userID: String) -> MulticastStream<[String: Bool], Never> { pending.stream }
 
   func refreshMoments(userID: String) async throws(MomentsRepoError) {}
+
+  func reloadMoments(userID: String) async throws(MomentsRepoError) {}
+
+  func loadMoreMoments(userID: String) async throws(MomentsRepoError) {}
 }
 
 extension FakeTerminal {

@@ -10,7 +10,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
   private typealias Answer = Result<MomentsDetails, APISessionError>
 
   private enum Request {
-    case fetch
+    case fetch(PagedTimeline.Request)
     case like(momentID: String, isLiked: Bool, key: String)
   }
 
@@ -24,6 +24,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
 
   private struct State {
     var number = 0
+    var momentIDs: [String]
     var likes: [String: Bool]
     var foreignLikes = 0
     var replies: [String: MomentsDetails] = [:]
@@ -35,15 +36,13 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
   }
 
   private let state: Mutex<State>
-  private let momentIDs: [String]
 
   init(momentIDs: [String]) {
-    self.momentIDs = momentIDs
-    state = Mutex(State(likes: Dictionary(uniqueKeysWithValues: momentIDs.map { ($0, false) })))
+    state = Mutex(State(momentIDs: momentIDs, likes: Dictionary(uniqueKeysWithValues: momentIDs.map { ($0, false) })))
   }
 
   /// The present state, as a fetch would bring it.
-  var details: MomentsDetails { state.withLock { details($0) } }
+  var details: MomentsDetails { state.withLock { PagedTimeline.page(details($0), .init()) } }
 
   /// The likes of a moment in the order in which they came, each once.
   func received(for momentID: String) -> [Bool] {
@@ -52,13 +51,17 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
 
   private func details(_ state: State) -> MomentsDetails {
     MomentsDetails.fixture(
-      name: "\(state.number)", momentIDs: momentIDs, likedMomentIDs: Set(state.likes.filter(\.value).map(\.key)))
+      name: "\(state.number)", momentIDs: state.momentIDs, likedMomentIDs: Set(state.likes.filter(\.value).map(\.key)))
   }
 
   // MARK: - Sessions
 
   func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
-    try await call(.fetch)
+    try await call(.fetch(.init()))
+  }
+
+  func getMoments(userID: String, first: Int, after: String?) async throws(APISessionError) -> MomentsDetails {
+    try await call(.fetch(.init(first: first, after: after)))
   }
 
   func updateLike(
@@ -98,12 +101,16 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
   }
 
   private func serve(_ request: Request, _ state: inout State) -> MomentsDetails {
-    guard case .like(let momentID, let isLiked, let key) = request else { return details(state) }
+    let (momentID, isLiked, key): (String, Bool, String)
+    switch request {
+    case .fetch(let page): return PagedTimeline.page(details(state), page)
+    case .like(let likedID, let likes, let likeKey): (momentID, isLiked, key) = (likedID, likes, likeKey)
+    }
     if let reply = state.replies[key] { return reply }
     state.number += 1
     state.likes[momentID] = isLiked
     state.received.append((key, momentID, isLiked))
-    let reply = details(state)
+    let reply = PagedTimeline.page(details(state), .init())
     state.replies[key] = reply
     return reply
   }
@@ -113,6 +120,15 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
   /// Something changes that this device has no part in.
   func changeElsewhere() {
     state.withLock { $0.number += 1 }
+  }
+
+  /// Somebody puts a new moment at the head of the timeline.
+  func insert(_ momentID: String) {
+    state.withLock { state in
+      state.number += 1
+      state.momentIDs.insert(momentID, at: 0)
+      state.likes[momentID] = false
+    }
   }
 
   /// Serves a request that waits, if any: its reply is on its way.

@@ -23,7 +23,8 @@ struct MomentLikeDelivery: Sendable {
 
     do throws(MomentsRepoError) {
       if isFirstAttempt,
-        try await broadcast.save(details, userID: like.userID, requestedAt: ticket, confirming: id)
+        try await broadcast.save(
+          MomentsReply(request: .whole, details: details), userID: like.userID, requestedAt: ticket, confirming: id)
       {
         return .delivered(())
       }

@@ -239,8 +239,8 @@ actor MomentsBroadcast {
 
   // MARK: - Requests
 
-  func beginLoading(userID: String) -> MomentsTimeline.Load {
-    update(userID) { $0.beginLoading() }
+  func beginLoading(_ part: MomentsTimeline.Part, userID: String) -> MomentsTimeline.Load {
+    update(userID) { $0.beginLoading(part) }
   }
 
   func endLoading(_ load: MomentsTimeline.Load, userID: String, error: MomentsRepoError? = nil) {
@@ -251,24 +251,44 @@ actor MomentsBroadcast {
     update(userID) { $0.beginRequest() }
   }
 
-  /// Stores a reply, unless it may be older than what is stored, and waits until the observers have it.
+  /// What is stored when all replies that were accepted are stored; nil when nothing is.
+  func stored(userID: String) async throws(MomentsRepoError) -> MomentsDetails? {
+    let load = saves[userID, default: TaskChain()].add { [store] () -> Result<MomentsDetails?, StoreError> in
+      do throws(StoreError) {
+        return .success(try await store.decodableMomentsDetails(userID: userID)?.value)
+      } catch {
+        return .failure(error)
+      }
+    }
+    switch await load.value {
+    case .failure(let error): throw .store(error)
+    case .success(let details): return details
+    }
+  }
+
+  /// Stores a reply, unless it may be older than what is stored or does not continue it, and waits until the observers
+  /// have it.
+  ///
+  /// A page is joined to what is stored when its turn to be stored has come, so that no change is lost that others made.
   ///
   /// - Parameters:
-  ///   - details: The reply.
+  ///   - reply: The reply.
   ///   - userID: Whose timeline it is.
   ///   - ticket: The ticket of its request.
   ///   - id: The like that it answers, if any.
   /// - Returns: Whether it was stored.
   /// - Throws: ``MomentsRepoError``; then nothing was stored.
   func save(
-    _ details: MomentsDetails, userID: String, requestedAt ticket: VersionGuard.Ticket,
+    _ reply: MomentsReply, userID: String, requestedAt ticket: VersionGuard.Ticket,
     confirming id: MutationID? = nil
   ) async throws(MomentsRepoError) -> Bool {
     guard update(userID, { $0.accept(ticket) }) else { return false }
     // Replies are stored in the order they were accepted, and to be cancelled does not lose one that is there.
     let save = saves[userID, default: TaskChain()].add {
-      [store] () -> Result<StoredValue<MomentsDetails>, StoreError> in
+      [store] () -> Result<StoredValue<MomentsDetails>?, StoreError> in
       do throws(StoreError) {
+        let stored = reply.isWhole ? nil : try await store.decodableMomentsDetails(userID: userID)
+        guard let details = reply.merged(with: stored?.value) else { return .success(nil) }
         return .success(try await store.save(momentsDetails: details, userID: userID))
       } catch {
         return .failure(error)
@@ -276,8 +296,10 @@ actor MomentsBroadcast {
     }
     switch await save.value {
     case .failure(let error): throw .store(error)
-    case .success(let stored):
-      update(userID) { $0.saved(stored.revision, requestedAt: ticket, confirming: id) }
+    case .success(nil): return false
+    case .success(let stored?):
+      // A page may lack the moment of a like that is confirmed, so it is not what such a like waits for.
+      if reply.isWhole { update(userID) { $0.saved(stored.revision, requestedAt: ticket, confirming: id) } }
       try await reaches(stored.revision)
       return true
     }

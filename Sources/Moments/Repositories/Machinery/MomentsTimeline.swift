@@ -7,7 +7,13 @@ internal import Repository
 struct MomentsTimeline {
   /// One load of many, so that one that was given up does not end the one that came after it.
   struct Load: Equatable {
+    fileprivate let part: Part
     fileprivate let number: Int
+  }
+
+  /// What a load fetches.
+  enum Part: Hashable, Sendable {
+    case whole, newestPage, nextPage
   }
 
   private var stored: StoredValue<MomentsDetails>?
@@ -17,6 +23,10 @@ struct MomentsTimeline {
   private var unsent: Set<MutationID> = []
   private var versions = VersionGuard()
   private var lastLoad = 0
+  /// The newest load of each part that has not ended; an older one of the same part was given up.
+  private var loads: [Part: Int] = [:]
+  /// How the last load ended while another was under way, unless it was cancelled.
+  private var outcome: Result<Void, MomentsRepoError>?
   private(set) var loadState = MomentsLoadState.idle
 
   /// What observers are to see: the stored timeline with all pending likes; nil when nothing is stored.
@@ -118,19 +128,30 @@ struct MomentsTimeline {
   // MARK: - Loading
 
   /// A load begins.
-  mutating func beginLoading() -> Load {
+  mutating func beginLoading(_ part: Part) -> Load {
     lastLoad += 1
+    if loads.isEmpty { outcome = nil }
+    loads[part] = lastLoad
     loadState.beginLoading()
-    return Load(number: lastLoad)
+    return Load(part: part, number: lastLoad)
   }
 
   /// A load has ended, without an error if it brought a timeline.
+  ///
+  /// The state tells of it when no other is under way.
   mutating func endLoading(_ load: Load, _ error: MomentsRepoError?) {
-    guard load.number == lastLoad else { return }
+    guard loads[load.part] == load.number else { return }
+    loads[load.part] = nil
     switch error {
-    case nil: if let loadedValue { loadState.succeed(loadedValue) } else { loadState.cancel() }
-    case .cancelled: loadState.cancel()
-    case let error?: loadState.fail(error)
+    case nil: outcome = .success(())
+    case .cancelled: break
+    case let error?: outcome = .failure(error)
+    }
+    guard loads.isEmpty else { return }
+    switch outcome {
+    case .success: if let loadedValue { loadState.succeed(loadedValue) } else { loadState.cancel() }
+    case .failure(let error): loadState.fail(error)
+    case nil: loadState.cancel()
     }
   }
 

@@ -1,0 +1,66 @@
+/// What is asked of the server, and so what its reply is a part of.
+enum MomentsRequest: Hashable, Sendable {
+  /// The timeline from one end to the other.
+  case whole
+  /// The newest moments.
+  case newestPage
+  /// The moments behind the one with a cursor.
+  case nextPage(after: String)
+}
+
+/// A reply of the server, and what it answers.
+///
+/// Pure: says what is to be stored, so that what is stored is always a stretch of the server's timeline without a gap.
+struct MomentsReply: Sendable {
+  let request: MomentsRequest
+  let details: MomentsDetails
+
+  /// Whether it is the timeline from one end to the other, whatever is stored.
+  var isWhole: Bool {
+    // A server that does not page answers every request with the whole.
+    request == .whole || details.pageInfo == nil
+  }
+
+  /// What to store in the place of what is stored; nil when the reply does not continue that.
+  func merged(with stored: MomentsDetails?) -> MomentsDetails? {
+    if isWhole { return details }
+    switch request {
+    case .whole: return details
+    case .newestPage: return stored.map { before($0) } ?? details
+    case .nextPage(let cursor):
+      guard let stored, stored.nextCursor == cursor else { return nil }
+      return behind(stored)
+    }
+  }
+
+  /// The newest moments, with those that are stored behind the last of them.
+  ///
+  /// Where the last one is not among the stored moments, nobody knows what lies between, so the stored ones go.
+  private func before(_ stored: MomentsDetails) -> MomentsDetails {
+    guard details.pageInfo?.hasNextPage == true, let last = details.moments.last,
+      let index = stored.moments.firstIndex(where: { $0.id == last.id })
+    else { return details }
+    let newer = Set(details.moments.map(\.id))
+    let rest = stored.moments[(index + 1)...].filter { !newer.contains($0.id) }
+    if rest.isEmpty { return details }
+    return MomentsDetails(
+      userDetails: details.userDetails, moments: details.moments + rest, pageInfo: stored.pageInfo)
+  }
+
+  /// The stored moments, with the next ones behind them.
+  private func behind(_ stored: MomentsDetails) -> MomentsDetails {
+    let newer = Set(stored.moments.map(\.id))
+    return MomentsDetails(
+      userDetails: details.userDetails,
+      moments: stored.moments + details.moments.filter { !newer.contains($0.id) },
+      pageInfo: details.pageInfo)
+  }
+}
+
+extension MomentsDetails {
+  /// Where the next page begins; nil when there is none, or the server does not page.
+  var nextCursor: String? {
+    guard let pageInfo, pageInfo.hasNextPage else { return nil }
+    return pageInfo.endCursor
+  }
+}

@@ -1,0 +1,92 @@
+import DataStore
+import Moments
+import MomentsTesting
+import Multicast
+import Repository
+import Testing
+
+/// Pages, likes and whole timelines at the same time, with replies that overtake each other or are lost, while the
+/// server's timeline grows: whatever the order, what observers see is a stretch of it.
+@Suite(.timeLimit(.minutes(5))) struct MomentsRepoPagingInterleavingTests {
+  @Test func `Nobody sees a gap, a duplicate, or an older head after a newer one`() async throws {
+    let first = UInt64.random(in: 0...UInt64(UInt32.max))
+    for seed in first..<first + 300 { try await play(seed: seed) }
+  }
+
+  private func play(seed: UInt64) async throws {
+    var random = SplitMix64(seed: seed)
+    let server = SimulatedServer(momentIDs: (0..<12).map(String.init))
+    let store = PersistentDataStore(InMemoryStore())
+    var repo: MomentsRepo? = MomentsRepo(
+      persistentDataStore: store, getMomentsByUserIDSession: server, updateMomentLikeSession: server, pageSize: 3,
+      retryPolicy: RetryPolicy(base: .zero))
+    let observer = repo!.momentsDetails(userID: "0").subscribe()
+    let observing = Task { await observer.reduce(into: []) { $0.append($1) } }
+
+    var callers: [Task<Void, Never>] = []
+    var inserted = 0
+    for _ in 0..<60 {
+      switch Int.random(in: 0..<16, using: &random) {
+      case 0, 1: callers.append(Task { [repo] in _ = try? await repo!.reloadMoments(userID: "0") })
+      case 2, 3, 4: callers.append(Task { [repo] in _ = try? await repo!.loadMoreMoments(userID: "0") })
+      case 5:
+        // Most runs stay clear of whole timelines, behind which there is nothing to load.
+        guard seed.isMultiple(of: 2) else { continue }
+        let momentID = ["0", "11"].randomElement(using: &random)!
+        let isLiked = Bool.random(using: &random)
+        callers.append(
+          Task { [repo] in _ = try? await repo!.updateLike(isLiked: isLiked, momentID: momentID, fromUserID: "0") })
+      case 6, 7, 8, 9: server.serve(using: &random)
+      case 10, 11, 12: server.deliver(using: &random)
+      case 13: server.lose(using: &random)
+      case 14:
+        inserted += 1
+        server.insert("new \(inserted)")
+      default: callers.randomElement(using: &random)?.cancel()
+      }
+      for _ in 0..<[0, 10, 100].randomElement(using: &random)! { await Task.yield() }
+    }
+
+    server.answerAll()
+    for caller in callers { await caller.value }
+    let queue = repo!.likeQueue.snapshots.subscribe()
+    for await snapshot in queue where snapshot.isLoaded && snapshot.waitingCount == 0 { break }
+    // From here on undisturbed: the pages lead to the end.
+    try await repo!.reloadMoments(userID: "0")
+    while try await store.momentsDetails(userID: "0")?.value.pageInfo?.hasNextPage == true {
+      try await repo!.loadMoreMoments(userID: "0")
+    }
+    for await pending in repo!.pendingLikes(userID: "0") where pending.isEmpty { break }
+    repo = nil
+
+    let seen = await observing.value
+    check(seen, server, seed)
+    let whole = server.details.moments
+    #expect(try await store.momentsDetails(userID: "0")?.value.moments.map(\.id) == whole.map(\.id), "seed \(seed)")
+    #expect(seen.last?.moments.map(\.isLiked) == whole.map(\.isLiked), "seed \(seed)")
+  }
+
+  private func check(_ seen: [MomentsDetails], _ server: SimulatedServer, _ seed: UInt64) {
+    let whole = server.details.moments.map(\.id)
+    for details in seen {
+      let ids = details.moments.map(\.id)
+      let start = whole.firstIndex(of: ids[0])!
+      #expect(Array(whole[start...].prefix(ids.count)) == ids, "seed \(seed)")
+      #expect(details.pageInfo?.endCursor == ids.last, "seed \(seed)")
+      #expect(details.pageInfo?.hasNextPage == (ids.last != whole.last), "seed \(seed)")
+    }
+    let states = seen.map { Int($0.userDetails.name)! }
+    for (earlier, later) in zip(states, states.dropFirst()) {
+      #expect(earlier <= later, "An older timeline after a newer one, seed \(seed): \(states)")
+    }
+    for momentID in whole {
+      // Not every like is seen, as not every moment is there at all times; but none comes twice, or after a later one.
+      let shown = seen.compactMap { details in details.moments.first { $0.id == momentID }?.isLiked }
+      var made = ([false] + server.received(for: momentID))[...]
+      for isLiked in shown where isLiked != made.first {
+        made = made.drop { $0 != isLiked }
+        #expect(!made.isEmpty, "Moment \(momentID) flickers, seed \(seed)")
+      }
+    }
+  }
+}

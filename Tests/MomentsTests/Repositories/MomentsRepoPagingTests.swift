@@ -1,0 +1,245 @@
+import DataStore
+import Foundation
+import Moments
+import MomentsTesting
+import Multicast
+import Repository
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct MomentsRepoPagingTests {
+  private typealias Request = PagedTimeline.Request
+
+  private let store = PersistentDataStore(InMemoryStore())
+
+  private func repo(_ server: PagedTimeline, pageSize: Int = 3) -> MomentsRepo {
+    MomentsRepo(
+      persistentDataStore: store, getMomentsByUserIDSession: server, updateMomentLikeSession: server,
+      pageSize: pageSize)
+  }
+
+  /// The ids that are stored, and whether the server has more.
+  private func stored() async throws -> (ids: [String], hasNextPage: Bool?) {
+    let details = try await store.momentsDetails(userID: "0")?.value
+    return (details?.moments.map(\.id) ?? [], details?.pageInfo?.hasNextPage)
+  }
+
+  private static func ids(_ range: ClosedRange<Int>) -> [String] { range.map(String.init) }
+
+  // MARK: - Loading more
+
+  @Test func `Pages are appended one after another, and after the last nothing is asked for`() async throws {
+    let server = PagedTimeline(Self.ids(0...7))
+    let repo = repo(server)
+    let observer = repo.momentsDetails(userID: "0").subscribe()
+    try await repo.reloadMoments(userID: "0")
+    for _ in 0..<4 { try await repo.loadMoreMoments(userID: "0") }
+    #expect(
+      await observer.first(3).map { $0.moments.map(\.id) }
+        == [Self.ids(0...2), Self.ids(0...5), Self.ids(0...7)])
+    #expect(try await stored() == (Self.ids(0...7), false))
+    #expect(
+      server.requests == [
+        Request(first: 3), Request(first: 3, after: "2"), Request(first: 3, after: "5"),
+      ])
+  }
+
+  @Test func `Where nothing is stored, to load more is to reload`() async throws {
+    let server = PagedTimeline(Self.ids(0...7))
+    try await repo(server).loadMoreMoments(userID: "0")
+    #expect(try await stored() == (Self.ids(0...2), true))
+    #expect(server.requests == [Request(first: 3)])
+  }
+
+  @Test func `The whole timeline has no next page, nor has the reply to a like`() async throws {
+    let server = PagedTimeline(Self.ids(0...7))
+    let repo = repo(server)
+    try await repo.getMoments(userID: "0")
+    try await repo.loadMoreMoments(userID: "0")
+    #expect(server.requests == [Request()])
+    try await store.removeMomentsDetails(userID: "0")
+    try await repo.reloadMoments(userID: "0")
+    #expect(try await repo.updateLike(isLiked: true, momentID: "7", fromUserID: "0") == .confirmed)
+    #expect(try await stored() == (Self.ids(0...7), false))
+    try await repo.loadMoreMoments(userID: "0")
+    #expect(server.requests == [Request(), Request(first: 3)])
+  }
+
+  @Test func `A page that failed is asked for again, and what is stored stays`() async throws {
+    let fails = Mutex(false)
+    let server = PagedTimeline(
+      Self.ids(0...7),
+      onRequest: { _ throws(APISessionError) in if fails.withLock({ $0 }) { throw .timedOut } })
+    let repo = repo(server)
+    try await repo.reloadMoments(userID: "0")
+    fails.withLock { $0 = true }
+    await #expect(throws: MomentsRepoError.session(.timedOut)) { try await repo.loadMoreMoments(userID: "0") }
+    #expect(try await stored() == (Self.ids(0...2), true))
+    for await state in repo.loadState(userID: "0") {
+      #expect(state.failure == .session(.timedOut))
+      break
+    }
+    fails.withLock { $0 = false }
+    try await repo.loadMoreMoments(userID: "0")
+    #expect(try await stored() == (Self.ids(0...5), true))
+    #expect(server.requests.map(\.after) == [nil, "2", "2"])
+  }
+
+  @Test func `Callers who ask for the same page share a request, under a key of its own`() async throws {
+    let gate = Gate()
+    let server = PagedTimeline(
+      Self.ids(0...7), onRequest: { request throws(APISessionError) in if request.after != nil { await gate.pass() } })
+    let repo = repo(server)
+    try await repo.reloadMoments(userID: "0")
+    let callers = (0..<5).map { _ in Task { try await repo.loadMoreMoments(userID: "0") } }
+    for await event in repo.events where event == .requestJoined(key: "0 (next page)", callers: 5) { break }
+    gate.open()
+    for caller in callers { try await caller.value }
+    #expect(server.requests.map(\.after) == [nil, "2"])
+    #expect(try await stored() == (Self.ids(0...5), true))
+  }
+
+  @Test func `Moments that come to the head while a page loads make neither a gap nor a duplicate`() async throws {
+    let gate = Gate()
+    let server = PagedTimeline(
+      Self.ids(0...7), onRequest: { request throws(APISessionError) in if request.after != nil { await gate.pass() } })
+    let repo = repo(server)
+    try await repo.reloadMoments(userID: "0")
+    let more = Task { try await repo.loadMoreMoments(userID: "0") }
+    await gate.arrivals()
+    server.insert("new")
+    gate.open()
+    try await more.value
+    #expect(try await stored() == (Self.ids(0...5), true))
+    try await repo.reloadMoments(userID: "0")
+    #expect(try await stored() == (["new"] + Self.ids(0...5), true))
+  }
+
+  // MARK: - Reloading
+
+  @Test func `The newest page goes before the stored moments that it reaches`() async throws {
+    let server = PagedTimeline(Self.ids(0...7))
+    let repo = repo(server)
+    try await repo.reloadMoments(userID: "0")
+    try await repo.loadMoreMoments(userID: "0")
+    server.insert("a")
+    server.insert("b")
+    try await repo.reloadMoments(userID: "0")
+    #expect(try await stored() == (["b", "a"] + Self.ids(0...5), true))
+    try await repo.loadMoreMoments(userID: "0")
+    #expect(try await stored() == (["b", "a"] + Self.ids(0...7), false))
+    #expect(server.requests.last == Request(first: 3, after: "5"))
+  }
+
+  @Test func `Stored moments that the newest page does not reach go, so that there is no gap`() async throws {
+    let server = PagedTimeline(Self.ids(0...7))
+    let repo = repo(server)
+    try await repo.reloadMoments(userID: "0")
+    for id in ["a", "b", "c", "d"] { server.insert(id) }
+    try await repo.reloadMoments(userID: "0")
+    #expect(try await stored() == (["d", "c", "b"], true))
+    try await repo.loadMoreMoments(userID: "0")
+    #expect(try await stored() == (["d", "c", "b", "a", "0", "1"], true))
+  }
+
+  @Test func `A page is joined to what is stored when it arrives, whoever stored that`() async throws {
+    let gate = Gate()
+    let server = PagedTimeline(Self.ids(0...7), onRequest: { _ in await gate.pass() })
+    let repo = repo(server)
+    let reload = Task { try await repo.reloadMoments(userID: "0") }
+    await gate.arrivals()
+    // As another process does.
+    var details = MomentsDetails.fixture(momentIDs: Self.ids(2...4), likedMomentIDs: ["4"])
+    details.pageInfo = .init(endCursor: "4", hasNextPage: true)
+    try await store.save(momentsDetails: details, userID: "0")
+    gate.open()
+    try await reload.value
+    #expect(try await stored() == (Self.ids(0...4), true))
+    #expect(try await store.momentsDetails(userID: "0")?.value.moments.last?.isLiked == true)
+  }
+
+  @Test func `A page that no longer continues what is stored is asked for again from where that ends`() async throws {
+    let gate = Gate()
+    let server = PagedTimeline(
+      Self.ids(0...7), onRequest: { request throws(APISessionError) in if request.after == "2" { await gate.pass() } })
+    let repo = repo(server)
+    try await repo.reloadMoments(userID: "0")
+    let more = Task { try await repo.loadMoreMoments(userID: "0") }
+    await gate.arrivals()
+    var details = MomentsDetails.fixture(momentIDs: Self.ids(0...1))
+    details.pageInfo = .init(endCursor: "1", hasNextPage: true)
+    try await store.save(momentsDetails: details, userID: "0")
+    gate.open()
+    try await more.value
+    #expect(try await stored() == (Self.ids(0...4), true))
+    #expect(server.requests.map(\.after) == [nil, "2", "1"])
+    for await event in repo.events where event == .replyDiscarded(key: "0 (next page)") { break }
+  }
+
+  @Test func `The load state lasts until the last of two different loads has ended`() async throws {
+    let gate = Gate()
+    let server = PagedTimeline(
+      Self.ids(0...7), onRequest: { request throws(APISessionError) in if request.after != nil { await gate.pass() } })
+    let repo = repo(server)
+    try await repo.reloadMoments(userID: "0")
+    let more = Task { try await repo.loadMoreMoments(userID: "0") }
+    await gate.arrivals()
+    try await repo.reloadMoments(userID: "0")
+    for await state in repo.loadState(userID: "0") {
+      #expect(state.isLoading)
+      break
+    }
+    gate.open()
+    try await more.value
+    for await state in repo.loadState(userID: "0") {
+      #expect(!state.isLoading)
+      #expect(state.value?.moments.map(\.id) == Self.ids(0...5))
+      break
+    }
+  }
+
+  // MARK: - Without pages
+
+  @Test func `A session that does not page answers with the whole timeline`() async throws {
+    let harness = RepoHarness(getMoments: { _ in .fixture(momentIDs: Self.ids(0...7)) })
+    try await harness.repo.reloadMoments(userID: "0")
+    try await harness.repo.loadMoreMoments(userID: "0")
+    #expect(harness.getMoments.requestedUserIDs == ["0"])
+    let details = try await harness.store.momentsDetails(userID: "0")?.value
+    #expect(details == .fixture(momentIDs: Self.ids(0...7)))
+  }
+
+  @Test func `A timeline that was stored before there were pages decodes, and a page round-trips`() throws {
+    var details = MomentsDetails.fixture()
+    let old = try JSONEncoder().encode(details)
+    #expect(!String(decoding: old, as: UTF8.self).contains("pageInfo"))
+    #expect(try JSONDecoder().decode(MomentsDetails.self, from: old) == details)
+    details.pageInfo = .init(endCursor: "0", hasNextPage: true)
+    let new = try JSONEncoder().encode(details)
+    #expect(try JSONDecoder().decode(MomentsDetails.self, from: new) == details)
+  }
+
+  // MARK: - The GraphQL server
+
+  @Test(.requiresBFF) func `Pages of the server join without a gap while its timeline grows`() async throws {
+    try await BFFServer.run { server in
+      let session = APISession(url: server.url)
+      let repo = MomentsRepo(
+        persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: session),
+        updateMomentLikeSession: UpdateMomentLikeSession(apiSession: session), pageSize: 6)
+      try await repo.reloadMoments(userID: "0")
+      #expect(try await stored() == (Self.ids(0...5), true))
+      try await server.insertMoment(id: "new", userID: "0")
+      try await repo.loadMoreMoments(userID: "0")
+      #expect(try await stored() == (Self.ids(0...11), true))
+      try await repo.reloadMoments(userID: "0")
+      #expect(try await stored() == (["new"] + Self.ids(0...11), true))
+      try await repo.loadMoreMoments(userID: "0")
+      #expect(try await stored() == (["new"] + Self.ids(0...15), false))
+      #expect(try await repo.updateLike(isLiked: true, momentID: "15", fromUserID: "0") == .confirmed)
+      try await repo.loadMoreMoments(userID: "0")
+      #expect(try await stored() == (["new"] + Self.ids(0...15), false))
+      #expect(try await server.received().map { $0.variables["first"] } == [6, 6, 6, 6, nil])
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import Moments
+import MomentsTesting
+import Synchronization
+
+/// A server that pages: its timeline grows at the head, and the cursor of a moment is its id.
+final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
+  /// What was asked for; `first` is nil for the whole timeline.
+  struct Request: Hashable, Sendable {
+    var first: Int?
+    var after: String?
+  }
+
+  private struct State {
+    var momentIDs: [String]
+    var requests: [Request] = []
+  }
+
+  private let state: Mutex<State>
+  private let onRequest: @Sendable (Request) async throws(APISessionError) -> Void
+
+  /// - Parameter onRequest: Runs after a reply was made and before it arrives.
+  init(
+    _ momentIDs: [String], onRequest: @escaping @Sendable (Request) async throws(APISessionError) -> Void = { _ in }
+  ) {
+    state = Mutex(State(momentIDs: momentIDs))
+    self.onRequest = onRequest
+  }
+
+  /// What was asked for, in order.
+  var requests: [Request] { state.withLock { $0.requests } }
+
+  /// Puts a moment at the head.
+  func insert(_ momentID: String) {
+    state.withLock { $0.momentIDs.insert(momentID, at: 0) }
+  }
+
+  func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
+    try await reply(to: Request())
+  }
+
+  func getMoments(userID: String, first: Int, after: String?) async throws(APISessionError) -> MomentsDetails {
+    try await reply(to: Request(first: first, after: after))
+  }
+
+  func updateLike(
+    _ isLiked: Bool, momentID: String, fromUserID userID: String
+  ) async throws(APISessionError) -> MomentsDetails {
+    Self.page(
+      MomentsDetails.fixture(momentIDs: state.withLock { $0.momentIDs }, likedMomentIDs: isLiked ? [momentID] : []),
+      Request())
+  }
+
+  private func reply(to request: Request) async throws(APISessionError) -> MomentsDetails {
+    let details = state.withLock { state in
+      state.requests.append(request)
+      return MomentsDetails.fixture(momentIDs: state.momentIDs)
+    }
+    try await onRequest(request)
+    return Self.page(details, request)
+  }
+
+  /// The page of a timeline that is asked for.
+  static func page(_ details: MomentsDetails, _ request: Request) -> MomentsDetails {
+    let start = details.moments.firstIndex { $0.id == request.after }.map { $0 + 1 } ?? 0
+    let rest = details.moments[start...]
+    let moments = Array(rest.prefix(request.first ?? rest.count))
+    var page = details
+    page.moments = moments
+    page.pageInfo = .init(endCursor: moments.last?.id, hasNextPage: moments.count < rest.count)
+    return page
+  }
+}
