@@ -5,6 +5,8 @@ enum MomentsDocument {
   enum GetMomentsDetailsByUserID {
     static let operationName = "getMomentsDetailsByUserID"
 
+    /// The query, of the whole timeline or of a page of it.
+    ///
     /// Likes are left out of the reply unless `withLikes` is true. Without `first` and `after` it is the whole timeline.
     static let text = """
       query \(operationName)($userID: ID!, $withLikes: Boolean!, $first: Int, $after: String) {

@@ -18,6 +18,8 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   public let postDateDescription: String?
   /// Whether the timeline's user likes it; false when the server left that out.
   public let isLiked: Bool
+  /// Whether that is a wish of the user that the server does not have yet.
+  public let isPending: Bool
   /// The pictures of those who like it, in the server's order, without those that are no URL.
   public let likes: [URL]
 
@@ -28,16 +30,18 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   ///
   /// - Parameters:
   ///   - moment: What to show.
+  ///   - isPending: Whether the server does not have the moment's like yet.
   ///   - momentsRepo: Where a like goes.
   ///   - trackingRepo: Where taps are told; by default nowhere.
   ///   - now: The time that `postDateDescription` counts from.
   ///   - locale: The language of `postDateDescription`.
   public init(
-    moment: MomentsDetails.Moment, momentsRepo: any MomentsRepoType,
+    moment: MomentsDetails.Moment, isPending: Bool = false, momentsRepo: any MomentsRepoType,
     trackingRepo: any TrackingRepoType = TrackingRepo(), now: Date = Date(), locale: Locale = .current
   ) {
     self.momentsRepo = momentsRepo
     self.trackingRepo = trackingRepo
+    self.isPending = isPending
     id = moment.id
     userName = moment.userDetails.name
     userAvatarURL = URL(validating: moment.userDetails.avatar)
@@ -88,6 +92,7 @@ extension MomentListItemViewModel: Equatable {
     left.id == right.id && left.userName == right.userName && left.userAvatarURL == right.userAvatarURL
       && left.title == right.title && left.photoURL == right.photoURL
       && left.postDateDescription == right.postDateDescription && left.isLiked == right.isLiked
+      && left.isPending == right.isPending
       && left.likes == right.likes
   }
 }

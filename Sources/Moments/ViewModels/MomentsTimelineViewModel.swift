@@ -1,13 +1,17 @@
 public import Foundation
 internal import Multicast
 public import Observation
+internal import Repository
 
-/// The timeline screen: the profile and the moments of a user, whether they load, and whether that failed.
+/// The timeline screen: the profile and the moments of a user, how old they are, whether they load, and whether that
+/// failed.
 ///
 /// ```swift
 /// .task { await viewModel.run() }
 /// .refreshable { await viewModel.loadItems() }
 /// ```
+///
+/// While ``run()`` is awaited, everything here follows the repository, whichever screen or process made a change.
 @MainActor
 @Observable
 public final class MomentsTimelineViewModel {
@@ -27,13 +31,17 @@ public final class MomentsTimelineViewModel {
     }
   }
 
-  /// Nothing at first; then the profile and the moments, in the server's order.
+  /// The profile and the moments, in the server's order; nothing where no timeline is known.
   public private(set) var listItems: [ListItem] = []
   /// Whether there is something to show.
   ///
   /// Observers are told only when it changes.
   public private(set) var hasContent = false
-  /// Whether a call of ``loadItems()`` runs.
+  /// Whether the server has moments behind the last one, for ``loadMoreItems()``.
+  public private(set) var hasMoreItems = false
+  /// When the timeline was saved that is shown; nil while there is none.
+  public private(set) var savedAt: Date?
+  /// Whether the timeline, or a page of it, is being loaded, by this screen or another.
   public private(set) var isLoading = false
   /// Why the last load failed; nil while there is no failure, so from the start of a retry on.
   public private(set) var error: MomentsRepoError?
@@ -46,6 +54,11 @@ public final class MomentsTimelineViewModel {
   @ObservationIgnored private let now: @Sendable () -> Date
   @ObservationIgnored private let locale: Locale
   @ObservationIgnored private var loads = 0
+  @ObservationIgnored private var details: MomentsDetails?
+  @ObservationIgnored private var loadState = MomentsLoadState.idle
+  @ObservationIgnored private var pendingMomentIDs: Set<String> = []
+  /// Ends its streams when the model is released.
+  @ObservationIgnored private let lifetime = MulticastRelay<Void>(buffering: .latest)
 
   /// Creates the model of a user's timeline.
   ///
@@ -66,47 +79,166 @@ public final class MomentsTimelineViewModel {
     self.locale = locale
   }
 
-  /// Follows the timeline until the calling task is cancelled or the repository ends.
+  /// How old the timeline is that is shown; nil while there is none, or when it was saved in the future.
+  public var age: Duration? {
+    savedAt.flatMap { Freshness.age(savedAt: $0, now: now()) }
+  }
+
+  /// Follows the timeline until the calling task is cancelled, the repository ends, or the model is released.
   ///
-  /// Await it from the view's task: the timeline is followed while the screen is there, and no longer.
-  public func run() async {
-    for await details in momentsRepo.momentsDetails(userID: userID).buffering(.latest) {
-      show(details)
+  /// Await it from the view's task: the timeline is followed while the screen is there, and no longer. The call does not
+  /// keep the model alive. Where the task is not the view's, let it not keep the model either:
+  /// `Task { [weak viewModel] in await viewModel?.run() }` ends with the model.
+  public consuming func run() async {
+    let details = momentsRepo.momentsDetails(userID: userID).buffering(.latest)
+    let states = momentsRepo.loadState(userID: userID).buffering(.latest)
+    let pendingLikes = momentsRepo.pendingLikes(userID: userID).buffering(.latest)
+    let lifetime = lifetime.stream
+    let follower = Follower(model: copy self)
+    // Consumed, so that what waits from here on keeps neither the model nor, through it, the repository.
+    _ = consume self
+    await withTaskGroup { group in
+      group.addTask { for await _ in lifetime {} }
+      group.addTask {
+        async let showingDetails: Void = follower.follow(details) { $0.show($1) }
+        async let showingStates: Void = follower.follow(states) { $0.show($1) }
+        async let showingPendingLikes: Void = follower.follow(pendingLikes) { $0.showPending(Set($1.keys)) }
+        _ = await (showingDetails, showingStates, showingPendingLikes)
+      }
+      await group.next()
+      group.cancelAll()
     }
   }
 
-  /// Asks for news, once.
+  /// Shows what streams bring on a model that it does not keep.
+  private struct Follower: Sendable {
+    weak let model: MomentsTimelineViewModel?
+
+    @MainActor
+    func follow<Element>(
+      _ stream: MulticastStream<Element, Never>,
+      _ show: @MainActor @Sendable (MomentsTimelineViewModel, Element) -> Void
+    ) async {
+      for await element in stream {
+        if let model { show(model, element) }
+      }
+    }
+  }
+
+  // MARK: - Loading
+
+  /// Asks for the whole timeline, once.
   ///
   /// What comes arrives through ``run()``.
   ///
   /// A failure is in ``error``; to be cancelled is none.
   public func loadItems() async {
+    await load { (repo, userID) async throws(MomentsRepoError) in try await repo.getMoments(userID: userID) }
+  }
+
+  /// Asks for the newest page, once.
+  ///
+  /// What comes arrives through ``run()``, before the moments that are shown already.
+  ///
+  /// A failure is in ``error``; to be cancelled is none.
+  public func reloadItems() async {
+    await load { (repo, userID) async throws(MomentsRepoError) in try await repo.reloadMoments(userID: userID) }
+  }
+
+  /// Asks for the next page, if there is one: call it when the last row comes into sight.
+  ///
+  /// What comes arrives through ``run()``, behind the moments that are shown already. After a failure, the next call asks
+  /// for the same page.
+  ///
+  /// A failure is in ``error``; to be cancelled is none.
+  public func loadMoreItems() async {
+    await load { (repo, userID) async throws(MomentsRepoError) in try await repo.loadMoreMoments(userID: userID) }
+  }
+
+  private func load(
+    _ call: @Sendable (any MomentsRepoType, String) async throws(MomentsRepoError) -> Void
+  ) async {
     loads += 1
     isLoading = true
     error = nil
     do throws(MomentsRepoError) {
-      try await momentsRepo.getMoments(userID: userID)
+      try await call(momentsRepo, userID)
     } catch {
       if error != .cancelled { self.error = error }
     }
     loads -= 1
-    isLoading = loads > 0
+    // How it ended is known here, so nobody has to wait until the loop that follows the state has come so far.
+    for await state in momentsRepo.loadState(userID: userID).buffering(.latest) {
+      show(state)
+      break
+    }
+    updateIsLoading()
   }
+
+  // MARK: - Tracking
 
   /// Tracks that the screen is shown: call it when it appears.
   public func trackScreenviews() {
     trackingRepo.trackScreenviews(name: "moments-screen", of: self)
   }
 
+  // MARK: - Showing
+
   private func show(_ details: MomentsDetails) {
+    self.details = details
+    showItems()
+    let hasMore = details.pageInfo?.hasNextPage ?? false
+    if hasMoreItems != hasMore { hasMoreItems = hasMore }
+    if !hasContent { hasContent = true }
+  }
+
+  private func show(_ state: MomentsLoadState) {
+    let previous = loadState
+    loadState = state
+    if let loaded = state.loadedValue {
+      if savedAt != loaded.savedAt { savedAt = loaded.savedAt }
+      if details == nil { show(loaded.value) }
+    } else if previous.loadedValue != nil {
+      removeItems()
+    }
+    switch state {
+    case .failed(let error, _): if self.error != error { self.error = error }
+    case .loading: if error != nil { error = nil }
+    case .idle, .loaded: if error != nil, previous.isLoading || previous.failure != nil { error = nil }
+    }
+    updateIsLoading()
+  }
+
+  private func showPending(_ momentIDs: Set<String>) {
+    guard momentIDs != pendingMomentIDs else { return }
+    pendingMomentIDs = momentIDs
+    showItems()
+  }
+
+  private func showItems() {
+    guard let details else { return }
     let now = now()
     listItems =
       [.profile(UserProfileListItemViewModel(userDetails: details.userDetails))]
       + details.moments.map { moment in
         .moment(
           MomentListItemViewModel(
-            moment: moment, momentsRepo: momentsRepo, trackingRepo: trackingRepo, now: now, locale: locale))
+            moment: moment, isPending: pendingMomentIDs.contains(moment.id), momentsRepo: momentsRepo,
+            trackingRepo: trackingRepo, now: now, locale: locale))
       }
-    if !hasContent { hasContent = true }
+  }
+
+  /// The timeline was removed, for example because the user has logged out.
+  private func removeItems() {
+    details = nil
+    listItems = []
+    hasContent = false
+    hasMoreItems = false
+    savedAt = nil
+  }
+
+  private func updateIsLoading() {
+    let isLoading = loads > 0 || loadState.isLoading
+    if self.isLoading != isLoading { self.isLoading = isLoading }
   }
 }

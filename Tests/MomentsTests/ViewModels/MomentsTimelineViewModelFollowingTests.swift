@@ -1,0 +1,229 @@
+import DataStore
+import Foundation
+import Moments
+import MomentsTesting
+import Multicast
+import Observation
+import Repository
+import Synchronization
+import Testing
+
+/// What a timeline screen shows of what others do, and how long it follows them.
+@MainActor
+@Suite(.timeLimit(.minutes(1))) struct MomentsTimelineViewModelFollowingTests {
+  private func rows(_ model: MomentsTimelineViewModel) -> [MomentListItemViewModel] {
+    model.listItems.compactMap { if case .moment(let row) = $0 { row } else { nil } }
+  }
+
+  // MARK: - Lifetime
+
+  @Test func `A model that is released while it follows is gone, and what ran for it ends`() async throws {
+    let harness = RepoHarness()
+    try await harness.repo.getMoments(userID: "0")
+    var model: MomentsTimelineViewModel? = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
+    weak let released = model
+    let running = Task { [weak model] in await model?.run() }
+    await until { released?.hasContent == true && released?.savedAt != nil }
+    model = nil
+    try #require(released == nil)
+    await running.value
+    // The repository goes on without it.
+    #expect(await harness.repo.momentsDetails(userID: "0").first(1) == [.fixture()])
+  }
+
+  @Test func `To follow does not keep the repository either, which goes with the model`()
+    async throws
+  {
+    var harness: RepoHarness? = RepoHarness()
+    try await #require(harness).repo.getMoments(userID: "0")
+    var model: MomentsTimelineViewModel? = MomentsTimelineViewModel(
+      userID: "0", momentsRepo: try #require(harness).repo)
+    weak let repo = harness?.repo
+    let running = Task { [weak model] in await model?.run() }
+    await until { [weak model] in model?.hasContent != false }
+    harness = nil
+    // The model itself keeps the repository, for what its screen may ask for.
+    #expect(repo != nil)
+    model = nil
+    try #require(repo == nil)
+    await running.value
+  }
+
+  @Test func `Cancelling the task ends following, and the model can follow again`() async throws {
+    let harness = RepoHarness()
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
+    let first = Task { await model.run() }
+    first.cancel()
+    await first.value
+    try await harness.repo.getMoments(userID: "0")
+    #expect(model.listItems == [])
+    let second = Task { await model.run() }
+    await until { model.hasContent }
+    second.cancel()
+    await second.value
+  }
+
+  // MARK: - Loads of others
+
+  @Test func `A load of another screen shows, its failure too, and that goes with the retry`() async throws {
+    let fails = Mutex(true)
+    let gates = [Gate(), Gate()]
+    let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
+      let isFirst = fails.withLock { $0 }
+      await gates[isFirst ? 0 : 1].pass()
+      if isFirst { throw .timedOut }
+      return .fixture()
+    })
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
+    let running = Task { await model.run() }
+    let load = Task { try await harness.repo.getMoments(userID: "0") }
+    await until { model.isLoading }
+    #expect(!model.hasError)
+    gates[0].open()
+    await until { model.hasError }
+    #expect(model.error == .session(.timedOut))
+    #expect(!model.isLoading)
+    await #expect(throws: MomentsRepoError.session(.timedOut)) { try await load.value }
+
+    fails.withLock { $0 = false }
+    let retry = Task { try await harness.repo.getMoments(userID: "0") }
+    await until { model.isLoading }
+    #expect(!model.hasError)
+    gates[1].open()
+    try await retry.value
+    await until { !model.isLoading }
+    #expect(!model.hasError)
+    await until { model.hasContent }
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `Loading is over when loadItems returns, also while the timeline is followed`() async throws {
+    let fails = Mutex(false)
+    let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
+      if fails.withLock({ $0 }) { throw .timedOut }
+      return .fixture()
+    })
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
+    let running = Task { await model.run() }
+    for round in 0..<50 {
+      fails.withLock { $0 = round.isMultiple(of: 2) }
+      await model.loadItems()
+      #expect(!model.isLoading)
+      #expect(model.hasError == round.isMultiple(of: 2))
+    }
+    running.cancel()
+    await running.value
+  }
+
+  // MARK: - Content
+
+  @Test func `A removed timeline shows no more, and a new one does`() async throws {
+    let harness = RepoHarness()
+    try await harness.repo.getMoments(userID: "0")
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
+    let running = Task { await model.run() }
+    await until { model.hasContent && model.savedAt != nil }
+    try await harness.store.removeMomentsDetails(userID: "0")
+    await until { !model.hasContent }
+    #expect(model.listItems == [])
+    #expect(model.savedAt == nil)
+    #expect(model.age == nil)
+    try await harness.repo.getMoments(userID: "0")
+    await until { model.hasContent }
+    #expect(model.listItems.count == 2)
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `The age counts from when the timeline was saved`() async throws {
+    let saved = Date(timeIntervalSince1970: 1_000)
+    let store = PersistentDataStore(InMemoryStore(now: { saved }))
+    let harness = RepoHarness(store: store)
+    try await store.save(momentsDetails: .fixture(), userID: "0")
+    let time = Mutex(Date(timeIntervalSince1970: 1_060))
+    let model = MomentsTimelineViewModel(
+      userID: "0", momentsRepo: harness.repo, now: { time.withLock { $0 } })
+    #expect(model.age == nil)
+    let running = Task { await model.run() }
+    await until { model.savedAt != nil }
+    #expect(model.savedAt == saved)
+    #expect(model.age == .seconds(60))
+    time.withLock { $0 = Date(timeIntervalSince1970: 1_090) }
+    #expect(model.age == .seconds(90))
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `A row is pending from the tap until the server has the like`() async throws {
+    let gate = Gate()
+    let harness = RepoHarness(updateLike: { _ in
+      await gate.pass()
+      return .fixture(momentIDs: ["0", "1"], likedMomentIDs: ["1"])
+    })
+    try await harness.store.save(momentsDetails: .fixture(momentIDs: ["0", "1"]), userID: "0")
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
+    let running = Task { await model.run() }
+    await until { model.hasContent }
+    #expect(rows(model).map(\.isPending) == [false, false])
+    let row = rows(model)[1]
+    let like = Task { try await row.like(from: "0") }
+    await until { rows(model).map(\.isPending) == [false, true] && rows(model)[1].isLiked }
+    gate.open()
+    try await like.value
+    await until { rows(model).map(\.isPending) == [false, false] }
+    #expect(rows(model).map(\.isLiked) == [false, true])
+    running.cancel()
+    await running.value
+  }
+
+  // MARK: - Pages
+
+  @Test func `Pages are shown one behind the other, and newer moments before them`() async throws {
+    let server = PagedTimeline((0...4).map(String.init))
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
+      updateMomentLikeSession: server, pageSize: 2)
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
+    let running = Task { await model.run() }
+    #expect(!model.hasMoreItems)
+    await model.reloadItems()
+    await until { rows(model).map(\.id) == ["0", "1"] && model.hasMoreItems }
+    await model.loadMoreItems()
+    await until { rows(model).map(\.id) == ["0", "1", "2", "3"] }
+    #expect(model.hasMoreItems)
+    server.insert("new")
+    await model.reloadItems()
+    await until { rows(model).map(\.id) == ["new", "0", "1", "2", "3"] }
+    await model.loadMoreItems()
+    await until { rows(model).map(\.id) == ["new", "0", "1", "2", "3", "4"] && !model.hasMoreItems }
+    await model.loadMoreItems()
+    #expect(server.requests.map(\.after) == [nil, "1", nil, "3"])
+    running.cancel()
+    await running.value
+  }
+
+  @Test func `A page that failed is an error, and the next call asks for it again`() async throws {
+    let fails = Mutex(false)
+    let server = PagedTimeline(
+      (0...4).map(String.init),
+      onRequest: { _ throws(APISessionError) in if fails.withLock({ $0 }) { throw .timedOut } })
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
+      updateMomentLikeSession: server, pageSize: 2)
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
+    let running = Task { await model.run() }
+    await model.reloadItems()
+    fails.withLock { $0 = true }
+    await model.loadMoreItems()
+    #expect(model.error == .session(.timedOut))
+    #expect(!model.isLoading)
+    fails.withLock { $0 = false }
+    await model.loadMoreItems()
+    #expect(!model.hasError)
+    await until { rows(model).map(\.id) == ["0", "1", "2", "3"] }
+    #expect(server.requests.map(\.after) == [nil, "1", "1"])
+    running.cancel()
+    await running.value
+  }
+}
