@@ -13,11 +13,11 @@ import Testing
   @Test(arguments: articles)
   func `Every Swift block is compiled`(path: String) throws {
     let article = try MarkdownFile(path)
+    let blocks = article.blocks(of: "swift")
+    if blocks.isEmpty { return }
     let examples = "Tests/DocumentationTests/Articles/\(article.name)Examples.swift"
     try #require(Repository.exists(examples), "\(path) needs its Swift blocks in \(examples).")
     let compiled = try Repository.lines(of: examples)
-    let blocks = article.blocks(of: "swift")
-    #expect(!blocks.isEmpty, "\(path) has no Swift block.")
     for block in blocks {
       #expect(compiled.contains(block: block), "Not in \(examples):\n\(block.joined(separator: "\n"))")
     }

@@ -28,20 +28,32 @@ struct PublicSymbols {
   ///
   /// Simple on purpose: every member counts for every type that its file declares or extends.
   private mutating func add(source: String) {
+    var isProtocol = false
     let code = source.split(separator: "\n").filter { !$0.drop(while: \.isWhitespace).hasPrefix("//") }
+      .map { line in
+        if line.hasPrefix("public protocol ") { isProtocol = true }
+        if line.hasPrefix("}") { isProtocol = false }
+        // The requirements of a public protocol are public without saying so.
+        return isProtocol && line.hasPrefix("  ") ? "  public " + line.drop(while: \.isWhitespace) : line
+      }
       .joined(separator: "\n")
-    let typePattern = /^(public (?:final |indirect )*(?:class|struct|enum|actor|protocol)|extension) (\w+)/
+    let typePattern = /^(public (?:final |indirect )*(?:class|struct|enum|actor|protocol|typealias)|extension) (\w+)/
     var types: Set<String> = []
     for match in code.matches(of: typePattern.anchorsMatchLineEndings()) {
       types.insert(String(match.2))
       if match.1 != "extension" { outerTypes.append(String(match.2)) }
     }
     var names = Set<String>()
-    for match in code.matches(of: /public (?:static |final |mutating )*(?:var|let|struct|class|enum|typealias) (\w+)/) {
+    let namePattern =
+      #/
+      public\ (?:(?:private|internal|package)\(set\)\ |static\ |final\ |mutating\ |nonisolated\ )*
+      (?:var|let|struct|class|enum|typealias)\ (\w+)
+      /#
+    for match in code.matches(of: namePattern) {
       names.insert(String(match.1))
     }
     for match in code.matches(of: /\n *case (\w+)/) { names.insert(String(match.1)) }
-    for match in code.matches(of: /public (?:static |final |mutating )*(?:func )?(\w+)(?:<[^(]*>)?\(/) {
+    for match in code.matches(of: /public (?:static |final |mutating |nonisolated )*(?:func )?(\w+)(?:<[^(]*>)?\(/) {
       let labels = Self.labels(after: code[match.range.upperBound...])
       names.insert("\(match.1)(\(labels.map { $0 + ":" }.joined()))")
     }

@@ -19,6 +19,11 @@ import Testing
       public enum Result {
         case sent
       }
+      public protocol Store {
+        func load(_ key: Key) async throws
+        var events: Events { get }
+      }
+      public typealias FileStore = BackedStore<FileBackend>
       struct Hidden {}
       extension AsyncSequence where Self: Sendable {
         public func shared<Failure: Error>(replay: Int = 0) -> Channel<Element> {}
@@ -28,7 +33,7 @@ import Testing
   @Test(arguments: [
     "Channel", "Channel/init(replay:buffering:)", "Channel/error(_:_:)", "Channel/update(_:)",
     "Channel/next(isolation:)", "_Concurrency/AsyncSequence/shared(replay:)", "Channel/finish()", "Channel/latest",
-    "Result/sent",
+    "Result/sent", "Store/load(_:)", "Store/events", "FileStore",
   ])
   func `What is public is found`(link: String) {
     #expect(symbols.contains(link: link))
@@ -40,5 +45,14 @@ import Testing
   ])
   func `Anything else is not`(link: String) {
     #expect(!symbols.contains(link: link))
+  }
+
+  @Test func `A relay has no end to send`() throws {
+    let multicast = try PublicSymbols(module: "Multicast")
+    #expect(multicast.contains(link: "MulticastChannel/finish()"))
+    for relay in ["MulticastRelay", "CurrentValueRelay"] {
+      #expect(multicast.contains(link: relay))
+      for end in ["finish()", "finish(throwing:)"] { #expect(!multicast.contains(link: "\(relay)/\(end)")) }
+    }
   }
 }

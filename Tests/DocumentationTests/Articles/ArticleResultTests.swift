@@ -1,6 +1,9 @@
+import DataStore
 import Foundation
 import Multicast
+import SignIn
 import Testing
+import Todo
 
 /// What the articles' examples print is what their comments say.
 @Suite(.timeLimit(.minutes(1))) struct ArticleResultTests {
@@ -122,5 +125,43 @@ import Testing
 
   @Test func `How the log works: the number of dropped elements is a difference`() async {
     #expect(await output(of: HowTheLogWorksExamples.window) == ["997"])
+  }
+
+  @Test func `First ten minutes: a todo is added once, a sign-in tells its states`() async throws {
+    let store = InMemoryStore()
+    let list = TodoList(store: store)
+    #expect(
+      try await output { print in try await FirstTenMinutesExamples.addTodo(to: list, print: print) }
+        == ["Finish adding a new todo."])
+    #expect(try await list.fetchItems().elements.map(\.name) == ["Buy milk"])
+
+    let account = InMemorySignInSession.Account(uid: "0", username: "jakelin", password: Password("secret"))
+    let service = UserService(session: InMemorySignInSession(accounts: [account]))
+    #expect(
+      await output { print in await FirstTenMinutesExamples.signIn(service, print: print) }
+        == ["Hello jakelin", "unsigned", "signingIn", "signed(jakelin)"])
+  }
+
+  @Test func `First ten minutes: a repository of one's own broadcasts what it got`() async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-docs-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let repo = FirstTenMinutesExamples.ProfileRepo(store: FileStore(folder: folder)) { .init(name: "User \($0)") }
+    var profiles = try await repo.profiles(userID: "0").makeAsyncIterator()
+    try await repo.getProfile(userID: "0")
+    #expect(await profiles.next()?.stored?.value == .init(name: "User 0"))
+  }
+
+  @Test func `DataStore: what was saved comes first`() async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-docs-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    #expect(
+      try await output { print in try await DataStoreExamples.keepAName(in: folder, print: print) } == ["Jake"])
+  }
+
+  @Test func `Repository: one request for two`() async throws {
+    #expect(
+      try await output { print in
+        try await RepositoryExamples.share(fetch: { _ in .init(name: "Jake") }, print: print)
+      } == ["true"])
   }
 }

@@ -1,0 +1,17 @@
+import DataStore
+import Foundation
+import Multicast
+
+/// The code of DataStore.md, to the letter: what is there compiles because it compiles here.
+enum DataStoreExamples {
+  static func keepAName(in folder: URL, print: Print) async throws {
+    let store = FileStore(folder: folder)
+    let name = StoreKey<String>("name", userID: "0")
+
+    try await store.save("Jake", for: name)
+    for await change in try await store.changes(of: name) {
+      print(change.stored?.value ?? "nobody")  // Jake
+      break
+    }
+  }
+}

@@ -1,0 +1,20 @@
+import DataStore
+import Moments
+import Multicast
+
+/// The code of Moments.md, to the letter: what is there compiles because it compiles here.
+enum MomentsExamples {
+  static func followAndLike(store: FileStore, server: APISession) async throws {
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(store),
+      getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: server),
+      updateMomentLikeSession: UpdateMomentLikeSession(apiSession: server))
+
+    let screen = repo.momentsDetails(userID: "0").subscribe()
+    try await repo.getMoments(userID: "0")
+    try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
+    for await timeline in screen {
+      if timeline.moments.first?.isLiked == true { break }
+    }
+  }
+}

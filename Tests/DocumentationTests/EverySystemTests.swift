@@ -1,0 +1,39 @@
+import Foundation
+import Testing
+
+/// The table of the originals' systems: complete, and held by tests that there are.
+@Suite struct EverySystemTests {
+  private struct Row {
+    let number: Int
+    let tests: [String]
+  }
+
+  private static func rows() throws -> [Row] {
+    try MarkdownFile("Sources/Moments/Moments.docc/EverySystem.md").prose.compactMap { line in
+      let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+      guard cells.count == 4, let number = Int(cells[0]) else { return nil }
+      return Row(number: number, tests: cells[3].matches(of: /`([^`]+)`/).map { String($0.1) })
+    }
+  }
+
+  /// The names of all tests there are.
+  private static func testNames() throws -> Set<String> {
+    let files = Repository.files(in: "Tests", named: "Tests.swift").filter { !$0.contains(".build/") }
+    return try Set(
+      files.flatMap { file in
+        try Repository.lines(of: file).compactMap { $0.firstMatch(of: /func `([^`]+)`\(/).map { String($0.1) } }
+      })
+  }
+
+  @Test func `Every system has its row, in order`() throws {
+    #expect(try Self.rows().map(\.number) == Array(1...54))
+  }
+
+  @Test func `Every row names tests, and there are such tests`() throws {
+    let names = try Self.testNames()
+    for row in try Self.rows() {
+      #expect(!row.tests.isEmpty, "Row \(row.number) names no test.")
+      for test in row.tests { #expect(names.contains(test), "Row \(row.number): there is no test “\(test)”.") }
+    }
+  }
+}
