@@ -135,7 +135,7 @@ public actor MomentsRepo: MomentsRepoType {
     } catch {
       throw .store(error)
     }
-    if let stored, freshness.isFresh(savedAt: stored.savedAt, now: now()) { return }
+    if freshness.revalidation(savedAt: stored?.savedAt, now: now()) == .notNeeded { return }
     try await getMoments(userID: userID)
   }
 

@@ -182,9 +182,16 @@ final class LiveTimeline {
   }
 
   /// Brings the network to what was asked for last, one change after the other.
+  ///
+  /// Back online, the timeline is loaded, and with the reply the likes that wait are sent.
   private func switchNetwork() async {
     guard let network else { return }
-    for await isOnline in isOnline.stream { await network.setOnline(isOnline) }
+    var wasOnline = true
+    for await isOnline in isOnline.stream {
+      await network.setOnline(isOnline)
+      if isOnline, !wasOnline { commands.send(.perform(.reload)) }
+      wasOnline = isOnline
+    }
   }
 
   // MARK: Observers
