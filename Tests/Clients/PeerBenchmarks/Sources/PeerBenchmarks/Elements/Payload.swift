@@ -3,6 +3,11 @@ protocol Payload: Sendable {
   /// How the command line calls the type.
   static var name: ElementName { get }
 
+  /// The elements that are sent.
+  ///
+  /// One pool for all rows: where its elements lie in memory makes a difference, which must be the same for all.
+  static var pool: ElementPool<Self> { get }
+
   init(number: Int)
 
   /// The number, read through everything that the element owns.
@@ -16,6 +21,8 @@ extension Payload {
 
 extension Int: Payload {
   static var name: ElementName { .int }
+
+  static let pool = ElementPool<Int>()
 
   init(number: Int) { self = number }
 
@@ -31,6 +38,8 @@ struct OwnedElement: Payload {
   }
 
   static var name: ElementName { .owned }
+
+  static let pool = ElementPool<OwnedElement>()
 
   private let object: Object
   private let text: String

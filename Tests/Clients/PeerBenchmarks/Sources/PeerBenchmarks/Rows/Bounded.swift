@@ -5,7 +5,7 @@ internal import Multicast
 /// The producer sends a round of elements and waits until every reader has read what its buffer kept of it.
 struct Bounded<Element: Payload>: Sendable {
   private let options: Options
-  private let pool = ElementPool<Element>()
+  private let pool = Element.pool
   private let readers = 64
   private let capacity = 64
   private let warmUpRounds = 2

@@ -4,7 +4,7 @@
 struct Burst<Element: Payload>: Sendable {
   private let readers: Int
   private let options: Options
-  private let pool = ElementPool<Element>()
+  private let pool = Element.pool
 
   init(readers: Int, _ options: Options) {
     self.readers = readers

@@ -4,7 +4,7 @@
 struct WakeUp<Element: Payload>: Sendable {
   private let readers: Int
   private let options: Options
-  private let pool = ElementPool<Element>()
+  private let pool = Element.pool
   private let warmUpRounds = 10
 
   init(readers: Int, _ options: Options) {
