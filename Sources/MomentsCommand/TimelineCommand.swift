@@ -49,6 +49,8 @@ struct TimelineCommand {
 
   private var folder: URL { options.dataFolder ?? Self.defaultDataFolder }
 
+  private var demoStore: FileStore { FileStore(folder: folder.appending(path: "demo-server")) }
+
   private func makeStore() -> PersistentDataStore<FileStore> {
     PersistentDataStore(FileStore(folder: folder, now: now))
   }
@@ -57,8 +59,16 @@ struct TimelineCommand {
     let store = makeStore()
     let stored = try await storedTimeline(in: store)
     let (repo, backend) = try await makeRepo(store: store, latency: Self.liveLatency)
+    let network = backend.map { DemoNetwork(of: $0, store: demoStore) }
+    let isOnline: Bool
+    do throws(StoreError) {
+      isOnline = try await network?.restore() ?? true
+    } catch {
+      throw Failure(error)
+    }
     let timeline = await LiveTimeline(
-      userID: options.userID, repo: repo, terminal: terminal, storedAt: stored?.savedAt, network: backend, now: now)
+      userID: options.userID, repo: repo, terminal: terminal, storedAt: stored?.savedAt, network: network,
+      isOnline: isOnline, now: now)
     switch await timeline.run() {
     case .quit, .hungUp: return .success
     case .interrupted: return .interrupted
@@ -115,7 +125,7 @@ struct TimelineCommand {
     guard let url = options.serverURL else {
       let backend: DemoBackend
       do throws(StoreError) {
-        backend = try await DemoBackend.open(FileStore(folder: folder.appending(path: "demo-server")), latency: latency)
+        backend = try await DemoBackend.open(demoStore, latency: latency)
       } catch {
         throw Failure(error)
       }

@@ -6,7 +6,7 @@ import Multicast
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct BackedStoreTests {
+@Suite(.timeLimit(.minutes(5))) struct BackedStoreTests {
   private let key = StoreKey<String>("text", userID: "0")
   private let newer = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
   private let supported = StoredVersion(format: 2, schema: 1)

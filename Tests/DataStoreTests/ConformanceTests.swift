@@ -3,7 +3,7 @@ import Foundation
 import MomentsTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ConformanceTests {
+@Suite(.timeLimit(.minutes(5))) struct ConformanceTests {
   @Test(arguments: StoreConformance.checks)
   func `A store in memory keeps the rules`(check: StoreConformance.Check) async throws {
     let storage = InMemoryStorage()

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// What a store does when its backend finds everything damaged.
-@Suite(.timeLimit(.minutes(1))) struct DamagedStoreTests {
+@Suite(.timeLimit(.minutes(5))) struct DamagedStoreTests {
   private let key = StoreKey<String>("text", userID: "0")
   private let backend = DamagedBackend()
   private let damaged = StoreError.damaged(movedTo: "a place", reason: "a reason")

@@ -4,7 +4,7 @@ import MomentsTesting
 import Multicast
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct SchemaTests {
+@Suite(.timeLimit(.minutes(5))) struct SchemaTests {
   /// Schema 1.
   private struct Name: Codable, Hashable {
     var name: String

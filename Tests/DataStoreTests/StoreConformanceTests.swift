@@ -5,7 +5,7 @@ import Multicast
 import Testing
 
 /// The checks are worth something only if they fail for a store that breaks a rule.
-@Suite(.timeLimit(.minutes(1))) struct StoreConformanceTests {
+@Suite(.timeLimit(.minutes(5))) struct StoreConformanceTests {
   @Test(arguments: FaultyStore.Fault.allCases)
   func `A faulty store fails the check of the rule it breaks, and says which`(fault: FaultyStore.Fault) async throws {
     var broken: Set<String> = []

@@ -6,7 +6,7 @@ import Todo
 @testable import MomentsCommand
 
 @MainActor
-@Suite(.timeLimit(.minutes(1))) struct TodoCommandTests {
+@Suite(.timeLimit(.minutes(5))) struct TodoCommandTests {
   private func run(_ folder: URL? = nil) async -> (status: CommandStatus, output: [String], errors: [String]) {
     let recorder = ConsoleRecorder()
     let status = await TodoCommand(dataFolder: folder, console: recorder.console, liveSubscriptions: { 3 }).run()

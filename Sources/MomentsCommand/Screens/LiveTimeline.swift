@@ -49,7 +49,7 @@ final class LiveTimeline {
   private let commands = MulticastRelay<Command>(buffering: .unbounded)
   /// Counts what may be seen on the screen.
   private let changes = CurrentValueRelay(0)
-  private let isOnline = CurrentValueRelay(true)
+  private let isOnline: CurrentValueRelay<Bool>
 
   /// Creates the live timeline of a user.
   ///
@@ -59,12 +59,13 @@ final class LiveTimeline {
   ///   - terminal: Where it is shown; taken over by ``run()`` only.
   ///   - storedAt: When the timeline the device has was saved; its age is shown until there is a newer one.
   ///   - network: What the key `o` switches; nil for a network that is not this program's.
+  ///   - isOnline: How the network is at the start.
   ///   - loadMore: What the key `m` does; nil where there is never more.
   ///   - now: The time ages count from.
   ///   - pause: Waits so long between frames, and between the updates of ages.
   init(
     userID: String, repo: any MomentsRepoType, terminal: any TerminalType,
-    storedAt: Date? = nil, network: (any NetworkSwitch)? = nil,
+    storedAt: Date? = nil, network: (any NetworkSwitch)? = nil, isOnline: Bool = true,
     loadMore: (@Sendable () async throws(MomentsRepoError) -> Void)? = nil,
     now: @escaping @Sendable () -> Date = { Date() },
     pause: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
@@ -76,8 +77,10 @@ final class LiveTimeline {
     self.loadMore = loadMore
     self.now = now
     self.pause = pause
+    self.isOnline = CurrentValueRelay(isOnline)
     state = LiveTimelineState(
       storedAt: storedAt, canGoOffline: network != nil, canLoadMore: loadMore != nil)
+    state.isOnline = isOnline
   }
 
   /// Takes the terminal over, shows the timeline, loads it once, and returns when the user has left.
@@ -98,7 +101,7 @@ final class LiveTimeline {
       group.addTask { await self.draw() }
       group.addTask { await self.updateAges() }
       group.addTask { await self.switchNetwork() }
-      group.addTask { await self.perform(.reload) }
+      if isOnline.value { group.addTask { await self.perform(.reload) } }
       defer { group.cancelAll() }
       for await command in commands {
         switch command {
@@ -186,7 +189,7 @@ final class LiveTimeline {
   /// Back online, the timeline is loaded, and with the reply the likes that wait are sent.
   private func switchNetwork() async {
     guard let network else { return }
-    var wasOnline = true
+    var wasOnline = isOnline.value
     for await isOnline in isOnline.stream {
       await network.setOnline(isOnline)
       if isOnline, !wasOnline { commands.send(.perform(.reload)) }

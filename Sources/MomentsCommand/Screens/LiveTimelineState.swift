@@ -64,7 +64,9 @@ struct LiveTimelineState {
     if storedAt == nil, fetchedAt == nil {
       fetchedAt = now
     } else if list == nil, let storedAt {
-      activity = "Showing what was stored \(TimelineText.age(of: storedAt, at: now)), asking for news."
+      activity =
+        "Showing what was stored \(TimelineText.age(of: storedAt, at: now)), "
+        + (isOnline ? "asking for news." : "as the network is gone.")
     }
     list = details
     select(selection)

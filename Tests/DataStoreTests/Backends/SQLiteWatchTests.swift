@@ -6,7 +6,7 @@
   @testable import DataStore
 
   /// What a backend tells of the changes others make.
-  @Suite(.timeLimit(.minutes(1))) struct SQLiteWatchTests {
+  @Suite(.timeLimit(.minutes(5))) struct SQLiteWatchTests {
     private let place = SQLitePlace()
     private let bytes = Data("bytes".utf8)
 

@@ -6,7 +6,7 @@ import Testing
   import FoundationNetworking
 #endif
 
-@Suite(.requiresBFF, .timeLimit(.minutes(1)))
+@Suite(.requiresBFF, .timeLimit(.minutes(5)))
 struct APISessionTests {
   private struct UserID: Encodable {
     var userID = "0"

@@ -3,7 +3,7 @@ import Moments
 import Synchronization
 import Testing
 
-@Suite(.requiresBFF, .timeLimit(.minutes(1)))
+@Suite(.requiresBFF, .timeLimit(.minutes(5)))
 struct GetMomentsByUserIDSessionTests {
   @Test func `A timeline arrives whole, a moment of unknown type in its place`() async throws {
     try await BFFServer.run { server in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Moments
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HTTPDelegateQueueTests {
   fileprivate enum Event: Equatable, Sendable {
     case added(Int)

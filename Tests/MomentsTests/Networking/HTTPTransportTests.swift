@@ -4,7 +4,7 @@ import Testing
 @testable import Moments
 
 /// What servers do that a well-behaved one does not.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HTTPTransportTests {
   private struct Nothing: Codable {}
 

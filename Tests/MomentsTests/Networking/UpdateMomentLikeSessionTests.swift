@@ -2,7 +2,7 @@ import Foundation
 import Moments
 import Testing
 
-@Suite(.requiresBFF, .timeLimit(.minutes(1)))
+@Suite(.requiresBFF, .timeLimit(.minutes(5)))
 struct UpdateMomentLikeSessionTests {
   @Test func `A like changes the server's data, an unlike changes it back`() async throws {
     try await BFFServer.run { server in

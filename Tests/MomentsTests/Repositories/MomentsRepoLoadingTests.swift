@@ -7,7 +7,7 @@ import Repository
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct MomentsRepoLoadingTests {
+@Suite(.timeLimit(.minutes(5))) struct MomentsRepoLoadingTests {
   // MARK: - Sharing
 
   @Test func `A hundred callers share a request, which goes on for the last of them`() async throws {

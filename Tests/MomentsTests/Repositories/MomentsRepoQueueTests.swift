@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// What becomes of likes in the queue, whoever brings it about, is seen by the observers.
-@Suite(.timeLimit(.minutes(1))) final class MomentsRepoQueueTests: Sendable {
+@Suite(.timeLimit(.minutes(5))) final class MomentsRepoQueueTests: Sendable {
   private let isAway = Mutex(true)
   private let clock = ManualClock()
 

@@ -6,7 +6,7 @@ import Multicast
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct MomentsRepoTests {
+@Suite(.timeLimit(.minutes(5))) struct MomentsRepoTests {
   // MARK: - Start
 
   @Test func `What was stored before the repository existed arrives first`() async throws {

@@ -3,7 +3,7 @@ import Moments
 import Testing
 
 /// That the server does for the Swift tests what they count on.
-@Suite(.requiresBFF, .timeLimit(.minutes(1)))
+@Suite(.requiresBFF, .timeLimit(.minutes(5)))
 struct BFFServerTests {
   private struct PageVariables: Encodable {
     let userID = "0"

@@ -5,7 +5,7 @@ import MomentsTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct TogglesDataStoreTests {
+@Suite(.timeLimit(.minutes(5))) struct TogglesDataStoreTests {
   private enum ForeignToggle: String, ToggleType { case isLikeButtonForMomentEnabled }
 
   @Test(arguments: InternalToggle.allCases)

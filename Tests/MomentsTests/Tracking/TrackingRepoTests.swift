@@ -3,7 +3,7 @@ import MomentsTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct TrackingRepoTests {
+@Suite(.timeLimit(.minutes(5))) struct TrackingRepoTests {
   private func event(_ number: Int) -> TrackingEvent { .action(name: "tap", itemID: "\(number)") }
 
   @Test func `Every provider gets every event once, in the order of the calls`() {

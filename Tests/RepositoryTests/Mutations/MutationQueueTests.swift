@@ -40,7 +40,7 @@ import Testing
     #expect(harness.storage.names == [])
   }
 
-  @Test(.timeLimit(.minutes(1)))
+  @Test(.timeLimit(.minutes(5)))
   func `Each mutation that cannot be read is told, also when the store remembers fewer`() async throws {
     let harness = Harness()
     for number in 1...40 { try await harness.enqueue(number) }

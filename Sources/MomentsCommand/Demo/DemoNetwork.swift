@@ -1,0 +1,30 @@
+internal import DataStore
+
+/// The demonstration's network, which is as it was left when the program is started again.
+struct DemoNetwork: NetworkSwitch {
+  private static let key = StoreKey<Bool>("demo-network-is-online")
+
+  private let backend: DemoBackend
+  private let store: FileStore
+
+  init(of backend: DemoBackend, store: FileStore) {
+    self.backend = backend
+    self.store = store
+  }
+
+  /// Brings the network to how it was left, and says how; online where nobody has switched it yet.
+  func restore() async throws(StoreError) -> Bool {
+    let isOnline = try await store.load(Self.key)?.value ?? true
+    await backend.setOnline(isOnline)
+    return isOnline
+  }
+
+  func setOnline(_ isOnline: Bool) async {
+    await backend.setOnline(isOnline)
+    do {
+      try await store.save(isOnline, for: Self.key)
+    } catch {
+      // Then the next start is as the last one that could be written down: no data depends on it.
+    }
+  }
+}

@@ -1,0 +1,28 @@
+import DataStore
+import Foundation
+import Testing
+
+@testable import MomentsCommand
+
+struct DemoNetworkTests {
+  @Test func `The network is as it was left when the program is started again`() async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    func start() async throws -> (network: DemoNetwork, isOnline: Bool, backend: DemoBackend) {
+      let backend = DemoBackend()
+      let network = DemoNetwork(of: backend, store: FileStore(folder: folder))
+      return (network, try await network.restore(), backend)
+    }
+
+    let first = try await start()
+    #expect(first.isOnline)
+    await first.network.setOnline(false)
+    #expect(await !first.backend.isOnline)
+
+    let second = try await start()
+    #expect(!second.isOnline)
+    #expect(await !second.backend.isOnline)
+    await second.network.setOnline(true)
+    #expect(try await start().isOnline)
+  }
+}
