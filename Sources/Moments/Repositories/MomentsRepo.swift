@@ -114,6 +114,8 @@ public actor MomentsRepo: MomentsRepoType {
   ///
   /// Callers that ask for the same user at the same time share the request. When it returns, the timeline is durable,
   /// and an observer that comes now gets it. To be cancelled ends this call alone, and the request with the last call.
+  /// Where a like was confirmed meanwhile, nobody can say which of the two replies is the newer: then the timeline is
+  /// asked for once more.
   ///
   /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
   public func getMoments(userID: String) async throws(MomentsRepoError) {

@@ -19,12 +19,8 @@ struct DemoNetwork: NetworkSwitch {
     return isOnline
   }
 
-  func setOnline(_ isOnline: Bool) async {
+  func setOnline(_ isOnline: Bool) async throws(StoreError) {
     await backend.setOnline(isOnline)
-    do {
-      try await store.save(isOnline, for: Self.key)
-    } catch {
-      // Then the next start is as the last one that could be written down: no data depends on it.
-    }
+    try await store.save(isOnline, for: Self.key)
   }
 }

@@ -1,3 +1,4 @@
+internal import DataStore
 internal import Foundation
 internal import Moments
 internal import Multicast
@@ -5,7 +6,9 @@ internal import Multicast
 /// A network that can be taken away and given back.
 protocol NetworkSwitch: Sendable {
   /// Connects, or cuts off.
-  func setOnline(_ isOnline: Bool) async
+  ///
+  /// - Throws: `StoreError`; then it is done, and the next start will not know.
+  func setOnline(_ isOnline: Bool) async throws(StoreError)
 }
 
 /// The timeline on a terminal: the list, the selected moment and the counter of likes, each an observer of one
@@ -191,7 +194,12 @@ final class LiveTimeline {
     guard let network else { return }
     var wasOnline = isOnline.value
     for await isOnline in isOnline.stream {
-      await network.setOnline(isOnline)
+      do throws(StoreError) {
+        try await network.setOnline(isOnline)
+      } catch {
+        state.activity = "Not kept for the next start: \(error)"
+        changed()
+      }
       if isOnline, !wasOnline { commands.send(.perform(.reload)) }
       wasOnline = isOnline
     }

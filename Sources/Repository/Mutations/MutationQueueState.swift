@@ -13,18 +13,19 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
   let maximumConcurrentSends: Int
   private(set) var isLoaded = false
   private(set) var isPaused = false
+  // What is not private is for `MutationQueueState+Changing.swift`, and for nobody else.
   private var sendingCount = 0
-  private var waitingCount = 0
-  private var deadCount = 0
-  private var lastSequence: UInt64 = 0
+  var waitingCount = 0
+  var deadCount = 0
+  var lastSequence: UInt64 = 0
   private var lastBackOff: UInt64 = 0
-  private var sequences: [MutationID: UInt64] = [:]
+  var sequences: [MutationID: UInt64] = [:]
   /// What is durable.
-  private var list = EntryList<Entry>()
+  var list = EntryList<Entry>()
   /// What is being written for the first time: it has its place in its lane, and blocks it.
-  private var beingStored: [UInt64: Entry] = [:]
+  var beingStored: [UInt64: Entry] = [:]
   /// What a call is changing in the store: not to be sent meanwhile.
-  private var locked: Set<UInt64> = []
+  var locked: Set<UInt64> = []
   private var lanes: [String: MutationLane] = [:]
   /// May name lanes that are no longer ready.
   private var ready = FIFO<String>()
@@ -223,85 +224,20 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
     for item in items { endBackOff(item.element) }
     for orderingKey in lanes.keys { lanes[orderingKey]?.failures = 0 }
   }
-
-  // MARK: - Changing
-
-  /// Keeps a mutation that waits from being sent while it is removed from the store.
-  mutating func lockForCancelling(_ id: MutationID) throws(MutationQueueError) -> Entry {
-    let (sequence, entry) = try find(id)
-    switch entry.state {
-    case .sending: throw .alreadySending(id)
-    case .dead: throw .isDead(id)
-    case .waiting: break
-    }
-    locked.insert(sequence)
-    return entry
-  }
-
-  /// Keeps a dead letter from being changed twice.
-  mutating func lockDeadLetter(_ id: MutationID) throws(MutationQueueError) -> Entry {
-    let (sequence, entry) = try find(id)
-    guard entry.isDead else { throw .isNotDead(id) }
-    locked.insert(sequence)
-    return entry
-  }
-
-  /// The change did not come about.
-  mutating func unlock(_ id: MutationID) {
-    guard let sequence = sequences[id], locked.remove(sequence) != nil, let entry = list[sequence] else { return }
-    makeReady(entry.orderingKey)
-  }
-
-  /// A locked mutation is gone from the store.
-  mutating func removeLocked(_ id: MutationID) {
-    guard let sequence = sequences.removeValue(forKey: id), locked.remove(sequence) != nil,
-      let entry = list.remove(sequence)
-    else { return }
-    if entry.isDead {
-      deadCount -= 1
-    } else {
-      waitingCount -= 1
-      removeFromLane(sequence, entry)
-    }
-  }
-
-  /// Draws the number under which a dead letter is enqueued again, behind all others.
-  mutating func drawSequence() -> UInt64 {
-    lastSequence += 1
-    return lastSequence
-  }
-
-  /// A locked dead letter is in the store as one to be sent.
-  mutating func requeue(_ id: MutationID, as sequence: UInt64) {
-    guard let old = sequences[id], locked.remove(old) != nil, let dead = list.remove(old) else { return }
-    let entry = Entry(
-      id: id, orderingKey: dead.orderingKey, mutation: dead.mutation, enqueuedAt: dead.enqueuedAt)
-    deadCount -= 1
-    sequences[id] = sequence
-    beingStored[sequence] = entry
-    append(sequence, id: id, to: entry.orderingKey)
-    finishReserving(sequence)
-  }
 }
 
 extension MutationQueueState {
-  private func find(_ id: MutationID) throws(MutationQueueError) -> (sequence: UInt64, entry: Entry) {
-    guard let sequence = sequences[id] else { throw .unknown(id) }
-    guard let entry = list[sequence], !locked.contains(sequence) else { throw .busy(id) }
-    return (sequence, entry)
-  }
-
   private func isSendable(_ sequence: UInt64) -> Bool {
     beingStored[sequence] == nil && !locked.contains(sequence)
   }
 
-  private mutating func append(_ sequence: UInt64, id: MutationID, to orderingKey: String) {
+  mutating func append(_ sequence: UInt64, id: MutationID, to orderingKey: String) {
     lanes[orderingKey, default: MutationLane()].waiting.append(sequence)
     lanes[orderingKey]?.untold.append(id)
     makeReady(orderingKey)
   }
 
-  private mutating func removeFromLane(_ sequence: UInt64, _ entry: Entry) {
+  mutating func removeFromLane(_ sequence: UInt64, _ entry: Entry) {
     let wasFirst = lanes[entry.orderingKey]?.waiting.first == sequence
     lanes[entry.orderingKey]?.waiting.removeAll { $0 == sequence }
     lanes[entry.orderingKey]?.untold.removeAll { $0 == entry.id }
@@ -331,7 +267,7 @@ extension MutationQueueState {
   }
 
   /// Puts an idle lane in line if its first mutation may be sent, and forgets it if there is none.
-  private mutating func makeReady(_ orderingKey: String) {
+  mutating func makeReady(_ orderingKey: String) {
     guard let lane = lanes[orderingKey], case .idle = lane.status else { return }
     guard let first = lane.waiting.first else {
       lanes[orderingKey] = nil

@@ -16,13 +16,13 @@ struct DemoNetworkTests {
 
     let first = try await start()
     #expect(first.isOnline)
-    await first.network.setOnline(false)
+    try await first.network.setOnline(false)
     #expect(await !first.backend.isOnline)
 
     let second = try await start()
     #expect(!second.isOnline)
     #expect(await !second.backend.isOnline)
-    await second.network.setOnline(true)
+    try await second.network.setOnline(true)
     #expect(try await start().isOnline)
   }
 }

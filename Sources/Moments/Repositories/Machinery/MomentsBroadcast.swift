@@ -22,16 +22,18 @@ actor MomentsBroadcast {
     let pendingLikes = CurrentValueRelay<[String: Bool]>([:])
   }
 
+  // What is not private is for `MomentsBroadcast+Likes.swift`, and for nobody else.
+
   private let store: any PersistentDataStoreType
-  private var timelines: [String: MomentsTimeline] = [:]
+  var timelines: [String: MomentsTimeline] = [:]
   private var saves: [String: TaskChain] = [:]
-  private var enqueuing = TaskChain()
+  var enqueuing = TaskChain()
   /// Likes that are shown no more.
   ///
   /// One that is sent all the same was requeued.
-  private var takenBack: Set<MutationID> = []
+  var takenBack: Set<MutationID> = []
   /// The queue that is being run; the repository keeps it.
-  private weak var queue: MutationQueue<MomentLike, Void, MomentsRepoError>?
+  weak var queue: MutationQueue<MomentLike, Void, MomentsRepoError>?
 
   private let everyUser = MulticastRelay<MomentsDetails>(replay: 1, buffering: .unbounded)
   private let users = Lock<[String: Relays]>([:])
@@ -173,7 +175,7 @@ actor MomentsBroadcast {
   ///
   /// - Parameter isNews: Whether the timeline is sent even if it looks as before.
   @discardableResult
-  private func update<Result>(
+  func update<Result>(
     _ userID: String, isNews: Bool = false, _ change: (inout MomentsTimeline) -> Result
   ) -> Result {
     let old = timelines[userID]
@@ -189,52 +191,6 @@ actor MomentsBroadcast {
     if timeline.loadState != relays.loadState.value { relays.loadState.send(timeline.loadState) }
     if timeline.pendingLikes != relays.pendingLikes.value { relays.pendingLikes.send(timeline.pendingLikes) }
     return result
-  }
-
-  // MARK: - Likes
-
-  /// Shows a like at once, and has it enqueued behind those that were shown before it.
-  func add<Value: Sendable>(
-    _ like: MomentLike, as id: MutationID, enqueue: @escaping @Sendable () async -> Value
-  ) -> Task<Value, Never> {
-    update(like.userID) { $0.make(like, as: id) }
-    return enqueuing.add(enqueue)
-  }
-
-  func refuse(_ like: MomentLike, as id: MutationID) {
-    takenBack.insert(id)
-    update(like.userID) { $0.refuse(id) }
-  }
-
-  /// Takes a like back once the queue has ended it otherwise than by its delivery: cancelled it, or used up its
-  /// attempts.
-  func follow(_ like: MomentLike, _ ticket: MutationTicket<Void, MomentsRepoError>) {
-    Task { [weak self] in
-      do throws(CancellationError) {
-        if case .delivered = try await ticket.settled() { return }
-        await self?.refuse(like, as: ticket.id)
-      } catch {
-        // The repository was released, and the like stays in the store.
-      }
-    }
-  }
-
-  func beginSending(
-    _ like: MomentLike, as id: MutationID
-  ) async -> (ticket: VersionGuard.Ticket, isFirstAttempt: Bool) {
-    if takenBack.remove(id) != nil {
-      update(like.userID) { $0.add(like, as: id) }
-      if let ticket = await queue?.ticket(for: id) { follow(like, ticket) }
-    }
-    return update(like.userID) { $0.beginSending(id) }
-  }
-
-  func confirm(_ like: MomentLike, as id: MutationID) {
-    update(like.userID) { $0.confirm(id) }
-  }
-
-  func needsFetch(_ like: MomentLike, as id: MutationID) -> Bool {
-    timelines[like.userID]?.needsFetch(id) ?? false
   }
 
   // MARK: - Requests
