@@ -5,8 +5,6 @@ struct FIFO<Element: Sendable>: Sendable {
   private var head = 0
 
   var first: Element? { head < storage.count ? storage[head] : nil }
-  var isEmpty: Bool { head == storage.count }
-  var elements: ArraySlice<Element> { storage[head...] }
 
   mutating func append(_ element: Element) {
     storage.append(element)

@@ -21,8 +21,8 @@ struct MutationLane: Sendable {
   /// The numbers of those to be sent, in order, without the one being sent.
   var waiting = FIFO<UInt64>()
 
-  /// Mutations whose callers have not been told yet that they have to wait.
-  var untold = FIFO<MutationID>()
+  /// Mutations whose tickets, if there are any, say that they are under way: to be told once they have to wait.
+  var untold: Set<MutationID> = []
 
   /// Failed attempts since the last success or kick: how far the backoff has grown.
   var failures = 0

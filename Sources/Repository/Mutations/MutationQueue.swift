@@ -278,7 +278,9 @@ extension MutationQueue {
   }
 
   private func makeTicket(_ id: MutationID) -> Ticket {
-    let channel = progress[id] ?? ProgressChannel(state.mustWait(id) ? .fate(.queued) : .underWay)
+    if let channel = progress[id] { return Ticket(id: id, progress: channel.stream) }
+    // Who asks misses nothing that is told, however short the waits are.
+    let channel = ProgressChannel(state.giveTicket(id) ? .fate(.queued) : .underWay, buffering: .unbounded)
     progress[id] = channel
     return Ticket(id: id, progress: channel.stream)
   }

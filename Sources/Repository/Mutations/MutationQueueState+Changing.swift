@@ -54,7 +54,7 @@ extension MutationQueueState {
     deadCount -= 1
     sequences[id] = sequence
     beingStored[sequence] = entry
-    append(sequence, id: id, to: entry.orderingKey)
+    append(sequence, to: entry.orderingKey)
     finishReserving(sequence)
   }
 

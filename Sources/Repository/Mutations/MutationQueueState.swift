@@ -50,11 +50,18 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
     sequences[id]
   }
 
-  /// Whether a mutation has to wait for a later attempt, its own or one before it.
-  func mustWait(_ id: MutationID) -> Bool {
-    guard let entry = entry(id), entry.state != .sending else { return false }
-    guard !isPaused, case .backingOff = lanes[entry.orderingKey]?.status else { return isPaused }
-    return true
+  /// Somebody has a ticket of a mutation from now on.
+  ///
+  /// - Returns: Whether the mutation has to wait for a later attempt, its own or one before it. Where it need not now,
+  ///   ``backOff(_:until:nextTry:reason:)`` or ``pause()`` names it once it must.
+  mutating func giveTicket(_ id: MutationID) -> Bool {
+    guard let entry = entry(id), !entry.isDead else { return false }
+    if entry.state != .sending {
+      if isPaused { return true }
+      if case .backingOff = lanes[entry.orderingKey]?.status { return true }
+    }
+    lanes[entry.orderingKey]?.untold.insert(id)
+    return false
   }
 
   // MARK: - Coming
@@ -72,7 +79,7 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
         deadCount += 1
       } else {
         waitingCount += 1
-        append(sequence, id: entry.id, to: entry.orderingKey)
+        append(sequence, to: entry.orderingKey)
       }
     }
   }
@@ -85,7 +92,7 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
     lastSequence += 1
     sequences[entry.id] = lastSequence
     beingStored[lastSequence] = entry
-    append(lastSequence, id: entry.id, to: entry.orderingKey)
+    append(lastSequence, to: entry.orderingKey)
     return lastSequence
   }
 
@@ -130,6 +137,7 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
       lanes[orderingKey] = nil
       _ = lane.waiting.removeFirst()
       lane.status = .sending
+      lane.untold.insert(entry.id)
       lanes[orderingKey] = lane
       sendingCount += 1
       entry.state = .sending
@@ -176,13 +184,13 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
     lane.waiting.prepend(sequence)
     lane.status = .backingOff(number: lastBackOff)
     lane.failures += 1
-    let untold = Array(lane.untold.elements)
-    lane.untold = FIFO()
+    let told = inOrder(lane.untold)
+    lane.untold = []
     lanes[entry.orderingKey] = lane
     let backOff = MutationLane.BackOff(orderingKey: entry.orderingKey, number: lastBackOff)
     deadlines.insert(backOff, deadline: deadline)
     sendingCount -= 1
-    return untold.contains(id) ? untold : [id] + untold
+    return told
   }
 
   /// An attempt was broken off without a result: the mutation is first in its lane again.
@@ -204,13 +212,14 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
   mutating func pause() -> [MutationID] {
     if isPaused { return [] }
     isPaused = true
-    var untold: [MutationID] = []
+    var told: Set<MutationID> = []
     for orderingKey in lanes.keys {
-      untold += lanes[orderingKey]?.untold.elements ?? []
-      lanes[orderingKey]?.untold = FIFO()
+      // One that is being sent is under way also now.
+      let waiting = lanes[orderingKey]?.untold.filter { entry($0)?.state != .sending } ?? []
+      lanes[orderingKey]?.untold.subtract(waiting)
+      told.formUnion(waiting)
     }
-    // Those being sent will be told their fate in any case.
-    return untold.filter { entry($0)?.state != .sending }
+    return inOrder(told)
   }
 
   mutating func resume() {
@@ -227,20 +236,23 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
 }
 
 extension MutationQueueState {
+  private func inOrder(_ ids: Set<MutationID>) -> [MutationID] {
+    ids.sorted { sequences[$0, default: 0] < sequences[$1, default: 0] }
+  }
+
   private func isSendable(_ sequence: UInt64) -> Bool {
     beingStored[sequence] == nil && !locked.contains(sequence)
   }
 
-  mutating func append(_ sequence: UInt64, id: MutationID, to orderingKey: String) {
+  mutating func append(_ sequence: UInt64, to orderingKey: String) {
     lanes[orderingKey, default: MutationLane()].waiting.append(sequence)
-    lanes[orderingKey]?.untold.append(id)
     makeReady(orderingKey)
   }
 
   mutating func removeFromLane(_ sequence: UInt64, _ entry: Entry) {
     let wasFirst = lanes[entry.orderingKey]?.waiting.first == sequence
     lanes[entry.orderingKey]?.waiting.removeAll { $0 == sequence }
-    lanes[entry.orderingKey]?.untold.removeAll { $0 == entry.id }
+    lanes[entry.orderingKey]?.untold.remove(entry.id)
     if wasFirst, case .backingOff = lanes[entry.orderingKey]?.status {
       // It was the one that waited for its next attempt; the next in line has not been tried.
       lanes[entry.orderingKey]?.status = .idle
@@ -252,7 +264,7 @@ extension MutationQueueState {
     sendingCount -= 1
     lanes[orderingKey]?.status = .idle
     lanes[orderingKey]?.failures = 0
-    if lanes[orderingKey]?.untold.first == id { _ = lanes[orderingKey]?.untold.removeFirst() }
+    lanes[orderingKey]?.untold.remove(id)
     makeReady(orderingKey)
   }
 

@@ -2,7 +2,7 @@ import MomentsTesting
 import Multicast
 import Testing
 
-@Suite struct ManualClockTests {
+@Suite(.timeLimit(.minutes(5))) struct ManualClockTests {
   private let clock = ManualClock()
 
   private func sleeper(_ duration: Duration) -> Task<Bool, Never> {

@@ -5,7 +5,7 @@ import Repository
 import Testing
 
 /// What becomes of mutations when the store fails, or the process ends.
-@Suite struct MutationQueueFaultTests {
+@Suite(.timeLimit(.minutes(5))) struct MutationQueueFaultTests {
   typealias Harness = MutationQueueHarness
 
   private func harness(

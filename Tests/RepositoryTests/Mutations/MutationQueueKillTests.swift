@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What a queue has acknowledged is sent after its process was killed, under the key it had.
-@Suite struct MutationQueueKillTests {
+@Suite(.timeLimit(.minutes(5))) struct MutationQueueKillTests {
   private struct Line: Hashable {
     let what: String
     let number: Int

@@ -5,7 +5,7 @@ import Repository
 import Testing
 
 /// Queues so long that any step whose cost grew with the length would be felt.
-@Suite struct MutationQueueLoadTests {
+@Suite(.timeLimit(.minutes(5))) struct MutationQueueLoadTests {
   typealias Harness = MutationQueueHarness
 
   @Test(arguments: [1, 10_000])

@@ -14,6 +14,8 @@ import Testing
       let lane: String
       var sequence: UInt64
       var status: Status
+      /// What a ticket says, if somebody has one: that the mutation waits for a later attempt, or is under way.
+      var ticketSaysQueued: Bool?
     }
 
     var items: [Item] = []
@@ -21,6 +23,8 @@ import Testing
     var failures: [String: Int] = [:]
     var isPaused = false
     var now = Duration.zero
+    /// When waits that were over were ended last.
+    var lastStep = Duration.zero
     let limit: Int
 
     var sendingCount: Int { items.count { $0.status == .sending } }
@@ -52,6 +56,17 @@ import Testing
       failures = failures.filter { lanes.contains($0.key) }
     }
 
+    /// Somebody is told that mutations have to wait; each was under way until now, and they come in order.
+    mutating func tell(_ ids: [MutationID]) {
+      let told = items.indices.filter { ids.contains(MutationID(rawValue: "\(items[$0].number)")) }
+        .sorted { items[$0].sequence < items[$1].sequence }
+      #expect(told.map { MutationID(rawValue: "\(items[$0].number)") } == ids)
+      for index in told where items[index].ticketSaysQueued != nil {
+        #expect(items[index].ticketSaysQueued == false)
+        items[index].ticketSaysQueued = true
+      }
+    }
+
     func isFirst(_ index: Int) -> Bool {
       let lane = items[index].lane
       return !items.contains {
@@ -75,7 +90,7 @@ import Testing
     var model = Model(limit: limit)
     state.load([])
     for number in 0..<400 {
-      switch Int.random(in: 0..<16, using: &generator) {
+      switch Int.random(in: 0..<18, using: &generator) {
       case 0...2:
         let lane = ["a", "b", "c", "d"].randomElement(using: &generator)!
         let reserved = state.reserve(entry(number, lane))
@@ -100,15 +115,21 @@ import Testing
         state.refuse(id(model.items[index].number), reason: "no", since: date)
         model.failures[model.items[index].lane] = nil
         model.items[index].status = .dead
+        // It has its fate; once it is requeued, there will be another ticket.
+        model.items[index].ticketSaysQueued = nil
       case 8...9:
         guard let index = model.pick(.sending, using: &generator) else { break }
         let item = model.items[index]
         model.failures[item.lane, default: 0] += 1
         #expect(state.failures(with: id(item.number)) == model.failures[item.lane])
         let until = model.now + .seconds(Int.random(in: 0...5, using: &generator))
-        _ = state.backOff(id(item.number), until: until, nextTry: date, reason: "away")
+        model.tell(state.backOff(id(item.number), until: until, nextTry: date, reason: "away"))
         model.backOffs[item.lane] = until
         model.items[index].status = .waiting
+        // Whoever has a ticket knows that an attempt failed, of this mutation or of one before it.
+        for item in model.items where item.lane == model.items[index].lane && item.status == .waiting {
+          #expect(item.ticketSaysQueued != false)
+        }
       case 10:
         guard let index = model.pick(.sending, using: &generator) else { break }
         state.release(id(model.items[index].number))
@@ -145,17 +166,28 @@ import Testing
         }
       case 14:
         if Bool.random(using: &generator) {
-          model.isPaused ? state.resume() : { _ = state.pause() }()
+          model.isPaused ? state.resume() : model.tell(state.pause())
           model.isPaused.toggle()
+          if model.isPaused { #expect(!model.items.contains { $0.status == .waiting && $0.ticketSaysQueued == false }) }
         } else {
           state.kick()
           model.backOffs = [:]
           model.failures = [:]
         }
+      case 15...16:
+        guard let index = model.pick(.waiting, .sending, using: &generator) else { break }
+        let item = model.items[index]
+        // Others that come for a ticket get the one that is there.
+        if item.ticketSaysQueued != nil { break }
+        let mustWait = state.giveTicket(id(item.number))
+        let isBackingOff = model.backOffs[item.lane].map { $0 > model.lastStep } ?? false
+        #expect(mustWait == (item.status == .waiting && (model.isPaused || isBackingOff)))
+        model.items[index].ticketSaysQueued = mustWait
       default: model.now += .seconds(Int.random(in: 0...3, using: &generator))
       }
 
       model.forgetEmptyLanes()
+      model.lastStep = model.now
       let sendable = model.sendable
       switch state.next(at: model.now) {
       case .send(let entry):
@@ -163,6 +195,7 @@ import Testing
         #expect(entry.state == .sending)
         let index = try #require(model.items.firstIndex { $0.number == entry.mutation })
         model.items[index].status = .sending
+        if model.items[index].ticketSaysQueued != nil { model.items[index].ticketSaysQueued = false }
         model.backOffs[entry.orderingKey] = nil
       case .wait(let until):
         #expect(sendable == [])

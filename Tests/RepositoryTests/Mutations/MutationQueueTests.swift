@@ -5,7 +5,7 @@ import Multicast
 import Repository
 import Testing
 
-@Suite struct MutationQueueTests {
+@Suite(.timeLimit(.minutes(5))) struct MutationQueueTests {
   typealias Harness = MutationQueueHarness
 
   // MARK: - Delivery
@@ -160,6 +160,35 @@ import Testing
       #expect(try await late.fate() == .queued)
     }
     #expect(server.attempts.count { $0.number != 3 } == 1)
+  }
+
+  @Test func `One that was being written while others failed is told that it has to wait`() async throws {
+    let gate = Gate()
+    let store = SlowSaveStore(slow: Harness.id(2), gate: gate)
+    let answers = CurrentValueRelay(1)
+    let server = LikeServer { _, attempt in
+      await answers.stream.reaches { $0 >= attempt }
+      return .retryLater(ServerFailure("away"))
+    }
+    let harness = Harness(store: store, server: server)
+    try await harness.running { () async throws in
+      #expect(try await harness.enqueue(1).fate() == .queued)
+      let late = Task { try await harness.enqueue(2).fate() }
+      await gate.arrivals()
+      // An attempt fails while the second is being written, and another is under way when it is there.
+      answers.send(2)
+      harness.clock.advance(by: .seconds(1))
+      await harness.events.stream.reaches {
+        $0 == .retryScheduled(Harness.id(1), attempt: 2, delay: .seconds(2), reason: "away")
+      }
+      await harness.clock.sleepers()
+      harness.clock.advance(by: .seconds(2))
+      await server.attempts(3)
+      gate.open()
+      await harness.queue.snapshots.reaches { $0.waitingCount == 2 }
+      answers.send(3)
+      #expect(try await late.value == .queued)
+    }
   }
 
   // MARK: - Retrying
@@ -384,5 +413,42 @@ import Testing
     #expect(snapshot.entries.map(\.mutation.number) == Array(1...200))
     #expect(snapshot.entries.allSatisfy { $0.state == .waiting(nextTry: nil) })
     #expect(snapshot.count == 200)
+  }
+}
+
+/// A store in memory whose save of one mutation waits for a gate.
+private struct SlowSaveStore: KeyValueStore {
+  let slow: MutationID
+  let gate: Gate
+  private let store = InMemoryStore()
+
+  init(slow: MutationID, gate: Gate) {
+    self.slow = slow
+    self.gate = gate
+  }
+
+  var events: MulticastStream<StoreEvent, Never> { store.events }
+
+  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    try await store.load(key)
+  }
+
+  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    if key.userID == slow.rawValue { await gate.pass() }
+    return try await store.save(value, for: key)
+  }
+
+  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    try await store.remove(key)
+  }
+
+  func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    try await store.changes(of: key)
+  }
+
+  func observe<Value>(
+    everyUserOf name: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    try await store.observe(everyUserOf: name, as: type)
   }
 }

@@ -3,7 +3,7 @@ import Multicast
 import Repository
 import Testing
 
-@Suite struct SharedRequestsTests {
+@Suite(.timeLimit(.minutes(5))) struct SharedRequestsTests {
   struct Failure: Error, Hashable {}
   typealias Requests = SharedRequests<String, Int, Failure>
   typealias Outcome = Result<Int, SharedRequestError<Failure>>

@@ -1,0 +1,227 @@
+import DataStore
+import Foundation
+import Moments
+import MomentsTesting
+import Multicast
+import Repository
+import Synchronization
+import Testing
+
+@testable import MomentsCommand
+
+@MainActor @Suite(.timeLimit(.minutes(5))) struct LiveTimelineTests {
+  nonisolated private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
+
+  private let terminal = FakeTerminal()
+  private let backend = DemoBackend()
+  private let store = PersistentDataStore(InMemoryStore(now: { noon.addingTimeInterval(-300) }))
+
+  private func makeTimeline(
+    repo: (any MomentsRepoType)? = nil, storedAt: Date? = nil, isOnline: Bool = true, get: (any GetMomentsByUserIDSessionType)? = nil,
+    now: @escaping @Sendable () -> Date = { noon },
+    pause: @escaping @Sendable (Duration) async throws -> Void = { _ in
+      // No time passes, so no age changes.
+      try await Task.sleep(for: .seconds(1_000))
+    }
+  ) -> ScreenSession {
+    let timeline = LiveTimeline(
+      userID: "1",
+      repo: repo
+        ?? MomentsRepo(
+          persistentDataStore: store, getMomentsByUserIDSession: get ?? backend, updateMomentLikeSession: backend),
+      storedAt: storedAt, network: backend, isOnline: isOnline, now: now, pause: pause)
+    return ScreenSession(of: timeline, on: terminal) { _ in }
+  }
+
+  @Test func `It takes the terminal over, shows the timeline, and gives the terminal back at a quit`() async {
+    let timeline = makeTimeline()
+    async let ending = timeline.run()
+    let lines = await terminal.lines { $0[22].contains("up to date") }
+    #expect(lines[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))
+    #expect(lines[0].hasSuffix("fetched now"))
+    terminal.type("q")
+    #expect(await ending == .quit)
+    #expect(await terminal.calls.stream.first(2) == ["open", "close"])
+  }
+
+  @Test func `A like changes list, detail and counter in one frame`() async {
+    let timeline = makeTimeline()
+    async let ending = timeline.run()
+    _ = await terminal.lines { $0[22].contains("up to date") }
+    terminal.type("jl")
+    _ = await terminal.lines { $0[22].hasPrefix(" Liked 李晓雯") }
+    terminal.type("q")
+    _ = await ending
+    let selected = await terminal.allFrames().filter { $0[3].hasPrefix("▸") }
+    // What each of the three shows, without repetitions.
+    var seen: [[String]] = []
+    for lines in selected {
+      let views = [
+        String(lines[3].prefix(3).suffix(1)), String(lines[5].suffix(9)).trimmingCharacters(in: .whitespaces),
+        String(lines[0].split(separator: " · ")[1].prefix(7)),
+      ]
+      if seen.last != views { seen.append(views) }
+    }
+    #expect(seen == [["·", "· 1 like", "4 likes"], ["♥", "♥ 2 likes", "5 likes"]])
+  }
+
+  @Test func `No frame shows observers that differ`() async {
+    let repo = SplitRepo()
+    let timeline = makeTimeline(repo: repo)
+    async let ending = timeline.run()
+    for relay in repo.relays { relay.send(.fixture(name: "Before")) }
+    _ = await terminal.lines { $0[0].contains("Before") }
+    for relay in repo.relays {
+      relay.send(.fixture(name: "After", likedMomentIDs: ["0"]))
+      terminal.type("j")
+      // Time enough for every job of the timeline to draw what it should not.
+      for _ in 0..<1_000 { await Task.yield() }
+    }
+    _ = await terminal.lines { $0[0].contains("After") }
+    terminal.type("q")
+    _ = await ending
+    let mixed = await terminal.allFrames().filter { lines in
+      lines[0].contains("After") != lines.contains { $0.contains("│ ♥ 0 likes") } && lines[2].hasPrefix("▸")
+    }
+    #expect(mixed == [])
+  }
+
+  @Test func `The stored timeline is shown with its age before the network answers`() async throws {
+    let details = try await backend.getMoments(userID: "1")
+    let stored = try await store.save(momentsDetails: details, userID: "1")
+    let gate = Gate()
+    let backend = backend
+    let timeline = makeTimeline(
+      storedAt: stored.savedAt,
+      get: GetMomentsByUserIDSessionStub { userID throws(APISessionError) in
+        await gate.pass()
+        return try await backend.getMoments(userID: userID)
+      })
+    async let ending = timeline.run()
+    let before = await terminal.lines { $0[0].hasSuffix("stored 5 minutes ago · loading…") }
+    #expect(before[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))
+    #expect(before[22] == " Showing what was stored 5 minutes ago, asking for news.")
+    gate.open()
+    let after = await terminal.lines { $0[22].contains("up to date") }
+    #expect(after[0].hasSuffix("fetched now"))
+    terminal.type("q")
+    _ = await ending
+  }
+
+  @Test func `The network is taken away and given back`() async {
+    let timeline = makeTimeline()
+    async let ending = timeline.run()
+    _ = await terminal.lines { $0[22].contains("up to date") }
+    terminal.type("o")
+    let offline = await terminal.lines { $0[0].hasSuffix("offline") }
+    #expect(offline[23].contains("o go online"))
+    // The switch works beside the keys.
+    while await backend.isOnline { await Task.yield() }
+    terminal.type("r")
+    let failed = await terminal.lines { $0[22].hasPrefix(" Not loaded") }
+    #expect(failed[0].hasPrefix(" Mei Zhou"))
+    terminal.type("o")
+    // Back online, the timeline is loaded without being asked for.
+    var hasFailed = false
+    for await frame in terminal.frames.stream where frame.size.rows > 0 {
+      if frame.lines[22].hasPrefix(" Not loaded") { hasFailed = true }
+      if hasFailed, frame.lines[22].contains("up to date") { break }
+    }
+    #expect(await backend.isOnline)
+    terminal.type("q")
+    _ = await ending
+  }
+
+  @Test func `Started without a network, it shows what is stored, and loads when the network is given back`()
+    async throws
+  {
+    try await store.save(momentsDetails: backend.getMoments(userID: "1"), userID: "1")
+    await backend.setOnline(false)
+    let timeline = makeTimeline(storedAt: Self.noon.addingTimeInterval(-300), isOnline: false)
+    async let ending = timeline.run()
+    let offline = await terminal.lines { $0[22].contains("as the network is gone") }
+    #expect(offline[0].hasSuffix("stored 5 minutes ago · offline"))
+    #expect(offline[23].contains("o go online"))
+    terminal.type("o")
+    let online = await terminal.lines { $0[22].contains("up to date") }
+    #expect(online[0].hasSuffix("fetched now"))
+    terminal.type("q")
+    #expect(await ending == .quit)
+  }
+
+  @Test func `A like waits, and says so, until the server answers`() async {
+    let repo = SplitRepo()
+    let timeline = makeTimeline(repo: repo)
+    async let ending = timeline.run()
+    for relay in repo.relays { relay.send(.fixture()) }
+    _ = await terminal.lines { $0[2].hasPrefix("▸ ·  Taylor") }
+    terminal.type("l")
+    let waiting = await terminal.lines { $0[2].hasPrefix("▸ ·… Taylor") }
+    #expect(waiting[0].hasSuffix("1 waiting"))
+    #expect(waiting.contains { $0.contains("│ … waiting for the network") })
+    repo.gate.open()
+    // What waits and what happened come by different ways, so in either order.
+    let liked = await terminal.lines { $0[22].hasPrefix(" Liked") && !$0[0].contains("waiting") }
+    #expect(liked[2].hasPrefix("▸ ·  Taylor"))
+    terminal.type("q")
+    _ = await ending
+  }
+
+  @Test func `Ages are brought up to date while nothing happens`() async {
+    let gate = Gate()
+    let minutes = Mutex(0)
+    let timeline = makeTimeline(
+      now: { Self.noon.addingTimeInterval(Double(minutes.withLock { $0 }) * 60) },
+      pause: { duration in
+        #expect(duration == LiveTimeline.ageDuration)
+        await gate.pass()
+        try await Task.sleep(for: .seconds(minutes.withLock { $0 } == 0 ? 0 : 1_000))
+        minutes.withLock { $0 = 2 }
+      })
+    async let ending = timeline.run()
+    _ = await terminal.lines { $0[0].hasSuffix("fetched now") }
+    gate.open()
+    _ = await terminal.lines { $0[0].hasSuffix("fetched 2 minutes ago") }
+    terminal.type("q")
+    _ = await ending
+  }
+}
+
+/// A repository whose three observers a test serves one by one, and whose likes wait for it.
+private final class SplitRepo: MomentsRepoType {
+  let relays = (0..<3).map { _ in MulticastRelay<MomentsDetails>(replay: 1, buffering: .unbounded) }
+  let gate = Gate()
+  private let loadStates = CurrentValueRelay<MomentsLoadState>(.idle)
+  private let pending = CurrentValueRelay<[String: Bool]>([:])
+  private let observers = Mutex(0)
+
+  var momentsDetails: MulticastStream<MomentsDetails, Never> { relays[0].stream }
+
+  func momentsDetails(userID: String) -> MulticastStream<MomentsDetails, Never> {
+    observers.withLock { count in
+      defer { count += 1 }
+      return relays[count % 3].stream
+    }
+  }
+
+  func getMoments(userID: String) async throws(MomentsRepoError) {}
+
+  func updateLike(
+    isLiked: Bool, momentID: String, fromUserID userID: String
+  ) async throws(MomentsRepoError) -> MomentLikeOutcome {
+    pending.send([momentID: isLiked])
+    await gate.pass()
+    pending.send([:])
+    return .confirmed
+  }
+
+  func loadState(userID: String) -> MulticastStream<MomentsLoadState, Never> { loadStates.stream }
+
+  func pendingLikes(userID: String) -> MulticastStream<[String: Bool], Never> { pending.stream }
+
+  func refreshMoments(userID: String) async throws(MomentsRepoError) {}
+
+  func reloadMoments(userID: String) async throws(MomentsRepoError) {}
+
+  func loadMoreMoments(userID: String) async throws(MomentsRepoError) {}
+}
