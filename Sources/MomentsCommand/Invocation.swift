@@ -23,13 +23,15 @@ enum Invocation: Equatable {
 
     Commands:
       subjects      Print what observers of the three kinds of channel see: publish, current value, replay.
-      todo          Add, edit and finish todos as a person would, and print what the screens show.
-      sign-in       Sign in and out as a person would, and print what the screen shows.
+      todo          Things to do. In a terminal, keys add, edit, finish and delete them. Without one, do as a person
+                    would, and print what the screens show.
+      sign-in       A sign-in screen. In a terminal, type and press its button. Without one, sign in and out as a person
+                    would, and print what the screen shows.
 
     Options:
       --user ID     Whose timeline. (default: 0)
-      --data DIR    The folder that keeps the timeline, or the todos. (default: a folder of the user's application data
-                    for the timeline; memory for the todos)
+      --data DIR    The folder that keeps the timeline, or the todos. (default: a folder of the user's application data;
+                    memory for todos without a terminal)
       --bff URL     The GraphQL server to ask. (default: a demonstration server inside this program)
       --help        Print this text.
       --version     Print the version.

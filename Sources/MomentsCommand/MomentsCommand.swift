@@ -12,8 +12,9 @@ struct MomentsCommand {
     case .timeline(let options):
       status = await TimelineCommand(options: options, console: console, terminal: terminal).run()
     case .subjects: status = await SubjectsCommand(console: console).run()
-    case .todo(let dataFolder): status = await TodoCommand(dataFolder: dataFolder, console: console).run()
-    case .signIn: status = await SignInCommand(console: console).run()
+    case .todo(let dataFolder):
+      status = await TodoCommand(dataFolder: dataFolder, console: console, terminal: terminal).run()
+    case .signIn: status = await SignInCommand(console: console, terminal: terminal).run()
     case .help: status = console.finish(with: Invocation.helpText)
     case .version: status = console.finish(with: "moments \(version)")
     case .misuse(let problem):

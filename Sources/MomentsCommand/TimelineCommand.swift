@@ -22,11 +22,6 @@ struct TimelineCommand {
       message = error.description
     }
 
-    init(_ error: TerminalError) {
-      status = .inputOutput
-      message = error.description
-    }
-
     init(_ error: MomentsRepoError) {
       if case .store = error { status = .inputOutput } else { status = .unavailable }
       message = error.description
@@ -47,7 +42,7 @@ struct TimelineCommand {
   /// What a request takes where a person watches: as long as to see that the stored timeline is there first.
   private static let liveLatency = Duration.milliseconds(300)
 
-  private var folder: URL { options.dataFolder ?? Self.defaultDataFolder }
+  private var folder: URL { options.dataFolder ?? DataFolder.default }
 
   private var demoStore: FileStore { FileStore(folder: folder.appending(path: "demo-server")) }
 
@@ -66,14 +61,9 @@ struct TimelineCommand {
     } catch {
       throw Failure(error)
     }
-    let timeline = await LiveTimeline(
-      userID: options.userID, repo: repo, terminal: terminal, storedAt: stored?.savedAt, network: network,
-      isOnline: isOnline, now: now)
-    switch await timeline.run() {
-    case .quit, .hungUp: return .success
-    case .interrupted: return .interrupted
-    case .failed(let error): throw Failure(error)
-    }
+    let screen = await LiveTimeline(
+      userID: options.userID, repo: repo, storedAt: stored?.savedAt, network: network, isOnline: isOnline, now: now)
+    return CommandStatus(await ScreenSession(of: screen, on: terminal).run(), console: console)
   }
 
   private func show() async throws(Failure) {
@@ -158,11 +148,5 @@ struct TimelineCommand {
 
   private func age(of date: Date) -> String {
     TimelineText.age(of: date, at: now())
-  }
-
-  private static var defaultDataFolder: URL {
-    // There is always exactly one such folder in the user's domain.
-    FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)[0]
-      .appending(path: "moments", directoryHint: .isDirectory)
   }
 }

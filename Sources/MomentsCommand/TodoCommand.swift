@@ -3,36 +3,55 @@ internal import Foundation
 internal import Multicast
 internal import Todo
 
-/// `moments todo`: adds, edits and finishes todos as a person would, and prints what the screen shows.
+/// `moments todo`: a list of things to do, live in a terminal; elsewhere adds, edits and finishes todos as a person would,
+/// and prints what the screen shows.
 @MainActor
 struct TodoCommand {
-  /// Where the list is kept; nil for memory.
+  /// Where the list is kept; nil for the user's own folder in a terminal, and for memory elsewhere.
   let dataFolder: URL?
   let console: Console
+  /// Where to show it live; nil to print it line by line.
+  var terminal: (any TerminalType)?
   /// Counts what is alive, for the line that the lecture prints whenever a detail opens.
   var liveSubscriptions: @MainActor () -> Int = { MulticastDiagnostics.liveSubscriptions }
 
   func run() async -> CommandStatus {
+    do throws(TodoListError) {
+      if let terminal { return try await showLive(on: terminal) }
+      try await playScript()
+      return .success
+    } catch {
+      console.error("moments: \(error)")
+      return .inputOutput
+    }
+  }
+
+  private func showLive(on terminal: any TerminalType) async throws(TodoListError) -> CommandStatus {
+    let folder = dataFolder ?? DataFolder.default.appending(path: "todos", directoryHint: .isDirectory)
+    let todoList = TodoList(store: FileStore(folder: folder))
+    try await reportUndecodable(todoList)
+    let screen = LiveTodo(todoList: todoList, liveSubscriptions: liveSubscriptions)
+    return CommandStatus(await ScreenSession(of: screen, on: terminal).run(), console: console)
+  }
+
+  private func playScript() async throws(TodoListError) {
     let store: any KeyValueStore = dataFolder.map { FileStore(folder: $0) } ?? InMemoryStore()
     let todoList = TodoList(store: store)
     let model = TodoListViewModel(todoList: todoList, print: { [console] line in console.print(line) })
     let script = TodoScript(
       model: model, todoList: todoList, console: console, liveSubscriptions: liveSubscriptions)
-    let status: CommandStatus
-    var running: Task<Void, Never>?
+    try await reportUndecodable(todoList)
+    let running = Task { await model.run() }
+    let result: Result<Void, TodoListError>
     do throws(TodoListError) {
-      try await reportUndecodable(todoList)
-      running = Task { await model.run() }
-      try await play(script)
-      status = .success
+      result = .success(try await play(script))
     } catch {
-      console.error("moments: \(error)")
-      status = .inputOutput
+      result = .failure(error)
     }
     // Nothing of the session is at work when this returns.
-    running?.cancel()
-    await running?.value
-    return status
+    running.cancel()
+    await running.value
+    try result.get()
   }
 
   /// Tells of a stored list that could not be decoded; the store has moved it aside.

@@ -62,4 +62,16 @@ import Testing
     #expect(await command.run() == .success)
     #expect(recorder.output.contains("登录时间: 1970-01-01 00:00:00 +0000"))
   }
+
+  @Test(arguments: [("\u{3}", CommandStatus.interrupted), ("\u{1B}\u{1B}", .success)])
+  func `In a terminal it is live until the user leaves`(keys: String, expected: CommandStatus) async {
+    let recorder = ConsoleRecorder()
+    let terminal = FakeTerminal()
+    async let status = SignInCommand(console: recorder.console, terminal: terminal).run()
+    let lines = await terminal.lines { $0[0].hasSuffix("signed out") }
+    #expect(lines[22] == " The demonstration knows jake, whose password is low-level.")
+    terminal.type(keys)
+    #expect(await status == expected)
+    #expect(recorder.output + recorder.errors == [])
+  }
 }

@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import Multicast
 import Testing
 import Todo
 
@@ -113,9 +114,31 @@ import Todo
   }
 
   @Test func `A folder that cannot be used is told`() async {
-    let (status, output, errors) = await run(URL(filePath: "/dev/null/todo", directoryHint: .isDirectory))
+    let folder = URL(filePath: "/dev/null/todo", directoryHint: .isDirectory)
+    let (status, output, errors) = await run(folder)
     #expect(status == .inputOutput)
     #expect(output == [])
     #expect(errors.count == 1)
+    // Also before a terminal is taken over.
+    let recorder = ConsoleRecorder()
+    let terminal = FakeTerminal()
+    let live = TodoCommand(dataFolder: folder, console: recorder.console, terminal: terminal)
+    #expect(await live.run() == .inputOutput)
+    #expect(recorder.errors == errors)
+    #expect(terminal.calls.latest == nil)
+  }
+
+  @Test func `In a terminal it is live, and what is added there is there on the next run`() async throws {
+    try await withFolder { folder in
+      let recorder = ConsoleRecorder()
+      let terminal = FakeTerminal()
+      async let status = TodoCommand(dataFolder: folder, console: recorder.console, terminal: terminal).run()
+      _ = await terminal.lines { $0[3].contains("nothing to do") }
+      _ = await terminal.lines(afterTyping: "a写周报\r") { $0[2].hasPrefix("▸ · 写周报") }
+      terminal.type("q")
+      #expect(await status == .success)
+      #expect(recorder.output + recorder.errors == [])
+      #expect(await run(folder).output.prefix(2) == ["1 ToDos", "· 写周报"])
+    }
   }
 }

@@ -13,6 +13,8 @@ enum Key: Hashable, Sendable {
   case pageDown
   case enter
   case tab
+  /// Tab with the shift key.
+  case backTab
   case backspace
   case escape
 }

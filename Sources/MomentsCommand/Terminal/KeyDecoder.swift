@@ -21,6 +21,9 @@ struct KeyDecoder: Sendable {
 
   private var state = State.ground
 
+  /// Whether what came last is the key Escape, or the beginning of another one.
+  var isEscapePending: Bool { if case .escape = state { true } else { false } }
+
   /// The keys that are whole with these bytes.
   mutating func decode(_ bytes: some Sequence<UInt8>) -> [Key] {
     var keys: [Key] = []
@@ -31,8 +34,7 @@ struct KeyDecoder: Sendable {
   /// The key that was begun when no more bytes come: Escape, or none.
   mutating func finish() -> [Key] {
     defer { state = .ground }
-    if case .escape = state { return [.escape] }
-    return []
+    return isEscapePending ? [.escape] : []
   }
 
   private mutating func decode(_ byte: UInt8, into keys: inout [Key]) {
@@ -114,6 +116,7 @@ struct KeyDecoder: Sendable {
     case UInt8(ascii: "D"): return .left
     case UInt8(ascii: "H"): return .home
     case UInt8(ascii: "F"): return .end
+    case UInt8(ascii: "Z"): return .backTab
     case UInt8(ascii: "M"): return parameters.isEmpty ? .enter : nil
     case UInt8(ascii: "~"):
       // Modifiers follow after a semicolon.

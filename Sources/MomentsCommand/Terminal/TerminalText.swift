@@ -54,6 +54,19 @@ enum TerminalText {
     return text
   }
 
+  /// The text, or as much of its end as fits behind an ellipsis.
+  static func tail(of text: String, columns: Int) -> String {
+    let text = printable(text)
+    guard columns > 0 else { return "" }
+    if width(of: text) <= columns { return text }
+    var width = 1
+    let tail = text.reversed().prefix { character in
+      width += character.displayWidth
+      return width <= columns
+    }
+    return String(ellipsis) + String(tail.reversed())
+  }
+
   /// The text in exactly so many columns: cut with an ellipsis, or filled up with spaces.
   static func padded(_ text: String, to columns: Int, alignment: Alignment = .leading) -> String {
     let text = truncated(text, to: columns)

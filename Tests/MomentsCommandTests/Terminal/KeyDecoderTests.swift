@@ -38,6 +38,22 @@ struct KeyDecoderTests {
     #expect(keys("\u{1B}[1;5A") == [.up])
   }
 
+  @Test func `Tab is known with the shift key`() {
+    #expect(keys("\t\u{1B}[Z\t") == [.tab, .backTab, .tab])
+  }
+
+  @Test func `Only an Escape of which nothing followed is pending`() {
+    var decoder = KeyDecoder()
+    var pending: [Bool] = []
+    for read in ["a", "\u{1B}", "[", "A", "\u{1B}", "j", "\u{E5}", "\u{1B}"] {
+      _ = decoder.decode(read.utf8)
+      pending.append(decoder.isEscapePending)
+    }
+    #expect(pending == [false, true, false, false, true, false, false, true])
+    _ = decoder.finish()
+    #expect(!decoder.isEscapePending)
+  }
+
   @Test func `The keys around the arrows are known by both of their names`() {
     #expect(keys("\u{1B}[H\u{1B}[F\u{1B}OH\u{1B}OF") == [.home, .end, .home, .end])
     #expect(

@@ -30,6 +30,14 @@ struct TerminalTextTests {
     #expect(TerminalText.truncated(text, to: columns) == expected)
   }
 
+  @Test(arguments: [
+    ("sunset", 6, "sunset"), ("sunset", 5, "…nset"), ("sunset", 1, "…"), ("sunset", 0, ""), ("今天的晚霞", 10, "今天的晚霞"),
+    ("今天的晚霞", 9, "…天的晚霞"), ("今天的晚霞", 8, "…的晚霞"), ("a👨‍👩‍👧‍👦b", 3, "…b"), ("a👨‍👩‍👧‍👦b", 4, "a👨‍👩‍👧‍👦b"), ("", 3, ""),
+  ])
+  func `The end of a text too wide begins with an ellipsis`(text: String, columns: Int, expected: String) {
+    #expect(TerminalText.tail(of: text, columns: columns) == expected)
+  }
+
   @Test func `A padded text takes exactly its columns, also where a wide character leaves one over`() {
     #expect(TerminalText.padded("ab", to: 4) == "ab  ")
     #expect(TerminalText.padded("ab", to: 4, alignment: .trailing) == "  ab")

@@ -17,7 +17,8 @@ import Testing
   private let store = PersistentDataStore(InMemoryStore(now: { noon.addingTimeInterval(-300) }))
 
   private func makeTimeline(
-    repo: (any MomentsRepoType)? = nil, storedAt: Date? = nil, isOnline: Bool = true, get: (any GetMomentsByUserIDSessionType)? = nil,
+    repo: (any MomentsRepoType)? = nil, storedAt: Date? = nil, isOnline: Bool = true,
+    get: (any GetMomentsByUserIDSessionType)? = nil,
     now: @escaping @Sendable () -> Date = { noon },
     pause: @escaping @Sendable (Duration) async throws -> Void = { _ in
       // No time passes, so no age changes.

@@ -1,0 +1,24 @@
+/// A screen on a terminal: a picture of what it observes, and what its keys do.
+@MainActor
+protocol LiveScreen: AnyObject, Sendable {
+  /// The picture, in this size; nil while there is none that may be shown.
+  ///
+  /// It is asked for again whenever an `@Observable` property that it read has changed.
+  func frame(size: TerminalSize) -> Frame?
+
+  /// Does what a key asks for at once, and returns the rest; nil when there is none.
+  ///
+  /// - Parameter size: The size of the picture the key belongs to.
+  func press(_ key: Key, size: TerminalSize) -> KeyResponse?
+
+  /// Does what the screen does beside the keys, until it is cancelled.
+  func run() async
+}
+
+/// What a key asks for that takes time.
+enum KeyResponse: Sendable {
+  /// Something that runs beside the keys that follow; it is cancelled when the user leaves, and waited for.
+  case perform(@MainActor @Sendable () async -> Void)
+  /// To leave.
+  case quit
+}

@@ -1,0 +1,172 @@
+internal import Multicast
+internal import Observation
+
+/// A screen and the terminal it has: drawn when it changes, told of the keys, until the user leaves.
+///
+/// - **Frames**: Only what the screen observes makes one, by a change. While a frame is written, and for a moment after
+///   it, changes gather.
+/// - **Keys**: Ctrl-C ends every screen, Ctrl-Z gives the terminal to the shell; the other keys are the screen's.
+/// - **Cancellation**: Cancelling ``run()`` ends it as a quit would.
+@MainActor
+final class ScreenSession {
+  /// How it came to an end.
+  enum Ending: Sendable, Hashable {
+    case quit
+    /// By Ctrl-C.
+    case interrupted
+    /// The terminal has gone.
+    case hungUp
+    case failed(TerminalError)
+  }
+
+  /// The least time from one frame to the next: one sixtieth of a second.
+  nonisolated static let frameDuration = Duration.nanoseconds(16_666_667)
+  /// How long what began as the sequence of a key may take to go on, before it is the key Escape.
+  nonisolated static let escapeDuration = Duration.milliseconds(50)
+
+  private enum Command: Sendable {
+    case perform(@MainActor @Sendable () async -> Void)
+    case end(Ending)
+  }
+
+  private let screen: any LiveScreen
+  private let terminal: any TerminalType
+  private let pause: @Sendable (Duration) async throws -> Void
+
+  private var size = TerminalSize(columns: 0, rows: 0)
+  private var decoder = KeyDecoder()
+  private var reads = 0
+  private let commands = MulticastRelay<Command>(buffering: .unbounded)
+  /// Counts the reasons to draw.
+  private let changes = CurrentValueRelay(0)
+
+  /// Creates a session.
+  ///
+  /// - Parameters:
+  ///   - screen: What is shown.
+  ///   - terminal: Where; taken over by ``run()`` only.
+  ///   - pause: Waits so long between frames, and for the rest of a key.
+  init(
+    of screen: any LiveScreen, on terminal: any TerminalType,
+    pause: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+  ) {
+    self.screen = screen
+    self.terminal = terminal
+    self.pause = pause
+  }
+
+  /// Takes the terminal over, shows the screen, and returns when the user has left.
+  func run() async -> Ending {
+    let events = terminal.events.subscribe()
+    let commands = commands.stream.subscribe()
+    do throws(TerminalError) {
+      size = try await terminal.open()
+    } catch {
+      return .failed(error)
+    }
+    let ending = await withDiscardingTaskGroup { group in
+      group.addTask { await self.follow(events) }
+      group.addTask { await self.draw() }
+      group.addTask { await self.screen.run() }
+      defer { group.cancelAll() }
+      for await command in commands {
+        switch command {
+        case .perform(let action): group.addTask { await action() }
+        case .end(let ending): return ending
+        }
+      }
+      return .quit
+    }
+    await terminal.close()
+    return ending
+  }
+
+  // MARK: Input
+
+  private func follow(_ events: MulticastSubscription<TerminalEvent, Never>) async {
+    for await event in events {
+      switch event {
+      case .input(let bytes): read(bytes)
+      case .resized(let size):
+        self.size = size
+        changed()
+      case .ended:
+        for key in decoder.finish() { press(key) }
+        commands.send(.end(.hungUp))
+      }
+    }
+  }
+
+  private func read(_ bytes: [UInt8]) {
+    reads += 1
+    for key in decoder.decode(bytes) { press(key) }
+    guard decoder.isEscapePending else { return }
+    let read = reads
+    commands.send(
+      .perform {
+        guard !(await self.isCancelled(during: Self.escapeDuration)), read == self.reads else { return }
+        for key in self.decoder.finish() { self.press(key) }
+      })
+  }
+
+  private func press(_ key: Key) {
+    switch key {
+    case .control("c"): commands.send(.end(.interrupted))
+    case .control("z"): commands.send(.perform { await self.terminal.suspend() })
+    default:
+      switch screen.press(key, size: size) {
+      case .perform(let action): commands.send(.perform(action))
+      case .quit: commands.send(.end(.quit))
+      case nil: break
+      }
+    }
+  }
+
+  // MARK: Frames
+
+  private func changed() {
+    changes.update { $0 &+= 1 }
+  }
+
+  private func draw() async {
+    for await _ in changes.stream {
+      let frame = withObservationTracking {
+        screen.frame(size: size)
+      } onChange: { [changes] in
+        // Before the change is made; the frame is drawn by a job of its own, after it.
+        changes.update { $0 &+= 1 }
+      }
+      guard let frame else { continue }
+      do throws(TerminalError) {
+        try await terminal.show(frame)
+      } catch {
+        commands.send(.end(.failed(error)))
+        return
+      }
+      if await isCancelled(during: Self.frameDuration) { return }
+    }
+  }
+
+  private func isCancelled(during duration: Duration) async -> Bool {
+    do {
+      try await pause(duration)
+      return false
+    } catch {
+      // Nothing but a cancellation ends a pause early.
+      return true
+    }
+  }
+}
+
+extension CommandStatus {
+  /// The status a live screen leaves the program with; what went wrong is told.
+  init(_ ending: ScreenSession.Ending, console: Console) {
+    switch ending {
+    case .quit, .hungUp: self = .success
+    case .interrupted: self = .interrupted
+    case .failed(let error):
+      console.error("moments: \(error)")
+      self = .inputOutput
+    }
+  }
+}

@@ -1,0 +1,87 @@
+/// The sign-in screen as a picture: what to show, and a size, make a frame.
+enum SignInScreen {
+  /// What can be typed in, or pressed.
+  enum Control: Hashable, Sendable, CaseIterable {
+    case username
+    case password
+    case button
+  }
+
+  /// All that the screen shows, in words; of the password, how long it is.
+  struct Model: Hashable, Sendable {
+    var isSignedIn = false
+    var isBusy = false
+    var username = ""
+    var passwordLength = 0
+    var buttonTitle = "Submit"
+    /// Those that can be used.
+    var enabled: Set<Control> = []
+    /// The one that gets what is typed; nil while none can.
+    var focus: Control?
+    /// What is missing, what went wrong, or who is signed in; empty while it is hidden.
+    var message = ""
+    var recentSignIns: [String] = []
+    /// What happened last.
+    var activity = ""
+    /// The most important first: those that do not fit are left out.
+    var keys: [KeyHint] = []
+  }
+
+  private static let fieldColumn = 13
+
+  static func frame(of model: Model, size: TerminalSize) -> Frame {
+    let state: (String, TextStyle) =
+      model.isBusy ? ("busy", .accent) : model.isSignedIn ? ("signed in", .good) : ("signed out", .faint)
+    let chrome = ScreenChrome(title: "Sign in", states: [state], activity: model.activity, keys: model.keys)
+    return chrome.frame(size: size) { frame, body in
+      // Where there is little room, what matters stands without air.
+      let air = body.count > 10 ? 1 : 0
+      var row = body.lowerBound + air
+      drawField(.username, "Username", model.username, of: model, in: &frame, row: row)
+      row += 1
+      // A dot for each character, and so much only of what was typed.
+      let dots = String(repeating: "•", count: model.passwordLength)
+      drawField(.password, "Password", dots, of: model, in: &frame, row: row)
+      row += 1 + air
+      drawButton(of: model, in: &frame, row: row)
+      row += 1 + air
+      for (line, row) in zip(lines(of: model, columns: size.columns - 6, isRoomy: air > 0), row..<body.upperBound) {
+        frame.write(line.text, row: row, column: 3, columns: size.columns - 4, style: line.style)
+      }
+    }
+  }
+
+  private static func drawField(
+    _ control: Control, _ label: String, _ text: String, of model: Model, in frame: inout Frame, row: Int
+  ) {
+    let isFocused = model.focus == control
+    if isFocused { frame.write("▸", row: row, column: 1, style: .accent) }
+    frame.write(label, row: row, column: 3, style: model.enabled.contains(control) ? .plain : .faint)
+    TextField.draw(
+      text, isFocused: isFocused, in: &frame, row: row, columns: fieldColumn..<frame.size.columns - 1)
+  }
+
+  private static func drawButton(of model: Model, in frame: inout Frame, row: Int) {
+    let isFocused = model.focus == .button
+    if isFocused { frame.write("▸", row: row, column: 1, style: .accent) }
+    let style: TextStyle =
+      isFocused
+      ? TextStyle(attributes: .inverse) : model.enabled.contains(.button) ? .strong : .faint
+    let end = frame.write("[ \(model.buttonTitle) ]", row: row, column: 3, style: style)
+    if model.isBusy { frame.write("asking the server…", row: row, column: end + 2, style: .accent) }
+  }
+
+  private static func lines(
+    of model: Model, columns: Int, isRoomy: Bool
+  ) -> [(text: String, style: TextStyle)] {
+    var lines: [(text: String, style: TextStyle)] = model.message.split(separator: "\n").flatMap {
+      TerminalText.wrapped(String($0), to: columns).map { ($0, .plain) }
+    }
+    if !model.recentSignIns.isEmpty {
+      if isRoomy { lines.append(("", .plain)) }
+      lines.append(("Recent sign-ins", .strong))
+      lines += model.recentSignIns.map { ($0, .faint) }
+    }
+    return lines
+  }
+}

@@ -1,0 +1,119 @@
+/// The list of things to do as a picture: what to show, and a size, make a frame.
+///
+/// The list is beside the selected todo, or the form in which one is added or edited (below it on a narrow terminal; on a
+/// small one the form takes the place of the list).
+enum TodoScreen {
+  /// All that the screen shows, in words.
+  struct Model: Hashable, Sendable {
+    /// A todo in the list.
+    struct Row: Hashable, Sendable {
+      var name: String
+      var isFinished: Bool
+    }
+
+    /// The form in which a todo is added or edited.
+    struct Form: Hashable, Sendable {
+      var title: String
+      var name: String
+      var isFinished: Bool
+      /// How many observers are alive while it is open.
+      var liveSubscriptions: Int
+    }
+
+    var title: String
+    /// Whether the list is known.
+    var isLoaded = true
+    var canAdd = true
+    var rows: [Row] = []
+    /// The index of the selected row.
+    var selection = 0
+    /// Nil while none is open.
+    var form: Form?
+    /// What went wrong last, until something is done.
+    var problem: String?
+    /// What happened last.
+    var activity = ""
+    /// The most important first: those that do not fit are left out.
+    var keys: [KeyHint] = []
+  }
+
+  static func frame(of model: Model, size: TerminalSize) -> Frame {
+    chrome(of: model).frame(size: size) { frame, body in
+      let layout = ListAndDetail(dividing: body, of: &frame)
+      if let form = model.form {
+        if let detail = layout.detail {
+          drawList(of: model, in: &frame, layout)
+          draw(form, in: &frame, rows: detail.rows, columns: detail.columns, isRoomy: layout.isDetailRoomy)
+        } else {
+          draw(form, in: &frame, rows: body, columns: 1..<size.columns - 1, isRoomy: false)
+        }
+      } else {
+        drawList(of: model, in: &frame, layout)
+        if let detail = layout.detail, model.rows.indices.contains(model.selection) {
+          draw(model.rows[model.selection], in: &frame, detail, isRoomy: layout.isDetailRoomy)
+        }
+      }
+    }
+  }
+
+  private static func chrome(of model: Model) -> ScreenChrome {
+    let unfinished = model.rows.count { !$0.isFinished }
+    var states: [(text: String, style: TextStyle)] = []
+    if model.isLoaded, !model.canAdd { states.append(("enough to do", .waiting)) }
+    if model.problem != nil { states.append(("failed", .bad)) }
+    return ScreenChrome(
+      title: model.title, counts: model.rows.isEmpty ? nil : "\(unfinished) unfinished", states: states,
+      activity: model.problem ?? model.activity, activityStyle: model.problem == nil ? .plain : .bad,
+      keys: model.keys)
+  }
+
+  // MARK: List
+
+  private static func drawList(of model: Model, in frame: inout Frame, _ layout: ListAndDetail) {
+    guard !model.rows.isEmpty else {
+      layout.drawPlaceholder(
+        model.problem ?? (model.isLoaded ? "There is nothing to do. a adds a todo." : "Loading…"), in: &frame)
+      return
+    }
+    layout.drawRows(count: model.rows.count, selection: model.selection, in: &frame) { index, row, frame in
+      let todo = model.rows[index]
+      let start = layout.list.columns.lowerBound
+      frame.write(todo.isFinished ? "✓" : "·", row: row, column: start + 2, style: todo.isFinished ? .good : .faint)
+      frame.write(
+        todo.name, row: row, column: start + 4, columns: layout.list.columns.count - 5,
+        style: todo.isFinished ? .faint : .plain)
+    }
+  }
+
+  // MARK: Detail
+
+  private static func draw(_ todo: Model.Row, in frame: inout Frame, _ area: ListAndDetail.Area, isRoomy: Bool) {
+    var lines: [(text: String, style: TextStyle)] = TerminalText.wrapped(todo.name, to: area.columns.count).map {
+      ($0, .strong)
+    }
+    if isRoomy { lines.append(("", .plain)) }
+    lines.append(todo.isFinished ? ("✓ finished", .good) : ("· not finished", .plain))
+    for (line, row) in zip(lines, area.rows) {
+      frame.write(line.text, row: row, column: area.columns.lowerBound, columns: area.columns.count, style: line.style)
+    }
+  }
+
+  private static func draw(
+    _ form: Model.Form, in frame: inout Frame, rows: Range<Int>, columns: Range<Int>, isRoomy: Bool
+  ) {
+    let air = isRoomy ? 1 : 0
+    var row = rows.lowerBound
+    frame.write(form.title, row: row, column: columns.lowerBound, columns: columns.count, style: .strong)
+    row += 1 + air
+    let end = frame.write("Name  ", row: row, column: columns.lowerBound, style: .faint)
+    TextField.draw(form.name, isFocused: true, in: &frame, row: row, columns: end..<columns.upperBound)
+    row += 1 + air
+    frame.write(
+      form.isFinished ? "✓ finished" : "· not finished", row: row, column: columns.lowerBound,
+      style: form.isFinished ? .good : .plain)
+    row += 1 + air
+    frame.write(
+      "Resource tracing: \(form.liveSubscriptions)", row: row, column: columns.lowerBound, columns: columns.count,
+      style: .faint)
+  }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import MomentsTesting
+import SignIn
+import Testing
+
+@testable import MomentsCommand
+
+@MainActor @Suite(.timeLimit(.minutes(5))) struct LiveSignInTests {
+  private let terminal = FakeTerminal()
+  private let gate = Gate()
+
+  private func withLiveSignIn(_ body: (FakeTerminal) async -> Void) async {
+    let session = InMemorySignInSession(
+      accounts: [.init(uid: "007", username: "jake", password: Password("low-level"))],
+      now: { Date(timeIntervalSince1970: 1_543_665_600) }, answering: { [gate] in await gate.pass() })
+    let screen = LiveSignIn(service: UserService(session: session), hint: "Try jake.")
+    let running = ScreenSession(of: screen, on: terminal) { _ in }
+    async let ending = running.run()
+    await body(terminal)
+    terminal.type("\u{1B}")
+    #expect(await ending == .quit)
+  }
+
+  @Test func `It begins with the username, and says what is missing at each character`() async {
+    await withLiveSignIn { terminal in
+      let empty = await terminal.lines { $0[0].hasSuffix("signed out") }
+      #expect(empty[3...8] == [" ▸ Username", "   Password", "", "   [ Submit ]", "", "   请填写用户名"])
+      #expect(empty[22...23] == [" Try jake.", " esc quit  ^U empty the field"])
+      let short = await terminal.lines(afterTyping: "jak") { $0[3] == " ▸ Username  jak" }
+      #expect(short[8] == "   用户名太短, 应该大于4位")
+      // There is nowhere to go.
+      terminal.type("\t\r")
+      let long = await terminal.lines(afterTyping: "e") { $0[3] == " ▸ Username  jake" }
+      #expect(long[8] == "   请填写密码")
+      #expect(long[23] == " esc quit  tab next  ^U empty the field")
+    }
+  }
+
+  @Test func `A wrong password is told, another one signs in, and the button signs out`() async {
+    gate.open()
+    await withLiveSignIn { terminal in
+      _ = await terminal.lines { $0[0].hasSuffix("signed out") }
+      let ready = await terminal.lines(afterTyping: "jake\rguess") { $0[4] == " ▸ Password  •••••" }
+      #expect(ready[8] == "")
+      #expect(ready[23] == " esc quit  tab next  enter Submit  ^U empty the field")
+      let wrong = await terminal.lines(afterTyping: "\r") {
+        $0[8].hasPrefix("   The username or the password is wrong.")
+      }
+      #expect(wrong[4] == " ▸ Password  •••••")
+      _ = await terminal.lines(afterTyping: "\u{15}low-level") { $0[4] == " ▸ Password  •••••••••" }
+      let signedIn = await terminal.lines(afterTyping: "\r") { $0[12].hasPrefix("   2018-12-01") }
+      #expect(
+        signedIn[3...12] == [
+          "   Username  jake", "   Password  •••••••••", "", " ▸ [ SignOut ]", "", "   当前用户: jake",
+          "   登录时间: 2018-12-01 12:00:00 +0000", "", "   Recent sign-ins", "   2018-12-01 12:00:00 +0000",
+        ])
+      #expect(signedIn[22] == " state changed: signed(jake)")
+      #expect(signedIn[23] == " esc quit  enter SignOut")
+      let signedOut = await terminal.lines(afterTyping: "q\r") { $0[8] == "   已经退出登录" && $0[22].hasSuffix("unsigned") }
+      #expect(signedOut[0].hasSuffix("signed out"))
+      #expect(signedOut[4] == " ▸ Password  •••••••••")
+    }
+    let shown = await terminal.allFrames().flatMap(\.self)
+    #expect(!shown.contains { $0.contains("guess") || $0.contains("low-level") })
+  }
+
+  @Test func `While the server is asked the indicator shows, the text is hidden, and keys do nothing`() async {
+    await withLiveSignIn { terminal in
+      _ = await terminal.lines { $0[0].hasSuffix("signed out") }
+      let busy = await terminal.lines(afterTyping: "jake\rlow-level\r") {
+        $0[0].hasSuffix("busy") && $0[22].hasSuffix("signingIn")
+      }
+      #expect(
+        busy[3...8] == ["   Username  jake", "   Password  •••••••••", "", "   [ Submit ]  asking the server…", "", ""])
+      #expect(busy[23] == " esc quit")
+      terminal.type("\r\tmore\u{7F}\r")
+      gate.open()
+      let signedIn = await terminal.lines { $0[12].hasPrefix("   2018-12-01") }
+      // One sign-in, and nothing typed.
+      #expect(signedIn[3...4] == ["   Username  jake", "   Password  •••••••••"])
+      #expect(signedIn[13] == "")
+    }
+  }
+
+  @Test func `Tab and arrows go round what can be used`() async {
+    await withLiveSignIn { terminal in
+      _ = await terminal.lines { $0[0].hasSuffix("signed out") }
+      _ = await terminal.lines(afterTyping: "jake\rp") { $0[4] == " ▸ Password  •" }
+      _ = await terminal.lines(afterTyping: "\t") { $0[6] == " ▸ [ Submit ]" }
+      _ = await terminal.lines(afterTyping: "\t") { $0[3] == " ▸ Username  jake" }
+      _ = await terminal.lines(afterTyping: "\u{1B}[Z") { $0[6] == " ▸ [ Submit ]" }
+      _ = await terminal.lines(afterTyping: "\u{1B}[A") { $0[4] == " ▸ Password  •" }
+      _ = await terminal.lines(afterTyping: "\u{1B}[B") { $0[6] == " ▸ [ Submit ]" }
+    }
+  }
+
+  @Test func `Leaving while the server is asked ends the sign-in`() async {
+    await withLiveSignIn { terminal in
+      _ = await terminal.lines { $0[0].hasSuffix("signed out") }
+      _ = await terminal.lines(afterTyping: "jake\rlow-level\r") { $0[0].hasSuffix("busy") }
+    }
+  }
+}

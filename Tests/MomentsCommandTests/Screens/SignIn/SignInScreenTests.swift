@@ -1,0 +1,106 @@
+import Testing
+
+@testable import MomentsCommand
+
+struct SignInScreenTests {
+  private func lines(of model: SignInScreen.Model, _ columns: Int = 80, _ rows: Int = 24) -> [String] {
+    SignInScreen.frame(of: model, size: TerminalSize(columns: columns, rows: rows)).lines
+  }
+
+  private var typing: SignInScreen.Model {
+    SignInScreen.Model(
+      username: "jake", passwordLength: 9, enabled: [.username, .password, .button], focus: .password,
+      message: "The username or the password is wrong. Check both, then try again.",
+      activity: "state changed: unsigned",
+      keys: [KeyHint(key: "esc", action: "quit"), KeyHint(key: "enter", action: "Submit")])
+  }
+
+  private var signedIn: SignInScreen.Model {
+    SignInScreen.Model(
+      isSignedIn: true, username: "jake", passwordLength: 9, buttonTitle: "SignOut", enabled: [.button], focus: .button,
+      message: "当前用户: jake\n登录时间: 2018-12-01 12:00:00 +0000",
+      recentSignIns: ["2018-12-01 12:00:00 +0000", "2018-11-30 08:00:00 +0000"], activity: "state changed: signed(jake)"
+    )
+  }
+
+  @Test func `It fills 80×24`() {
+    #expect(
+      lines(of: typing).joined(separator: "\n") == """
+         Sign in                                                             signed out
+        ────────────────────────────────────────────────────────────────────────────────
+
+           Username  jake
+         ▸ Password  •••••••••
+
+           [ Submit ]
+
+           The username or the password is wrong. Check both, then try again.
+
+
+
+
+
+
+
+
+
+
+
+
+        ────────────────────────────────────────────────────────────────────────────────
+         state changed: unsigned
+         esc quit  enter Submit
+        """)
+  }
+
+  @Test func `Who is signed in, since when, and when before, is below the button`() {
+    #expect(
+      lines(of: signedIn)[0...12] == [
+        " Sign in                                                              signed in",
+        String(repeating: "─", count: 80), "", "   Username  jake", "   Password  •••••••••", "", " ▸ [ SignOut ]", "",
+        "   当前用户: jake", "   登录时间: 2018-12-01 12:00:00 +0000", "", "   Recent sign-ins",
+        "   2018-12-01 12:00:00 +0000",
+      ])
+  }
+
+  @Test func `While it is busy the indicator shows`() {
+    var model = typing
+    model.isBusy = true
+    model.enabled = []
+    model.focus = nil
+    model.message = ""
+    let lines = lines(of: model)
+    #expect(lines[0].hasSuffix("busy"))
+    #expect(
+      lines[3...8] == ["   Username  jake", "   Password  •••••••••", "", "   [ Submit ]  asking the server…", "", ""])
+  }
+
+  @Test func `Where there is little room, what matters stands without air`() {
+    #expect(
+      lines(of: typing, 40, 10)[2..<7] == [
+        "   Username  jake", " ▸ Password  •••••••••", "   [ Submit ]", "   The username or the password is",
+        "   wrong. Check both, then try again.",
+      ])
+  }
+
+  @Test func `The cursor is where the next character goes, and the button stands out when it is next`() {
+    let inverse = { (model: SignInScreen.Model, row: Int) in
+      SignInScreen.frame(of: model, size: TerminalSize(columns: 80, rows: 24))[row: row].enumerated()
+        .filter { $0.element.style.attributes == .inverse }.map(\.offset)
+    }
+    #expect(inverse(typing, 4) == [22])
+    #expect(inverse(typing, 3) == [])
+    #expect(inverse(typing, 6) == [])
+    #expect(inverse(signedIn, 6) == Array(3..<14))
+  }
+
+  @Test func `Every size from nothing up is drawn`() {
+    for model in [typing, signedIn] {
+      for columns in 0..<100 {
+        for rows in [0, 1, 9, 10, 15, 16, 24] {
+          #expect(lines(of: model, columns, rows).allSatisfy { TerminalText.width(of: $0) <= columns })
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,205 @@
+import DataStore
+import Foundation
+import Multicast
+import Synchronization
+import Testing
+import Todo
+
+@testable import MomentsCommand
+
+@MainActor @Suite(.timeLimit(.minutes(5))) struct LiveTodoTests {
+  private let terminal = FakeTerminal()
+  private let store = InMemoryStore()
+
+  /// Types into a live list, and returns what is stored when the user has left.
+  @discardableResult
+  private func withLiveTodo(
+    store: (any KeyValueStore)? = nil, _ body: (FakeTerminal) async throws -> Void
+  ) async throws -> [TodoItem] {
+    let todoList = TodoList(store: store ?? self.store)
+    let session = ScreenSession(of: LiveTodo(todoList: todoList, liveSubscriptions: { 3 }), on: terminal) { duration in
+      if duration == ScreenSession.escapeDuration { try await Task.sleep(for: .seconds(1_000)) }
+    }
+    async let ending = session.run()
+    try await body(terminal)
+    terminal.type("q")
+    #expect(await ending == .quit)
+    return try await todoList.fetchItems().elements
+  }
+
+  private func add(_ names: String...) async {
+    for name in names {
+      _ = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
+      _ = await terminal.lines(afterTyping: "\(name)\r") { lines in
+        !lines[2].hasSuffix("Add Todo") && lines.contains { $0.hasPrefix("▸ · \(name)") }
+      }
+    }
+  }
+
+  @Test func `An empty list says what to do`() async throws {
+    try await withLiveTodo { terminal in
+      let lines = await terminal.lines { !$0[3].contains("Loading…") }
+      #expect(lines[0] == " Todo")
+      #expect(lines[3].hasPrefix("  There is nothing to do. a adds a todo."))
+      #expect(lines[23] == " q quit  a add")
+    }
+  }
+
+  @Test func `A todo is typed, added, and selected`() async throws {
+    let items = try await withLiveTodo { terminal in
+      _ = await terminal.lines { $0[3].contains("nothing to do") }
+      let empty = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
+      #expect(empty[8].hasSuffix("Resource tracing: 3"))
+      #expect(empty[23] == " esc cancel  tab finished or not  ^U empty the name")
+      // Letters that are keys of the list are letters here.
+      let typed = await terminal.lines(afterTyping: "quick 写") { $0[4].hasSuffix("Name  quick 写") }
+      #expect(typed[23] == " esc cancel  enter done  tab finished or not  ^U empty the name")
+      _ = await terminal.lines(afterTyping: "\u{7F}\u{7F}") { $0[4].hasSuffix("Name  quick") }
+      _ = await terminal.lines(afterTyping: "\t") { $0[6].hasSuffix("✓ finished") }
+      let added = await terminal.lines(afterTyping: "\r") {
+        $0[22] == " Finish adding a new todo." && $0[2].hasPrefix("▸ ✓")
+      }
+      #expect(added[0] == " 1 ToDos  0 unfinished")
+    }
+    #expect(items.map(\.name) == ["quick"])
+    #expect(items.map(\.isFinished) == [true])
+  }
+
+  @Test func `A todo without a name is not added, and one that is cancelled neither`() async throws {
+    let items = try await withLiveTodo { terminal in
+      _ = await terminal.lines { $0[3].contains("nothing to do") }
+      _ = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
+      _ = await terminal.lines(afterTyping: "\r") { $0[22] == " A todo has a name." }
+      // Nothing joins with the Escape, so that it is known at once.
+      _ = await terminal.lines(afterTyping: "never mind\u{1B}\u{1B}") { $0[22] == " Finish adding a new todo." }
+    }
+    #expect(items == [])
+  }
+
+  @Test func `A todo is edited, finished, begun again and deleted`() async throws {
+    let items = try await withLiveTodo { terminal in
+      _ = await terminal.lines { $0[3].contains("nothing to do") }
+      await add("Buy milk", "写周报", "Rest")
+      _ = await terminal.lines(afterTyping: "g") { $0[2].hasPrefix("▸") }
+      let form = await terminal.lines(afterTyping: "e") { $0[2].hasSuffix("Edit todo") }
+      #expect(form[4].hasSuffix("Name  Buy milk"))
+      _ = await terminal.lines(afterTyping: " and bread\r") {
+        $0[22] == " Finish editing a todo." && $0[2].contains("bread  ")
+      }
+      _ = await terminal.lines(afterTyping: "jx") { $0[22] == " Finished: 写周报" && $0[3].hasPrefix("▸ ✓ 写周报") }
+      let again = await terminal.lines(afterTyping: " ") {
+        $0[22] == " Not finished: 写周报" && $0[3].hasPrefix("▸ · 写周报")
+      }
+      #expect(again[23] == " q quit  a add  j/k ↓/↑ move  x finish  e edit  d delete  c clear")
+      _ = await terminal.lines(afterTyping: "d") { $0[22] == " Deleted: 写周报" && $0[3].hasPrefix("▸ · Rest") }
+    }
+    #expect(items.map(\.name) == ["Buy milk and bread", "Rest"])
+  }
+
+  @Test func `At five unfinished todos none is added`() async throws {
+    try await withLiveTodo { terminal in
+      _ = await terminal.lines { $0[3].contains("nothing to do") }
+      await add("1", "2", "3", "4", "5")
+      let full = await terminal.lines(afterTyping: "a") { $0[22] == " Add is disabled: 5 todos are unfinished." }
+      #expect(full[0].hasSuffix("enough to do"))
+      #expect(!full[23].contains("a add"))
+      #expect(!full[2].hasSuffix("Add Todo"))
+    }
+  }
+
+  @Test func `The list is cleared by the key pressed twice, and by nothing less`() async throws {
+    let items = try await withLiveTodo { terminal in
+      _ = await terminal.lines { $0[3].contains("nothing to do") }
+      await add("1", "2")
+      _ = await terminal.lines(afterTyping: "c") {
+        $0[22] == " Delete all of 2 ToDos? c deletes them, any other key does not."
+      }
+      // The key that says no is no key of the list.
+      let kept = await terminal.lines(afterTyping: "d") { $0[22] == " Nothing was cleared." }
+      #expect(kept[0] == " 2 ToDos  2 unfinished")
+      _ = await terminal.lines(afterTyping: "cc") { $0[22] == " All todos are deleted." && $0[0] == " Todo" }
+    }
+    #expect(items == [])
+  }
+
+  @Test func `What was there before is shown first, and what another process changes at once`() async throws {
+    try await TodoList(store: store).add(TodoItem(name: "Before"))
+    try await withLiveTodo { terminal in
+      _ = await terminal.lines { $0[2].hasPrefix("▸ · Before") }
+      try await TodoList(store: store).add(TodoItem(name: "Meanwhile"))
+      _ = await terminal.lines { $0[3].hasPrefix("  · Meanwhile") }
+    }
+  }
+
+  @Test func `A list that cannot be kept says so, and stays as it was`() async throws {
+    let store = FailingStore()
+    try await TodoList(store: store).add(TodoItem(name: "Kept"))
+    let items = try await withLiveTodo(store: store) { terminal in
+      _ = await terminal.lines { $0[2].hasPrefix("▸ · Kept") }
+      store.failSaves()
+      let failed = await terminal.lines(afterTyping: "x") { $0[0].hasSuffix("failed") }
+      #expect(failed[22].hasPrefix(" The store could not write; the old value is still there."))
+      #expect(failed[2].hasPrefix("▸ · Kept"))
+      _ = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") && !$0[0].hasSuffix("failed") }
+      _ = await terminal.lines(afterTyping: "b\r") { $0[0].hasSuffix("failed") && !$0[2].hasSuffix("Add Todo") }
+    }
+    #expect(items.map(\.name) == ["Kept"])
+  }
+
+  @Test func `Keys typed ahead go where they belong`() async throws {
+    let items = try await withLiveTodo { terminal in
+      _ = await terminal.lines { $0[3].contains("nothing to do") }
+      _ = await terminal.lines(afterTyping: "aOne\raTwo\r") { $0[3].hasPrefix("▸ · Two") }
+    }
+    #expect(items.map(\.name) == ["One", "Two"])
+  }
+
+  @Test func `What was done before Ctrl-C is kept`() async throws {
+    let todoList = TodoList(store: store)
+    let session = ScreenSession(of: LiveTodo(todoList: todoList, liveSubscriptions: { 3 }), on: terminal) { _ in }
+    async let ending = session.run()
+    _ = await terminal.lines { $0[3].contains("nothing to do") }
+    terminal.type("aIn one go\r\u{3}")
+    #expect(await ending == .interrupted)
+    #expect(try await todoList.fetchItems().elements.map(\.name) == ["In one go"])
+  }
+}
+
+/// A store in memory that saves nothing once it is told so.
+private struct FailingStore: KeyValueStore {
+  private final class Switch: Sendable {
+    let fails = Mutex(false)
+  }
+
+  private let store = InMemoryStore()
+  private let failing = Switch()
+
+  func failSaves() { failing.fails.withLock { $0 = true } }
+
+  var events: MulticastStream<StoreEvent, Never> { store.events }
+
+  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    try await store.load(key)
+  }
+
+  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    if failing.fails.withLock({ $0 }) {
+      throw .writeFailed(SystemError(code: ENOSPC, operation: "write", path: "todos"))
+    }
+    return try await store.save(value, for: key)
+  }
+
+  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    try await store.remove(key)
+  }
+
+  func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    try await store.changes(of: key)
+  }
+
+  func observe<Value>(
+    everyUserOf name: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    try await store.observe(everyUserOf: name, as: type)
+  }
+}
