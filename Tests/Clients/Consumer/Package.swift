@@ -13,6 +13,9 @@ let package = Package(
         .product(name: "DataStore", package: "Moments"),
         .product(name: "Moments", package: "Moments"),
         .product(name: "Multicast", package: "Moments"),
+        .product(name: "Repository", package: "Moments"),
+        .product(name: "SignIn", package: "Moments"),
+        .product(name: "Todo", package: "Moments"),
       ])
   ]
 )

@@ -1,6 +1,9 @@
 import DataStore
 import Moments
 import Multicast
+import Repository
+import SignIn
+import Todo
 
 /// Uses the package as an app would: by its public names only, from a package of its own.
 @main
@@ -28,6 +31,14 @@ struct Consumer {
   }
 
   static func main() async throws {
+    await broadcast()
+    try await followTimeline()
+    try await queueMutations()
+    try await keepTodos()
+    try await signIn()
+  }
+
+  private static func broadcast() async {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     let numbers = channel.stream
     let sum = Task {
@@ -39,7 +50,9 @@ struct Consumer {
     for number in 1...100 { channel.send(number) }
     channel.finish()
     print("The sum of what was sent is \(await sum.value).")
+  }
 
+  private static func followTimeline() async throws {
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: Backend(),
       updateMomentLikeSession: Backend())
@@ -49,6 +62,41 @@ struct Consumer {
       print("\(moment.isLiked == true ? "♥" : "·") \(moment.userDetails.name): \(moment.title ?? "")")
       if moment.isLiked == true { break }
       try await repo.updateLike(isLiked: true, momentID: moment.id, fromUserID: "0")
+    }
+  }
+
+  private static func queueMutations() async throws {
+    let queue = MutationQueue<String, Int, APISessionError>(store: InMemoryStore(), name: "greetings") { greeting, _ in
+      .delivered(greeting.count)
+    }
+    let running = Task { try await queue.run() }
+    let ticket = try await queue.enqueue("Hello", orderingKey: "0")
+    print("The queue says \(try await ticket.settled()).")
+    running.cancel()
+    try await running.value
+  }
+
+  private static func keepTodos() async throws {
+    let list = TodoList(store: InMemoryStore())
+    let detail = await TodoDetailViewModel()
+    let added = await detail.todo.subscribe()
+    await MainActor.run {
+      detail.name = "Buy milk"
+      detail.done()
+    }
+    for await item in added { try await list.add(item) }
+    print("\(try await list.fetchItems().title): \(try await list.fetchItems().elements.map(\.name))")
+  }
+
+  private static func signIn() async throws {
+    let password = Password("low-level")
+    let service = UserService(
+      session: InMemorySignInSession(accounts: [.init(uid: "007", username: "jake", password: password)]))
+    let states = service.signStates.subscribe()
+    try await service.performSignin(username: "jake", password: password)
+    for await state in states {
+      print("\(state), with the password \(password)")
+      if case .signed = state { break }
     }
   }
 }
