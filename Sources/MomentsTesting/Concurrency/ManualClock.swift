@@ -34,21 +34,27 @@ public final class ManualClock: Clock {
     var continuation: CheckedContinuation<Bool, Never>?
   }
 
+  private struct Watcher {
+    let number: Int
+    let count: Int
+    let continuation: CheckedContinuation<Void, Never>
+  }
+
   private struct State {
     var now = Instant(offset: .zero)
     var lastNumber = 0
     /// By deadline, and by arrival where that is the same.
     var sleepers: [Sleeper] = []
     /// Who waits for a number of sleepers.
-    var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    var watchers: [Watcher] = []
 
     /// Registers a sleeper; nil when its deadline has passed.
     mutating func register(until deadline: Instant) -> Int? {
       if deadline <= now { return nil }
-      lastNumber += 1
+      let number = drawNumber()
       let place = sleepers.firstIndex { $0.deadline > deadline } ?? sleepers.endIndex
-      sleepers.insert(Sleeper(number: lastNumber, deadline: deadline), at: place)
-      return lastNumber
+      sleepers.insert(Sleeper(number: number, deadline: deadline), at: place)
+      return number
     }
 
     /// Keeps the continuation of a registered sleeper; false when its sleep is over already.
@@ -70,6 +76,18 @@ public final class ManualClock: Clock {
       let satisfied = watchers.filter { $0.count <= count }.map(\.continuation)
       watchers.removeAll { $0.count <= count }
       return satisfied
+    }
+
+    /// Gives a watcher its number.
+    mutating func drawNumber() -> Int {
+      lastNumber += 1
+      return lastNumber
+    }
+
+    /// Takes away a watcher that is cancelled.
+    mutating func removeWatcher(_ number: Int) -> CheckedContinuation<Void, Never>? {
+      guard let index = watchers.firstIndex(where: { $0.number == number }) else { return nil }
+      return watchers.remove(at: index).continuation
     }
 
     var suspendedCount: Int { sleepers.count { $0.continuation != nil } }
@@ -125,15 +143,21 @@ public final class ManualClock: Clock {
     for sleeper in due { sleeper.continuation?.resume(returning: true) }
   }
 
-  /// Waits until at least `count` tasks sleep.
+  /// Waits until at least `count` tasks sleep, or the calling task is cancelled.
   public func sleepers(_ count: Int = 1) async {
-    await withCheckedContinuation { continuation in
-      let isSatisfied = state.withLock { state in
-        if state.suspendedCount >= count { return true }
-        state.watchers.append((count, continuation))
-        return false
+    let number = state.withLock { $0.drawNumber() }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isOver = state.withLock { state in
+          // Who is cancelled from here on is found by the handler.
+          if state.suspendedCount >= count || Task.isCancelled { return true }
+          state.watchers.append(Watcher(number: number, count: count, continuation: continuation))
+          return false
+        }
+        if isOver { continuation.resume() }
       }
-      if isSatisfied { continuation.resume() }
+    } onCancel: {
+      state.withLock { $0.removeWatcher(number) }?.resume()
     }
   }
 }

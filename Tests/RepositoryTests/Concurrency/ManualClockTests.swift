@@ -34,6 +34,23 @@ import Testing
     #expect(await sleeper.value)
   }
 
+  @Test func `Who waits for sleepers and is cancelled waits no longer`() async {
+    let executor = ManualTaskExecutor()
+    let early = Task(executorPreference: executor) { [clock] in await clock.sleepers() }
+    early.cancel()
+    let late = Task(executorPreference: executor) { [clock] in await clock.sleepers() }
+    executor.runUntilIdle()
+    late.cancel()
+    executor.runUntilIdle()
+    await early.value
+    await late.value
+    // Nobody is woken twice.
+    let sleeper = sleeper(.seconds(1))
+    await clock.sleepers()
+    clock.advance(by: .seconds(1))
+    #expect(await sleeper.value)
+  }
+
   @Test func `Sleepers are told by their deadlines`() async {
     let sleepers = [sleeper(.seconds(3)), sleeper(.seconds(1)), sleeper(.seconds(2))]
     await clock.sleepers(3)
