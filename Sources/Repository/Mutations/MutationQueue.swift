@@ -49,8 +49,8 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
   /// Those whose fate somebody may ask for.
   var progress: [MutationID: ProgressChannel] = [:]
   var reportedUnreadable: Set<StoreEvent> = []
-  /// What the store tells, from before it was read, until ``run()`` takes it over.
-  private var storeEvents: MulticastSubscription<StoreEvent, Never>?
+  /// Passes on what the store tells, from before it is read, whether or not the queue runs.
+  private var reporting: Task<Void, Never>?
 
   /// Creates a queue, which reads the store at the first call that needs it.
   ///
@@ -89,6 +89,10 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
     snapshot = CurrentValueRelay(state.snapshot)
   }
 
+  deinit {
+    reporting?.cancel()
+  }
+
   // MARK: - Looking
 
   /// All that is in the queue: the present state for a new reader, then the newest after changes.
@@ -100,7 +104,11 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
   public func load() async throws(StoreError) {
     if state.isLoaded { return }
     // What cannot be read is told by events, and the store remembers few of them.
-    if storeEvents == nil { storeEvents = store.events.subscribe() }
+    if reporting == nil {
+      reporting = Task { [weak self, storeEvents = store.events.subscribe()] in
+        for await event in storeEvents { await self?.report(event) }
+      }
+    }
     let found = try await store.observe(everyUserOf: name, as: StoredMutation<Mutation>.self).stored.map(\.stored.value)
     // Another call may have been faster, and what it read may have changed meanwhile.
     if state.isLoaded { return }
@@ -208,10 +216,7 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
   /// - Throws: `StoreError`, when the store cannot be read: nothing is sent then. Call again.
   public func run() async throws(StoreError) {
     try await load()
-    let storeEvents = storeEvents ?? store.events.subscribe()
-    self.storeEvents = nil
     await withDiscardingTaskGroup { group in
-      group.addTask { for await event in storeEvents { await self.report(event) } }
       while !Task.isCancelled {
         let change = changes.value
         switch state.next(at: timer.elapsed()) {

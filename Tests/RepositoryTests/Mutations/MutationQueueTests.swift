@@ -59,6 +59,36 @@ import Testing
     #expect(relaunched.server.attempts == [.init(number: 17, key: "key-17")])
   }
 
+  @Test func `Each mutation that cannot be read is told, also when the queue is stopped at once`() async throws {
+    let harness = Harness()
+    let numbers = 1...40
+    for number in numbers { try await harness.enqueue(number) }
+    for name in harness.storage.names { harness.storage[name] = Data("{ half".utf8) }
+    let relaunched = Harness(storage: harness.storage)
+    #expect(try await relaunched.entries() == [])
+    let run = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await relaunched.queue.run()
+    }
+    try await run.value
+    var untold = Set(numbers.map { Harness.id($0) })
+    for await event in relaunched.events.stream {
+      if case .mutationUnreadable(let id, _, _) = event { #expect(untold.remove(id) != nil) }
+      if untold.isEmpty { break }
+    }
+    #expect(untold == [])
+  }
+
+  @Test func `A queue that has read its store is released, and those who ask for a fate are told`() async throws {
+    let store = InMemoryStore()
+    var queue: Harness.Queue? = Harness.Queue(store: store, name: "likes") { _, _ in .delivered("") }
+    let ticket = try #require(await queue?.enqueue(Like(number: 1), orderingKey: "a"))
+    weak let released = queue
+    queue = nil
+    await #expect(throws: CancellationError.self) { try await ticket.fate() }
+    #expect(released == nil)
+  }
+
   @Test func `Each mutation has a key of its own that fits the store`() async throws {
     let harness = Harness()
     let first = try await harness.queue.enqueue(Like(number: 1), orderingKey: "a").id
