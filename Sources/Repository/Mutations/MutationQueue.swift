@@ -125,6 +125,8 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
   }
 
   /// The ticket of a mutation that will be sent, for example one of an earlier process; nil for any other.
+  ///
+  /// Those of earlier processes are known once the store has been read: see ``load()``.
   public func ticket(for id: MutationID) -> Ticket? {
     guard let entry = state.entry(id), !entry.isDead else { return nil }
     return makeTicket(id)
@@ -162,7 +164,9 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
     return ticket
   }
 
-  /// Takes back a mutation that is not on its way yet: when this returns, it is gone for good, and will not be sent.
+  /// Takes back a mutation that is not on its way: when this returns, it is gone for good, and will not be sent.
+  ///
+  /// Where an attempt had begun before, the server may have made the change all the same.
   ///
   /// - Throws: ``MutationQueueError``, with ``MutationQueueError/alreadySending(_:)`` when it is too late.
   public func cancel(_ id: MutationID) async throws(MutationQueueError) {
