@@ -24,6 +24,9 @@ struct MutationLane: Sendable {
   /// Mutations whose tickets, if there are any, say that they are under way: to be told once they have to wait.
   var untold: Set<MutationID> = []
 
+  /// Whether the end of the one being sent could not be written down yet.
+  var isHeldUp = false
+
   /// Failed attempts since the last success or kick: how far the backoff has grown.
   var failures = 0
 }

@@ -35,7 +35,7 @@ extension MutationQueue {
       await bury(entry, failure)
     case .retryLater(let failure):
       if Task.isCancelled {
-        state.release(id)
+        tellQueued(state.release(id))
         stateHasChanged()
       } else if retryPolicy.allows(attempt: entry.attempts + 1) {
         backOff(entry, failure)
@@ -51,7 +51,7 @@ extension MutationQueue {
     let nextTry = now().addingTimeInterval(delay / .seconds(1))
     let told = state.backOff(entry.id, until: timer.elapsed() + delay, nextTry: nextTry, reason: reason)
     events.emit(.retryScheduled(entry.id, attempt: entry.attempts, delay: delay, reason: reason))
-    for id in told { progress[id]?.send(.fate(.queued)) }
+    tellQueued(told)
     stateHasChanged()
   }
 
@@ -70,7 +70,8 @@ extension MutationQueue {
 
   /// Writes down the end of a mutation, however often it takes, and only then lets the next one of its key go.
   ///
-  /// Callers are told when it is written, or at the first failure: what the server said does not change by it.
+  /// Callers are told when it is written, or at the first failure: what the server said does not change by it. At a
+  /// failure also those who wait behind it are told that they have to.
   private func finish(
     _ id: MutationID, as fate: MutationFate<Reply, Failure>,
     write: @Sendable () async throws(StoreError) -> Void, then change: (isolated MutationQueue) -> Void
@@ -83,6 +84,7 @@ extension MutationQueue {
       } catch {
         failures += 1
         progress[id]?.send(.fate(fate))
+        tellQueued(state.holdUp(id))
         events.emit(.storeFailed(reason: error.description))
       }
       let delay = retryPolicy.delay(forAttempt: failures, using: &random)
@@ -90,7 +92,7 @@ extension MutationQueue {
         try await timer.sleep(timer.elapsed() + delay)
       } catch {
         // The queue is being stopped. The next run sends the mutation again under its key, and gets the same answer.
-        state.release(id)
+        tellQueued(state.release(id))
         stateHasChanged()
         return
       }

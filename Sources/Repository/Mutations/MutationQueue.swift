@@ -185,15 +185,15 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
   @discardableResult
   public func requeue(_ id: MutationID) async throws(MutationQueueError) -> Ticket {
     try await loadForCall()
-    let entry = try state.lockDeadLetter(id)
-    let sequence = state.drawSequence()
+    let (sequence, entry) = try state.reserveAgain(id)
     do throws(StoreError) {
       try await store.save(StoredMutation(entry, sequence: sequence), for: key(of: id))
     } catch {
-      state.unlock(id)
+      state.abandonAgain(id, sequence)
+      stateHasChanged()
       throw .store(error)
     }
-    state.requeue(id, as: sequence)
+    state.finishReservingAgain(id, as: sequence)
     events.emit(.mutationRequeued(id))
     let ticket = makeTicket(id)
     stateHasChanged()
@@ -236,7 +236,7 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
 
   /// Sends nothing more until ``resume()``; attempts under way go on.
   public func pause() {
-    for id in state.pause() { progress[id]?.send(.fate(.queued)) }
+    tellQueued(state.pause())
     stateHasChanged()
   }
 
@@ -292,6 +292,11 @@ extension MutationQueue {
     let channel = ProgressChannel(state.giveTicket(id) ? .fate(.queued) : .underWay, buffering: .unbounded)
     progress[id] = channel
     return Ticket(id: id, progress: channel.stream)
+  }
+
+  /// Tells callers that their mutations have to wait.
+  func tellQueued(_ ids: [MutationID]) {
+    for id in ids { progress[id]?.send(.fate(.queued)) }
   }
 
   func settle(_ id: MutationID, as fate: MutationFate<Reply, Failure>) {

@@ -40,22 +40,31 @@ extension MutationQueueState {
     }
   }
 
-  /// Draws the number under which a dead letter is enqueued again, behind all others.
-  mutating func drawSequence() -> UInt64 {
-    lastSequence += 1
-    return lastSequence
-  }
-
-  /// A locked dead letter is in the store as one to be sent.
-  mutating func requeue(_ id: MutationID, as sequence: UInt64) {
-    guard let old = sequences[id], locked.remove(old) != nil, let dead = list.remove(old) else { return }
+  /// Gives a dead letter a place behind all others, before it is written there; it is locked until then.
+  ///
+  /// As with a new mutation: those that were enqueued later do not overtake it.
+  mutating func reserveAgain(_ id: MutationID) throws(MutationQueueError) -> (sequence: UInt64, entry: Entry) {
+    let dead = try lockDeadLetter(id)
     let entry = Entry(
       id: id, orderingKey: dead.orderingKey, mutation: dead.mutation, enqueuedAt: dead.enqueuedAt)
+    lastSequence += 1
+    beingStored[lastSequence] = entry
+    append(lastSequence, to: entry.orderingKey)
+    return (lastSequence, entry)
+  }
+
+  /// A dead letter is in the store, at its new place, as one to be sent.
+  mutating func finishReservingAgain(_ id: MutationID, as sequence: UInt64) {
+    guard let old = sequences[id], locked.remove(old) != nil, list.remove(old) != nil else { return }
     deadCount -= 1
     sequences[id] = sequence
-    beingStored[sequence] = entry
-    append(sequence, to: entry.orderingKey)
     finishReserving(sequence)
+  }
+
+  /// A dead letter could not be written at its new place: it stays at its old one.
+  mutating func abandonAgain(_ id: MutationID, _ sequence: UInt64) {
+    unlock(id)
+    abandon(sequence)
   }
 
   private func find(_ id: MutationID) throws(MutationQueueError) -> (sequence: UInt64, entry: Entry) {

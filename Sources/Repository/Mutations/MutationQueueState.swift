@@ -53,12 +53,13 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
   /// Somebody has a ticket of a mutation from now on.
   ///
   /// - Returns: Whether the mutation has to wait for a later attempt, its own or one before it. Where it need not now,
-  ///   ``backOff(_:until:nextTry:reason:)`` or ``pause()`` names it once it must.
+  ///   it is among those that a later change names, once it must.
   mutating func giveTicket(_ id: MutationID) -> Bool {
     guard let entry = entry(id), !entry.isDead else { return false }
     if entry.state != .sending {
       if isPaused { return true }
       if case .backingOff = lanes[entry.orderingKey]?.status { return true }
+      if lanes[entry.orderingKey]?.isHeldUp == true { return true }
     }
     lanes[entry.orderingKey]?.untold.insert(id)
     return false
@@ -104,10 +105,11 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
     makeReady(entry.orderingKey)
   }
 
-  /// A new mutation could not be written.
+  /// What was to have this place could not be written.
   mutating func abandon(_ sequence: UInt64) {
     guard let entry = beingStored.removeValue(forKey: sequence) else { return }
-    sequences[entry.id] = nil
+    // A dead letter that could not be requeued keeps its old place.
+    if sequences[entry.id] == sequence { sequences[entry.id] = nil }
     removeFromLane(sequence, entry)
   }
 
@@ -193,15 +195,36 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
     return told
   }
 
+  /// The end of a mutation could not be written down: its lane waits until it can.
+  ///
+  /// The mutation's own callers know the end.
+  ///
+  /// - Returns: The mutations whose callers are now to be told that they have to wait.
+  mutating func holdUp(_ id: MutationID) -> [MutationID] {
+    guard let orderingKey = entry(id)?.orderingKey, var lane = lanes.removeValue(forKey: orderingKey) else { return [] }
+    lane.isHeldUp = true
+    lane.untold.remove(id)
+    let told = inOrder(lane.untold)
+    lane.untold = []
+    lanes[orderingKey] = lane
+    return told
+  }
+
   /// An attempt was broken off without a result: the mutation is first in its lane again.
-  mutating func release(_ id: MutationID) {
-    guard let sequence = sequences[id], var entry = list[sequence] else { return }
+  ///
+  /// - Returns: The mutations whose callers are now to be told that they have to wait: while paused, the mutation
+  ///   itself, which was under way when the others were told.
+  mutating func release(_ id: MutationID) -> [MutationID] {
+    guard let sequence = sequences[id], var entry = list[sequence] else { return [] }
     entry.state = .waiting(nextTry: nil)
     list[sequence] = entry
     lanes[entry.orderingKey]?.waiting.prepend(sequence)
     lanes[entry.orderingKey]?.status = .idle
+    lanes[entry.orderingKey]?.isHeldUp = false
     sendingCount -= 1
     makeReady(entry.orderingKey)
+    guard isPaused, lanes[entry.orderingKey]?.untold.remove(id) != nil else { return [] }
+    return [id]
   }
 
   // MARK: - Holding and kicking
@@ -263,6 +286,7 @@ extension MutationQueueState {
   private mutating func endSending(_ orderingKey: String, id: MutationID) {
     sendingCount -= 1
     lanes[orderingKey]?.status = .idle
+    lanes[orderingKey]?.isHeldUp = false
     lanes[orderingKey]?.failures = 0
     lanes[orderingKey]?.untold.remove(id)
     makeReady(orderingKey)

@@ -50,6 +50,21 @@ import Testing
     #expect(failures.count == 2)
   }
 
+  @Test func `Who waits behind a mutation that cannot be removed is told so`() async throws {
+    // Two are written, then the first removal fails.
+    let harness = harness(FaultPlan { $0 == 3 ? .refused : nil })
+    let first = try await harness.enqueue(1)
+    let second = try await harness.enqueue(2)
+    try await harness.running { () async throws in
+      #expect(try await first.fate() == .delivered("1"))
+      #expect(try await second.fate() == .queued)
+      #expect(try await harness.enqueue(3).fate() == .queued)
+      await harness.clock.sleepers()
+      harness.clock.advance(by: .seconds(1))
+      #expect(try await second.settled() == .delivered("2"))
+    }
+  }
+
   @Test func `A queue that is stopped before the removal sends again, under the same key`() async throws {
     let harness = harness(FaultPlan { $0 == 2 ? .refused : nil })
     try await harness.running { () async throws in

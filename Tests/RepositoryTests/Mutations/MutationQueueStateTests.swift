@@ -7,20 +7,28 @@ import Testing
 /// The decisions of the queue against a model that looks at everything each time.
 @Suite struct MutationQueueStateTests {
   private struct Model {
-    enum Status: Equatable { case storing, waiting, locked, sending, dead, deadLocked }
+    enum Status: Equatable { case storing, waiting, locked, sending, dead, deadLocked, requeueing }
 
     struct Item {
       let number: Int
       let lane: String
       var sequence: UInt64
+      /// Where a dead letter that is being written again will be.
+      var reserved: UInt64?
       var status: Status
       /// What a ticket says, if somebody has one: that the mutation waits for a later attempt, or is under way.
       var ticketSaysQueued: Bool?
+
+      /// Whether it has a place in its lane.
+      var isInLane: Bool { status != .dead && status != .deadLocked }
+      var place: UInt64 { reserved ?? sequence }
     }
 
     var items: [Item] = []
     var backOffs: [String: Duration] = [:]
     var failures: [String: Int] = [:]
+    /// The lanes in which an end could not be written down.
+    var heldUp: Set<String> = []
     var isPaused = false
     var now = Duration.zero
     /// When waits that were over were ended last.
@@ -29,15 +37,15 @@ import Testing
 
     var sendingCount: Int { items.count { $0.status == .sending } }
     var waitingCount: Int { items.count { [.waiting, .locked, .sending].contains($0.status) } }
-    var deadCount: Int { items.count { [.dead, .deadLocked].contains($0.status) } }
+    var deadCount: Int { items.count { [.dead, .deadLocked, .requeueing].contains($0.status) } }
 
     /// The numbers of those that may be sent now: the first of each lane, if nothing is in its way.
     var sendable: Set<Int> {
       guard !isPaused, sendingCount < limit else { return [] }
       var sendable: Set<Int> = []
       for lane in Set(items.map(\.lane)) {
-        let line = items.filter { $0.lane == lane && ![.dead, .deadLocked].contains($0.status) }
-          .sorted { ($0.status == .sending ? 0 : 1, $0.sequence) < ($1.status == .sending ? 0 : 1, $1.sequence) }
+        let line = items.filter { $0.lane == lane && $0.isInLane }
+          .sorted { ($0.status == .sending ? 0 : 1, $0.place) < ($1.status == .sending ? 0 : 1, $1.place) }
         guard let first = line.first, first.status == .waiting else { continue }
         if let until = backOffs[lane], until > now { continue }
         sendable.insert(first.number)
@@ -51,7 +59,7 @@ import Testing
 
     /// A lane in which nothing is left to send begins anew.
     mutating func forgetEmptyLanes() {
-      let lanes = Set(items.filter { ![.dead, .deadLocked].contains($0.status) }.map(\.lane))
+      let lanes = Set(items.filter(\.isInLane).map(\.lane))
       backOffs = backOffs.filter { lanes.contains($0.key) }
       failures = failures.filter { lanes.contains($0.key) }
     }
@@ -70,7 +78,7 @@ import Testing
     func isFirst(_ index: Int) -> Bool {
       let lane = items[index].lane
       return !items.contains {
-        $0.lane == lane && ![.dead, .deadLocked].contains($0.status) && $0.sequence < items[index].sequence
+        $0.lane == lane && $0.isInLane && $0.place < items[index].place
       }
     }
   }
@@ -90,7 +98,7 @@ import Testing
     var model = Model(limit: limit)
     state.load([])
     for number in 0..<400 {
-      switch Int.random(in: 0..<18, using: &generator) {
+      switch Int.random(in: 0..<19, using: &generator) {
       case 0...2:
         let lane = ["a", "b", "c", "d"].randomElement(using: &generator)!
         let reserved = state.reserve(entry(number, lane))
@@ -108,11 +116,13 @@ import Testing
       case 6:
         guard let index = model.pick(.sending, using: &generator) else { break }
         state.finishSending(id(model.items[index].number))
+        model.heldUp.remove(model.items[index].lane)
         model.failures[model.items[index].lane] = nil
         model.items.remove(at: index)
       case 7:
         guard let index = model.pick(.sending, using: &generator) else { break }
         state.refuse(id(model.items[index].number), reason: "no", since: date)
+        model.heldUp.remove(model.items[index].lane)
         model.failures[model.items[index].lane] = nil
         model.items[index].status = .dead
         // It has its fate; once it is requeued, there will be another ticket.
@@ -120,6 +130,8 @@ import Testing
       case 8...9:
         guard let index = model.pick(.sending, using: &generator) else { break }
         let item = model.items[index]
+        // Its end is known.
+        if model.heldUp.contains(item.lane) { break }
         model.failures[item.lane, default: 0] += 1
         #expect(state.failures(with: id(item.number)) == model.failures[item.lane])
         let until = model.now + .seconds(Int.random(in: 0...5, using: &generator))
@@ -132,8 +144,11 @@ import Testing
         }
       case 10:
         guard let index = model.pick(.sending, using: &generator) else { break }
-        state.release(id(model.items[index].number))
+        let told = state.release(id(model.items[index].number))
         model.items[index].status = .waiting
+        model.heldUp.remove(model.items[index].lane)
+        model.tell(told)
+        if model.isPaused { #expect(!model.items.contains { $0.status == .waiting && $0.ticketSaysQueued == false }) }
       case 11:
         guard let index = model.pick(.waiting, using: &generator) else { break }
         _ = try state.lockForCancelling(id(model.items[index].number))
@@ -152,17 +167,15 @@ import Testing
       case 13:
         guard let index = model.pick(.dead, .deadLocked, using: &generator) else { break }
         let number = model.items[index].number
-        if model.items[index].status == .dead {
-          _ = try state.lockDeadLetter(id(number))
-          model.items[index].status = .deadLocked
-        } else if Bool.random(using: &generator) {
-          let sequence = state.drawSequence()
-          state.requeue(id(number), as: sequence)
-          model.items[index].sequence = sequence
-          model.items[index].status = .waiting
-        } else {
+        if model.items[index].status == .deadLocked {
           state.removeLocked(id(number))
           model.items.remove(at: index)
+        } else if Bool.random(using: &generator) {
+          _ = try state.lockDeadLetter(id(number))
+          model.items[index].status = .deadLocked
+        } else {
+          model.items[index].reserved = try state.reserveAgain(id(number)).sequence
+          model.items[index].status = .requeueing
         }
       case 14:
         if Bool.random(using: &generator) {
@@ -181,8 +194,31 @@ import Testing
         if item.ticketSaysQueued != nil { break }
         let mustWait = state.giveTicket(id(item.number))
         let isBackingOff = model.backOffs[item.lane].map { $0 > model.lastStep } ?? false
-        #expect(mustWait == (item.status == .waiting && (model.isPaused || isBackingOff)))
+        let isHeldUp = model.heldUp.contains(item.lane)
+        #expect(mustWait == (item.status == .waiting && (model.isPaused || isBackingOff || isHeldUp)))
         model.items[index].ticketSaysQueued = mustWait
+      case 17:
+        guard let index = model.pick(.sending, .requeueing, using: &generator) else { break }
+        let item = model.items[index]
+        if item.status == .sending {
+          model.tell(state.holdUp(id(item.number)))
+          model.heldUp.insert(item.lane)
+          // Whoever has its ticket knows its end, and the others that they have to wait for it.
+          model.items[index].ticketSaysQueued = nil
+          for item in model.items where item.lane == model.items[index].lane && item.status == .waiting {
+            #expect(item.ticketSaysQueued != false)
+          }
+        } else if let reserved = item.reserved {
+          model.items[index].reserved = nil
+          if Bool.random(using: &generator) {
+            state.finishReservingAgain(id(item.number), as: reserved)
+            model.items[index].sequence = reserved
+            model.items[index].status = .waiting
+          } else {
+            state.abandonAgain(id(item.number), reserved)
+            model.items[index].status = .dead
+          }
+        }
       default: model.now += .seconds(Int.random(in: 0...3, using: &generator))
       }
 

@@ -295,6 +295,21 @@ import Testing
     #expect(try await fate.value == .queued)
   }
 
+  @Test func `One that was under way when the queue was paused is told once the queue is stopped`() async throws {
+    let gate = Gate()
+    let harness = Harness(
+      server: LikeServer { _, _ in
+        await gate.pass()
+        return .retryLater(ServerFailure("cancelled"))
+      })
+    let ticket = try await harness.enqueue(1)
+    try await harness.running {
+      await gate.arrivals()
+      await harness.queue.pause()
+    }
+    #expect(try await ticket.fate() == .queued)
+  }
+
   @Test func `A queue that is stopped keeps what it was sending, and sends it again`() async throws {
     let gate = Gate()
     let server = LikeServer { _, attempt in
@@ -355,6 +370,42 @@ import Testing
     #expect(try await relaunched.entries() == ["2 waiting(nextTry: nil)", "1 waiting(nextTry: nil)"])
     try await relaunched.running { await relaunched.drained() }
     #expect(server.attempts.map(\.key) == ["key-1", "key-2", "key-1"])
+  }
+
+  @Test func `What is enqueued while a dead letter is being written again goes behind it`() async throws {
+    let refusing = Harness(server: LikeServer { _, _ in .refused(ServerFailure("no")) })
+    try await refusing.running { _ = try await refusing.enqueue(1).settled() }
+    let gate = Gate()
+    let store = SlowSaveStore(slow: Harness.id(1), gate: gate, store: InMemoryStore(storage: refusing.storage))
+    let harness = Harness(storage: refusing.storage, store: store)
+    let requeued = Task { try await harness.queue.requeue(Harness.id(1)) }
+    await gate.arrivals()
+    let later = try await harness.enqueue(2)
+    try await harness.running { () async throws in
+      gate.open()
+      #expect(try await requeued.value.settled() == .delivered("1"))
+      #expect(try await later.settled() == .delivered("2"))
+    }
+    #expect(harness.server.attempts.map(\.number) == [1, 2])
+  }
+
+  @Test func `A dead letter that cannot be written again stays, and holds up nothing`() async throws {
+    let refusing = Harness(server: LikeServer { _, _ in .refused(ServerFailure("no")) })
+    try await refusing.running { _ = try await refusing.enqueue(1).settled() }
+    let gate = Gate()
+    let failing = BackedStore(
+      backend: FaultyBackend(storage: refusing.storage, plan: FaultPlan { $0 == 2 ? .refused : nil }))
+    let store = SlowSaveStore(slow: Harness.id(1), gate: gate, store: failing)
+    let harness = Harness(storage: refusing.storage, store: store)
+    let requeued = Task { try await harness.queue.requeue(Harness.id(1)) }
+    await gate.arrivals()
+    let later = try await harness.enqueue(2)
+    try await harness.running { () async throws in
+      gate.open()
+      await #expect(throws: MutationQueueError.store(.writeFailed(FaultyBackend.error))) { try await requeued.value }
+      #expect(try await later.settled() == .delivered("2"))
+    }
+    #expect(try await harness.entries() == ["1 dead(reason: \"no\", since: \(Harness.date))"])
   }
 
   @Test func `A discarded dead letter is gone for good`() async throws {
@@ -446,15 +497,16 @@ import Testing
   }
 }
 
-/// A store in memory whose save of one mutation waits for a gate.
+/// A store whose save of one mutation waits for a gate.
 private struct SlowSaveStore: KeyValueStore {
   let slow: MutationID
   let gate: Gate
-  private let store = InMemoryStore()
+  private let store: any KeyValueStore
 
-  init(slow: MutationID, gate: Gate) {
+  init(slow: MutationID, gate: Gate, store: any KeyValueStore = InMemoryStore()) {
     self.slow = slow
     self.gate = gate
+    self.store = store
   }
 
   var events: MulticastStream<StoreEvent, Never> { store.events }
