@@ -13,7 +13,8 @@ public enum MutationQueueError: Error, Hashable, Sendable {
   /// No mutation with this id is in the queue: it was delivered, cancelled or discarded, or never there.
   case unknown(MutationID)
 
-  /// It is too late: the mutation is on its way to the server. Its ticket tells what becomes of it.
+  /// It is too late: the mutation is on its way to the server, or has been answered already and could not be taken out
+  /// of the store yet. Its ticket tells what becomes of it.
   case alreadySending(MutationID)
 
   /// The mutation is a dead letter, which can be requeued or discarded, but not cancelled.

@@ -7,6 +7,7 @@ extension MutationQueueState {
     switch entry.state {
     case .sending: throw .alreadySending(id)
     case .dead: throw .isDead(id)
+    case .waiting where answered.contains(sequence): throw .alreadySending(id)
     case .waiting: break
     }
     locked.insert(sequence)

@@ -26,6 +26,8 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
   var beingStored: [UInt64: Entry] = [:]
   /// What a call is changing in the store: not to be sent meanwhile.
   var locked: Set<UInt64> = []
+  /// What the server has answered for good, though the store could not take it: it must be sent again, not cancelled.
+  var answered: Set<UInt64> = []
   private var lanes: [String: MutationLane] = [:]
   /// May name lanes that are no longer ready.
   private var ready = FIFO<String>()
@@ -153,6 +155,7 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
   /// A mutation is delivered, and gone from the store.
   mutating func finishSending(_ id: MutationID) {
     guard let sequence = sequences.removeValue(forKey: id), let entry = list.remove(sequence) else { return }
+    answered.remove(sequence)
     waitingCount -= 1
     endSending(entry.orderingKey, id: id)
   }
@@ -163,6 +166,7 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
     entry.state = .dead(reason: reason, since: since)
     entry.lastFailure = reason
     list[sequence] = entry
+    answered.remove(sequence)
     waitingCount -= 1
     deadCount += 1
     endSending(entry.orderingKey, id: id)
@@ -201,7 +205,10 @@ struct MutationQueueState<Mutation: Sendable>: Sendable {
   ///
   /// - Returns: The mutations whose callers are now to be told that they have to wait.
   mutating func holdUp(_ id: MutationID) -> [MutationID] {
-    guard let orderingKey = entry(id)?.orderingKey, var lane = lanes.removeValue(forKey: orderingKey) else { return [] }
+    guard let sequence = sequences[id], let orderingKey = list[sequence]?.orderingKey,
+      var lane = lanes.removeValue(forKey: orderingKey)
+    else { return [] }
+    answered.insert(sequence)
     lane.isHeldUp = true
     lane.untold.remove(id)
     let told = inOrder(lane.untold)

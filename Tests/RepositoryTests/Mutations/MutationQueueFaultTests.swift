@@ -72,6 +72,10 @@ import Testing
       await harness.clock.sleepers()
     }
     #expect(try await harness.entries() == ["1 waiting(nextTry: nil)"])
+    // The server has it, and its callers know.
+    await #expect(throws: MutationQueueError.alreadySending(Harness.id(1))) {
+      try await harness.queue.cancel(Harness.id(1))
+    }
     try await harness.running { await harness.drained() }
     #expect(harness.server.attempts == Array(repeating: .init(number: 1, key: "key-1"), count: 2))
   }

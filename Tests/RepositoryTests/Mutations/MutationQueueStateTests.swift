@@ -29,6 +29,8 @@ import Testing
     var failures: [String: Int] = [:]
     /// The lanes in which an end could not be written down.
     var heldUp: Set<String> = []
+    /// Those whose end is known, written down or not.
+    var answered: Set<Int> = []
     var isPaused = false
     var now = Duration.zero
     /// When waits that were over were ended last.
@@ -124,6 +126,7 @@ import Testing
         state.refuse(id(model.items[index].number), reason: "no", since: date)
         model.heldUp.remove(model.items[index].lane)
         model.failures[model.items[index].lane] = nil
+        model.answered.remove(model.items[index].number)
         model.items[index].status = .dead
         // It has its fate; once it is requeued, there will be another ticket.
         model.items[index].ticketSaysQueued = nil
@@ -151,6 +154,12 @@ import Testing
         if model.isPaused { #expect(!model.items.contains { $0.status == .waiting && $0.ticketSaysQueued == false }) }
       case 11:
         guard let index = model.pick(.waiting, using: &generator) else { break }
+        if model.answered.contains(model.items[index].number) {
+          #expect(throws: MutationQueueError.alreadySending(id(model.items[index].number))) {
+            try state.lockForCancelling(id(model.items[index].number))
+          }
+          break
+        }
         _ = try state.lockForCancelling(id(model.items[index].number))
         model.items[index].status = .locked
       case 12:
@@ -203,6 +212,7 @@ import Testing
         if item.status == .sending {
           model.tell(state.holdUp(id(item.number)))
           model.heldUp.insert(item.lane)
+          model.answered.insert(item.number)
           // Whoever has its ticket knows its end, and the others that they have to wait for it.
           model.items[index].ticketSaysQueued = nil
           for item in model.items where item.lane == model.items[index].lane && item.status == .waiting {
