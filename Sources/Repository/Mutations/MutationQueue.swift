@@ -248,7 +248,7 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
     stateHasChanged()
   }
 
-  /// Ends all waits, and lets them begin from the shortest again: call it when the network is back.
+  /// Ends all waits for a next attempt, and lets them begin from the shortest again: call it when the network is back.
   public func retryNow() {
     state.kick()
     stateHasChanged()

@@ -1,6 +1,34 @@
-// MARK: - Changing
+// MARK: - Coming and going
 
 extension MutationQueueState {
+  /// Gives a new mutation its place, before it is written; nil when its id is taken.
+  ///
+  /// The place is given at the call, not when the write is done: so those that were enqueued later do not overtake it.
+  mutating func reserve(_ entry: Entry) -> UInt64? {
+    guard sequences[entry.id] == nil else { return nil }
+    lastSequence += 1
+    sequences[entry.id] = lastSequence
+    beingStored[lastSequence] = entry
+    append(lastSequence, to: entry.orderingKey)
+    return lastSequence
+  }
+
+  /// A new mutation is durable.
+  mutating func finishReserving(_ sequence: UInt64) {
+    guard let entry = beingStored.removeValue(forKey: sequence) else { return }
+    list.insert(entry, number: sequence)
+    waitingCount += 1
+    makeReady(entry.orderingKey)
+  }
+
+  /// What was to have this place could not be written.
+  mutating func abandon(_ sequence: UInt64) {
+    guard let entry = beingStored.removeValue(forKey: sequence) else { return }
+    // A dead letter that could not be requeued keeps its old place.
+    if sequences[entry.id] == sequence { sequences[entry.id] = nil }
+    removeFromLane(sequence, entry)
+  }
+
   /// Keeps a mutation that waits from being sent while it is removed from the store.
   mutating func lockForCancelling(_ id: MutationID) throws(MutationQueueError) -> Entry {
     let (sequence, entry) = try find(id)
