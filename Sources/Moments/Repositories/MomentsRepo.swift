@@ -137,8 +137,11 @@ public actor MomentsRepo: MomentsRepoType {
     } catch {
       throw .store(error)
     }
-    if freshness.revalidation(savedAt: stored?.savedAt, now: now()) == .notNeeded { return }
-    try await getMoments(userID: userID)
+    if freshness.revalidation(savedAt: stored?.savedAt, now: now()) == .notNeeded {
+      try await broadcast.open()
+    } else {
+      try await getMoments(userID: userID)
+    }
   }
 
   /// Fetches the newest page of the timeline of a user, and joins it to what is stored.
@@ -208,6 +211,7 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// Tries again at once to send the likes that wait: call it when the network is back.
   public func retryLikes() async {
+    await broadcast.reopenIfNeeded()
     await likeQueue.retryNow()
   }
 

@@ -148,6 +148,9 @@ actor MomentsBroadcast {
     throw .cancelled
   }
 
+  /// Has the store observed, and returns when what it holds has been sent to the observers.
+  func open() async throws(MomentsRepoError) { try await reaches(0) }
+
   private func receive(_ change: StoreChange<MomentsDetails>) {
     // Nothing is stored under the name but timelines of users.
     guard let userID = change.key.userID else { return }
@@ -239,6 +242,7 @@ actor MomentsBroadcast {
     confirming id: MutationID? = nil
   ) async throws(MomentsRepoError) -> Bool {
     guard update(userID, { $0.accept(ticket) }) else { return false }
+    let isObserved = if case .reached = progress.value { true } else { false }
     // Replies are stored in the order they were accepted, and to be cancelled does not lose one that is there.
     let save = saves[userID, default: TaskChain()].add {
       [store] () -> Result<StoredValue<MomentsDetails>?, StoreError> in
@@ -256,6 +260,11 @@ actor MomentsBroadcast {
     case .success(let stored?):
       // A page may lack the moment of a like that is confirmed, so it is not what such a like waits for.
       if reply.isWhole { update(userID) { $0.saved(stored.revision, requestedAt: ticket, confirming: id) } }
+      if !isObserved {
+        try await open()
+        // Of what was removed before the store was observed no change tells.
+        if try await self.stored(userID: userID) == nil { return true }
+      }
       try await reaches(stored.revision)
       return true
     }

@@ -49,7 +49,10 @@ struct MomentsFetcher: Sendable {
   }
 
   private func load(_ key: Key) async throws(MomentsRepoError) -> Bool {
-    guard var request = try await nextRequest(key) else { return false }
+    guard var request = try await nextRequest(key) else {
+      try await broadcast.open()
+      return false
+    }
     let load = await broadcast.beginLoading(key.part, userID: key.userID)
     do throws(MomentsRepoError) {
       // A reply that may be older than what was stored meanwhile is no news: then the next one is.

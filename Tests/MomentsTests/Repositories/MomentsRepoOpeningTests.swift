@@ -1,0 +1,60 @@
+import DataStore
+import Moments
+import MomentsTesting
+import Multicast
+import Repository
+import Testing
+
+/// What a repository does while its store cannot be observed yet, or could not.
+@Suite(.timeLimit(.minutes(5))) struct MomentsRepoOpeningTests {
+  private func makeRepo(on store: any PersistentDataStoreType) -> MomentsRepo {
+    MomentsRepo(
+      persistentDataStore: store,
+      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in .fixture() },
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture(likedMomentIDs: ["0"]) })
+  }
+
+  @Test func `A timeline that is removed before the store is observed keeps nobody waiting`() async throws {
+    let slow = SlowQueueStore(store: InMemoryStore())
+    let store = PersistentDataStore(slow)
+    let repo = makeRepo(on: store)
+    let load = Task { try await repo.getMoments(userID: "0") }
+    for await change in try await slow.changes(of: StoreKey<MomentsDetails>("moments-details", userID: "0")) {
+      guard case .saved = change else { continue }
+      break
+    }
+    try await store.removeMomentsDetails(userID: "0")
+    slow.gate.open()
+    try await load.value
+    #expect(await repo.loadState(userID: "0").first(1) == [.idle])
+  }
+
+  /// A repository that has failed to observe its store, which is mended since and holds a fresh timeline.
+  private func repoOnMendedStore() async -> MomentsRepo {
+    let store = StubbornStore()
+    let repo = makeRepo(on: PersistentDataStore(store))
+    await #expect(throws: MomentsRepoError.store(StubbornStore.failure)) { try await repo.getMoments(userID: "0") }
+    store.mend()
+    return repo
+  }
+
+  @Test func `Where the stored timeline is fresh, a refresh still brings it to the observers`() async throws {
+    let repo = await repoOnMendedStore()
+    try await repo.refreshMoments(userID: "0")
+    #expect(await repo.momentsDetails(userID: "0").first(1) == [.fixture()])
+  }
+
+  @Test func `Where the stored timeline is whole, to ask for more still brings it to the observers`() async throws {
+    let repo = await repoOnMendedStore()
+    try await repo.loadMoreMoments(userID: "0")
+    #expect(await repo.momentsDetails(userID: "0").first(1) == [.fixture()])
+  }
+
+  @Test func `To retry the likes observes the store again, so that those of an earlier process are sent`()
+    async throws
+  {
+    let repo = await repoOnMendedStore()
+    await repo.retryLikes()
+    #expect(await repo.momentsDetails(userID: "0").first(1) == [.fixture()])
+  }
+}
