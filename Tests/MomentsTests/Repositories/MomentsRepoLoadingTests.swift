@@ -145,4 +145,35 @@ import Testing
     try await harness.store.removeMomentsDetails(userID: "0")
     #expect(await states.first(1) == [.idle])
   }
+
+  @Test func `A load that was given up before it began does not hide how the next one ends`() async throws {
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(InMemoryStore()),
+      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in
+        if Task.isCancelled { throw .cancelled }
+        throw .timedOut
+      },
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() })
+    var hidden = 0
+    for _ in 0..<1_000 {
+      let events = repo.events.subscribe()
+      let first = Task(priority: .background) { _ = try? await repo.getMoments(userID: "0") }
+      for await event in events {
+        guard case .requestStarted = event else { continue }
+        break
+      }
+      first.cancel()
+      for await event in events {
+        switch event {
+        case .requestCancelled, .requestFailed, .requestFinished: break
+        default: continue
+        }
+        break
+      }
+      await #expect(throws: MomentsRepoError.session(.timedOut)) { try await repo.getMoments(userID: "0") }
+      if await repo.loadState(userID: "0").first(1) != [.failed(.session(.timedOut), previous: nil)] { hidden += 1 }
+      await first.value
+    }
+    #expect(hidden == 0)
+  }
 }

@@ -198,8 +198,12 @@ actor MomentsBroadcast {
 
   // MARK: - Requests
 
-  func beginLoading(_ part: MomentsTimeline.Part, userID: String) -> MomentsTimeline.Load {
-    update(userID) { $0.beginLoading(part) }
+  /// A load begins, unless it was given up before: then it would hide the one that came after it.
+  func beginLoading(
+    _ part: MomentsTimeline.Part, userID: String
+  ) throws(MomentsRepoError) -> MomentsTimeline.Load {
+    if Task.isCancelled { throw .cancelled }
+    return update(userID) { $0.beginLoading(part) }
   }
 
   func endLoading(_ load: MomentsTimeline.Load, userID: String, error: MomentsRepoError? = nil) {

@@ -53,7 +53,7 @@ struct MomentsFetcher: Sendable {
       try await broadcast.open()
       return false
     }
-    let load = await broadcast.beginLoading(key.part, userID: key.userID)
+    let load = try await broadcast.beginLoading(key.part, userID: key.userID)
     do throws(MomentsRepoError) {
       // A reply that may be older than what was stored meanwhile is no news: then the next one is.
       while try await !store(request, userID: key.userID) {
