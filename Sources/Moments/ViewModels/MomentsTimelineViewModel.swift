@@ -90,7 +90,7 @@ public final class MomentsTimelineViewModel {
   /// keep the model alive. Where the task is not the view's, let it not keep the model either:
   /// `Task { [weak viewModel] in await viewModel?.run() }` ends with the model.
   public consuming func run() async {
-    let details = momentsRepo.momentsDetails(userID: userID).buffering(.latest)
+    // The states have the timeline too, so what is shown of it and of its loading is of one moment.
     let states = momentsRepo.loadState(userID: userID).buffering(.latest)
     let pendingLikes = momentsRepo.pendingLikes(userID: userID).buffering(.latest)
     let lifetime = lifetime.stream
@@ -100,10 +100,9 @@ public final class MomentsTimelineViewModel {
     await withTaskGroup { group in
       group.addTask { for await _ in lifetime {} }
       group.addTask {
-        async let showingDetails: Void = follower.follow(details) { $0.show($1) }
         async let showingStates: Void = follower.follow(states) { $0.show($1) }
         async let showingPendingLikes: Void = follower.follow(pendingLikes) { $0.showPending(Set($1.keys)) }
-        _ = await (showingDetails, showingStates, showingPendingLikes)
+        _ = await (showingStates, showingPendingLikes)
       }
       await group.next()
       group.cancelAll()
@@ -196,9 +195,10 @@ public final class MomentsTimelineViewModel {
     let previous = loadState
     loadState = state
     if let loaded = state.loadedValue {
+      // To save the same again is news too: the rows' dates count from then on.
+      if savedAt != loaded.savedAt || details != loaded.value { show(loaded.value) }
       if savedAt != loaded.savedAt { savedAt = loaded.savedAt }
-      if details == nil { show(loaded.value) }
-    } else if previous.loadedValue != nil {
+    } else if details != nil {
       removeItems()
     }
     switch state {

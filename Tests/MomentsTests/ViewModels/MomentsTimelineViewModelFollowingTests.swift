@@ -136,6 +136,27 @@ import Testing
     await running.value
   }
 
+  @Test func `A timeline that is removed as soon as it came does not stay on the screen`() async throws {
+    let repo = RelayRepo()
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
+    let running = Task { await model.run() }
+    repo.loadStates.send(.loading(previous: nil))
+    await until { model.isLoading }
+    // The screen is busy, and meanwhile:
+    repo.loadStates.send(.loading(previous: nil))
+    repo.details.send(.fixture())
+    repo.loadStates.send(.loaded(LoadedValue(.fixture(), savedAt: Date(timeIntervalSince1970: 0))))
+    repo.details.resetReplay()
+    repo.loadStates.send(.idle)
+    await until { !model.isLoading }
+    repo.loadStates.send(.failed(.session(.timedOut), previous: nil))
+    await until { model.hasError }
+    #expect(!model.hasContent)
+    #expect(model.listItems == [])
+    running.cancel()
+    await running.value
+  }
+
   @Test func `The age counts from when the timeline was saved`() async throws {
     let saved = Date(timeIntervalSince1970: 1_000)
     let store = PersistentDataStore(InMemoryStore(now: { saved }))
