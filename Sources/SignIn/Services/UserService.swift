@@ -14,6 +14,11 @@ public actor UserService: UserServiceType {
   private let states = CurrentValueRelay<SignState>(.unsigned, buffering: .unbounded)
   private let recent = MulticastRelay<[Date]>(replay: 1, buffering: .latest)
   private var listed: [Date] = []
+  /// Which sign-in it is that lasts: the same user may come back, and what was asked before is old then.
+  private var signIns = 0
+  private var lastUpdate = 0
+  /// The newest of the updates that were broadcast, counted in the order they were asked for.
+  private var shownUpdate = 0
 
   /// Creates a service on a server of accounts, with nobody signed in.
   ///
@@ -46,6 +51,7 @@ public actor UserService: UserServiceType {
       let user = try await session.signIn(username: username, password: password)
       // Nobody waits for it any more, so nobody may find themselves signed in.
       guard !Task.isCancelled else { throw .cancelled }
+      signIns += 1
       states.send(.signed(user))
       return user
     } catch {
@@ -75,25 +81,33 @@ public actor UserService: UserServiceType {
   /// Asks the server who the signed-in user is now, and broadcasts it as the state.
   public func updateUser() async throws(SignInError) {
     let user = try signedUser()
+    let signIn = signIns
+    lastUpdate += 1
+    let update = lastUpdate
     let updated = try await fetchUser(uid: user.uid)
-    try require(user)
+    try require(signIn)
+    // One that was asked for later may have been answered before.
+    guard update > shownUpdate else { return }
+    shownUpdate = update
     states.send(.signed(updated))
   }
 
   /// Asks the server for the newest sign-ins of the signed-in user, and broadcasts them in the place of the list.
   public func reloadRecentSignIns() async throws(SignInError) {
     let user = try signedUser()
+    let signIn = signIns
     let dates = try await signInDates(of: user, before: nil)
-    try require(user)
+    try require(signIn)
     list(dates)
   }
 
   /// Asks the server for the sign-ins before those in the list, and broadcasts the longer list.
   public func loadMoreRecentSignIns() async throws(SignInError) {
     let user = try signedUser()
+    let signIn = signIns
     let before = listed
     let dates = try await signInDates(of: user, before: before.last)
-    try require(user)
+    try require(signIn)
     if listed == before { list(before + dates) }
   }
 
@@ -124,8 +138,9 @@ public actor UserService: UserServiceType {
     return user
   }
 
-  /// Refuses an answer that came after its user had signed out.
-  private func require(_ user: User) throws(SignInError) {
-    guard try signedUser().uid == user.uid else { throw .refused(signState) }
+  /// Refuses an answer that came after its user had signed out, whoever has signed in since.
+  private func require(_ signIn: Int) throws(SignInError) {
+    _ = try signedUser()
+    guard signIns == signIn else { throw .refused(signState) }
   }
 }

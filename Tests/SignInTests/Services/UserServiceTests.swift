@@ -2,6 +2,7 @@ import Foundation
 import MomentsTesting
 import Multicast
 import SignIn
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct UserServiceTests {
@@ -214,6 +215,69 @@ import Testing
     #expect(service?.signState == .unsigned)
     service = nil
     #expect(await lists.all() == [[]])
+  }
+
+  @Test func `An answer of before a sign-in is refused after it, also where the same user is back`() async throws {
+    let gate = Gate()
+    let signIns = Mutex(0)
+    let service = UserService(
+      session: SignInSessionStub(
+        signIn: {
+          let count = signIns.withLock { count in
+            count += 1
+            return count
+          }
+          return User(uid: "007", username: "jake", date: SignInSessionStub.date.addingTimeInterval(Double(count)))
+        },
+        user: {
+          await gate.pass()
+          return Self.user
+        },
+        dates: { _, _ in
+          await gate.pass()
+          return Self.dates
+        }))
+    try await service.signIn()
+    let lists = service.recentSignIns.buffering(.unbounded).subscribe()
+    let update = Task { try await service.updateUser() }
+    let reload = Task { try await service.reloadRecentSignIns() }
+    let loadMore = Task { try await service.loadMoreRecentSignIns() }
+    await gate.arrivals(3)
+    try await service.performSignout()
+    try await service.signIn()
+    let back = service.signState
+    gate.open()
+    for call in [update, reload, loadMore] {
+      await #expect(throws: SignInError.refused(back)) { try await call.value }
+    }
+    #expect(service.signState == back)
+    var received = lists.makeAsyncIterator()
+    #expect(await received.next() == [])
+  }
+
+  @Test func `Of two updates at once, the one that was asked for first is not broadcast last`() async throws {
+    let gates = [Gate(), Gate()]
+    let requests = Mutex(0)
+    let newer = User(uid: "007", username: "newer", date: SignInSessionStub.date)
+    let service = UserService(
+      session: SignInSessionStub(user: {
+        let index = requests.withLock { count in
+          defer { count += 1 }
+          return count
+        }
+        await gates[index].pass()
+        return index == 0 ? Self.user : newer
+      }))
+    try await service.signIn()
+    let first = Task { try await service.updateUser() }
+    await gates[0].arrivals()
+    let second = Task { try await service.updateUser() }
+    await gates[1].arrivals()
+    gates[1].open()
+    try await second.value
+    gates[0].open()
+    try await first.value
+    #expect(service.signState == .signed(newer))
   }
 
   @Test func `Without a signed-in user there is nothing to update or to load`() async {
