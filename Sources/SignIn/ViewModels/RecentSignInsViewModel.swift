@@ -40,6 +40,8 @@ public final class RecentSignInsViewModel {
     let recentSignIns = userService.recentSignIns.subscribe()
     following?.cancel()
     following = recentSignIns
+    // Nobody has told of a sign-out while nothing was followed; a list that still holds comes first.
+    if !dates.isEmpty { dates = [] }
     weak let model = self
     // From here on the loop does not hold the model.
     _ = consume self

@@ -239,6 +239,22 @@ import Testing
     await running.value
   }
 
+  @Test func `The sign-ins of one user do not stay on a screen that comes back for the next`() async throws {
+    let service = UserService(session: SignInSessionStub())
+    try await service.signIn()
+    try await service.reloadRecentSignIns()
+    let model = RecentSignInsViewModel(userService: service)
+    let first = Task { await model.run() }
+    await until { !model.dates.isEmpty }
+    first.cancel()
+    await first.value
+    try await service.performSignout()
+    let second = Task { await model.run() }
+    await until { model.dates.isEmpty }
+    second.cancel()
+    await second.value
+  }
+
   @Test func `A model that is dropped while its loop runs is released, and the loop ends`() async {
     let service = UserService(session: SignInSessionStub())
     var model: SignInViewModel? = filledIn(service)
