@@ -21,6 +21,8 @@ public final class TodoListViewModel {
   @ObservationIgnored private let todoList: TodoList
   @ObservationIgnored private let print: @MainActor (String) -> Void
   @ObservationIgnored private var openings = 0
+  @ObservationIgnored private var shownChanges = 0
+  @ObservationIgnored private var reported: Set<StoreEvent> = []
   @ObservationIgnored private var following: MulticastSubscription<StoreChange<TodoItems>, Never>?
 
   /// Creates the model of a list.
@@ -112,12 +114,22 @@ public final class TodoListViewModel {
       let stored = try await todoList.fetchItems()
       guard model?.show(stored, following: changes) != nil else { return }
       let reporting: @MainActor @Sendable () async -> Void = { [weak model] in
-        for await event in events { model?.report(event) }
+        for await event in events {
+          guard model?.report(event) == true, let shown = model?.shownChanges else { continue }
+          do throws(TodoListError) {
+            let stored = try await todoList.fetchItems()
+            // A change that was shown meanwhile may be newer; one that is not shown yet comes.
+            if let model, model.shownChanges == shown { model.list = stored }
+          } catch {
+            model?.error = error
+          }
+        }
       }
       async let _: Void = reporting()
       for await change in changes {
         guard let model else { return }
         model.list = change.stored?.value ?? TodoItems()
+        model.shownChanges += 1
       }
     } catch {
       model?.error = error
@@ -131,10 +143,15 @@ public final class TodoListViewModel {
     isLoaded = true
   }
 
-  /// Tells of a list that could not be decoded, whoever met it first.
-  private func report(_ event: StoreEvent) {
-    guard case .corruptValueMovedAside(TodoList.key.keyName, let movedTo, let reason) = event else { return }
+  /// Tells of a list that could not be decoded, once, whoever met it first.
+  ///
+  /// - Returns: Whether it was news, so that the list is not what is shown.
+  private func report(_ event: StoreEvent) -> Bool {
+    guard case .corruptValueMovedAside(TodoList.key.keyName, let movedTo, let reason) = event,
+      reported.insert(event).inserted
+    else { return false }
     error = .store(.undecodable(TodoList.key.keyName, movedTo: movedTo, reason: reason))
+    return true
   }
 
   private func perform(_ edit: (TodoList) async throws(TodoListError) -> Void) async {

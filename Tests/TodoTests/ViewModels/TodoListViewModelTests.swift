@@ -173,7 +173,29 @@ import Todo
     let met = try await #require(throws: TodoListError.self) { try await screen.list.fetchItems() }
     await until { screen.model.error != nil }
     #expect(screen.model.error == met)
+    // What is shown is what is stored: nothing.
+    await until { screen.model.items.isEmpty }
     await screen.close()
+  }
+
+  @Test func `A spoilt file is told once, and not again by a screen that comes back`() async throws {
+    let screen = try await Screen(items: [milk])
+    screen.storage[try TodoList.key.keyName.encoded()] = Data("no list".utf8)
+    await #expect(throws: TodoListError.self) { try await screen.list.fetchItems() }
+    await until { screen.model.error != nil }
+    let model = try #require(screen.model)
+    await model.clear()
+    #expect(model.error == nil)
+    await screen.close()
+    let running = Task { await model.run() }
+    try await screen.list.add(report)
+    await until { model.items == [report] }
+    let told = screen.list.events.subscribe()
+    for await _ in told { break }
+    for _ in 0..<100 { await Task.yield() }
+    #expect(model.error == nil)
+    running.cancel()
+    await running.value
   }
 
   @Test func `A list that cannot be read is told`() async {
