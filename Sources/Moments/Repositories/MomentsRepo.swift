@@ -175,8 +175,8 @@ public actor MomentsRepo: MomentsRepoType {
   ///
   /// - Returns: ``MomentLikeOutcome/confirmed`` when the timeline with it is durable, or
   ///   ``MomentLikeOutcome/queued`` when the server is away: the like is durable and will be sent.
-  /// - Throws: ``MomentsRepoError``: the server refused, or the like could not be written down, and observers see it
-  ///   no more; or ``MomentsRepoError/cancelled``.
+  /// - Throws: ``MomentsRepoError``: the server refused, the like could not be written down, or was cancelled in
+  ///   ``likeQueue``, and observers see it no more; or ``MomentsRepoError/cancelled`` as the calling task was cancelled.
   @discardableResult
   public func updateLike(
     isLiked: Bool, momentID: String, fromUserID userID: String
