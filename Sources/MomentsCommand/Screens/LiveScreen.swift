@@ -19,6 +19,9 @@ protocol LiveScreen: AnyObject, Sendable {
 enum KeyResponse: Sendable {
   /// Something that runs beside the keys that follow; it is cancelled when the user leaves, and waited for.
   case perform(@MainActor @Sendable () async -> Void)
+  /// Something that changes what the keys mean: those that follow wait until it has ended, and are forgotten where the
+  /// user leaves meanwhile. It is cancelled then, and waited for.
+  case performFirst(@MainActor @Sendable () async -> Void)
   /// To leave.
   case quit
 }

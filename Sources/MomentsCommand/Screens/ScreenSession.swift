@@ -5,7 +5,8 @@ internal import Observation
 ///
 /// - **Frames**: Only what the screen observes makes one, by a change. While a frame is written, and for a moment after
 ///   it, changes gather.
-/// - **Keys**: Ctrl-C ends every screen, Ctrl-Z gives the terminal to the shell; the other keys are the screen's.
+/// - **Keys**: Ctrl-C ends every screen, Ctrl-Z gives the terminal to the shell; the other keys are the screen's,
+///   one after the other.
 /// - **Cancellation**: Cancelling ``run()`` ends it as a quit would.
 @MainActor
 final class ScreenSession {
@@ -36,6 +37,8 @@ final class ScreenSession {
   private var size = TerminalSize(columns: 0, rows: 0)
   private var decoder = KeyDecoder()
   private var reads = 0
+  /// The keys that wait for what one before them does; nil while there is nothing to wait for.
+  private var waitingKeys: [Key]?
   private let commands = MulticastRelay<Command>(buffering: .unbounded)
   /// Counts the reasons to draw.
   private let changes = CurrentValueRelay(0)
@@ -71,7 +74,8 @@ final class ScreenSession {
       defer { group.cancelAll() }
       for await command in commands {
         switch command {
-        case .perform(let action): group.addTask { await action() }
+        // On the main actor at once, so that what the keys ask for begins in their order.
+        case .perform(let action): group.addTask(operation: action)
         case .end(let ending): return ending
         }
       }
@@ -113,13 +117,27 @@ final class ScreenSession {
     switch key {
     case .control("c"): commands.send(.end(.interrupted))
     case .control("z"): commands.send(.perform { await self.terminal.suspend() })
+    case _ where waitingKeys != nil: waitingKeys?.append(key)
     default:
       switch screen.press(key, size: size) {
       case .perform(let action): commands.send(.perform(action))
+      case .performFirst(let action):
+        waitingKeys = []
+        commands.send(
+          .perform {
+            await action()
+            if !Task.isCancelled { self.pressWaitingKeys() }
+          })
       case .quit: commands.send(.end(.quit))
       case nil: break
       }
     }
+  }
+
+  private func pressWaitingKeys() {
+    let keys = waitingKeys ?? []
+    waitingKeys = nil
+    for key in keys { press(key) }
   }
 
   // MARK: Frames

@@ -101,6 +101,37 @@ import Testing
     _ = await ending
   }
 
+  @Test func `Keys wait for what changes their meaning, but Ctrl-C does not`() async {
+    let session = makeSession()
+    async let ending = session.run()
+    _ = await terminal.frames.stream.first(1)
+    _ = await terminal.lines(afterTyping: "fjjfq\u{1A}") { $0[0] == "1 key" }
+    #expect(await terminal.calls.stream.first(2) == ["open", "suspend"])
+    #expect(screen.keys == [.character("f")])
+    screen.gate.open()
+    #expect(await ending == .quit)
+    #expect(screen.keys == "fjjfq".map(Key.character))
+    #expect(screen.runs.filter { $0 == "first" }.count == 2)
+  }
+
+  @Test func `Keys that wait where the user leaves are gone`() async {
+    let session = makeSession()
+    async let ending = session.run()
+    _ = await terminal.frames.stream.first(1)
+    terminal.type("fj\u{3}")
+    #expect(await ending == .interrupted)
+    #expect(screen.keys == [.character("f")])
+  }
+
+  @Test func `What keys ask for begins in their order`() async {
+    let session = makeSession()
+    async let ending = session.run()
+    _ = await terminal.frames.stream.first(1)
+    terminal.type(String(repeating: "n", count: 1_000) + "q")
+    _ = await ending
+    #expect(screen.numbers == Array(1...1_000))
+  }
+
   @Test func `Escape alone is a key after a while, and at once with another key behind it`() async {
     let gate = Gate()
     let session = makeSession { duration in
@@ -223,6 +254,7 @@ import Testing
 private final class KeyScreen: LiveScreen {
   private(set) var keys: [Key] = []
   private(set) var runs: [String] = []
+  private(set) var numbers: [Int] = []
   var hasPicture = true
   let gate = Gate()
 
@@ -244,6 +276,12 @@ private final class KeyScreen: LiveScreen {
         for _ in 0..<100 { await Task.yield() }
         self.runs.append("waited")
       }
+    case .character("f"):
+      .performFirst {
+        await self.gate.pass()
+        self.runs.append("first")
+      }
+    case .character("n"): .perform { [number = keys.count] in self.numbers.append(number) }
     default: nil
     }
   }

@@ -1,3 +1,5 @@
+internal import DataStore
+internal import Multicast
 internal import Observation
 internal import Todo
 
@@ -5,22 +7,21 @@ internal import Todo
 @MainActor
 @Observable
 final class LiveTodo: LiveScreen {
-  /// What happened last, and how many details have come to their end: their items, if any, are kept.
+  /// What happened last.
   @MainActor
   @Observable
   final class Activity {
     var text = ""
-    fileprivate(set) var endedDetails = 0
   }
 
+  private let todoList: TodoList
   private let model: TodoListViewModel
   private let liveSubscriptions: @MainActor () -> Int
   private let activity: Activity
 
   private var selection = ListSelection<TodoItem.ID>()
-  /// The detail that the user has left, which is open until its item is kept.
-  private var leftDetail: TodoDetailViewModel?
-  private var leftDetails = 0
+  /// What is stored, while an edit waits until the list shows it.
+  private var stored: TodoItems?
   /// Whether the form, while it is open, adds a todo.
   private var isAdding = false
   /// Whether the next key may clear the list.
@@ -34,13 +35,11 @@ final class LiveTodo: LiveScreen {
   init(todoList: TodoList, liveSubscriptions: @escaping @MainActor () -> Int) {
     let activity = Activity()
     self.activity = activity
+    self.todoList = todoList
     self.liveSubscriptions = liveSubscriptions
     model = TodoListViewModel(
       todoList: todoList,
-      print: { line in
-        activity.text = line
-        activity.endedDetails += 1
-      })
+      print: { activity.text = $0 })
   }
 
   func run() async {
@@ -50,11 +49,11 @@ final class LiveTodo: LiveScreen {
   // MARK: Keys
 
   func press(_ key: Key, size: TerminalSize) -> KeyResponse? {
-    if let detail { return press(key, in: detail) }
+    if let detail = model.detail { return press(key, in: detail) }
     selection.settle(in: ids)
     if isClearing {
       isClearing = false
-      if key == .character("c") { return .perform { await self.clear() } }
+      if key == .character("c") { return edit(saying: "All todos are deleted.") { model in await model.clear() } }
       activity.text = "Nothing was cleared."
       return nil
     }
@@ -72,7 +71,7 @@ final class LiveTodo: LiveScreen {
     case .character("x"): return toggle()
     case .character("d"):
       guard let selected else { return nil }
-      return .perform { await self.delete(selected) }
+      return edit(saying: "Deleted: \(selected.name)") { model in await model.delete(id: selected.id) }
     case .character("c") where model.isClearEnabled:
       isClearing = true
       activity.text = "Delete all of \(model.title)? c deletes them, any other key does not."
@@ -92,56 +91,63 @@ final class LiveTodo: LiveScreen {
     case .enter where detail.isDoneEnabled:
       detail.done()
       if isAdding { selection.selectLast() }
-      return leave(detail)
+      return leave(detail, isDone: true)
     case .enter: activity.text = "A todo has a name."
     case .escape:
       detail.cancel()
-      return leave(detail)
+      return leave(detail, isDone: false)
     default: break
     }
     return nil
   }
 
-  /// The form is closed at once, so that the keys behind are the list's; what it sent is kept also where the user quits.
-  private func leave(_ detail: TodoDetailViewModel) -> KeyResponse {
-    leftDetail = detail
-    leftDetails += 1
-    let leftDetails = leftDetails
-    return .perform { [self, activity] in
-      // In a task of its own, as a cancellation of this one must not end it.
-      await Task { await until { activity.endedDetails >= leftDetails } }.value
-      if self.leftDetail === detail { self.leftDetail = nil }
+  /// Waits until the form is closed, and what it sent is kept and shown.
+  private func leave(_ detail: TodoDetailViewModel, isDone: Bool) -> KeyResponse {
+    .performFirst {
+      // In a task of its own, as the item is kept also where the user quits.
+      await Task { await until { self.model.detail !== detail } }.value
+      guard isDone else { return }
+      if self.model.error == nil { await self.showStored() } else { self.activity.text = "Not kept: \(detail.name)" }
     }
   }
 
   private func toggle() -> KeyResponse? {
     guard let selected else { return nil }
-    return .perform {
-      await self.model.toggle(id: selected.id)
-      self.tell("\(selected.isFinished ? "Not finished" : "Finished"): \(selected.name)")
+    return edit(saying: "\(selected.isFinished ? "Not finished" : "Finished"): \(selected.name)") { model in
+      await model.toggle(id: selected.id)
     }
   }
 
-  private func delete(_ item: TodoItem) async {
-    await model.delete(id: item.id)
-    tell("Deleted: \(item.name)")
+  /// Makes an edit, and says what was done, unless it could not be.
+  private func edit(
+    saying text: String, _ edit: @escaping @MainActor @Sendable (TodoListViewModel) async -> Void
+  ) -> KeyResponse {
+    .performFirst {
+      await edit(self.model)
+      guard self.model.error == nil else { return }
+      await self.showStored()
+      self.activity.text = text
+    }
   }
 
-  private func clear() async {
-    await model.clear()
-    tell("All todos are deleted.")
-  }
-
-  /// Says what was done, unless it could not be.
-  private func tell(_ text: String) {
-    if model.error == nil { activity.text = text }
+  /// Waits until the list shows what is stored, also where another process edits it meanwhile: the keys that follow mean
+  /// what is seen.
+  private func showStored() async {
+    do throws(TodoListError) {
+      let changes = try await todoList.changes().buffering(.latest).subscribe()
+      stored = try await todoList.fetchItems()
+      let following = Task {
+        for await change in changes { self.stored = change.stored?.value ?? TodoItems() }
+      }
+      await until { self.stored?.elements == self.model.items }
+      following.cancel()
+      await following.value
+    } catch {
+      // The edit is made. The list tells on its own that it cannot be read any more.
+    }
   }
 
   // MARK: Picture
-
-  private var detail: TodoDetailViewModel? {
-    model.detail === leftDetail ? nil : model.detail
-  }
 
   private var ids: [TodoItem.ID] { model.items.map(\.id) }
 
@@ -151,7 +157,7 @@ final class LiveTodo: LiveScreen {
   }
 
   func frame(size: TerminalSize) -> Frame? {
-    let form = detail.map { detail in
+    let form = model.detail.map { detail in
       TodoScreen.Model.Form(
         title: detail.title, name: detail.name, isFinished: detail.isFinished,
         liveSubscriptions: liveSubscriptions())
@@ -179,7 +185,7 @@ final class LiveTodo: LiveScreen {
 
   private var formKeys: [KeyHint] {
     var keys = [KeyHint(key: "esc", action: "cancel")]
-    if detail?.isDoneEnabled == true { keys.append(KeyHint(key: "enter", action: "done")) }
+    if model.detail?.isDoneEnabled == true { keys.append(KeyHint(key: "enter", action: "done")) }
     return keys + [KeyHint(key: "tab", action: "finished or not"), KeyHint(key: "^U", action: "empty the name")]
   }
 }

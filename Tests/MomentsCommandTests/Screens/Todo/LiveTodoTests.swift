@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import MomentsTesting
 import Multicast
 import Synchronization
 import Testing
@@ -154,6 +155,36 @@ import Todo
     #expect(items.map(\.name) == ["One", "Two"])
   }
 
+  @Test func `A key behind an edit means what the list shows after it`() async throws {
+    let items = try await withLiveTodo { terminal in
+      _ = await terminal.lines { $0[3].contains("nothing to do") }
+      await add("Kept")
+      _ = await terminal.lines(afterTyping: "aGone\rd") { $0[22] == " Deleted: Gone" && $0[0].hasPrefix(" 1 ToDos") }
+      _ = await terminal.lines(afterTyping: "xx") { $0[22] == " Not finished: Kept" && $0[2].hasPrefix("▸ · Kept") }
+      await add("1", "2", "3", "4")
+      // Only as one was finished may another be added.
+      _ = await terminal.lines(afterTyping: "xa5\r") { $0[7].hasPrefix("▸ · 5") }
+      _ = await terminal.lines(afterTyping: "gdd") { $0[22] == " Deleted: 1" && $0[2].hasPrefix("▸ · 2") }
+    }
+    #expect(items.map(\.name) == ["2", "3", "4", "5"])
+  }
+
+  @Test func `Keys wait also for a list that is slow to show what is stored`() async throws {
+    try await TodoList(store: store).add(TodoItem(name: "Kept"))
+    let late = LateStore(store: store)
+    let items = try await withLiveTodo(store: late) { terminal in
+      _ = await terminal.lines { $0[2].hasPrefix("▸ · Kept") }
+      terminal.type("aGone\rd")
+      for await change in try await store.changes(of: TodoList.key) where change.stored?.value.elements.count == 2 {
+        break
+      }
+      for _ in 0..<100 { await Task.yield() }
+      late.gate.open()
+      _ = await terminal.lines { $0[22] == " Deleted: Gone" }
+    }
+    #expect(items.map(\.name) == ["Kept"])
+  }
+
   @Test func `What was done before Ctrl-C is kept`() async throws {
     let todoList = TodoList(store: store)
     let session = ScreenSession(of: LiveTodo(todoList: todoList, liveSubscriptions: { 3 }), on: terminal) { _ in }
@@ -165,16 +196,15 @@ import Todo
   }
 }
 
-/// A store in memory that saves nothing once it is told so.
-private struct FailingStore: KeyValueStore {
-  private final class Switch: Sendable {
-    let fails = Mutex(false)
+/// A store whose first follower hears of changes when a gate lets them through.
+private struct LateStore: KeyValueStore {
+  let store: InMemoryStore
+  let gate = Gate()
+  private let isFollowed = Flag()
+
+  init(store: InMemoryStore) {
+    self.store = store
   }
-
-  private let store = InMemoryStore()
-  private let failing = Switch()
-
-  func failSaves() { failing.fails.withLock { $0 = true } }
 
   var events: MulticastStream<StoreEvent, Never> { store.events }
 
@@ -183,7 +213,64 @@ private struct FailingStore: KeyValueStore {
   }
 
   func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
-    if failing.fails.withLock({ $0 }) {
+    try await store.save(value, for: key)
+  }
+
+  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    try await store.remove(key)
+  }
+
+  func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    let changes = try await store.changes(of: key)
+    guard isFollowed.raise() else { return changes }
+    let late = MulticastRelay<StoreChange<Value>>(replay: 1, buffering: .unbounded)
+    Task {
+      for await change in changes {
+        await gate.pass()
+        late.send(change)
+      }
+    }
+    return late.stream
+  }
+
+  func observe<Value>(
+    everyUserOf name: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    try await store.observe(everyUserOf: name, as: type)
+  }
+}
+
+/// Something that happens once.
+private final class Flag: Sendable {
+  private let isRaised = Mutex(false)
+
+  var isUp: Bool { isRaised.withLock(\.self) }
+
+  /// Returns whether it was down.
+  @discardableResult
+  func raise() -> Bool {
+    isRaised.withLock { isRaised in
+      defer { isRaised = true }
+      return !isRaised
+    }
+  }
+}
+
+/// A store in memory that saves nothing once it is told so.
+private struct FailingStore: KeyValueStore {
+  private let store = InMemoryStore()
+  private let fails = Flag()
+
+  func failSaves() { fails.raise() }
+
+  var events: MulticastStream<StoreEvent, Never> { store.events }
+
+  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    try await store.load(key)
+  }
+
+  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    if fails.isUp {
       throw .writeFailed(SystemError(code: ENOSPC, operation: "write", path: "todos"))
     }
     return try await store.save(value, for: key)
