@@ -27,15 +27,12 @@ final class LiveSignIn: LiveScreen {
   func run() async {
     await withDiscardingTaskGroup { group in
       group.addTask { await self.model.run() }
-      group.addTask { await self.followStates() }
-    }
-  }
-
-  private func followStates() async {
-    // The first one is no change.
-    for await state in service.signStates.dropFirst() {
-      activity = "state changed: \(state)"
-      if case .signed = state { await model.recentSignIns.reload() }
+      // The first one is no change.
+      for await state in service.signStates.dropFirst() {
+        activity = "state changed: \(state)"
+        // Beside it, as the user may sign out before the server has answered.
+        if case .signed = state { group.addTask { await self.model.recentSignIns.reload() } }
+      }
     }
   }
 
@@ -97,10 +94,10 @@ final class LiveSignIn: LiveScreen {
       size: size)
   }
 
-  /// The list, or why there is none.
+  /// The list, or why there is none; an answer that came after its user had signed out is no reason.
   private var recentSignIns: [String] {
     let list = model.recentSignIns
-    return list.error.map { [$0.description] } ?? list.dates.map(\.description)
+    return if case .session(let error) = list.error { [error.description] } else { list.dates.map(\.description) }
   }
 
   private var keys: [KeyHint] {

@@ -1,6 +1,7 @@
 import Foundation
 import MomentsTesting
 import SignIn
+import Synchronization
 import Testing
 
 @testable import MomentsCommand
@@ -9,10 +10,15 @@ import Testing
   private let terminal = FakeTerminal()
   private let gate = Gate()
 
-  private func withLiveSignIn(_ body: (FakeTerminal) async -> Void) async {
+  /// - Parameter promptAnswers: How many answers of the server do not wait for the gate.
+  private func withLiveSignIn(promptAnswers: Int = 0, _ body: (FakeTerminal) async -> Void) async {
+    let answers = Atomic(0)
     let session = InMemorySignInSession(
       accounts: [.init(uid: "007", username: "jake", password: Password("low-level"))],
-      now: { Date(timeIntervalSince1970: 1_543_665_600) }, answering: { [gate] in await gate.pass() })
+      now: { Date(timeIntervalSince1970: 1_543_665_600) },
+      answering: { [gate] in
+        if answers.add(1, ordering: .relaxed).oldValue >= promptAnswers { await gate.pass() }
+      })
     let screen = LiveSignIn(service: UserService(session: session), hint: "Try jake.")
     let running = ScreenSession(of: screen, on: terminal) { _ in }
     async let ending = running.run()
@@ -91,6 +97,16 @@ import Testing
       _ = await terminal.lines(afterTyping: "\u{1B}[Z") { $0[6] == " ▸ [ Submit ]" }
       _ = await terminal.lines(afterTyping: "\u{1B}[A") { $0[4] == " ▸ Password  •" }
       _ = await terminal.lines(afterTyping: "\u{1B}[B") { $0[6] == " ▸ [ Submit ]" }
+    }
+  }
+
+  @Test func `Signing out while the recent sign-ins are loaded is told at once`() async {
+    await withLiveSignIn(promptAnswers: 1) { terminal in
+      _ = await terminal.lines { $0[0].hasSuffix("signed out") }
+      _ = await terminal.lines(afterTyping: "jake\rlow-level\r") { $0[22] == " state changed: signed(jake)" }
+      await gate.arrivals()
+      let busy = await terminal.lines(afterTyping: "\r") { $0[22] == " state changed: signingOut" }
+      #expect(busy[0].hasSuffix("busy"))
     }
   }
 
