@@ -2,6 +2,9 @@
 ///
 /// A key may come in several reads: what is there of it is kept until the rest comes. Sequences that mean no ``Key`` are
 /// swallowed whole, so that none of their letters is taken for a key, and so are bytes that are not UTF-8.
+///
+/// What is pasted is told from what is typed: it is one line of ``Key/pasted(_:)``, and nothing in it is another key but
+/// Ctrl-C, by which a paste without an end can be left.
 struct KeyDecoder: Sendable {
   private enum State {
     case ground
@@ -20,6 +23,9 @@ struct KeyDecoder: Sendable {
   private static let maximumLength = 256
 
   private var state = State.ground
+  private var isPasting = false
+  /// Whether lines or columns ended in a paste, which is a space where more follows.
+  private var isSpacePending = false
 
   /// Whether what came last is the key Escape, or the beginning of another one.
   var isEscapePending: Bool { if case .escape = state { true } else { false } }
@@ -27,14 +33,38 @@ struct KeyDecoder: Sendable {
   /// The keys that are whole with these bytes.
   mutating func decode(_ bytes: some Sequence<UInt8>) -> [Key] {
     var keys: [Key] = []
-    for byte in bytes { decode(byte, into: &keys) }
+    for byte in bytes {
+      let count = keys.count
+      let wasPasting = isPasting
+      decode(byte, into: &keys)
+      if wasPasting { paste(from: count, in: &keys) }
+    }
     return keys
   }
 
   /// The key that was begun when no more bytes come: Escape, or none.
   mutating func finish() -> [Key] {
     defer { state = .ground }
-    return isEscapePending ? [.escape] : []
+    return isEscapePending && !isPasting ? [.escape] : []
+  }
+
+  /// Makes the keys from an index on what they are in a paste.
+  private mutating func paste(from start: Int, in keys: inout [Key]) {
+    let decoded = keys[start...]
+    keys.removeSubrange(start...)
+    for key in decoded {
+      switch key {
+      case .character(let character):
+        if isSpacePending { keys.append(.pasted(" ")) }
+        isSpacePending = false
+        keys.append(.pasted(character))
+      case .enter, .tab: isSpacePending = true
+      case .control("c"):
+        isPasting = false
+        keys.append(key)
+      default: break
+      }
+    }
   }
 
   private mutating func decode(_ byte: UInt8, into keys: inout [Key]) {
@@ -47,7 +77,11 @@ struct KeyDecoder: Sendable {
         state = .controlSequence(parameters: parameters + [byte])
       case 0x40...0x7E:
         state = .ground
-        if let key = Self.key(final: byte, parameters: parameters) { keys.append(key) }
+        switch (byte, parameters) {
+        case (UInt8(ascii: "~"), Array("200".utf8)): (isPasting, isSpacePending) = (true, false)
+        case (UInt8(ascii: "~"), Array("201".utf8)): isPasting = false
+        default: if let key = Self.key(final: byte, parameters: parameters) { keys.append(key) }
+        }
       default: decodeGround(byte, into: &keys)
       }
     case .singleShift:

@@ -16,8 +16,8 @@ internal import Multicast
 /// - **Restoring**: The terminal gets its modes and its screen back when it is closed, when a signal ends or stops the
 ///   program, and when the program crashes.
 actor Terminal: TerminalType {
-  /// The alternate screen, no cursor, no wrapping at the right edge.
-  private static let takeover = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"
+  /// The alternate screen, no cursor, no wrapping at the right edge, and pasted text told from typed.
+  private static let takeover = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[?2004h"
   private static let ends = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
 
   private let device: TerminalDevice

@@ -14,8 +14,8 @@ internal import Synchronization
 /// that is needed is prepared in memory that is never freed while a terminal is taken over, and found by one atomic
 /// word.
 enum TerminalRestoration {
-  /// Ends a sequence that was cut off and a frame that was begun; plain style, wrapping, the cursor, the old screen.
-  static let sequence = "\u{18}\u{1B}[?2026l\u{1B}[m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
+  /// Ends a sequence that was cut off and a frame that was begun; plain style, pasting, wrapping, the cursor, the old screen.
+  static let sequence = "\u{18}\u{1B}[?2026l\u{1B}[m\u{1B}[?2004l\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
   private struct Prepared {
     let device: TerminalDevice

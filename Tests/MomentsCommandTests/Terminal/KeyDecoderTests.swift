@@ -87,6 +87,18 @@ struct KeyDecoderTests {
     #expect(keys("\u{1B}[1\u{1B}[A") == [.up])
   }
 
+  @Test func `What is pasted is one line of text, and no key but Ctrl-C`() {
+    let paste = "\u{1B}[200~"
+    let end = "\u{1B}[201~"
+    #expect(keys("a" + paste + "d写" + end + "d") == [.character("a"), .pasted("d"), .pasted("写"), .character("d")])
+    // A break is a space between lines, and nothing at the end.
+    #expect(keys(paste + "a\r\n\tb\n" + end + paste + "c" + end) == ["a", " ", "b", "c"].map(Key.pasted))
+    #expect(keys(paste + "\u{1B}[A\u{1B}[31m\u{1A}\u{7F}a" + end) == [.pasted("a")])
+    #expect(keys(paste, "a\u{1B}") == [.pasted("a")])
+    #expect(keys(paste, "a", "\u{1B}", "[20", "1~b") == [.pasted("a"), .character("b")])
+    #expect(keys(paste + "a\u{3}q") == [.pasted("a"), .control("c"), .character("q")])
+  }
+
   @Test func `A sequence without an end is given up`() {
     var decoder = KeyDecoder()
     _ = decoder.decode("\u{1B}[".utf8)
