@@ -24,6 +24,8 @@ final class LiveTodo: LiveScreen {
   private var stored: TodoItems?
   /// Whether the form, while it is open, adds a todo.
   private var isAdding = false
+  /// The failure after which something else was said.
+  private var earlierError: TodoListError?
   /// Whether the next key may clear the list.
   private var isClearing = false
 
@@ -53,8 +55,8 @@ final class LiveTodo: LiveScreen {
     selection.settle(in: ids)
     if isClearing {
       isClearing = false
-      if key == .character("c") { return edit(saying: "All todos are deleted.") { model in await model.clear() } }
-      activity.text = "Nothing was cleared."
+      if key == .character("y") { return edit(saying: "All todos are deleted.") { model in await model.clear() } }
+      say("Nothing was cleared.")
       return nil
     }
     if key == .character(" ") { return toggle() }
@@ -63,7 +65,7 @@ final class LiveTodo: LiveScreen {
     case .character("a"):
       isAdding = model.openAdd() != nil
       if !isAdding {
-        activity.text = "Add is disabled: \(TodoItems.unfinishedLimit) todos are unfinished."
+        say("Add is disabled: \(TodoItems.unfinishedLimit) todos are unfinished.")
       }
     case .character("e"), .enter:
       isAdding = false
@@ -74,7 +76,8 @@ final class LiveTodo: LiveScreen {
       return edit(saying: "Deleted: \(selected.name)") { model in await model.delete(id: selected.id) }
     case .character("c") where model.isClearEnabled:
       isClearing = true
-      activity.text = "Delete all of \(model.title)? c deletes them, any other key does not."
+      // Another key than this one, so that to hold it deletes nothing.
+      say("Delete all of \(model.title)? y deletes them, any other key does not.")
     case .character("q"): return .quit
     default: break
     }
@@ -92,7 +95,7 @@ final class LiveTodo: LiveScreen {
       detail.done()
       if isAdding { selection.selectLast() }
       return leave(detail, isDone: true)
-    case .enter: activity.text = "A todo has a name."
+    case .enter: say("A todo has a name.")
     case .escape:
       detail.cancel()
       return leave(detail, isDone: false)
@@ -103,7 +106,8 @@ final class LiveTodo: LiveScreen {
 
   /// Waits until the form is closed, and what it sent is kept and shown.
   private func leave(_ detail: TodoDetailViewModel, isDone: Bool) -> KeyResponse {
-    .performFirst {
+    earlierError = nil
+    return .performFirst {
       // In a task of its own, as the item is kept also where the user quits.
       await Task { await until { self.model.detail !== detail } }.value
       guard isDone else { return }
@@ -122,7 +126,8 @@ final class LiveTodo: LiveScreen {
   private func edit(
     saying text: String, _ edit: @escaping @MainActor @Sendable (TodoListViewModel) async -> Void
   ) -> KeyResponse {
-    .performFirst {
+    earlierError = nil
+    return .performFirst {
       await edit(self.model)
       guard self.model.error == nil else { return }
       await self.showStored()
@@ -147,6 +152,12 @@ final class LiveTodo: LiveScreen {
     }
   }
 
+  /// Says something, also in the place of a failure before it.
+  private func say(_ text: String) {
+    activity.text = text
+    earlierError = model.error
+  }
+
   // MARK: Picture
 
   private var ids: [TodoItem.ID] { model.items.map(\.id) }
@@ -162,11 +173,12 @@ final class LiveTodo: LiveScreen {
         title: detail.title, name: detail.name, isFinished: detail.isFinished,
         liveSubscriptions: liveSubscriptions())
     }
+    let problem = model.error == earlierError ? nil : model.error?.description
     return TodoScreen.frame(
       of: TodoScreen.Model(
         title: model.title, isLoaded: model.isLoaded, canAdd: model.isAddEnabled,
         rows: model.items.map { TodoScreen.Model.Row(name: $0.name, isFinished: $0.isFinished) },
-        selection: selection.index(in: ids), form: form, problem: model.error?.description,
+        selection: selection.index(in: ids), form: form, problem: problem,
         activity: activity.text, keys: form == nil ? listKeys : formKeys),
       size: size)
   }

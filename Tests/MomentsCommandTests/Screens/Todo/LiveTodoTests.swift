@@ -108,17 +108,19 @@ import Todo
     }
   }
 
-  @Test func `The list is cleared by the key pressed twice, and by nothing less`() async throws {
+  @Test func `The list is cleared when that is confirmed by another key, and by nothing less`() async throws {
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       await add("1", "2")
       _ = await terminal.lines(afterTyping: "c") {
-        $0[22] == " Delete all of 2 ToDos? c deletes them, any other key does not."
+        $0[22] == " Delete all of 2 ToDos? y deletes them, any other key does not."
       }
       // The key that says no is no key of the list.
       let kept = await terminal.lines(afterTyping: "d") { $0[22] == " Nothing was cleared." }
       #expect(kept[0] == " 2 ToDos  2 unfinished")
-      _ = await terminal.lines(afterTyping: "cc") { $0[22] == " All todos are deleted." && $0[0] == " Todo" }
+      // As where the key is held.
+      _ = await terminal.lines(afterTyping: "cccc") { $0[22] == " Nothing was cleared." && $0[0].hasPrefix(" 2 ToDos") }
+      _ = await terminal.lines(afterTyping: "cy") { $0[22] == " All todos are deleted." && $0[0] == " Todo" }
     }
     #expect(items == [])
   }
@@ -141,8 +143,15 @@ import Todo
       let failed = await terminal.lines(afterTyping: "x") { $0[0].hasSuffix("failed") }
       #expect(failed[22].hasPrefix(" The store could not write; the old value is still there."))
       #expect(failed[2].hasPrefix("▸ · Kept"))
+      // A question is not hidden by what failed before it.
+      _ = await terminal.lines(afterTyping: "c") { $0[22].hasPrefix(" Delete all of 1 ToDos?") }
+      _ = await terminal.lines(afterTyping: "n") { $0[22] == " Nothing was cleared." && !$0[0].hasSuffix("failed") }
+      _ = await terminal.lines(afterTyping: "x") { $0[0].hasSuffix("failed") }
       _ = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") && !$0[0].hasSuffix("failed") }
       _ = await terminal.lines(afterTyping: "b\r") { $0[0].hasSuffix("failed") && !$0[2].hasSuffix("Add Todo") }
+      let again = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
+      #expect(again[22] == " Not kept: b")
+      _ = await terminal.lines(afterTyping: "\u{1B}\u{1B}") { !$0[2].hasSuffix("Add Todo") }
     }
     #expect(items.map(\.name) == ["Kept"])
   }
@@ -167,6 +176,17 @@ import Todo
       _ = await terminal.lines(afterTyping: "gdd") { $0[22] == " Deleted: 1" && $0[2].hasPrefix("▸ · 2") }
     }
     #expect(items.map(\.name) == ["2", "3", "4", "5"])
+  }
+
+  @Test func `Pasted lines are one name in the form, and no keys of the list`() async throws {
+    let items = try await withLiveTodo { terminal in
+      _ = await terminal.lines { $0[3].contains("nothing to do") }
+      await add("Kept")
+      terminal.type("\u{1B}[200~d\ncy\nq\u{1B}[201~")
+      _ = await terminal.lines(afterTyping: "a\u{1B}[200~One\ncy\n\u{1B}[201~") { $0[4].hasSuffix("Name  One cy") }
+      _ = await terminal.lines(afterTyping: "\r") { $0[3].hasPrefix("▸ · One cy") }
+    }
+    #expect(items.map(\.name) == ["Kept", "One cy"])
   }
 
   @Test func `Keys wait also for a list that is slow to show what is stored`() async throws {
