@@ -36,7 +36,8 @@ enum Invocation: Equatable {
       --help        Print this text.
       --version     Print the version.
 
-    Exit status: 0 success; 64 wrong usage; 69 the server cannot be reached or refuses; 74 the folder cannot be used.
+    Exit status: 0 success; 64 wrong usage; 69 the server cannot be reached or refuses; 74 the folder, or the terminal,
+    cannot be used; 130 ended by Ctrl-C.
     """
 
   init(arguments: [String]) {

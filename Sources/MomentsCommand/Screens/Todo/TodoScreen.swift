@@ -50,7 +50,9 @@ enum TodoScreen {
       } else {
         drawList(of: model, in: &frame, layout)
         if let detail = layout.detail, model.rows.indices.contains(model.selection) {
-          draw(model.rows[model.selection], in: &frame, detail, isRoomy: layout.isDetailRoomy)
+          // Where the line at the bottom has no room for all of it, and so perhaps not for what to do about it.
+          let problem = model.problem.flatMap { TerminalText.width(of: $0) > size.columns - 2 ? $0 : nil }
+          draw(model.rows[model.selection], problem: problem, in: &frame, detail, isRoomy: layout.isDetailRoomy)
         }
       }
     }
@@ -87,12 +89,18 @@ enum TodoScreen {
 
   // MARK: Detail
 
-  private static func draw(_ todo: Model.Row, in frame: inout Frame, _ area: ListAndDetail.Area, isRoomy: Bool) {
+  private static func draw(
+    _ todo: Model.Row, problem: String?, in frame: inout Frame, _ area: ListAndDetail.Area, isRoomy: Bool
+  ) {
     var lines: [(text: String, style: TextStyle)] = TerminalText.wrapped(todo.name, to: area.columns.count).map {
       ($0, .strong)
     }
     if isRoomy { lines.append(("", .plain)) }
     lines.append(todo.isFinished ? ("✓ finished", .good) : ("· not finished", .plain))
+    if let problem {
+      if isRoomy { lines.append(("", .plain)) }
+      lines += TerminalText.wrapped(problem, to: area.columns.count).map { ($0, .bad) }
+    }
     for (line, row) in zip(lines, area.rows) {
       frame.write(line.text, row: row, column: area.columns.lowerBound, columns: area.columns.count, style: line.style)
     }

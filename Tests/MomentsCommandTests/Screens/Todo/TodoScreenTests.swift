@@ -86,6 +86,18 @@ struct TodoScreenTests {
     #expect(lines[22] == " The disk is full.")
   }
 
+  @Test func `What went wrong is beside the list where its line is too short for it`() {
+    var model = model
+    let reason = "The disk is full. " + String(repeating: "Much too full. ", count: 5)
+    model.problem = reason + "Free some space."
+    let lines = lines(of: model, 80, 24)
+    #expect(lines[22].hasSuffix("…"))
+    let beside = lines[6..<12].map { $0.drop { $0 != "│" }.dropFirst(2) }.filter { !$0.isEmpty }
+    #expect(beside.joined(separator: " ") == model.problem)
+    model.problem = "The disk is full."
+    #expect(self.lines(of: model, 80, 24)[6].hasSuffix("│"))
+  }
+
   @Test func `Every size from nothing up is drawn`() {
     var model = model
     for form in [nil, form] {
