@@ -40,8 +40,7 @@ final class LiveTodo: LiveScreen {
     self.todoList = todoList
     self.liveSubscriptions = liveSubscriptions
     model = TodoListViewModel(
-      todoList: todoList,
-      print: { activity.text = $0 })
+      todoList: todoList, print: { activity.text = $0 })
   }
 
   func run() async {
@@ -138,6 +137,8 @@ final class LiveTodo: LiveScreen {
   /// Waits until the list shows what is stored, also where another process edits it meanwhile: the keys that follow mean
   /// what is seen.
   private func showStored() async {
+    // Nothing is shown where the list could not be read.
+    guard model.isLoaded else { return }
     do throws(TodoListError) {
       let changes = try await todoList.changes().buffering(.latest).subscribe()
       stored = try await todoList.fetchItems()
