@@ -11,8 +11,7 @@ struct TodoScript {
 
   /// Prints the list, as soon as it shows what is stored.
   func show() async throws(TodoListError) {
-    let stored = try await todoList.fetchItems()
-    await until { (model.isLoaded && model.items == stored.elements) || failure != nil }
+    try await model.showsStored(of: todoList) { failure != nil }
     if let failure { throw failure }
     console.print(model.title)
     for item in model.items { console.print("\(item.isFinished ? "✓" : "·") \(item.name)") }

@@ -1,5 +1,3 @@
-internal import DataStore
-internal import Multicast
 internal import Observation
 internal import Todo
 
@@ -20,8 +18,6 @@ final class LiveTodo: LiveScreen {
   private let activity: Activity
 
   private var selection = ListSelection<TodoItem.ID>()
-  /// What is stored, while an edit waits until the list shows it.
-  private var stored: TodoItems?
   /// Whether the form, while it is open, adds a todo.
   private var isAdding = false
   /// The failure after which something else was said.
@@ -134,20 +130,12 @@ final class LiveTodo: LiveScreen {
     }
   }
 
-  /// Waits until the list shows what is stored, also where another process edits it meanwhile: the keys that follow mean
-  /// what is seen.
+  /// Waits until the list shows what is stored: the keys that follow mean what is seen.
   private func showStored() async {
     // Nothing is shown where the list could not be read.
     guard model.isLoaded else { return }
     do throws(TodoListError) {
-      let changes = try await todoList.changes().buffering(.latest).subscribe()
-      stored = try await todoList.fetchItems()
-      let following = Task {
-        for await change in changes { self.stored = change.stored?.value ?? TodoItems() }
-      }
-      await until { self.stored?.elements == self.model.items }
-      following.cancel()
-      await following.value
+      try await model.showsStored(of: todoList)
     } catch {
       // The edit is made. The list tells on its own that it cannot be read any more.
     }
