@@ -1,6 +1,6 @@
 import Moments
 import MomentsTesting
-import Synchronization
+import Multicast
 
 /// A server whose every step a test takes: when a request is served, when its reply arrives, what is lost on the way.
 ///
@@ -35,10 +35,10 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     var isAutomatic = false
   }
 
-  private let state: Mutex<State>
+  private let state: Lock<State>
 
   init(momentIDs: [String]) {
-    state = Mutex(State(momentIDs: momentIDs, likes: Dictionary(uniqueKeysWithValues: momentIDs.map { ($0, false) })))
+    state = Lock(State(momentIDs: momentIDs, likes: Dictionary(uniqueKeysWithValues: momentIDs.map { ($0, false) })))
   }
 
   /// The present state, as a fetch would bring it.
