@@ -48,7 +48,9 @@ let package = Package(
     .executableTarget(
       name: "TestChild", dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],
       path: "Tests/Support/TestChild", swiftSettings: swiftSettings),
-    .target(name: "TestSupport", path: "Tests/Support/TestSupport", swiftSettings: swiftSettings),
+    .target(
+      name: "TestSupport", dependencies: ["DataStore", "Multicast"], path: "Tests/Support/TestSupport",
+      swiftSettings: swiftSettings),
     .testTarget(
       name: "MulticastTests", dependencies: ["Multicast", "MomentsTesting"],
       swiftSettings: swiftSettings),
@@ -76,6 +78,7 @@ let package = Package(
       name: "MomentsCommandTests",
       dependencies: [
         "MomentsCommand", "Moments", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting",
+        "TestSupport",
       ],
       swiftSettings: swiftSettings),
   ]

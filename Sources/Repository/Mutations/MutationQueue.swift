@@ -43,7 +43,7 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
   let send: Send
 
   var state: MutationQueueState<Mutation>
-  private let snapshot: CurrentValueRelay<MutationQueueSnapshot<Mutation>>
+  let snapshot: CurrentValueRelay<MutationQueueSnapshot<Mutation>>
   /// Counts the changes of the state, so that ``run()`` misses none.
   let changes = CurrentValueRelay<UInt64>(0)
   /// Those whose fate somebody may ask for.
@@ -274,34 +274,5 @@ extension MutationQueue {
       throw .store(error)
     }
     state.removeLocked(id)
-  }
-
-  func stateHasChanged() {
-    let old = snapshot.value
-    let new = state.snapshot
-    snapshot.send(new)
-    if (old.waitingCount, old.deadCount) != (new.waitingCount, new.deadCount) {
-      events.emit(.queueLength(waiting: new.waitingCount, dead: new.deadCount))
-    }
-    changes.update { $0 += 1 }
-  }
-
-  private func makeTicket(_ id: MutationID) -> Ticket {
-    if let channel = progress[id] { return Ticket(id: id, progress: channel.stream) }
-    // Who asks misses nothing that is told, however short the waits are.
-    let channel = ProgressChannel(state.giveTicket(id) ? .fate(.queued) : .underWay, buffering: .unbounded)
-    progress[id] = channel
-    return Ticket(id: id, progress: channel.stream)
-  }
-
-  /// Tells callers that their mutations have to wait.
-  func tellQueued(_ ids: [MutationID]) {
-    for id in ids { progress[id]?.send(.fate(.queued)) }
-  }
-
-  func settle(_ id: MutationID, as fate: MutationFate<Reply, Failure>) {
-    let channel = progress.removeValue(forKey: id)
-    channel?.send(.fate(fate))
-    channel?.finish()
   }
 }

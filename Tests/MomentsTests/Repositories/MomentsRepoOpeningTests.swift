@@ -3,6 +3,7 @@ import Moments
 import MomentsTesting
 import Multicast
 import Repository
+import TestSupport
 import Testing
 
 /// What a repository does while its store cannot be observed yet, or could not.
@@ -15,7 +16,8 @@ import Testing
   }
 
   @Test func `A timeline that is removed before the store is observed keeps nobody waiting`() async throws {
-    let slow = SlowQueueStore(store: InMemoryStore())
+    let gate = Gate()
+    let slow = InterposedStore(beforeObserving: { if $0 == "moment-likes" { await gate.pass() } })
     let store = PersistentDataStore(slow)
     let repo = makeRepo(on: store)
     let load = Task { try await repo.getMoments(userID: "0") }
@@ -24,17 +26,21 @@ import Testing
       break
     }
     try await store.removeMomentsDetails(userID: "0")
-    slow.gate.open()
+    gate.open()
     try await load.value
     #expect(await repo.loadState(userID: "0").first(1) == [.idle])
   }
 
   /// A repository that has failed to observe its store, which is mended since and holds a fresh timeline.
   private func repoOnMendedStore() async -> MomentsRepo {
-    let store = StubbornStore()
+    let failure = StoreError.readFailed(SystemError(code: 5, operation: "read", path: "/store"))
+    let isMended = Lock(false)
+    let store = InterposedStore(beforeObserving: { _ throws(StoreError) in
+      if !isMended.withLock({ $0 }) { throw failure }
+    })
     let repo = makeRepo(on: PersistentDataStore(store))
-    await #expect(throws: MomentsRepoError.store(StubbornStore.failure)) { try await repo.getMoments(userID: "0") }
-    store.mend()
+    await #expect(throws: MomentsRepoError.store(failure)) { try await repo.getMoments(userID: "0") }
+    isMended.withLock { $0 = true }
     return repo
   }
 

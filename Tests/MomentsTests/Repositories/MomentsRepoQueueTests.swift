@@ -4,6 +4,7 @@ import MomentsTesting
 import Multicast
 import Repository
 import Synchronization
+import TestSupport
 import Testing
 
 /// What becomes of likes in the queue, whoever brings it about, is seen by the observers.
@@ -86,14 +87,16 @@ import Testing
       let repo = makeRepo(on: PersistentDataStore(InMemoryStore(storage: storage)))
       #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
     }
-    let store = SlowQueueStore(store: InMemoryStore(storage: storage))
+    let gate = Gate()
+    let store = InterposedStore(
+      InMemoryStore(storage: storage), beforeObserving: { if $0 == "moment-likes" { await gate.pass() } })
     let persistentDataStore = PersistentDataStore(store)
     try await persistentDataStore.save(momentsDetails: Self.liked(false), userID: "0")
     let repo = makeRepo(on: persistentDataStore)
     let observer = repo.momentsDetails(userID: "0").subscribe()
     let unlike = Task { try await repo.updateLike(isLiked: false, momentID: "0", fromUserID: "0") }
     for await pending in repo.pendingLikes(userID: "0") where pending == ["0": false] { break }
-    store.gate.open()
+    gate.open()
     #expect(try await unlike.value == .queued)
     #expect(try await repo.likeQueue.entries().map(\.mutation.isLiked) == [true, false])
     #expect(await repo.pendingLikes(userID: "0").first(1) == [["0": false]])

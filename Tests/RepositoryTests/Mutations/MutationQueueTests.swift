@@ -3,6 +3,7 @@ import Foundation
 import MomentsTesting
 import Multicast
 import Repository
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct MutationQueueTests {
@@ -194,7 +195,7 @@ import Testing
 
   @Test func `One that was being written while others failed is told that it has to wait`() async throws {
     let gate = Gate()
-    let store = SlowSaveStore(slow: Harness.id(2), gate: gate)
+    let store = InterposedStore(beforeSaving: { if $0.userID == Harness.id(2).rawValue { await gate.pass() } })
     let answers = CurrentValueRelay(1)
     let server = LikeServer { _, attempt in
       await answers.stream.reaches { $0 >= attempt }
@@ -376,7 +377,9 @@ import Testing
     let refusing = Harness(server: LikeServer { _, _ in .refused(ServerFailure("no")) })
     try await refusing.running { _ = try await refusing.enqueue(1).settled() }
     let gate = Gate()
-    let store = SlowSaveStore(slow: Harness.id(1), gate: gate, store: InMemoryStore(storage: refusing.storage))
+    let store = InterposedStore(
+      InMemoryStore(storage: refusing.storage),
+      beforeSaving: { if $0.userID == Harness.id(1).rawValue { await gate.pass() } })
     let harness = Harness(storage: refusing.storage, store: store)
     let requeued = Task { try await harness.queue.requeue(Harness.id(1)) }
     await gate.arrivals()
@@ -395,7 +398,8 @@ import Testing
     let gate = Gate()
     let failing = BackedStore(
       backend: FaultyBackend(storage: refusing.storage, plan: FaultPlan { $0 == 2 ? .refused : nil }))
-    let store = SlowSaveStore(slow: Harness.id(1), gate: gate, store: failing)
+    let store = InterposedStore(
+      failing, beforeSaving: { if $0.userID == Harness.id(1).rawValue { await gate.pass() } })
     let harness = Harness(storage: refusing.storage, store: store)
     let requeued = Task { try await harness.queue.requeue(Harness.id(1)) }
     await gate.arrivals()
@@ -494,43 +498,5 @@ import Testing
     #expect(snapshot.entries.map(\.mutation.number) == Array(1...200))
     #expect(snapshot.entries.allSatisfy { $0.state == .waiting(nextTry: nil) })
     #expect(snapshot.count == 200)
-  }
-}
-
-/// A store whose save of one mutation waits for a gate.
-private struct SlowSaveStore: KeyValueStore {
-  let slow: MutationID
-  let gate: Gate
-  private let store: any KeyValueStore
-
-  init(slow: MutationID, gate: Gate, store: any KeyValueStore = InMemoryStore()) {
-    self.slow = slow
-    self.gate = gate
-    self.store = store
-  }
-
-  var events: MulticastStream<StoreEvent, Never> { store.events }
-
-  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
-    try await store.load(key)
-  }
-
-  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
-    if key.userID == slow.rawValue { await gate.pass() }
-    return try await store.save(value, for: key)
-  }
-
-  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
-    try await store.remove(key)
-  }
-
-  func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
-    try await store.changes(of: key)
-  }
-
-  func observe<Value>(
-    everyUserOf name: String, as type: Value.Type
-  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
-    try await store.observe(everyUserOf: name, as: type)
   }
 }

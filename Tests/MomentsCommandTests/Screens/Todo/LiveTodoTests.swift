@@ -3,6 +3,7 @@ import Foundation
 import MomentsTesting
 import Multicast
 import Synchronization
+import TestSupport
 import Testing
 import Todo
 
@@ -135,11 +136,14 @@ import Todo
   }
 
   @Test func `A list that cannot be kept says so, and stays as it was`() async throws {
-    let store = FailingStore()
+    let savesFail = Flag()
+    let store = InterposedStore(beforeSaving: { _ throws(StoreError) in
+      if savesFail.isUp { throw .writeFailed(SystemError(code: ENOSPC, operation: "write", path: "todos")) }
+    })
     try await TodoList(store: store).add(TodoItem(name: "Kept"))
     let items = try await withLiveTodo(store: store) { terminal in
       _ = await terminal.lines { $0[2].hasPrefix("▸ · Kept") }
-      store.failSaves()
+      savesFail.raise()
       let failed = await terminal.lines(afterTyping: "x") { $0[0].hasSuffix("failed") }
       #expect(failed[22].hasPrefix(" The store could not write; the old value is still there."))
       #expect(failed[2].hasPrefix("▸ · Kept"))
@@ -273,40 +277,5 @@ private final class Flag: Sendable {
       defer { isRaised = true }
       return !isRaised
     }
-  }
-}
-
-/// A store in memory that saves nothing once it is told so.
-private struct FailingStore: KeyValueStore {
-  private let store = InMemoryStore()
-  private let fails = Flag()
-
-  func failSaves() { fails.raise() }
-
-  var events: MulticastStream<StoreEvent, Never> { store.events }
-
-  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
-    try await store.load(key)
-  }
-
-  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
-    if fails.isUp {
-      throw .writeFailed(SystemError(code: ENOSPC, operation: "write", path: "todos"))
-    }
-    return try await store.save(value, for: key)
-  }
-
-  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
-    try await store.remove(key)
-  }
-
-  func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
-    try await store.changes(of: key)
-  }
-
-  func observe<Value>(
-    everyUserOf name: String, as type: Value.Type
-  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
-    try await store.observe(everyUserOf: name, as: type)
   }
 }

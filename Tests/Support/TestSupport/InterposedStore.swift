@@ -1,0 +1,55 @@
+package import DataStore
+package import Multicast
+
+/// A store that does what another does, after what a test puts in between.
+package struct InterposedStore: KeyValueStore {
+  private let store: any KeyValueStore
+  private let beforeSaving: @Sendable (StoreKeyName) async throws(StoreError) -> Void
+  private let beforeObserving: @Sendable (String) async throws(StoreError) -> Void
+
+  /// Creates a store over another.
+  ///
+  /// - Parameters:
+  ///   - store: The other; one in memory unless told otherwise.
+  ///   - beforeSaving: Runs before each save, with the name of what is saved; where it throws, nothing is.
+  ///   - beforeObserving: Runs before every user's values are observed, with their name; where it throws, they are not.
+  package init(
+    _ store: any KeyValueStore = InMemoryStore(),
+    beforeSaving: @escaping @Sendable (StoreKeyName) async throws(StoreError) -> Void = { _ in },
+    beforeObserving: @escaping @Sendable (String) async throws(StoreError) -> Void = { _ in }
+  ) {
+    self.store = store
+    self.beforeSaving = beforeSaving
+    self.beforeObserving = beforeObserving
+  }
+
+  package var events: MulticastStream<StoreEvent, Never> { store.events }
+
+  package func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    try await store.load(key)
+  }
+
+  package func save<Value>(
+    _ value: Value, for key: StoreKey<Value>
+  ) async throws(StoreError) -> StoredValue<Value> {
+    try await beforeSaving(key.keyName)
+    return try await store.save(value, for: key)
+  }
+
+  package func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    try await store.remove(key)
+  }
+
+  package func changes<Value>(
+    of key: StoreKey<Value>
+  ) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    try await store.changes(of: key)
+  }
+
+  package func observe<Value>(
+    everyUserOf name: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    try await beforeObserving(name)
+    return try await store.observe(everyUserOf: name, as: type)
+  }
+}
