@@ -28,7 +28,9 @@ struct KeyDecoder: Sendable {
   private var isSpacePending = false
 
   /// Whether what came last is the key Escape, or the beginning of another one.
-  var isEscapePending: Bool { if case .escape = state { true } else { false } }
+  ///
+  /// In a paste it is the beginning of its end, however late that comes.
+  var isEscapePending: Bool { if case .escape = state { !isPasting } else { false } }
 
   /// The keys that are whole with these bytes.
   mutating func decode(_ bytes: some Sequence<UInt8>) -> [Key] {
@@ -45,7 +47,7 @@ struct KeyDecoder: Sendable {
   /// The key that was begun when no more bytes come: Escape, or none.
   mutating func finish() -> [Key] {
     defer { state = .ground }
-    return isEscapePending && !isPasting ? [.escape] : []
+    return isEscapePending ? [.escape] : []
   }
 
   /// Makes the keys from an index on what they are in a paste.

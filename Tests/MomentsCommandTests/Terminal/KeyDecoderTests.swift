@@ -52,6 +52,9 @@ struct KeyDecoderTests {
     #expect(pending == [false, true, false, false, true, false, false, true])
     _ = decoder.finish()
     #expect(!decoder.isEscapePending)
+    _ = decoder.decode("\u{1B}[200~a\u{1B}".utf8)
+    #expect(!decoder.isEscapePending)
+    #expect(decoder.decode("[201~b".utf8) == [.character("b")])
   }
 
   @Test func `The keys around the arrows are known by both of their names`() {
