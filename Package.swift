@@ -46,10 +46,15 @@ let package = Package(
       dependencies: ["Moments", "SignIn", "Todo", "Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .executableTarget(
-      name: "TestChild", dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting"],
+      name: "TestChild",
+      dependencies: [
+        "Moments", "Repository", "DataStore", "Multicast", "MomentsTesting", "ThreadSanitizerSuppressions",
+      ],
       path: "Tests/Support/TestChild", swiftSettings: swiftSettings),
+    .target(name: "ThreadSanitizerSuppressions", path: "Tests/Support/ThreadSanitizerSuppressions"),
     .target(
-      name: "TestSupport", dependencies: ["DataStore", "Multicast"], path: "Tests/Support/TestSupport",
+      name: "TestSupport", dependencies: ["DataStore", "Multicast", "ThreadSanitizerSuppressions"],
+      path: "Tests/Support/TestSupport",
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MulticastTests", dependencies: ["Multicast", "MomentsTesting"],
@@ -78,7 +83,7 @@ let package = Package(
       name: "MomentsCommandTests",
       dependencies: [
         "MomentsCommand", "Moments", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting",
-        "TestSupport",
+        "TestSupport", "ThreadSanitizerSuppressions",
       ],
       swiftSettings: swiftSettings),
   ]

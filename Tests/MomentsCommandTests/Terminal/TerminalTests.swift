@@ -1,6 +1,7 @@
 import Foundation
 import Multicast
 import Testing
+import ThreadSanitizerSuppressions
 
 @testable import MomentsCommand
 
@@ -91,12 +92,25 @@ import Testing
     let program: URL = try #require(Self.program)
     process.executableURL = program
     process.arguments = ["--data", data.path()]
-    process.environment = ["TERM": "xterm-256color", "SWIFT_BACKTRACE": "enable=no"]
+    process.environment = [
+      "TERM": "xterm-256color", "SWIFT_BACKTRACE": "enable=no", "TSAN_OPTIONS": try sanitizerOptions(in: data),
+    ]
     process.standardInput = pseudo.handle
     process.standardOutput = pseudo.handle
     try process.run()
     _ = await pseudo.output(upTo: "up to date")
     return process
+  }
+
+  /// For a thread sanitizer in the program, which by itself knows nothing of one.
+  ///
+  /// It suppresses there what it suppresses in the tests, and leaves the signals of a crash alone, which it would take.
+  private func sanitizerOptions(in folder: URL) throws -> String {
+    let suppressions = folder.appending(path: "suppressions")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    try Data(String(cString: __tsan_default_suppressions()).utf8).write(to: suppressions)
+    let signals = ["segv", "sigbus", "sigill", "sigtrap", "sigfpe", "abort"].map { "handle_\($0)=0" }
+    return (signals + ["suppressions=\(suppressions.path())"]).joined(separator: ":")
   }
 
   private func withProgram(_ body: (PseudoTerminal, Process) async throws -> Void) async throws {

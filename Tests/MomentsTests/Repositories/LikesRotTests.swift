@@ -4,6 +4,7 @@ import Moments
 import MomentsTesting
 import Multicast
 import Repository
+import TestSupport
 import Testing
 
 /// Files of a queue that rot take nothing with them but themselves.

@@ -37,6 +37,7 @@ import Testing
     })
     let callers = (0..<3).map { _ in Task { try await harness.repo.getMoments(userID: "0") } }
     for await event in harness.repo.events where event == .requestJoined(key: "0", callers: 3) { break }
+    await gate.arrivals()
     for caller in callers { caller.cancel() }
     for caller in callers { await #expect(throws: MomentsRepoError.cancelled) { try await caller.value } }
     for await event in harness.repo.events where event == .requestCancelled(key: "0") { break }
