@@ -3,7 +3,6 @@ import Dispatch
 import Foundation
 import MomentsTesting
 import Multicast
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct BackedStoreTests {
@@ -12,7 +11,7 @@ import Testing
   private let supported = StoredVersion(format: 2, schema: 1)
 
   @Test func `The store's clock tells when a value was saved`() async throws {
-    let time = Mutex(Date(timeIntervalSinceReferenceDate: 1.1))
+    let time = Lock(Date(timeIntervalSinceReferenceDate: 1.1))
     let storage = InMemoryStorage()
     let store = InMemoryStore(storage: storage) { time.withLock { $0 } }
     try await store.save("a", for: key)
@@ -22,7 +21,7 @@ import Testing
   }
 
   @Test func `Every user's values are told in the order of saving, also when the clock is put back`() async throws {
-    let time = Mutex(Date(timeIntervalSinceReferenceDate: 10))
+    let time = Lock(Date(timeIntervalSinceReferenceDate: 10))
     let storage = InMemoryStorage()
     let store = InMemoryStore(storage: storage) {
       time.withLock { time in
@@ -154,7 +153,7 @@ extension BackedStore {
 /// Keeps bytes in memory, and refuses to change them while it is broken.
 private final class SwitchableBackend: StoreBackend, Sendable {
   static let error = SystemError(code: 28, operation: "write", path: "a full disk")
-  let isBroken = Mutex(false)
+  let isBroken = Lock(false)
   private let base = InMemoryBackend(storage: InMemoryStorage())
 
   func read(_ name: String) -> Data? { base.read(name) }

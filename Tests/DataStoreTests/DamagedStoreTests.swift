@@ -1,7 +1,6 @@
 import DataStore
 import Foundation
 import Multicast
-import Synchronization
 import Testing
 
 /// What a store does when its backend finds everything damaged.
@@ -77,8 +76,8 @@ import Testing
 
 /// A backend whose next call finds all bytes damaged, and moves them aside.
 private final class DamagedBackend: StoreBackend, Sendable {
-  private let isDamaged = Mutex(false)
-  private let contents = Mutex<[String: Data]>([:])
+  private let isDamaged = Lock(false)
+  private let contents = Lock<[String: Data]>([:])
 
   func damage() {
     isDamaged.withLock { $0 = true }

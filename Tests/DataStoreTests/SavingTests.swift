@@ -3,7 +3,6 @@ import Dispatch
 import Foundation
 import MomentsTesting
 import Multicast
-import Synchronization
 import Testing
 
 /// Saves that arrive while the store writes are written together.
@@ -160,11 +159,11 @@ import Testing
 private final class HeldBackend: StoreBackend, Sendable {
   static let error = SystemError(code: 28, operation: "write", path: "a full disk")
   let base = InMemoryBackend(storage: InMemoryStorage())
-  let isHeld = Mutex(false)
+  let isHeld = Lock(false)
   let gate = DispatchSemaphore(value: 0)
   /// The names of what was written, in order.
-  let writes = Mutex<[String]>([])
-  let brokenNames = Mutex<Set<String>>([])
+  let writes = Lock<[String]>([])
+  let brokenNames = Lock<Set<String>>([])
   private let arrivals: AsyncStream<Void>
   private let arrive: AsyncStream<Void>.Continuation
 

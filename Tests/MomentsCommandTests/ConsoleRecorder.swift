@@ -1,10 +1,10 @@
-import Synchronization
+import Multicast
 
 @testable import MomentsCommand
 
 /// A console that keeps what is written.
 final class ConsoleRecorder: Sendable {
-  private let written = Mutex<(output: [String], errors: [String])>(([], []))
+  private let written = Lock<(output: [String], errors: [String])>(([], []))
 
   var output: [String] { written.withLock { $0.output } }
   var errors: [String] { written.withLock { $0.errors } }

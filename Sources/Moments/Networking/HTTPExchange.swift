@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import Foundation
-internal import Synchronization
+internal import Multicast
 
 #if canImport(FoundationNetworking)
   internal import FoundationNetworking
@@ -15,7 +15,7 @@ final class HTTPExchange: Sendable {
 
   private let task: URLSessionDataTask
   private let cancellationQueue: DispatchQueue
-  private let state: Mutex<State>
+  private let state: Lock<State>
 
   /// Prepares the exchange; nothing is sent before ``run()``.
   ///
@@ -26,7 +26,7 @@ final class HTTPExchange: Sendable {
   init(task: URLSessionDataTask, cancellationQueue: DispatchQueue, maximumReplySize: Int) {
     self.task = task
     self.cancellationQueue = cancellationQueue
-    state = Mutex(State(maximumReplySize: maximumReplySize))
+    state = Lock(State(maximumReplySize: maximumReplySize))
   }
 
   /// Sends the request and waits for the outcome.

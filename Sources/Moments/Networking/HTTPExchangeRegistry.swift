@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Synchronization
+internal import Multicast
 
 #if canImport(FoundationNetworking)
   internal import FoundationNetworking
@@ -9,7 +9,7 @@ internal import Synchronization
 ///
 /// A registry rather than delegates of single tasks, which Linux does not call.
 final class HTTPExchangeRegistry: NSObject, URLSessionDataDelegate, Sendable {
-  private let exchanges = Mutex<[Int: HTTPExchange]>([:])
+  private let exchanges = Lock<[Int: HTTPExchange]>([:])
 
   /// Passes the events of `task` to `exchange` until the task completes.
   func register(_ exchange: HTTPExchange, for task: URLSessionTask) {

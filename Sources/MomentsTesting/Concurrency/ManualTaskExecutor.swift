@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import Multicast
 
 /// A task executor that runs its tasks only when told to, on the thread that tells it.
 ///
@@ -13,7 +13,7 @@ internal import Synchronization
 ///
 /// Jobs run in the order in which they became ready. Code on an actor or the main actor does not run here.
 public final class ManualTaskExecutor: TaskExecutor {
-  private let ready = Mutex<[UnownedJob]>([])
+  private let ready = Lock<[UnownedJob]>([])
 
   /// Creates an executor with nothing to run.
   public init() {}

@@ -1,9 +1,9 @@
 public import Moments
-internal import Synchronization
+internal import Multicast
 
 /// A session that answers with what a test gives it, and remembers what it was asked.
 public final class GetMomentsByUserIDSessionStub: GetMomentsByUserIDSessionType {
-  private let requests = Mutex<[String]>([])
+  private let requests = Lock<[String]>([])
   private let reply: @Sendable (String) async throws(APISessionError) -> MomentsDetails
 
   /// The user ids that were asked for, in order.
@@ -40,7 +40,7 @@ public final class UpdateMomentLikeSessionStub: UpdateMomentLikeSessionType {
     }
   }
 
-  private let recorded = Mutex<[Request]>([])
+  private let recorded = Lock<[Request]>([])
   private let reply: @Sendable (Request) async throws(APISessionError) -> MomentsDetails
 
   /// What was asked for, in order.

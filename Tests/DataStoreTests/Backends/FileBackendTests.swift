@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Multicast
 import Testing
 
 @testable import DataStore
@@ -20,7 +20,7 @@ import Testing
 
   /// Records calls, and lets one of them fail.
   private final class Script: Sendable {
-    let calls = Mutex<[FileSystem.Call]>([])
+    let calls = Lock<[FileSystem.Call]>([])
     private let failing: Int?
     private let code: CInt
 

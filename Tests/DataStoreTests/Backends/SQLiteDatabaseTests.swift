@@ -1,3 +1,5 @@
+import Multicast
+
 #if SQLite
   import Foundation
   import Synchronization
@@ -210,7 +212,7 @@
 
     /// Counts calls, and lets one of them fail.
     private final class Script: Sendable {
-      private let count = Mutex(0)
+      private let count = Lock(0)
       private let failing: Int
 
       init(failing: Int) {

@@ -1,4 +1,5 @@
 import Foundation
+import Multicast
 import Synchronization
 import Testing
 
@@ -23,7 +24,7 @@ import Testing
   /// Does something once, before one of the calls, and may let a call fail.
   private final class Interruption: Sendable {
     private let count = Atomic(0)
-    private let interruptedCall = Mutex<String?>(nil)
+    private let interruptedCall = Lock<String?>(nil)
     let position: Int
     private let failing: String?
     private let body: @Sendable () -> Void
@@ -152,7 +153,7 @@ import Testing
   }
 
   @Test func `Moving aside amid moving aside: the bytes are kept once`() throws {
-    let place = Mutex<String?>(nil)
+    let place = Lock<String?>(nil)
     var own: String?
     try interleave { [old] backend in
       let moved = try backend.setAside(old, of: "a", at: Date())

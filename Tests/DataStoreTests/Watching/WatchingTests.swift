@@ -25,7 +25,7 @@ import Testing
 
   /// Fails calls as long as it is told to.
   private final class Faults: Sendable {
-    let rule = Mutex<(@Sendable (FileSystem.Call) -> CInt?)?>(nil)
+    let rule = Lock<(@Sendable (FileSystem.Call) -> CInt?)?>(nil)
 
     func store(in folder: URL) -> FileStore {
       let fileSystem = FileSystem { call in self.rule.withLock { $0 }?(call) }

@@ -1,4 +1,4 @@
-import Synchronization
+import Multicast
 
 /// Stands for the standard library's `print` in an example, so that a test can see what it prints.
 typealias Print = @Sendable (Any) -> Void
@@ -11,7 +11,7 @@ func output(of example: (@escaping Print) async throws -> Void) async rethrows -
 }
 
 private final class Output: Sendable {
-  private let storage = Mutex<[String]>([])
+  private let storage = Lock<[String]>([])
   var lines: [String] { storage.withLock { $0 } }
 
   @Sendable func print(_ item: Any) {

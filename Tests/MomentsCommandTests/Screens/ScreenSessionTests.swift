@@ -1,7 +1,6 @@
 import MomentsTesting
 import Multicast
 import Observation
-import Synchronization
 import Testing
 
 @testable import MomentsCommand
@@ -195,7 +194,7 @@ import Testing
 
   @Test func `A burst of changes while a frame is written becomes one frame`() async {
     let gate = Gate()
-    let isHeld = Mutex(false)
+    let isHeld = Lock(false)
     let terminal = FakeTerminal(beforeShowing: { if isHeld.withLock({ $0 }) { await gate.pass() } })
     let session = makeSession(on: terminal)
     async let ending = session.run()

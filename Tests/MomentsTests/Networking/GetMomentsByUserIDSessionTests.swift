@@ -1,6 +1,6 @@
 import Foundation
 import Moments
-import Synchronization
+import Multicast
 import Testing
 
 @Suite(.requiresBFF, .timeLimit(.minutes(5)))
@@ -36,7 +36,7 @@ struct GetMomentsByUserIDSessionTests {
 
   @Test func `Likes are asked for by the toggle of the moment, anew at each request`() async throws {
     try await BFFServer.run { server in
-      let answers = Mutex([true, false, true])
+      let answers = Lock([true, false, true])
       let session = GetMomentsByUserIDSession(
         apiSession: APISession(url: server.url), withLikes: { answers.withLock { $0.removeFirst() } })
       var isLiked: [Bool?] = []

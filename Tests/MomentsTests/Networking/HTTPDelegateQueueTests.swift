@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Multicast
 import Testing
 
 @testable import Moments
@@ -15,7 +15,7 @@ struct HTTPDelegateQueueTests {
     let queue = HTTPDelegateQueue()
     let limit = HTTPDelegateQueue.maximumCallCount
     let gate = DispatchSemaphore(value: 0)
-    let log = Mutex<[Event]>([])
+    let log = Lock<[Event]>([])
     let (events, event) = AsyncStream<Event>.makeStream()
 
     @Sendable func record(_ recorded: Event) {

@@ -4,7 +4,6 @@ import Moments
 import MomentsTesting
 import Multicast
 import Repository
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct MomentsRepoLikingTests {
@@ -77,8 +76,8 @@ import Testing
 
   @Test func `A like of an earlier process shows at once, is sent, and keeps its key`() async throws {
     let storage = InMemoryStorage()
-    let keys = Mutex<[String]>([])
-    let isAway = Mutex(true)
+    let keys = Lock<[String]>([])
+    let isAway = Lock(true)
     func open() -> MomentsRepo {
       MomentsRepo(
         persistentDataStore: PersistentDataStore(InMemoryStore(storage: storage)),

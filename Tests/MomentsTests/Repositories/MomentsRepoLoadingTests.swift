@@ -4,7 +4,6 @@ import Moments
 import MomentsTesting
 import Multicast
 import Repository
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct MomentsRepoLoadingTests {
@@ -47,7 +46,7 @@ import Testing
   // MARK: - Freshness
 
   @Test func `A fresh timeline is not asked for again, a stale one is shown and then asked for once`() async throws {
-    let clock = Mutex(Date(timeIntervalSince1970: 1_000))
+    let clock = Lock(Date(timeIntervalSince1970: 1_000))
     let now: @Sendable () -> Date = { clock.withLock { $0 } }
     let storage = InMemoryStorage()
     let session = GetMomentsByUserIDSessionStub { _ in .fixture(name: "Fresh") }
@@ -90,7 +89,7 @@ import Testing
 
   @Test func `The load state tells a load, its failure, and keeps what was there`() async throws {
     let time = Date(timeIntervalSince1970: 1_000)
-    let fails = Mutex(true)
+    let fails = Lock(true)
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore(now: { time })),
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in

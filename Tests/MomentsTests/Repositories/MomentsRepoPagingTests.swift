@@ -4,7 +4,6 @@ import Moments
 import MomentsTesting
 import Multicast
 import Repository
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct MomentsRepoPagingTests {
@@ -66,7 +65,7 @@ import Testing
   }
 
   @Test func `A page that failed is asked for again, and what is stored stays`() async throws {
-    let fails = Mutex(false)
+    let fails = Lock(false)
     let server = PagedTimeline(
       Self.ids(0...7),
       onRequest: { _ throws(APISessionError) in if fails.withLock({ $0 }) { throw .timedOut } })

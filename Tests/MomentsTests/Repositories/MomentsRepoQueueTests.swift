@@ -3,13 +3,12 @@ import Moments
 import MomentsTesting
 import Multicast
 import Repository
-import Synchronization
 import TestSupport
 import Testing
 
 /// What becomes of likes in the queue, whoever brings it about, is seen by the observers.
 @Suite(.timeLimit(.minutes(5))) final class MomentsRepoQueueTests: Sendable {
-  private let isAway = Mutex(true)
+  private let isAway = Lock(true)
   private let clock = ManualClock()
 
   private static func liked(_ isLiked: Bool) -> MomentsDetails {

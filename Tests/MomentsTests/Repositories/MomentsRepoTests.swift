@@ -3,7 +3,6 @@ import Foundation
 import Moments
 import MomentsTesting
 import Multicast
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct MomentsRepoTests {
@@ -20,7 +19,7 @@ import Testing
   }
 
   @Test func `Of several users' stored timelines the newest is replayed, and each user's own`() async throws {
-    let clock = Mutex(Date(timeIntervalSince1970: 1_000))
+    let clock = Lock(Date(timeIntervalSince1970: 1_000))
     let memory = InMemoryStore(now: { clock.withLock { $0 } })
     let store = PersistentDataStore(memory)
     for (userID, time) in [("2", 30.0), ("0", 10), ("1", 20)] {
@@ -71,7 +70,7 @@ import Testing
   }
 
   @Test func `A request that fails throws its error and leaves what was stored`() async throws {
-    let fails = Mutex(false)
+    let fails = Lock(false)
     let harness = RepoHarness(
       getMoments: { userID throws(APISessionError) in
         if fails.withLock({ $0 }) { throw .statusCode(500, bodyExcerpt: "down") }
@@ -92,7 +91,7 @@ import Testing
 
   @Test func `Cancelling the caller cancels the request, saves nothing, and is no success`() async throws {
     let gate = Gate()
-    let wasCancelled = Mutex(false)
+    let wasCancelled = Lock(false)
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       await gate.pass()
       wasCancelled.withLock { $0 = Task.isCancelled }

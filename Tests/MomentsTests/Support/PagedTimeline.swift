@@ -1,6 +1,6 @@
 import Moments
 import MomentsTesting
-import Synchronization
+import Multicast
 
 /// A server that pages: its timeline grows at the head, and the cursor of a moment is its id.
 final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
@@ -15,14 +15,14 @@ final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessio
     var requests: [Request] = []
   }
 
-  private let state: Mutex<State>
+  private let state: Lock<State>
   private let onRequest: @Sendable (Request) async throws(APISessionError) -> Void
 
   /// - Parameter onRequest: Runs after a reply was made and before it arrives.
   init(
     _ momentIDs: [String], onRequest: @escaping @Sendable (Request) async throws(APISessionError) -> Void = { _ in }
   ) {
-    state = Mutex(State(momentIDs: momentIDs))
+    state = Lock(State(momentIDs: momentIDs))
     self.onRequest = onRequest
   }
 

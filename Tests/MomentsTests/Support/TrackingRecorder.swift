@@ -1,9 +1,9 @@
 import Moments
-import Synchronization
+import Multicast
 
 /// A provider that remembers what it gets.
 final class TrackingRecorder: TrackingProvider {
-  private let recorded = Mutex<[TrackingEvent]>([])
+  private let recorded = Lock<[TrackingEvent]>([])
   private let onEvent: @Sendable (TrackingEvent) -> Void
 
   init(onEvent: @escaping @Sendable (TrackingEvent) -> Void = { _ in }) {

@@ -2,7 +2,7 @@ import DataStore
 import Foundation
 import Moments
 import MomentsTesting
-import Synchronization
+import Multicast
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct TogglesDataStoreTests {
@@ -103,7 +103,7 @@ import Testing
       }
     }
     try await BFFServer.run { server async throws in
-      let told = Mutex<[TogglesDataStoreError]>([])
+      let told = Lock<[TogglesDataStoreError]>([])
       let session = GetMomentsByUserIDSession(
         apiSession: APISession(url: server.url), togglesDataStore: Unreadable(),
         onUnreadableToggle: { error in told.withLock { $0.append(error) } })

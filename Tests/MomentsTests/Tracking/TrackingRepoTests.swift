@@ -1,6 +1,6 @@
 import Moments
 import MomentsTesting
-import Synchronization
+import Multicast
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct TrackingRepoTests {
@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test func `A row tracks once a tap, before the repository is asked`() async throws {
-    let log = Mutex<[String]>([])
+    let log = Lock<[String]>([])
     let harness = RepoHarness(updateLike: { request in
       log.withLock { $0.append("request") }
       return .fixture(likedMomentIDs: request.isLiked ? ["0"] : [])

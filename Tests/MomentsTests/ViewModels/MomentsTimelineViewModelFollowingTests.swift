@@ -5,7 +5,6 @@ import MomentsTesting
 import Multicast
 import Observation
 import Repository
-import Synchronization
 import Testing
 
 /// What a timeline screen shows of what others do, and how long it follows them.
@@ -66,7 +65,7 @@ import Testing
   // MARK: - Loads of others
 
   @Test func `A load of another screen shows, its failure too, and that goes with the retry`() async throws {
-    let fails = Mutex(true)
+    let fails = Lock(true)
     let gates = [Gate(), Gate()]
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       let isFirst = fails.withLock { $0 }
@@ -99,7 +98,7 @@ import Testing
   }
 
   @Test func `Loading is over when loadItems returns, also while the timeline is followed`() async throws {
-    let fails = Mutex(false)
+    let fails = Lock(false)
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       if fails.withLock({ $0 }) { throw .timedOut }
       return .fixture()
@@ -162,7 +161,7 @@ import Testing
     let store = PersistentDataStore(InMemoryStore(now: { saved }))
     let harness = RepoHarness(store: store)
     try await store.save(momentsDetails: .fixture(), userID: "0")
-    let time = Mutex(Date(timeIntervalSince1970: 1_060))
+    let time = Lock(Date(timeIntervalSince1970: 1_060))
     let model = MomentsTimelineViewModel(
       userID: "0", momentsRepo: harness.repo, now: { time.withLock { $0 } })
     #expect(model.age == nil)
@@ -225,7 +224,7 @@ import Testing
   }
 
   @Test func `A page that failed is an error, and the next call asks for it again`() async throws {
-    let fails = Mutex(false)
+    let fails = Lock(false)
     let server = PagedTimeline(
       (0...4).map(String.init),
       onRequest: { _ throws(APISessionError) in if fails.withLock({ $0 }) { throw .timedOut } })

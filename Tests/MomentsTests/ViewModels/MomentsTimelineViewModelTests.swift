@@ -4,7 +4,6 @@ import MomentsTesting
 import Multicast
 import Observation
 import Repository
-import Synchronization
 import Testing
 
 @MainActor
@@ -59,7 +58,7 @@ import Testing
 
   @Test func `Loading ends on failure, the error shows, and goes at the start of a retry`() async {
     let gate = Gate()
-    let fails = Mutex(true)
+    let fails = Lock(true)
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       if fails.withLock({ $0 }) { throw .timedOut }
       await gate.pass()
@@ -132,7 +131,7 @@ import Testing
   @Test func `hasContent is told once, when content comes`() async throws {
     let harness = RepoHarness()
     let model = model(harness)
-    let changes = Mutex(0)
+    let changes = Lock(0)
     withObservationTracking {
       _ = model.hasContent
     } onChange: {

@@ -1,7 +1,7 @@
 import Foundation
 import MomentsTesting
+import Multicast
 import SignIn
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct InMemorySignInSessionTests {
@@ -17,7 +17,7 @@ import Testing
   }
 
   private final class Ticks: Sendable {
-    private let count = Mutex(-1.0)
+    private let count = Lock(-1.0)
     func next() -> Double {
       count.withLock { count in
         count += 1

@@ -2,7 +2,6 @@ import Foundation
 import MomentsTesting
 import Multicast
 import SignIn
-import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct UserServiceTests {
@@ -219,7 +218,7 @@ import Testing
 
   @Test func `An answer of before a sign-in is refused after it, also where the same user is back`() async throws {
     let gate = Gate()
-    let signIns = Mutex(0)
+    let signIns = Lock(0)
     let service = UserService(
       session: SignInSessionStub(
         signIn: {
@@ -257,7 +256,7 @@ import Testing
 
   @Test func `Of two updates at once, the one that was asked for first is not broadcast last`() async throws {
     let gates = [Gate(), Gate()]
-    let requests = Mutex(0)
+    let requests = Lock(0)
     let newer = User(uid: "007", username: "newer", date: SignInSessionStub.date)
     let service = UserService(
       session: SignInSessionStub(user: {

@@ -1,13 +1,13 @@
 import Foundation
+import Multicast
 import SignIn
-import Synchronization
 
 /// A server that answers with what a test gives it, and counts the sign-ins it was asked for.
 final class SignInSessionStub: SignInSessionType {
   static let date = Date(timeIntervalSince1970: 1_543_665_600)
   static let user = User(uid: "007", username: "jake", date: date)
 
-  private let requests = Mutex(0)
+  private let requests = Lock(0)
   private let onSignIn: @Sendable () async throws(SignInSessionError) -> User
   private let onSignOut: @Sendable () async throws(SignInSessionError) -> Void
   private let onUser: @Sendable () async throws(SignInSessionError) -> User

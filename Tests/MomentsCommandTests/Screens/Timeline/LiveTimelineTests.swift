@@ -4,7 +4,6 @@ import Moments
 import MomentsTesting
 import Multicast
 import Repository
-import Synchronization
 import Testing
 
 @testable import MomentsCommand
@@ -170,7 +169,7 @@ import Testing
 
   @Test func `Ages are brought up to date while nothing happens`() async {
     let gate = Gate()
-    let minutes = Mutex(0)
+    let minutes = Lock(0)
     let timeline = makeTimeline(
       now: { Self.noon.addingTimeInterval(Double(minutes.withLock { $0 }) * 60) },
       pause: { duration in
@@ -194,7 +193,7 @@ private final class SplitRepo: MomentsRepoType {
   let gate = Gate()
   private let loadStates = CurrentValueRelay<MomentsLoadState>(.idle)
   private let pending = CurrentValueRelay<[String: Bool]>([:])
-  private let observers = Mutex(0)
+  private let observers = Lock(0)
 
   var momentsDetails: MulticastStream<MomentsDetails, Never> { relays[0].stream }
 

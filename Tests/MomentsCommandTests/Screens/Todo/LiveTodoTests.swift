@@ -2,7 +2,6 @@ import DataStore
 import Foundation
 import MomentsTesting
 import Multicast
-import Synchronization
 import TestSupport
 import Testing
 import Todo
@@ -266,7 +265,7 @@ private struct LateStore: KeyValueStore {
 
 /// Something that happens once.
 private final class Flag: Sendable {
-  private let isRaised = Mutex(false)
+  private let isRaised = Lock(false)
 
   var isUp: Bool { isRaised.withLock(\.self) }
 
