@@ -1,8 +1,6 @@
-import Multicast
-
 #if SQLite
   import Foundation
-  import Synchronization
+  import Multicast
   import Testing
 
   @testable import DataStore
