@@ -1,7 +1,6 @@
 import DataStore
 import Foundation
 import Moments
-import Synchronization
 import Testing
 
 @testable import MomentsCommand

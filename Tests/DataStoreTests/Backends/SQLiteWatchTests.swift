@@ -1,6 +1,5 @@
 #if SQLite
   import Foundation
-  import Synchronization
   import Testing
 
   @testable import DataStore

@@ -2,7 +2,6 @@ import DataStore
 import Foundation
 import MomentsTesting
 import Multicast
-import Synchronization
 import Testing
 import Todo
 
