@@ -23,7 +23,10 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
   let capacity: Int
   let overflow: Overflow
 
-  var isUnbounded: Bool { capacity == .max }
+  /// Whether the beginning of a backlog is kept, and what comes later may find no place.
+  var keepsOldest: Bool { if case .dropOldest = overflow { false } else { true } }
+
+  var isUnbounded: Bool { capacity == .max && !keepsOldest }
 
   /// Makes the error of an ``error(_:_:)`` policy.
   func makeError(_ overflow: BufferOverflow) -> Failure {

@@ -45,8 +45,10 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
 
   /// Makes `value` the current one and sends it to every reader, without waiting for any of them.
   ///
-  /// After the end it changes nothing. Takes constant time, amortised, however many readers lag; and time for
-  /// each reader that waits and for each whose policy keeps the start of its backlog.
+  /// After the end it changes nothing.
+  ///
+  /// Takes constant time, amortised, and time for each reader that waits and for each whose policy keeps the start of its
+  /// backlog. Where readers lag and the slowest is not an unbounded one, every 16th send also looks at each reader's place.
   ///
   /// - Returns: Whether the channel took the value.
   @discardableResult
@@ -57,8 +59,9 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
   /// Reads, changes and publishes the value as one atomic step.
   ///
   /// Where another value is sent meanwhile, the step is tried again on that one: `body` may run more than once, so let
-  /// it do nothing but compute. It never runs under a lock, and may itself use the channel. After the end `body` still
-  /// runs on the last value, and its change is discarded.
+  /// it do nothing but compute. It never runs under a lock and may read the channel. If it sends to the channel, it runs
+  /// again on what it sent, and would do so for ever if it sends each time. After the end `body` still runs on the last
+  /// value, and its change is discarded.
   ///
   /// - Returns: What the `body` returned whose change was published.
   /// - Throws: What `body` throws; then nothing is published.

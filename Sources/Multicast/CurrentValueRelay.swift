@@ -19,8 +19,8 @@ public final class CurrentValueRelay<Value: Sendable>: Sendable {
 
   /// Makes `value` the current one and sends it to every reader, without waiting for any of them.
   ///
-  /// Takes constant time, amortised, however many readers lag; and time for each reader that waits and for
-  /// each whose policy keeps the start of its backlog.
+  /// Takes constant time, amortised, and time for each reader that waits and for each whose policy keeps the start of its
+  /// backlog. Where readers lag and the slowest is not an unbounded one, every 16th send also looks at each reader's place.
   public func send(_ value: Value) {
     channel.send(value)
   }
@@ -28,7 +28,8 @@ public final class CurrentValueRelay<Value: Sendable>: Sendable {
   /// Reads, changes and publishes the value as one atomic step.
   ///
   /// Where another value is sent meanwhile, the step is tried again on that one: `body` may run more than once, so let
-  /// it do nothing but compute. It never runs under a lock, and may itself use the relay.
+  /// it do nothing but compute. It never runs under a lock and may read the relay. If it sends to the relay, it runs again
+  /// on what it sent, and would do so for ever if it sends each time.
   ///
   /// - Returns: What the `body` returned whose change was published.
   /// - Throws: What `body` throws; then nothing is published.

@@ -41,8 +41,10 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
 
   /// Sends an element to every reader, without waiting for any of them.
   ///
-  /// After the end it changes nothing. Takes constant time, amortised, however many readers lag; and time for
-  /// each reader that waits and for each whose policy keeps the start of its backlog.
+  /// After the end it changes nothing.
+  ///
+  /// Takes constant time, amortised, and time for each reader that waits and for each whose policy keeps the start of its
+  /// backlog. Where readers lag and the slowest is not an unbounded one, every 16th send also looks at each reader's place.
   ///
   /// - Returns: Whether the channel took the element.
   @discardableResult

@@ -56,6 +56,38 @@ import Testing
     withExtendedLifetime(task) {}
   }
 
+  @Test func `A reader resumed inside the cancellation of its task may use the channel, and ends`() {
+    let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    let results = Recorder<SendResult>()
+    let task = Task(executorPreference: InlineExecutor()) {
+      for await _ in channel.stream {}
+      results.record(channel.send(1))
+      results.record(channel.send(2))
+    }
+    #expect(channel.subscriberCount == 1)
+    task.cancel()
+    #expect(results.values == [.sent, .sent])
+    #expect(channel.subscriberCount == 0)
+    #expect(channel.latest == 2)
+  }
+
+  @Test func `An element's deinit may read the subscription whose end released it`() async {
+    let channel = TokenChannel(buffering: .unbounded)
+    let subscriptions = [channel.stream.subscribe(), channel.stream.subscribe()]
+    let results = Recorder<[Event<Token>]>()
+    for id in 1...3 {
+      channel.send(
+        Token(id) { _ in
+          Task(executorPreference: InlineExecutor()) { results.record(await subscriptions[0].read(1)) }
+        })
+    }
+    for subscription in subscriptions { #expect(await subscription.read(3).count == 3) }
+    channel.finish()
+    #expect(results.values == [])
+    #expect(await subscriptions[0].read(1) == [.finished])
+    #expect(results.values == [[.finished], [.finished], [.finished]])
+  }
+
   /// Each way in which a channel lets go of an element.
   struct Release: Sendable, CustomTestStringConvertible {
     let testDescription: String

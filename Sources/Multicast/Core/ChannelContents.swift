@@ -6,9 +6,9 @@
 /// Invariant: `kept` holds the elements from `state.floor` to `state.head`, in order.
 struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   private(set) var state: ChannelState<Waiter>
-  private var kept = ElementRing<Element>()
+  private(set) var kept = ElementRing<Element>()
   /// Each collector's own buffer, by its id.
-  private var collected = CollectorBuffers<Element>()
+  private(set) var collected = CollectorBuffers<Element>()
   private var failureBox: FailureBox?
   /// Whoever sends and waits until that is of use.
   var waitingProducer: UnsafeContinuation<Void, Never>?
@@ -107,9 +107,11 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
       return .elements(count)
     case .take(let count):
       kept.moveFirst(count, to: target.base)
+      kept.shrink()
       return .elements(count)
     case .takeCollected:
       collected.buffer(id).pointee.moveFirst(1, to: target.base)
+      collected.buffer(id).pointee.shrink()
       return .elements(1)
     case .end:
       // The reader needs nothing any more, however long it is held.
@@ -139,7 +141,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   @inline(__always)
   mutating func cancel(_ id: Int, releasing released: inout Released) -> ContiguousArray<Waiter> {
     if state.isCollector(id) { emptyCollector(id, into: &released) }
-    let waiters = state.cancel(id)
+    guard let waiters = state.cancel(id) else { return [] }
     release(into: &released)
     return waiters
   }

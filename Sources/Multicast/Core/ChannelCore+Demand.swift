@@ -21,7 +21,7 @@ extension ChannelCore {
   /// Lets a waiting producer go on, if a further element is of use now.
   func signalDemand() {
     withContents { contents in
-      contents.state.isElementUseful ? contents.waitingProducer.take() : nil
+      contents.waitingProducer != nil && contents.state.isElementUseful ? contents.waitingProducer.take() : nil
     }?.resume()
   }
 }

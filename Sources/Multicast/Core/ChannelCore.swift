@@ -100,9 +100,10 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   }
 
   /// Puts the next elements of a reader, at most `limit`, into uninitialised memory.
-  func read(_ reader: Int, limit: Int, into target: ElementSlots<Element>) -> ReadOutcome {
-    var released = Contents.Released()
-    return contents.withLock { $0.read(reader, limit: limit, into: target, releasing: &released) }
+  func read(
+    _ reader: Int, limit: Int, into target: ElementSlots<Element>, releasing released: inout Contents.Released
+  ) -> ReadOutcome {
+    contents.withLock { $0.read(reader, limit: limit, into: target, releasing: &released) }
   }
 
   /// Keeps the waiter until there is something for it, and resumes it at once when there is something already.

@@ -8,7 +8,7 @@ internal import Synchronization
 ///
 /// The unsafe properties below belong to whoever holds the `gate`, and to `deinit`. The gate is held for a few
 /// instructions or one turn of the channel's lock, never across a suspension or a call of somebody else's code. It is
-/// contended only where several tasks share one subscription.
+/// contended only where several tasks share one subscription, or one cancels it while another reads.
 @usableFromInline
 final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
@@ -39,7 +39,6 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     batchLimit = policy.isUnbounded ? min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64) : 1
     memory = .allocate(capacity: batchLimit + 1)
     id = core.subscribe(policy)
-    if core.isPulled { core.signalDemand() }
   }
 
   deinit {
@@ -101,19 +100,15 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
         let progress = core.progress
         switch fillBatch() {
         case .elements:
-          return .batch
+          return isDemanding ? .mailbox(takeAndSignalDemand()) : .batch
         case .finished:
-          leaveGate()
           return .end
         case .failed:
-          leaveGate()
           throw core.failure
         case .overflowed(let capacity):
-          leaveGate()
           throw policy.makeError(BufferOverflow(capacity: capacity))
         case .wait:
           idleProgress.store(progress, ordering: .relaxed)
-          leaveGate()
         }
       }
       let mailbox = takeMailbox()
@@ -143,13 +138,21 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
 
   /// Ends this reader: every call of `next()`, waiting or to come, returns nil.
   func cancel() {
+    // A task that is cancelled lends itself to its cancellation handler, and may end, with its iterator, inside the
+    // resumption below where its executor runs it at once. A reference that is borrowed would not outlast that.
+    let this = Unmanaged.passRetained(self)
+    defer { this.release() }
     isCancelled.store(true, ordering: .relaxed)
     core.cancel(id)
-    // Whoever holds the gate now is inside a call of `next()`; the next call finds the flag.
-    guard enterGate() else { return }
-    let discarded = emptyBatch()
-    leaveGate()
-    withExtendedLifetime(discarded) {}
+    if enterGate() {
+      discardBatch()
+    } else {
+      // Whoever holds the gate is inside a call of `next()`, and may never make another, which would find the flag.
+      Task {
+        while !enterGate() { await Task.yield() }
+        discardBatch()
+      }
+    }
   }
 
   // MARK: - The batch
@@ -162,27 +165,48 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     gate.store(false, ordering: .releasing)
   }
 
-  /// Fills the batch if it is empty.
+  /// Fills the batch if it is empty, and leaves the gate unless there is an element to take.
   private func fillBatch() -> ReadOutcome {
     if !batch.isEmpty { return .elements(batch.count) }
-    let outcome = core.read(id, limit: batchLimit, into: ElementSlots(base: memory))
+    var released = ChannelContents<Element, Failure>.Released()
+    let outcome = core.read(id, limit: batchLimit, into: ElementSlots(base: memory), releasing: &released)
     if case .elements(let count) = outcome {
+      assert(released.isEmpty, "Released inside the gate.")
       batch = 0..<count
       isBatchEmpty.store(false, ordering: .relaxed)
-      if core.isPulled { core.signalDemand() }
+    } else {
+      leaveGate()
     }
+    // Only now, as it may run code of others.
+    _ = consume released
     return outcome
   }
 
-  /// Gives up what is left of the batch, which counts as dropped.
-  ///
-  /// - Returns: The elements, to be released when the gate is left.
-  private func emptyBatch() -> ContiguousArray<Element> {
-    guard !batch.isEmpty else { return [] }
-    core.countDropped(id, batch.count)
-    isBatchEmpty.store(true, ordering: .relaxed)
-    defer { batch = 0..<0 }
-    return ContiguousArray(batch.map { (memory + $0).move() })
+  /// Gives up what is left of the batch, which counts as dropped, and leaves the gate.
+  private func discardBatch() {
+    var discarded = ContiguousArray<Element>()
+    if !batch.isEmpty {
+      core.countDropped(id, batch.count)
+      isBatchEmpty.store(true, ordering: .relaxed)
+      discarded.reserveCapacity(batch.count)
+      for index in batch { discarded.append((memory + index).move()) }
+      batch = 0..<0
+    }
+    leaveGate()
+    // Only now, as it may run code of others.
+    _ = consume discarded
+  }
+
+  /// Whether each element that this reader takes may be what the channel's producer waits for.
+  private var isDemanding: Bool { core.isPulled && policy.keepsOldest }
+
+  /// Takes the element of the batch, leaves the gate, and only then lets the producer go on, as that may run code of
+  /// others.
+  private func takeAndSignalDemand() -> ElementSlots<Element> {
+    let mailbox = takeMailbox()
+    mailbox.base.initialize(to: takeFromBatch())
+    core.signalDemand()
+    return mailbox
   }
 
   // MARK: - The mailbox

@@ -14,7 +14,7 @@ extension ChannelState {
       reader.collection = Collection(capacity: capacity, overflow: overflow, count: head - replayStart)
     } else {
       cursor = Cursor(position: replayStart, capacity: capacity)
-      followerCount += 1
+      reader.indexInFollowers = followers.count
     }
     if hasEnded {
       reader.intake = .closed
@@ -31,7 +31,7 @@ extension ChannelState {
       readers.append(reader)
       cursors.append(cursor)
     }
-    if overflow != nil, !hasEnded { collectors.append(id) }
+    if overflow == nil { followers.append(id) } else if !hasEnded { collectors.append(id) }
     return id
   }
 
@@ -73,7 +73,7 @@ extension ChannelState {
     readers[id].hasBatch = count > 1
     if count > 0 {
       // An only follower need not share what is not replayed.
-      guard followerCount == 1, position == floor, floor + count <= replayStart else {
+      guard followers.count == 1, position == floor, floor + count <= replayStart else {
         return .copy(from: position, count: count)
       }
       floor += count
@@ -107,9 +107,9 @@ extension ChannelState {
   ///
   /// Its backlog counts as dropped.
   ///
-  /// - Returns: Who is to be resumed, to find the end.
-  mutating func cancel(_ id: Int) -> ContiguousArray<Waiter> {
-    guard readers[id].intake != .ended else { return [] }
+  /// - Returns: Who is to be resumed, to find the end; nil when the reader had ended.
+  mutating func cancel(_ id: Int) -> ContiguousArray<Waiter>? {
+    guard readers[id].intake != .ended else { return nil }
     let wasOpen = readers[id].intake == .open
     readers[id].intake = .ended
     if wasOpen { subscriberCount -= 1 }
@@ -148,7 +148,12 @@ extension ChannelState {
 
   mutating func stopFollowing(_ id: Int) {
     cursors[id] = .none
-    followerCount -= 1
+    let index = readers[id].indexInFollowers
+    let last = followers.removeLast()
+    if last != id {
+      followers[index] = last
+      readers[last].indexInFollowers = index
+    }
   }
 
   mutating func removeFromWaiting(_ id: Int, isFollower: Bool) {

@@ -46,7 +46,8 @@ struct ChannelState<Waiter> {
   var readers: ContiguousArray<ReaderState<Waiter>> = []
   var unusedReaders: ContiguousArray<Int> = []
   var waitingReaders: ContiguousArray<Int> = []
-  var followerCount = 0
+  /// The followers that have not ended.
+  var followers: ContiguousArray<Int> = []
   var waitingFollowerCount = 0
   var slowestFollower = 0
 
@@ -68,11 +69,11 @@ struct ChannelState<Waiter> {
   /// The first position that a new reader gets.
   var replayStart: Int { max(head - replayLimit, resetPosition) }
 
-  var allFollowersWait: Bool { waitingFollowerCount == followerCount }
+  var allFollowersWait: Bool { waitingFollowerCount == followers.count }
 
   /// Whether some reader would keep a further element and neither drop it nor fail because of it.
   var isElementUseful: Bool {
-    followerCount > 0
+    !followers.isEmpty
       || collectors.contains { id in
         guard let collection = readers[id].collection else { return true }
         return collection.count < collection.capacity || collection.overflow == .replaceNewest
@@ -182,10 +183,11 @@ struct ChannelState<Waiter> {
     if hasEnded { return nil }
     hasEnded = true
     subscriberCount = 0
+    for id in collectors { readers[id].intake = .closed }
+    for id in followers { readers[id].intake = .closed }
     collectors.removeAll()
     var waiters = ContiguousArray<Waiter>()
     for index in waitingReaders.indices.reversed() { takeAllWaiters(of: waitingReaders[index], into: &waiters) }
-    for id in readers.indices where readers[id].intake == .open { readers[id].intake = .closed }
     return waiters
   }
 
@@ -201,15 +203,17 @@ struct ChannelState<Waiter> {
 
   /// Moves the floor up to the first position that anybody needs.
   ///
-  /// Takes time for each follower, unless all wait or the slowest one has not moved.
+  /// Takes time for each follower, unless the replay needs all that is kept, all followers wait, or the slowest one has
+  /// not moved.
   ///
   /// - Returns: How many of the oldest elements are not kept any more.
   mutating func raiseFloor() -> Int {
     var needed = replayStart
+    if needed == floor { return 0 }
     if !allFollowersWait {
       let slowest = cursors[slowestFollower]
       if slowest.capacity == .max, slowest.position == floor { return 0 }
-      for id in cursors.indices {
+      for id in followers {
         let place = place(of: cursors[id])
         if place < needed {
           needed = place

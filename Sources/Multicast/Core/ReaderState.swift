@@ -11,6 +11,7 @@ struct ReaderState<Waiter> {
   var firstWaiter: Waiter?
   var otherWaiters = ContiguousArray<Waiter>()
   var indexInWaitingReaders = 0
+  var indexInFollowers = 0
   /// Whether the last read took more than one element, so that some may still be in the reader's batch.
   ///
   /// Another call of the same reader then must look there before it waits.

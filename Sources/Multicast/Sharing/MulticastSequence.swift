@@ -9,7 +9,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// ```
   ///
   /// - **Start**: The first reader starts the one task that iterates this sequence. It is registered before the task
-  ///   starts, so it gets the first element.
+  ///   starts, so it gets the first element. The task has the priority and the task-local values of that reader.
   /// - **Late readers** get the newest `replay` elements, then what follows.
   /// - **Pace**: The next element is asked for as soon as any reader could use it: always, but for readers that would
   ///   drop it (`dropNewest`) or fail because of it (`error`). While only such readers are there and their buffers are

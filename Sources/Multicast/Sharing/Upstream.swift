@@ -9,7 +9,8 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
   /// It stays when the base has ended, to tell late readers.
   private struct Iteration {
     let core: Core
-    let task: Task<Void, Never>
+    /// Nil until it has been started.
+    var task: Task<Void, Never>?
   }
 
   private let base: Base
@@ -23,23 +24,36 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
   }
 
   deinit {
-    iteration.withLock { $0 }?.task.cancel()
+    iteration.withLock { $0 }?.task?.cancel()
   }
 
   /// Registers a reader, then starts the iteration if there is none.
   func subscribe(
     _ policy: BufferingPolicy<Base.Failure>
   ) -> MulticastSubscription<Base.Element, Base.Failure>.AsyncIterator {
-    iteration.withLock { iteration in
-      if let core = iteration?.core { return .init(reader: ChannelReader(core: core, policy: policy)) }
-      let core = Core(replay: replay, onUnused: { [weak self] core in self?.stop(core) })
-      let reader = ChannelReader(core: core, policy: policy)
-      iteration = Iteration(core: core, task: start(core))
-      return .init(reader: reader)
+    let (core, reader, isFirst) = iteration.withLock { iteration in
+      let isFirst = iteration == nil
+      let core = iteration?.core ?? Core(replay: replay, onUnused: { [weak self] core in self?.stop(core) })
+      if isFirst { iteration = Iteration(core: core) }
+      return (core, ChannelReader(core: core, policy: policy), isFirst)
     }
+    // Outside the lock, as both may run the base, and so code of others, at once.
+    if isFirst { start(core) } else { core.signalDemand() }
+    return .init(reader: reader)
   }
 
-  private func start(_ core: Core) -> Task<Void, Never> {
+  private func start(_ core: Core) {
+    let task = iterate(core)
+    // The base may have yielded already, and its last reader left by its own overflow.
+    let isStopped = iteration.withLock { iteration in
+      guard iteration?.core === core else { return true }
+      iteration?.task = task
+      return false
+    }
+    if isStopped { task.cancel() }
+  }
+
+  private func iterate(_ core: Core) -> Task<Void, Never> {
     let base = base
     return Task {
       do throws(Base.Failure) {
@@ -63,6 +77,6 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
       guard iteration?.core === core, core.isUnused else { return nil }
       return iteration.take()
     }
-    unused?.task.cancel()
+    unused?.task?.cancel()
   }
 }

@@ -15,6 +15,26 @@ import Testing
     #expect((0..<10).map { ring.element(at: $0) } == (9_990..<10_000).map(String.init))
   }
 
+  @Test func `The memory that a backlog took is given back by the reader that reads it, whoever keeps it`() {
+    for (policy, limit) in [(BufferingPolicy<Never>.unbounded, 64), (.dropNewest(10_000), 1)] {
+      var contents = ChannelContents<Int, Never>(replay: 0)
+      let id = contents.subscribe(policy)
+      var released = ContiguousArray<Int>()
+      for element in 0..<10_000 { _ = contents.send(element, releasing: &released) }
+      #expect(contents.keptCapacity(of: id) == 16_384)
+      let memory = UnsafeMutablePointer<Int>.allocate(capacity: limit)
+      var elements: [Int] = []
+      while case .elements(let count) = contents.read(
+        id, limit: limit, into: ElementSlots(base: memory), releasing: &released)
+      {
+        elements += (0..<count).map { memory[$0] }
+      }
+      memory.deallocate()
+      #expect(elements == Array(0..<10_000))
+      #expect(contents.keptCapacity(of: id) <= 64)
+    }
+  }
+
   @Test func `A ring in use keeps its memory`() {
     var ring = ElementRing<Int>()
     for number in 0..<1_000 { ring.append(number) }
@@ -23,5 +43,12 @@ import Testing
     ring.shrink()
     #expect(ring.capacity == 1_024)
     #expect(ring.count == 200)
+  }
+}
+
+extension ChannelContents {
+  /// For how many elements there is memory, where a reader's backlog is.
+  fileprivate func keptCapacity(of id: Int) -> Int {
+    state.isCollector(id) ? collected.buffer(id).pointee.capacity : kept.capacity
   }
 }

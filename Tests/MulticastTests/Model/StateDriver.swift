@@ -117,7 +117,7 @@ struct StateDriver {
   private mutating func cancel(_ slot: Int) -> [Answer] {
     let id = ids[slot]!
     if state.isCollector(id) { buffers[id] = [] }
-    let calls = state.cancel(id)
+    guard let calls = state.cancel(id) else { return [] }
     release()
     return calls.map { read($0)! }
   }
