@@ -118,8 +118,8 @@ MUTANTS = [
         "cancelling releases the backlog (C15)",
         (
             CONTENTS,
-            "    let waiters = state.cancel(id)\n    release(into: &released)\n",
-            "    let waiters = state.cancel(id)\n",
+            "    release(into: &released)\n    return waiters\n",
+            "    return waiters\n",
         ),
     ),
     mutant(
@@ -199,12 +199,36 @@ MUTANTS = [
     mutant(
         "batch-kept-on-cancel",
         "cancelling releases the backlog, of which a batch is part (C15)",
-        (READER, "    let discarded = emptyBatch()\n", "    let discarded = 0\n"),
+        (READER, "    if !batch.isEmpty {\n", "    if !batch.isEmpty, batchLimit == 0 {\n"),
+    ),
+    mutant(
+        "batch-kept-by-a-call-under-way",
+        "cancelling releases the batch that a call is taking from, too (C15)",
+        (
+            READER,
+            "        while !enterGate() { await Task.yield() }\n        discardBatch()\n",
+            "        while !enterGate() { await Task.yield() }\n        leaveGate()\n",
+        ),
+    ),
+    mutant(
+        "released-inside-the-gate",
+        "an element's deinit may read the subscription that released it (C13)",
+        (
+            READER,
+            "    } else {\n      leaveGate()\n    }\n    // Only now, as it may run code of others.\n"
+            "    _ = consume released\n    return outcome\n",
+            "    }\n    released = []\n    if case .elements = outcome {} else { leaveGate() }\n    return outcome\n",
+        ),
+    ),
+    mutant(
+        "memory-kept-by-the-only-reader",
+        "the memory of a backlog that was read is given back (C26)",
+        (CONTENTS, "      kept.shrink()\n      return", "      return"),
     ),
     mutant(
         "batch-read-after-cancel",
         "after cancel the next call returns nil (C15)",
-        (READER, "    let discarded = emptyBatch()\n", "    let discarded = 0\n"),
+        (READER, "    if !batch.isEmpty {\n", "    if !batch.isEmpty, batchLimit == 0 {\n"),
         (
             READER,
             "if !batch.isEmpty, !isCancelled.load(ordering: .relaxed) { return true }",

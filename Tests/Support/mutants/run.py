@@ -40,8 +40,7 @@ let package = Package(
   targets: [
     .target(name: "Multicast", swiftSettings: swiftSettings),
     .target(
-      name: "MomentsTesting", dependencies: ["Multicast"], path: "Sources/MomentsTesting/Concurrency",
-      swiftSettings: swiftSettings),
+      name: "MomentsTesting", dependencies: ["Multicast"], swiftSettings: swiftSettings),
     .testTarget(
       name: "MulticastTests", dependencies: ["Multicast", "MomentsTesting"], swiftSettings: swiftSettings),
   ]
@@ -50,7 +49,8 @@ let package = Package(
 
 
 def copy_package(folder):
-    for part in ("Sources/Multicast", "Sources/MomentsTesting/Concurrency", "Tests/MulticastTests"):
+    parts = ("Concurrency", "Random")
+    for part in ("Sources/Multicast", *(f"Sources/MomentsTesting/{part}" for part in parts), "Tests/MulticastTests"):
         shutil.copytree(ROOT / part, folder / part)
     (folder / "Package.swift").write_text(MANIFEST)
 
@@ -98,12 +98,18 @@ def patched(mutant, folder):
     return texts
 
 
+def inapplicable(mutant):
+    """Returns why a mutant cannot be applied any more; None if it can."""
+    try:
+        patched(mutant, ROOT)
+        return None
+    except (LookupError, OSError) as error:
+        return f"{mutant.name} no longer applies: {error}"
+
+
 def verdict(mutant, folder):
     """Returns how a mutant fared, and what noticed it or went wrong."""
-    try:
-        texts = patched(mutant, folder)
-    except (LookupError, OSError) as error:
-        return "NO LONGER APPLIES", str(error)
+    texts = patched(mutant, folder)
     originals = {path: path.read_text() for path in texts}
     try:
         for path, text in texts.items():
@@ -150,6 +156,11 @@ def main():
             print(f"{mutant.name}: {mutant.contract}")
         return 0
 
+    faults = [error for error in map(inapplicable, MUTANTS) if error]
+    if faults:
+        print("\n".join(faults))
+        return 1
+
     # To be ended is no reason to leave something running or lying about.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
     # The system's folder for temporary files may be too small for a build.
@@ -165,13 +176,13 @@ def main():
             print(output[-3000:])
             print("The tests must pass before the code is broken.")
             return 2
-        faults = 0
         for mutant in chosen:
             start = time.monotonic()
             result, detail = verdict(mutant, folder)
-            faults += result != "killed"
+            if result != "killed":
+                faults.append(mutant.name)
             print(f"{result:18}{mutant.name} ({time.monotonic() - start:.0f} s): {detail}", flush=True)
-        print(f"{len(chosen) - faults} of {len(chosen)} mutants were killed.")
+        print(f"{len(chosen) - len(faults)} of {len(chosen)} mutants were killed.")
         return 1 if faults else 0
     finally:
         if arguments.keep:
