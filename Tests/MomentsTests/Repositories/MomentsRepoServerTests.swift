@@ -17,7 +17,8 @@ struct MomentsRepoServerTests {
     let repo: MomentsRepo
 
     init(in folder: URL, at server: BFFServer) {
-      let apiSession = APISession(url: server.url)
+      // A machine that is busy with other tests may take longer than any timeout for what happens while a reply is held.
+      let apiSession = APISession(url: server.url, timeout: .seconds(1_000))
       store = PersistentDataStore(FileStore(folder: folder))
       repo = MomentsRepo(
         persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: apiSession),
