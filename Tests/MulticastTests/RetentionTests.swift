@@ -74,6 +74,20 @@ import Testing
     #expect(live.value == 0)
   }
 
+  @Test(arguments: [10, 64, 65, 1_000])
+  func `A backlog is released oldest first, and all of it`(count: Int) async {
+    let released = Recorder<Int>()
+    let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
+    let subscription = channel.stream.subscribe()
+    // So that the log's memory is not used from its beginning.
+    for id in 0..<24 { channel.send(token(id)) }
+    _ = await subscription.read(24)
+    #expect(live.value == 0)
+    for id in 0..<count { channel.send(Token(id) { released.record($0) }) }
+    subscription.cancel()
+    #expect(released.values == Array(0..<count))
+  }
+
   @Test func `A batch that was taken and not read goes when its reader does`() async {
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     var subscription: MulticastSubscription? = channel.stream.subscribe()

@@ -13,10 +13,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   /// Whoever sends and waits until that is of use.
   var waitingProducer: UnsafeContinuation<Void, Never>?
 
-  /// Elements that nobody needs any more, to be released outside the lock.
-  ///
-  /// Empty costs nothing.
-  typealias Released = ContiguousArray<Element>
+  typealias Released = ReleasedElements<Element>
 
   /// Keeps the error apart, so that the size of the contents does not depend on it.
   private final class FailureBox {

@@ -40,6 +40,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   @discardableResult
   func send(_ element: Element) -> SendResult {
     var released = Contents.Released()
+    defer { released.release() }
     let resumptions = contents.withLock { contents in
       countProgress()
       return contents.send(element, releasing: &released)
@@ -52,6 +53,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// Sends only if nothing was sent since `version`; else returns nil.
   func send(_ element: Element, ifVersionIs version: Int) -> SendResult? {
     var released = Contents.Released()
+    defer { released.release() }
     var isOutdated = false
     let resumptions = contents.withLock { contents in
       isOutdated = contents.state.head != version
@@ -83,6 +85,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
 
   func resetReplay() {
     var released = Contents.Released()
+    defer { released.release() }
     contents.withLock { $0.resetReplay(releasing: &released) }
   }
 
@@ -109,6 +112,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// Keeps the waiter until there is something for it, and resumes it at once when there is something already.
   func park(_ reader: Int, _ waiter: Waiter) {
     var released = Contents.Released()
+    defer { released.release() }
     let isParked = contents.withLock { $0.park(reader, waiter, releasing: &released) }
     if !isParked { waiter.resume() }
   }
@@ -120,12 +124,14 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
 
   func cancel(_ reader: Int) {
     var released = Contents.Released()
+    defer { released.release() }
     for waiter in contents.withLock({ $0.cancel(reader, releasing: &released) }) { waiter.resume() }
     noticeIfUnused()
   }
 
   func remove(_ reader: Int) {
     var released = Contents.Released()
+    defer { released.release() }
     contents.withLock { $0.remove(reader, releasing: &released) }
     noticeIfUnused()
   }

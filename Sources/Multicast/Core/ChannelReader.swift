@@ -168,7 +168,9 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
   /// Fills the batch if it is empty, and leaves the gate unless there is an element to take.
   private func fillBatch() -> ReadOutcome {
     if !batch.isEmpty { return .elements(batch.count) }
-    var released = ChannelContents<Element, Failure>.Released()
+    var released = ReleasedElements<Element>()
+    // Last of all, with the gate left, as it may run code of others.
+    defer { released.release() }
     let outcome = core.read(id, limit: batchLimit, into: ElementSlots(base: memory), releasing: &released)
     if case .elements(let count) = outcome {
       assert(released.isEmpty, "Released inside the gate.")
@@ -177,24 +179,21 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     } else {
       leaveGate()
     }
-    // Only now, as it may run code of others.
-    _ = consume released
     return outcome
   }
 
   /// Gives up what is left of the batch, which counts as dropped, and leaves the gate.
   private func discardBatch() {
-    var discarded = ContiguousArray<Element>()
+    var discarded = ReleasedElements<Element>()
     if !batch.isEmpty {
       core.countDropped(id, batch.count)
       isBatchEmpty.store(true, ordering: .relaxed)
-      discarded.reserveCapacity(batch.count)
-      for index in batch { discarded.append((memory + index).move()) }
+      for index in batch { discarded.append(movingFrom: memory + index) }
       batch = 0..<0
     }
     leaveGate()
     // Only now, as it may run code of others.
-    _ = consume discarded
+    discarded.release()
   }
 
   /// Whether each element that this reader takes may be what the channel's producer waits for.

@@ -18,9 +18,13 @@ struct ElementRing<Element>: ~Copyable {
   private var start = 0
   private(set) var count = 0
 
+  private static var noSlots: UnsafeMutablePointer<Element> {
+    UnsafeMutablePointer(bitPattern: MemoryLayout<Element>.alignment)!
+  }
+
   /// Creates an empty ring without any memory.
   init() {
-    slots = UnsafeMutablePointer(bitPattern: MemoryLayout<Element>.alignment)!
+    slots = Self.noSlots
   }
 
   deinit {
@@ -67,20 +71,28 @@ struct ElementRing<Element>: ~Copyable {
   }
 
   /// Moves the first elements out, to be released by the caller; trivial ones are just forgotten.
+  ///
+  /// Takes time for each of them, unless they are many and all there are: then the memory goes with them.
   @inline(__always)
-  mutating func removeFirst(_ removed: Int, into released: inout ContiguousArray<Element>) {
+  mutating func removeFirst(_ removed: Int, into released: inout ReleasedElements<Element>) {
     if !Self.hasTrivialElements {
-      released.reserveCapacity(released.count + removed)
-      for offset in 0..<removed { released.append(slot(offset).move()) }
+      if removed > 64, removed == count, released.isEmpty { return removeAll(into: &released) }
+      for offset in 0..<removed { released.append(movingFrom: slot(offset)) }
     }
     start = (start &+ removed) & (capacity &- 1)
     count -= removed
   }
 
+  private mutating func removeAll(into released: inout ReleasedElements<Element>) {
+    released.adopt(slots, capacity: capacity, start: start, count: count)
+    slots = Self.noSlots
+    (capacity, start, count) = (0, 0, 0)
+  }
+
   /// Puts an element in the place of the last one, which is moved out, to be released by the caller.
-  mutating func replaceLast(with element: Element, into released: inout ContiguousArray<Element>) {
+  mutating func replaceLast(with element: Element, into released: inout ReleasedElements<Element>) {
     let last = slot(count - 1)
-    released.append(last.move())
+    released.append(movingFrom: last)
     last.initialize(to: element)
   }
 

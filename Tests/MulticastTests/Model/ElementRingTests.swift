@@ -7,11 +7,12 @@ import Testing
     var ring = ElementRing<String>()
     for number in 0..<10_000 { ring.append("\(number)") }
     #expect(ring.capacity == 16_384)
-    var released: ContiguousArray<String> = []
+    var released = ReleasedElements<String>()
     ring.removeFirst(9_990, into: &released)
     ring.shrink()
     #expect(ring.capacity == 32)
     #expect(released.count == 9_990)
+    released.release()
     #expect((0..<10).map { ring.element(at: $0) } == (9_990..<10_000).map(String.init))
   }
 
@@ -19,7 +20,7 @@ import Testing
     for (policy, limit) in [(BufferingPolicy<Never>.unbounded, 64), (.dropNewest(10_000), 1)] {
       var contents = ChannelContents<Int, Never>(replay: 0)
       let id = contents.subscribe(policy)
-      var released = ContiguousArray<Int>()
+      var released = ReleasedElements<Int>()
       for element in 0..<10_000 { _ = contents.send(element, releasing: &released) }
       #expect(contents.keptCapacity(of: id) == 16_384)
       let memory = UnsafeMutablePointer<Int>.allocate(capacity: limit)
@@ -38,7 +39,7 @@ import Testing
   @Test func `A ring in use keeps its memory`() {
     var ring = ElementRing<Int>()
     for number in 0..<1_000 { ring.append(number) }
-    var released: ContiguousArray<Int> = []
+    var released = ReleasedElements<Int>()
     ring.removeFirst(800, into: &released)
     ring.shrink()
     #expect(ring.capacity == 1_024)

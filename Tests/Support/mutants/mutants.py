@@ -215,9 +215,8 @@ MUTANTS = [
         "an element's deinit may read the subscription that released it (C13)",
         (
             READER,
-            "    } else {\n      leaveGate()\n    }\n    // Only now, as it may run code of others.\n"
-            "    _ = consume released\n    return outcome\n",
-            "    }\n    released = []\n    if case .elements = outcome {} else { leaveGate() }\n    return outcome\n",
+            "      leaveGate()\n    }\n    return outcome\n",
+            "      released.release()\n      released = ReleasedElements()\n      leaveGate()\n    }\n    return outcome\n",
         ),
     ),
     mutant(

@@ -27,6 +27,7 @@ struct InstructionCounts {
     case "send-0": workload.send(lagging: 0)
     case "send-1": workload.send(lagging: 1)
     case "send-8": workload.send(lagging: 8)
+    case "replace": workload.replace()
     case "deliver-1": workload.deliver(readers: 1)
     case "deliver-8": workload.deliver(readers: 8)
     case "wake-1": workload.wake(readers: 1)

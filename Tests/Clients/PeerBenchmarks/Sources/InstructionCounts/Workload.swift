@@ -21,6 +21,13 @@ struct Workload<Element: CountedElement> {
     return Outcome(isComplete: channel.subscriberCount == lagging, alive: (channel, readers))
   }
 
+  /// Sends a value after the other to a channel that keeps the newest, and that nobody reads.
+  func replace() -> Outcome {
+    let channel = CurrentValueChannel<Element, Never>(element)
+    for _ in 0..<iterations { channel.send(element) }
+    return Outcome(isComplete: channel.value.number == element.number, alive: channel)
+  }
+
   /// Sends to readers who read everything afterwards.
   func deliver(readers: Int) -> Outcome {
     let channel = MulticastChannel<Element, Never>(buffering: .unbounded)
