@@ -18,6 +18,12 @@ final class ChannelDriver {
     channel = MulticastChannel(replay: replayLimit, buffering: .unbounded)
   }
 
+  /// Lets the calls end that still wait.
+  deinit {
+    channel.finish()
+    executor.runUntilIdle()
+  }
+
   var subscriberCount: Int { channel.subscriberCount }
   var latest: Int? { channel.latest?.id }
   func droppedCount(_ slot: Int) -> Int { subscriptions[slot]!.droppedCount }
