@@ -23,6 +23,11 @@
     let busyTimeout: Duration
     let now: @Sendable () -> Date
     private(set) var connection: SQLiteConnection?
+    /// A connection to a database that is of no use, or of none yet.
+    private var spareConnection: SQLiteConnection?
+    /// Whether such a connection is kept for the next attempt. To whoever watches the database's files, to close one is
+    /// a change of them.
+    var keepsSpareConnection = false
     /// The connection's `data_version` when the layout was looked at last.
     private var dataVersion: Int64 = 0
     /// Whether the database is missed if it is not there.
@@ -123,6 +128,7 @@
       let opened = try openConnection(in: folder, isNew: size == nil)
       // Before there is anything in the database: if it fails, the next attempt comes by here again.
       if isEmpty { try discard(modelName, in: folder) }
+      spareConnection = keepsSpareConnection ? opened : nil
       do throws(SystemError) {
         let refusal = try prepare(opened, making: making)
         if let refusal { return refusal }
@@ -132,16 +138,23 @@
         guard error.isDamage else { throw error }
         return .failure(try replace(opened, in: folder, because: error))
       }
+      spareConnection = nil
       connection = opened
       wasThere = true
       connectionCount += 1
       return .success(opened)
     }
 
-    /// Opens a connection, and makes the file if it is new.
+    /// The connection of the last attempt, if the database is still the same file.
+    private var spare: SQLiteConnection? {
+      if let spareConnection, !spareConnection.hasMoved { spareConnection } else { nil }
+    }
+
+    /// Opens a connection unless there is one, and makes the file if it is new.
     private func openConnection(
       in folder: borrowing Descriptor, isNew: Bool
     ) throws(SystemError) -> SQLiteConnection {
+      if let spare { return spare }
       let resolved = try fileSystem.resolve(folder)
       let prefix = resolved == "/" ? "/" : "\(resolved)/"
       guard isNew else {

@@ -1,6 +1,7 @@
 #if SQLite
   internal import Dispatch
   internal import Foundation
+  internal import Multicast
 
   #if canImport(Darwin)
     internal import Darwin
@@ -11,7 +12,8 @@
   /// Any write to the database's files wakes the store, and then the database says what was changed. A commit is first
   /// written to the log, which wakes, and only later to be seen by others, which nothing tells. So a look that finds
   /// somebody writing is not the last: it is repeated until one finds nobody. Then everything is to be seen that was
-  /// ever told, and the next write wakes again.
+  /// ever told, and the next write wakes again. Where the database can only be read, nobody can tell: there the looks
+  /// end after a minute.
   final class SQLiteWatch {
     /// Up to where a look has seen.
     struct Seen {
@@ -25,8 +27,60 @@
     struct Look {
       var seen: Seen
       var changes: OutsideChanges
-      /// Whether nobody was writing.
-      var isSettled: Bool
+      var writing: Writing
+    }
+
+    /// Who else was writing during a look.
+    enum Writing {
+      case nobody
+      case somebody
+      /// Only the one who may write can tell.
+      case unknown
+    }
+
+    /// When there is to be another look, without another wake.
+    struct Schedule {
+      private var delay = 1
+
+      private static let lastDelay = 250
+      private static let lastDelayInTheDark = 32_768
+
+      /// Begins anew, with a wake.
+      mutating func begin() {
+        delay = 1
+      }
+
+      /// In how many milliseconds to look again; nil when there is no need to.
+      mutating func next(after writing: Writing) -> Int? {
+        switch writing {
+        case .nobody:
+          delay = 1
+          return nil
+        case .somebody:
+          defer { delay = min(2 * delay, Self.lastDelay) }
+          return min(delay, Self.lastDelay)
+        case .unknown:
+          guard delay <= Self.lastDelayInTheDark else { return nil }
+          defer { delay *= 2 }
+          return delay
+        }
+      }
+    }
+
+    /// What woke the store since the last look: more than a timer.
+    private final class Wakes: Sendable {
+      private let areThere = Lock(false)
+
+      func note() {
+        areThere.withLock { $0 = true }
+      }
+
+      func take() -> Bool {
+        areThere.withLock { areThere in
+          defer { areThere = false }
+          return areThere
+        }
+      }
     }
 
     /// Nil when the last look failed.
@@ -34,24 +88,26 @@
     let folderWatcher: FolderWatcher
     private let timer: any DispatchSourceTimer
     #if canImport(Darwin)
-      private let onChange: @Sendable () -> Void
+      private let wake: @Sendable () -> Void
       private var logSource: (any DispatchSourceFileSystemObject)?
     #endif
-    private var delay = SQLiteWatch.firstDelay
-
-    private static let firstDelay = 1
-    private static let lastDelay = 250
+    private let wakes = Wakes()
+    private var schedule = Schedule()
 
     init(database: SQLiteDatabase, onChange: @escaping @Sendable () -> Void) throws(SystemError) {
+      let wake: @Sendable () -> Void = { [wakes] in
+        wakes.note()
+        onChange()
+      }
       folderWatcher = try FolderWatcher(
         folder: database.folder, ownPrefix: database.modelName, tellsWrites: true, fileSystem: database.fileSystem,
-        onChange: onChange)
+        onChange: wake)
       timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "DataStore.SQLiteWatch"))
       timer.setEventHandler(handler: onChange)
       timer.schedule(deadline: .distantFuture)
       timer.activate()
       #if canImport(Darwin)
-        self.onChange = onChange
+        self.wake = wake
       #endif
     }
 
@@ -62,7 +118,7 @@
         let number = try fileSystem.perform("open", path) { open("\(path)-wal", O_EVTONLY | O_NOFOLLOW | O_CLOEXEC) }
         let source = DispatchSource.makeFileSystemObjectSource(
           fileDescriptor: number, eventMask: [.write, .extend, .delete, .rename], queue: DispatchQueue.global())
-        source.setEventHandler(handler: onChange)
+        source.setEventHandler(handler: wake)
         // No lock is on the log, so closing it ends none.
         source.setCancelHandler { close(number) }
         logSource?.cancel()
@@ -78,14 +134,15 @@
       #endif
     }
 
+    /// Begins a look.
+    func beginLook() {
+      if wakes.take() { schedule.begin() }
+    }
+
     /// Sees to it that there is another look, if there must be one.
-    func lookAgain(isSettled: Bool) {
-      if isSettled {
-        delay = Self.firstDelay
-      } else {
-        timer.schedule(deadline: .now() + .milliseconds(delay))
-        delay = min(2 * delay, Self.lastDelay)
-      }
+    func lookAgain(after writing: Writing) {
+      guard let delay = schedule.next(after: writing) else { return }
+      timer.schedule(deadline: .now() + .milliseconds(delay))
     }
   }
 
@@ -93,7 +150,7 @@
     /// Looks at what others changed.
     func look(since seen: SQLiteWatch.Seen?, by writer: Int64) throws(SystemError) -> SQLiteWatch.Look {
       let seen = seen ?? SQLiteWatch.Seen()
-      var look = SQLiteWatch.Look(seen: seen, changes: .names([]), isSettled: try beginLook())
+      var look = SQLiteWatch.Look(seen: seen, changes: .names([]), writing: try beginLook())
       defer { rollBack() }
       look.seen.dataVersion = try dataVersion
       if look.seen.dataVersion == seen.dataVersion { return look }
@@ -117,17 +174,17 @@
 
     /// Begins to look without waiting for anybody.
     ///
-    /// - Returns: Whether nobody is writing, which only the one who may write can tell.
-    private func beginLook() throws(SystemError) -> Bool {
+    /// - Returns: Who else is writing.
+    private func beginLook() throws(SystemError) -> SQLiteWatch.Writing {
       setBusyTimeout(.zero)
       defer { setBusyTimeout(busyTimeout) }
       do throws(SystemError) {
         try run("BEGIN IMMEDIATE")
-        return true
+        return .nobody
       } catch {
         guard error.isBusy || error.isReadOnly else { throw error }
         try run("BEGIN")
-        return false
+        return error.isBusy ? .somebody : .unknown
       }
     }
   }
@@ -140,6 +197,7 @@
       } catch {
         throw .readFailed(error)
       }
+      database.keepsSpareConnection = true
       try seeEverything()
     }
 
@@ -153,12 +211,13 @@
         self.watch = nil
         throw .readFailed(error)
       }
+      watch.beginLook()
       let (seen, writer) = (watch.seen, writer)
       do throws(StoreError) {
         let look = try perform(StoreError.readFailed) { (connection) throws(SystemError) in
           try connection.look(since: seen, by: writer)
         }
-        watch.lookAgain(isSettled: look?.isSettled ?? true)
+        watch.lookAgain(after: look?.writing ?? .nobody)
         guard database.connectionCount == seen?.connectionCount else {
           // It is not the file of the last time.
           try seeEverything()
@@ -198,7 +257,7 @@
       watch?.seen = nil
       switch error {
       case .damaged: throw error
-      case .readFailed(let systemError) where systemError.isBusy: watch?.lookAgain(isSettled: false)
+      case .readFailed(let systemError) where systemError.isBusy: watch?.lookAgain(after: .somebody)
       default: break
       }
     }

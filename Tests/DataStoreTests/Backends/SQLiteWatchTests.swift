@@ -4,6 +4,14 @@
 
   @testable import DataStore
 
+  #if canImport(Darwin)
+    import Darwin
+  #elseif canImport(Glibc)
+    import Glibc
+  #elseif canImport(Musl)
+    import Musl
+  #endif
+
   /// What a backend tells of the changes others make.
   @Suite(.timeLimit(.minutes(5))) struct SQLiteWatchTests {
     private let place = SQLitePlace()
@@ -143,6 +151,86 @@
         }
         #expect(changes == .names(["b\(number)"]))
       }
+    }
+
+    enum Useless: CaseIterable {
+      case newer
+      case foreign
+      case withoutTables
+      case damagedAndImmovable
+    }
+
+    @Test(arguments: Useless.allCases)
+    func `To look at a database that is of no use wakes nobody`(useless: Useless) throws {
+      var fileSystem = FileSystem()
+      switch useless {
+      case .newer:
+        try place.backend().make()
+        try place.execute("PRAGMA user_version = 7")
+      case .foreign:
+        try place.backend().make()
+        try place.execute("PRAGMA application_id = 1")
+      case .withoutTables:
+        // As a process leaves it that is killed while it makes the database.
+        try place.makeFolder()
+        try Data().write(to: place.file)
+        try place.execute("PRAGMA journal_mode = WAL")
+      case .damagedAndImmovable:
+        try place.makeFolder()
+        try Data("no database".utf8).write(to: place.file)
+        fileSystem = FileSystem(fault: { $0.operation == "rename" ? EPERM : nil })
+      }
+      var backend = place.backend(fileSystem: fileSystem)
+      try backend.startWatching {}
+      for _ in 1...2 {
+        _ = try backend.takeOutsideChanges()
+        #expect(try #require(backend.watch).folderWatcher.takeChangedFiles() == [])
+      }
+    }
+
+    @Test func `A database that others make good is told as anything`() async throws {
+      try place.makeFolder()
+      try Data().write(to: place.file)
+      try place.execute("PRAGMA journal_mode = WAL")
+      var backend = place.backend()
+      var wakes = try watching(&backend).makeAsyncIterator()
+      #expect(try backend.takeOutsideChanges() == .names([]))
+      var other = place.backend()
+      try other.write(bytes, to: "a")
+      var changes = OutsideChanges.names([])
+      while changes == .names([]) {
+        await wakes.next()
+        changes = try backend.takeOutsideChanges()
+      }
+      #expect(changes == .unknown)
+      #expect(try backend.read("a") == bytes)
+      try other.write(bytes, to: "b")
+      #expect(try backend.takeOutsideChanges() == .names(["b"]))
+    }
+
+    @Test func `As long as somebody writes there is another look, and soon none where nobody can tell`() {
+      var schedule = SQLiteWatch.Schedule()
+      #expect((1...11).map { _ in schedule.next(after: .somebody) } == [1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250])
+      #expect(schedule.next(after: .nobody) == nil)
+      #expect(schedule.next(after: .somebody) == 1)
+      schedule.begin()
+      let delays = (1...17).map { _ in schedule.next(after: .unknown) }
+      #expect(delays == (0..<16).map { 1 << $0 } + [nil])
+      schedule.begin()
+      #expect(schedule.next(after: .unknown) == 1)
+    }
+
+    @Test func `Whether somebody writes cannot be told where nothing may be written`() throws {
+      var backend = place.backend()
+      try backend.write(bytes, to: "a")
+      let connection = try #require(try backend.database.connect(making: false).get())
+      #expect(try connection.look(since: nil, by: backend.writer).writing == .nobody)
+      let other = try place.connection()
+      try other.run("BEGIN IMMEDIATE")
+      #expect(try connection.look(since: nil, by: backend.writer).writing == .somebody)
+      try connection.run("PRAGMA query_only = ON")
+      #expect(try connection.look(since: nil, by: backend.writer).writing == .unknown)
+      try other.run("ROLLBACK")
     }
 
     @Test func `Of many writers at once nothing is missed`() async throws {
