@@ -28,20 +28,34 @@ extension BackedStore {
     pendingSaves = []
     var last: [String: Int] = [:]
     for (index, save) in saves.enumerated() { last[save.name] = index }
-    var writes: [String: Result<Fingerprint, StoreError>] = [:]
-    for (index, save) in saves.enumerated() where last[save.name] == index { writes[save.name] = write(save) }
+    let writes = write(saves.enumerated().compactMap { index, save in last[save.name] == index ? save : nil })
     for save in saves { finish(save, writes[save.name]!) }
   }
 
-  private func write(_ save: some AnyPendingSave) -> Result<Fingerprint, StoreError> {
+  /// Writes saves, each of another key, and says by name what came of them.
+  ///
+  /// What was written before the whole store is found damaged is gone with it, so all are written again.
+  private func write(_ saves: [any AnyPendingSave]) -> [String: Result<Fingerprint, StoreError>] {
+    do throws(StoreError) {
+      return try againIfDamaged { () throws(StoreError) in
+        var writes: [String: Result<Fingerprint, StoreError>] = [:]
+        for save in saves { writes[save.name] = try write(save) }
+        return writes
+      }
+    } catch {
+      return Dictionary(uniqueKeysWithValues: saves.map { ($0.name, .failure(error)) })
+    }
+  }
+
+  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only.
+  private func write(_ save: some AnyPendingSave) throws(StoreError) -> Result<Fingerprint, StoreError> {
     let save = save.typed
     do throws(StoreError) {
-      try againIfDamaged { () throws(StoreError) in
-        try makeRoom(for: save.key, named: save.name, in: save.topic)
-        try backend.write(save.bytes, to: save.name)
-      }
+      try makeRoom(for: save.key, named: save.name, in: save.topic)
+      try backend.write(save.bytes, to: save.name)
       return .success(Fingerprint(save.bytes))
     } catch {
+      if case .damaged = error { throw error }
       return .failure(error)
     }
   }

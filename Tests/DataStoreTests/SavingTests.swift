@@ -112,6 +112,29 @@ import Testing
     for change in expected { #expect(await iterator.next() == change) }
   }
 
+  @Test func `What a burst wrote before everything was found damaged is written again`() async throws {
+    let (a, b) = (StoreKey<Int>("number", userID: "a"), StoreKey<Int>("number", userID: "b"))
+    let first = await saveAndHold(0)
+    let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
+    backend.damages.withLock { $0 = ["number.b"] }
+    try await letGo()
+    #expect(try await first.value.get().value == 0)
+    #expect(backend.writes.withLock { $0 } == ["number.0", "number.a", "number.a", "number.b"])
+    for (task, key) in zip(burst, [a, b]) { #expect(try await store.load(key) == task.value.get()) }
+  }
+
+  @Test func `A burst that finds everything damaged twice throws from all its saves`() async throws {
+    let (a, b) = (StoreKey<Int>("number", userID: "a"), StoreKey<Int>("number", userID: "b"))
+    _ = await saveAndHold(0)
+    let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
+    backend.damages.withLock { $0 = ["number.b", "number.b"] }
+    try await letGo()
+    for (task, key) in zip(burst, [a, b]) {
+      #expect(await task.value == .failure(HeldBackend.damage))
+      #expect(try await store.load(key) == nil)
+    }
+  }
+
   @Test func `A load and a removal amid a burst have their place in it`() async throws {
     let changes = try await store.changes(of: key).subscribe()
     _ = await saveAndHold(0)
@@ -158,16 +181,21 @@ import Testing
 /// Keeps bytes in memory, counts writes, and holds or refuses them when told to.
 private final class HeldBackend: StoreBackend, Sendable {
   static let error = SystemError(code: 28, operation: "write", path: "a full disk")
-  let base = InMemoryBackend(storage: InMemoryStorage())
+  static let damage = StoreError.damaged(movedTo: "a place", reason: "a reason")
+  private let storage = InMemoryStorage()
+  let base: InMemoryBackend
   let isHeld = Lock(false)
   let gate = DispatchSemaphore(value: 0)
   /// The names of what was written, in order.
   let writes = Lock<[String]>([])
   let brokenNames = Lock<Set<String>>([])
+  /// The names whose writes find everything damaged, each once.
+  let damages = Lock<[String]>([])
   private let arrivals: AsyncStream<Void>
   private let arrive: AsyncStream<Void>.Continuation
 
   init() {
+    base = InMemoryBackend(storage: storage)
     (arrivals, arrive) = AsyncStream.makeStream()
   }
 
@@ -180,6 +208,15 @@ private final class HeldBackend: StoreBackend, Sendable {
 
   func write(_ bytes: Data, to name: String) throws(StoreError) {
     if brokenNames.withLock({ $0.contains(name) }) { throw .writeFailed(Self.error) }
+    let isDamaged = damages.withLock { damages in
+      guard damages.first == name else { return false }
+      damages.removeFirst()
+      return true
+    }
+    if isDamaged {
+      for name in storage.names { storage[name] = nil }
+      throw Self.damage
+    }
     writes.withLock { $0.append(name) }
     if isHeld.withLock({ $0 }) {
       arrive.yield()
