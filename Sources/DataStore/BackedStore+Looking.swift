@@ -6,8 +6,25 @@ extension BackedStore {
   func look<Value>(
     at key: StoreKey<Value>, named name: String, in topic: Topic<Value>
   ) throws(StoreError) -> Finding<Value> {
+    try look(at: key, named: name, in: topic, startingWith: backend.read(name))
+  }
+
+  /// Looks at what is stored for a key, for those who observe it: nil when the last look found the same bytes, which
+  /// are no news and need not be decoded, nor tried to be moved aside, again.
+  func lookForNews<Value>(
+    at key: StoreKey<Value>, named name: String, in topic: Topic<Value>
+  ) throws(StoreError) -> Finding<Value>? {
+    let bytes = try backend.read(name)
+    if let bytes, topic.knows(Fingerprint(bytes), of: key.userID) { return nil }
+    return try look(at: key, named: name, in: topic, startingWith: bytes)
+  }
+
+  private func look<Value>(
+    at key: StoreKey<Value>, named name: String, in topic: Topic<Value>, startingWith found: Data?
+  ) throws(StoreError) -> Finding<Value> {
+    var found = found
     while true {
-      guard let bytes = try backend.read(name) else {
+      guard let bytes = found else {
         topic.noteNothing(for: key, revision: &revision)
         return .nothing
       }
@@ -24,7 +41,8 @@ extension BackedStore {
         if let movedTo = try setAside(bytes, of: key, named: name, in: topic, reason: reason) {
           return .undecodable(movedTo: movedTo, reason: reason)
         }
-      // Somebody has replaced them meanwhile: what is there now?
+        // Somebody has replaced them meanwhile: what is there now?
+        found = try backend.read(name)
       }
     }
   }
@@ -44,10 +62,18 @@ extension BackedStore {
   }
 
   /// Moves bytes aside, with an event; nil when something else is stored by now.
-  private func setAside<Value>(
+  func setAside<Value>(
     _ bytes: Data, of key: StoreKey<Value>, named name: String, in topic: Topic<Value>, reason: String
   ) throws(StoreError) -> String? {
-    guard let movedTo = try backend.setAside(bytes, of: name, at: now()) else { return nil }
+    let movedTo: String?
+    do throws(StoreError) {
+      movedTo = try backend.setAside(bytes, of: name, at: now())
+    } catch {
+      // The attempt itself may wake the store, which must not begin the next one.
+      _ = topic.noteUnreadable(Fingerprint(bytes), for: key.userID)
+      throw error
+    }
+    guard let movedTo else { return nil }
     topic.forget(key.userID)
     eventRelay.send(.corruptValueMovedAside(key.keyName, movedTo: movedTo, reason: reason))
     return movedTo

@@ -68,8 +68,8 @@ extension BackedStore {
     // Who does not watch looks when it calls.
     guard topic.typed.isWatched(keyName.userID) else { return }
     let key = StoreKey<T.Value>(keyName)
-    switch try look(at: key, named: name, in: topic.typed) {
-    case .nothing, .value, .undecodable: break
+    switch try lookForNews(at: key, named: name, in: topic.typed) {
+    case nil, .nothing, .value, .undecodable: break
     case .newer(let version, let isNews): if isNews { sendNewer(version, of: key) }
     case .unmigratable(_, let failure, let isNews): if isNews { send(failure, of: keyName) }
     }

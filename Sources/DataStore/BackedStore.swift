@@ -109,13 +109,17 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     let topic = try topic(of: key)
     writePendingSaves()
     startWatching()
-    if let changes = topic.changes(of: key.userID) { return changes }
-    switch try againIfDamaged({ () throws(StoreError) in try look(at: key, named: name, in: topic) }) {
-    case .nothing, .undecodable: return topic.beginChanges(of: key, stored: nil)
-    case .value(let stored): return topic.beginChanges(of: key, stored: stored)
+    let known = topic.changes(of: key.userID)
+    let finding = try againIfDamaged { () throws(StoreError) -> Finding<Value>? in
+      if known != nil { return try lookForNews(at: key, named: name, in: topic) }
+      return try look(at: key, named: name, in: topic)
+    }
+    switch finding {
+    case nil, .nothing, .undecodable: return known ?? topic.beginChanges(of: key, stored: nil)
+    case .value(let stored): return known ?? topic.beginChanges(of: key, stored: stored)
     case .unmigratable(_, let failure, _):
       send(failure, of: key.keyName)
-      return topic.beginChanges(of: key, stored: nil)
+      return known ?? topic.beginChanges(of: key, stored: nil)
     case .newer(let version, _): throw newerFormat(key, found: version)
     }
   }

@@ -49,6 +49,14 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     relays[userID] != nil || isEveryUserWatched
   }
 
+  /// Whether the last look, or the last change, left these bytes.
+  func knows(_ fingerprint: Fingerprint, of userID: String?) -> Bool {
+    switch knowledge[userID] {
+    case .value(_, fingerprint), .unreadable(fingerprint): true
+    default: false
+    }
+  }
+
   /// Whether a value with these bytes is known to be stored.
   func knowsValue(_ fingerprint: Fingerprint, of userID: String?) -> Bool {
     if case .value(_, fingerprint) = knowledge[userID] { true } else { false }

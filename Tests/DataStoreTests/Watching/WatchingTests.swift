@@ -188,6 +188,109 @@ import Testing
     #expect(await changes.next() == .removed(key, revision: 4))
   }
 
+  @Test func `A later reader gets what is stored, also where nothing is watched`() async throws {
+    let storage = InMemoryStorage()
+    let (store, other) = (InMemoryStore(storage: storage), InMemoryStore(storage: storage))
+    try await store.save("ours", for: key)
+    var early = try await store.changes(of: key).subscribe().makeAsyncIterator()
+    try await other.save("theirs", for: key)
+    var late = try await store.changes(of: key).subscribe().makeAsyncIterator()
+    #expect(await late.next()?.stored?.value == "theirs")
+    try await other.remove(key)
+    var later = try await store.changes(of: key).subscribe().makeAsyncIterator()
+    let last = try await store.save("last", for: key)
+    #expect(await later.next() == .saved(key, last))
+    for expected in ["ours", "theirs", nil, "last"] { #expect(await early.next()?.stored?.value == expected) }
+  }
+
+  @Test func `What is as it was is not decoded again when anything may have changed`() async throws {
+    let storage = InMemoryStorage()
+    let backend = WokenBackend(base: InMemoryBackend(storage: storage))
+    let store = BackedStore(backend: backend)
+    let keys = (0..<5).map { StoreKey<Counted>("counted", userID: "\($0)") }
+    for key in keys {
+      try await store.save(Counted(number: 0), for: key)
+      _ = try await store.changes(of: key)
+    }
+    try await InMemoryStore(storage: storage).save(Counted(number: 1), for: keys[3])
+    var changes = try await store.observe(everyUserOf: "counted", as: Counted.self).changes.makeAsyncIterator()
+    let count = Counted.decodings.load(ordering: .relaxed)
+    try await InMemoryStore(storage: storage).save(Counted(number: 2), for: keys[3])
+    #expect(Counted.decodings.load(ordering: .relaxed) == count + 1)
+    backend.wake()
+    #expect(await changes.next()?.stored?.value.number == 2)
+    // Comes behind the look.
+    _ = try await store.load(key)
+    #expect(Counted.decodings.load(ordering: .relaxed) == count + 2)
+  }
+
+  /// A value that counts how often one is decoded.
+  private struct Counted: Codable {
+    static let decodings = Atomic(0)
+    let number: Int
+
+    init(number: Int) {
+      self.number = number
+    }
+
+    init(from decoder: any Decoder) throws {
+      Self.decodings.add(1, ordering: .relaxed)
+      number = try decoder.container(keyedBy: CodingKeys.self).decode(Int.self, forKey: .number)
+    }
+  }
+
+  /// Keeps bytes in memory, and cannot say what others changed.
+  private final class WokenBackend: StoreBackend, Sendable {
+    private let base: InMemoryBackend
+    private let onChange = Lock<(@Sendable () -> Void)?>(nil)
+
+    init(base: InMemoryBackend) {
+      self.base = base
+    }
+
+    func wake() {
+      onChange.withLock { $0 }?()
+    }
+
+    func read(_ name: String) -> Data? { base.read(name) }
+    func write(_ bytes: Data, to name: String) { base.write(bytes, to: name) }
+    func remove(_ name: String) { base.remove(name) }
+    func setAside(_ bytes: Data, of name: String, at time: Date) -> String? {
+      base.setAside(bytes, of: name, at: time)
+    }
+    func names() -> [String] { base.names() }
+    func startWatching(_ onChange: @escaping @Sendable () -> Void) { self.onChange.withLock { $0 = onChange } }
+    func takeOutsideChanges() -> OutsideChanges { .unknown }
+  }
+
+  @Test func `Bytes that cannot be moved aside are an event once, until a call tries again`() async throws {
+    let faults = Faults()
+    let store = faults.store(in: folder)
+    let keys = [key, StoreKey("text", userID: "1")]
+    for key in keys {
+      try await store.save("good", for: key)
+      _ = try await store.changes(of: key)
+    }
+    var events = store.events.makeAsyncIterator()
+    faults.rule.withLock {
+      $0 = { $0.operation == "rename" && $0.path.contains(".corrupt-") ? EPERM : nil }
+    }
+    for key in keys {
+      try Data("spoiled".utf8).write(to: folder.appending(path: "\(key.keyName.encoded()).value"))
+      guard case .watchingFailed(.writeFailed(let error)) = await events.next() else {
+        Issue.record("another event")
+        return
+      }
+      #expect(error.path.contains("/text.\(key.userID!).corrupt-"))
+    }
+    faults.rule.withLock { $0 = nil }
+    await #expect(throws: StoreError.self) { try await store.load(key) }
+    guard case .corruptValueMovedAside(key.keyName, _, _) = await events.next() else {
+      Issue.record("another event")
+      return
+    }
+  }
+
   @Test func `A watch does not keep a store`() async throws {
     var store: FileStore? = FileStore(folder: folder)
     let changes = try await store!.changes(of: key).subscribe()
