@@ -88,17 +88,32 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     let topic = try topic(of: key)
     writePendingSaves()
     try againIfDamaged { () throws(StoreError) in
-      guard let bytes = try backend.read(name) else {
-        topic.noteNothing(for: key, revision: &revision)
+      while let bytes = try backend.read(name) {
+        guard try takeAway(bytes, of: key, named: name, in: topic) else { continue }
+        revision += 1
+        topic.publishRemoval(of: key, revision: revision)
         return
       }
-      if let version = Envelope.newerVersion(of: bytes, schema: topic.schema) { throw newerFormat(key, found: version) }
-
-      try backend.remove(name)
-
-      revision += 1
-      topic.publishRemoval(of: key, revision: revision)
+      topic.noteNothing(for: key, revision: &revision)
     }
+  }
+
+  /// Removes a value, and moves aside what is none.
+  ///
+  /// - Returns: False when something else is stored by now.
+  private func takeAway<Value>(
+    _ bytes: Data, of key: StoreKey<Value>, named name: String, in topic: Topic<Value>
+  ) throws(StoreError) -> Bool {
+    if !topic.knowsValue(Fingerprint(bytes), of: key.userID) {
+      switch Envelope.decode(bytes, as: Value.self, schema: topic.schema) {
+      case .value, .unmigratable: break
+      case .newer(let version): throw newerFormat(key, found: version)
+      case .undecodable(let reason):
+        return try setAside(bytes, of: key, named: name, in: topic, reason: reason) != nil
+      }
+    }
+    try backend.remove(name)
+    return true
   }
 
   /// The changes of one key: each reader gets what is stored first, if anything is, then every later change.

@@ -40,7 +40,8 @@ public protocol KeyValueStore: Sendable {
 
   /// Removes what is stored for a key, and tells every observer.
   ///
-  /// Where nothing is stored, nothing happens and nothing is sent.
+  /// Where nothing is stored, nothing happens and nothing is sent. Bytes that are not a value are moved aside, which
+  /// ``events`` tells, and not deleted.
   ///
   /// - Throws: A ``StoreError``; then the value is still there and nothing is sent.
   func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError)

@@ -84,6 +84,26 @@ import Testing
     #expect(event == .corruptValueMovedAside(key.keyName, movedTo: movedTo, reason: reason))
   }
 
+  @Test func `To remove undecodable bytes moves them aside, and is told as a removal`() async throws {
+    let storage = InMemoryStorage()
+    let store = InMemoryStore(storage: storage)
+    let key = StoreKey<String>("text", userID: "0")
+    let saved = try await store.save("good", for: key)
+    var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+    let spoiled = Data("spoiled".utf8)
+    storage["text.0"] = spoiled
+    try await store.remove(key)
+    var events = store.events.makeAsyncIterator()
+    guard case .corruptValueMovedAside(key.keyName, let movedTo, _) = await events.next() else {
+      Issue.record("no event")
+      return
+    }
+    #expect(storage[movedTo] == spoiled)
+    #expect(storage["text.0"] == nil)
+    #expect(await changes.next() == .saved(key, saved))
+    #expect(await changes.next() == .removed(key, revision: 2))
+  }
+
   @Test func `A save that cannot be written throws, is sent to nobody, and does not count`() async throws {
     let backend = SwitchableBackend()
     let store = BackedStore(backend: backend)

@@ -89,10 +89,11 @@ extension StoreConformance {
       }
       try expect(Set(places).count, is: 3, "the number of different places among \(places)")
     },
-    Check("Bytes that are no value can be removed", needsCorruption: true) { harness in
+    Check("Bytes that are no value are moved aside by a removal", needsCorruption: true) { harness in
       try await spoilSavedValue(on: harness)
       let store = try await harness.open()
       try await store.remove(key)
+      try await expectCorruption(of: [key], in: store, on: harness)
       try expect(await store.load(key), is: nil, "load")
     },
   ]
