@@ -27,6 +27,9 @@ extension BackedStore where Backend == UserDefaultsBackend {
 public struct UserDefaultsBackend: StoreBackend {
   private static let prefix = "DataStore."
 
+  /// What is read where something is that is no bytes at all, so that it is moved aside as bytes that are no value are.
+  private static let noBytes = Data("something else than bytes".utf8)
+
   private let suiteName: String
   private let defaults: UserDefaults?
 
@@ -40,14 +43,18 @@ public struct UserDefaultsBackend: StoreBackend {
   /// The bytes stored under a name.
   public func read(_ name: String) throws(StoreError) -> Data? {
     guard let defaults else { throw .readFailed(noSuite) }
-    return defaults.data(forKey: Self.prefix + name)
+    return defaults.object(forKey: Self.prefix + name).map(Self.bytes(of:))
+  }
+
+  private static func bytes(of object: Any) -> Data {
+    object as? Data ?? noBytes
   }
 
   /// Stores bytes under a name.
   public func write(_ bytes: Data, to name: String) throws(StoreError) {
     guard let defaults else { throw .writeFailed(noSuite) }
     let key = Self.prefix + name
-    let old = defaults.data(forKey: key)
+    let old = defaults.object(forKey: key)
     defaults.set(bytes, forKey: key)
     if !defaults.synchronize() {
       defaults.set(old, forKey: key)
@@ -59,7 +66,7 @@ public struct UserDefaultsBackend: StoreBackend {
   public func remove(_ name: String) throws(StoreError) {
     guard let defaults else { throw .removeFailed(noSuite) }
     let key = Self.prefix + name
-    let old = defaults.data(forKey: key)
+    let old = defaults.object(forKey: key)
     defaults.removeObject(forKey: key)
     if !defaults.synchronize() {
       defaults.set(old, forKey: key)
@@ -71,17 +78,17 @@ public struct UserDefaultsBackend: StoreBackend {
   public func setAside(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
     guard let defaults else { throw .writeFailed(noSuite) }
     let key = Self.prefix + name
-    guard defaults.data(forKey: key) == bytes else { return nil }
+    guard let old = defaults.object(forKey: key), Self.bytes(of: old) == bytes else { return nil }
     var attempt = 1
     var asideKey = Self.prefix + Self.asideName(for: name, at: time, attempt: attempt)
     while defaults.object(forKey: asideKey) != nil {
       attempt += 1
       asideKey = Self.prefix + Self.asideName(for: name, at: time, attempt: attempt)
     }
-    defaults.set(bytes, forKey: asideKey)
+    defaults.set(old, forKey: asideKey)
     defaults.removeObject(forKey: key)
     if !defaults.synchronize() {
-      defaults.set(bytes, forKey: key)
+      defaults.set(old, forKey: key)
       defaults.removeObject(forKey: asideKey)
       throw .writeFailed(notWritten)
     }

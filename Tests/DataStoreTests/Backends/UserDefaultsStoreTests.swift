@@ -37,6 +37,24 @@ import Testing
     #expect(defaults.data(forKey: "DataStore.text.0") == nil)
   }
 
+  @Test(arguments: ["load", "save", "remove"])
+  func `What is no bytes at all is kept under another key too`(call: String) async throws {
+    let suiteName = "DataStoreTests-\(UUID().uuidString)"
+    defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
+    let defaults = UserDefaults(suiteName: suiteName)!
+    defaults.set(["not", "bytes"], forKey: "DataStore.text.0")
+    let store = UserDefaultsStore(suiteName: suiteName) { Date(timeIntervalSince1970: 1_605_521_360) }
+    switch call {
+    case "save": try await store.save("a", for: key)
+    case "remove": try await store.remove(key)
+    default: await #expect(throws: StoreError.self) { try await store.load(key) }
+    }
+    #expect(
+      defaults.stringArray(forKey: "DataStore.text.0.corrupt-20201116T100920.000Z") == ["not", "bytes"])
+    #expect(try await store.load(key)?.value == (call == "save" ? "a" : nil))
+    #expect(await store.events.first { _ in true } != nil)
+  }
+
   @Test(arguments: ["", "../outside", "a/b"])
   func `A suite that cannot be throws from every call`(suiteName: String) async throws {
     let store = UserDefaultsStore(suiteName: suiteName)
