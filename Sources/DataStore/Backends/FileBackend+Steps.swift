@@ -36,16 +36,22 @@ extension FileBackend {
       return descriptor
     } catch {
       if error.code == ENOENT, !folderWasThere { return nil }
+      // Another one that takes its place is another's work.
+      folderIsDurable = false
       throw error
     }
   }
 
   /// The folder, made if it has never been there.
   mutating func openOrMakeFolder() throws(SystemError) -> Descriptor {
-    if let descriptor = try openFolder() { return descriptor }
+    if let descriptor = try openFolder() {
+      if !folderIsDurable { try fileSystem.makeFoundFolderDurable(folder) }
+      folderIsDurable = true
+      return descriptor
+    }
     try fileSystem.makeFolders(folder)
     let descriptor = try fileSystem.openFolder(folder)
-    folderWasThere = true
+    (folderWasThere, folderIsDurable) = (true, true)
     return descriptor
   }
 

@@ -21,7 +21,8 @@ public struct FileBackend: StoreBackend {
   let leftOverAge: Int
   var folderWasThere = false
   var leftOversAreRemoved = false
-  private var watcher: FolderWatcher?
+  var watcher: FolderWatcher?
+  var folderIsDurable = false
   /// The beginning of the names of the temporary files this backend makes.
   let temporaryPrefix = Self.temporaryPrefix + String(UInt64.random(in: .min ... .max), radix: 16) + "-"
   var temporaryCount = 0

@@ -127,7 +127,10 @@
       }
       let opened = try openConnection(in: folder, isNew: size == nil)
       // Before there is anything in the database: if it fails, the next attempt comes by here again.
-      if isEmpty { try discard(modelName, in: folder) }
+      if isEmpty {
+        try discard(modelName, in: folder)
+        try fileSystem.makeFoundFolderDurable(self.folder)
+      }
       spareConnection = keepsSpareConnection ? opened : nil
       do throws(SystemError) {
         let refusal = try prepare(opened, making: making)

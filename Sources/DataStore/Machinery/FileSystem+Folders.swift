@@ -9,41 +9,65 @@ internal import Foundation
 #endif
 
 extension FileSystem {
-  /// Makes a folder, and those above it where they are missing, durably.
+  /// Makes a folder, and those above it where they are missing, durably; one that is there becomes durable too.
   func makeFolders(_ path: String) throws(SystemError) {
-    if try !makeFolderDurably(path) {
-      // Whoever made it at the same time may not have made it durable yet.
+    let parent = Self.parent(of: path)
+    do throws(SystemError) {
+      guard try makeFolderIfMissing(path) else { return try makeFoundFolderDurable(path) }
+    } catch {
+      guard error.code == ENOENT, parent != path else { throw error }
+      try makeFolders(parent)
+      // Somebody else may be making it at the same time.
+      guard try makeFolderIfMissing(path) else { return try makeFoundFolderDurable(path) }
+      return try makeNewFolderDurable(path)
+    }
+    do throws(SystemError) {
+      try makeFoundFolderDurable(parent)
+    } catch {
+      takeBackFolder(path)
+      throw error
+    }
+    try makeNewFolderDurable(path)
+  }
+
+  /// Makes a folder that was found durable in the one above it: whoever made it may have ended before that.
+  ///
+  /// Where that cannot be done with our rights, or has no meaning, the folder is not one a store has made.
+  func makeFoundFolderDurable(_ path: String) throws(SystemError) {
+    do throws(SystemError) {
       try synchronize(openFolder(Self.parent(of: path)))
+    } catch {
+      guard [EACCES, EPERM, EROFS, EINVAL, ENOTSUP].contains(error.code) else { throw error }
     }
   }
 
-  /// - Returns: Whether it was not there.
-  @discardableResult
-  private func makeFolderDurably(_ path: String) throws(SystemError) -> Bool {
-    let parent = Self.parent(of: path)
+  private func makeNewFolderDurable(_ path: String) throws(SystemError) {
     do throws(SystemError) {
-      try makeFolder(path)
+      try synchronize(openFolder(Self.parent(of: path)))
     } catch {
-      switch error.code {
-      case EEXIST: return false
-      case ENOENT where parent != path:
-        try makeFolderDurably(parent)
-        try makeFolder(path)
-      default: throw error
-      }
-    }
-    do throws(SystemError) {
-      try synchronize(openFolder(parent))
-    } catch {
-      // Else the next write would find the folder and take it for durable.
-      do throws(SystemError) {
-        try removeFolder(path)
-      } catch {
-        // The first failure says more than this one.
-      }
+      takeBackFolder(path)
       throw error
     }
-    return true
+  }
+
+  /// Removes a folder that could not be made durable, unless there is something in it already.
+  private func takeBackFolder(_ path: String) {
+    do throws(SystemError) {
+      try removeFolder(path)
+    } catch {
+      // The failure that led here says more than this one. The next write finds the folder and makes it durable.
+    }
+  }
+
+  /// - Returns: Whether the folder was missing.
+  private func makeFolderIfMissing(_ path: String) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+      try makeFolder(path)
+      return true
+    } catch {
+      if error.code == EEXIST { return false }
+      throw error
+    }
   }
 
   private static func parent(of path: String) -> String {

@@ -61,6 +61,8 @@ import Testing
 
   private var folderName: String { temporary.url.lastPathComponent }
 
+  private var parentName: String { temporary.url.deletingLastPathComponent().lastPathComponent }
+
   @Test func `A write is durable before it takes the old one's place, and the folder after`() throws {
     var backend = backend()
     try backend.write(old, to: "a")
@@ -69,26 +71,52 @@ import Testing
     try second.write(new, to: "a")
     #expect(
       script.lines == [
-        "open \(folderName)", "create temporary", "write temporary", "fsync temporary", "fstat temporary",
-        "open a.value", "fstat a.value", "rename a.value", "fsync \(folderName)",
+        "open \(folderName)", "open \(parentName)", "fsync \(parentName)",
+        "create temporary", "write temporary", "fsync temporary", "fstat temporary",
+        "flock \(folderName)", "open a.value", "fstat a.value", "rename a.value", "fsync \(folderName)",
         "open \(folderName)", "readdir \(folderName)", "readdir \(folderName)", "readdir \(folderName)",
         "readdir \(folderName)",
       ])
   }
 
-  @Test func `A new folder is durable in the one above it`() throws {
+  @Test func `A new folder is durable in the one above it, and so is the one that was there`() throws {
+    try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: false)
     let script = Script()
-    var backend = backend(script)
+    var backend = FileBackend(folder: temporary.url.appending(path: "outer/inner"), fileSystem: script.fileSystem)
     try backend.write(old, to: "a")
-    let parent = temporary.url.deletingLastPathComponent().lastPathComponent
     #expect(
-      script.lines.prefix(5) == [
-        "open \(folderName)", "mkdir \(folderName)", "open \(parent)", "fsync \(parent)", "open \(folderName)",
+      script.lines.prefix(12) == [
+        "open inner", "mkdir inner", "mkdir outer", "open \(parentName)", "fsync \(parentName)",
+        "open \(folderName)", "fsync \(folderName)", "mkdir inner", "open outer", "fsync outer", "open inner",
+        "create temporary",
       ])
   }
 
-  @Test func `A new folder that cannot be made durable is taken back`() throws {
-    var backend = backend(Script(failing: 4))
+  @Test func `A folder that was there is made durable in the one above it once`() throws {
+    try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: false)
+    let script = Script()
+    var backend = backend(script)
+    for _ in 1...3 { try backend.write(old, to: "a") }
+    #expect(
+      script.lines.prefix(4) == [
+        "open \(folderName)", "open \(parentName)", "fsync \(parentName)", "create temporary",
+      ])
+    #expect(script.lines.filter { $0 == "fsync \(parentName)" }.count == 1)
+  }
+
+  @Test(arguments: [EACCES, EPERM, EROFS, EINVAL])
+  func `A folder that was there may be in one that cannot be synchronised by us`(code: CInt) throws {
+    try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: false)
+    for failing in 2...3 {
+      let script = Script(failing: failing, code: code)
+      var backend = backend(script)
+      try backend.write(old, to: "a")
+      #expect(script.lines[1...2].contains(failing == 2 ? "open \(parentName)" : "fsync \(parentName)"))
+    }
+  }
+
+  @Test(arguments: 3...6) func `A new folder that cannot be made durable is taken back`(failing: Int) throws {
+    var backend = backend(Script(failing: failing))
     #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
     #expect(!FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)))
   }

@@ -208,6 +208,19 @@
       }
     }
 
+    @Test func `A folder that was there is made durable in the one above it when the database is made`() throws {
+      try place.makeFolder()
+      let calls = Lock<[FileSystem.Call]>([])
+      let parent = place.folder.deletingLastPathComponent().path(percentEncoded: false)
+      let fileSystem = FileSystem { call in
+        calls.withLock { $0.append(call) }
+        return nil
+      }
+      var backend = place.backend(fileSystem: fileSystem)
+      try backend.write(new, to: "a")
+      #expect(calls.withLock { $0.filter { $0.operation == "fsync" && $0.path == parent }.count } == 1)
+    }
+
     /// Counts calls, and lets one of them fail.
     private final class Script: Sendable {
       private let count = Lock(0)
