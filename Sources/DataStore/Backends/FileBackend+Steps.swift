@@ -35,10 +35,10 @@ extension FileBackend {
       folderWasThere = true
       return descriptor
     } catch {
-      if error.code == ENOENT, !folderWasThere { return nil }
       // Another one that takes its place is another's work.
       folderIsDurable = false
       throw error
+      if error.code == ENOENT, !folderWasThere { return nil }
     }
   }
 
@@ -56,6 +56,19 @@ extension FileBackend {
   }
 
   /// A file in the place of an older one.
+  /// Waits until nobody else changes names in the folder.
+  ///
+  /// Needed between a look at a file and the renaming that depends on it, and for no longer, so nobody waits for a
+  /// disk. The lock ends with the process that has it. Not every volume knows locks; without one, a file that somebody
+  /// puts there in that instant may be taken for the one that was looked at.
+  func lock(_ folder: borrowing Descriptor) throws(SystemError) {
+    do throws(SystemError) {
+      try fileSystem.lock(folder, atMost: lockTimeout)
+    } catch {
+      guard [ENOTSUP, EOPNOTSUPP, ENOSYS, ENOLCK, EINVAL].contains(error.code) else { throw error }
+    }
+  }
+
   struct Replacement: ~Copyable {
     /// The older file, whose bytes are within reach as long as it is open; nil when there was none.
     let old: Descriptor?
@@ -75,7 +88,8 @@ extension FileBackend {
       try fileSystem.append(bytes, to: file)
       try fileSystem.synchronize(file)
       let new = try fileSystem.status(of: file)
-      // As late as can be, because others may replace it too.
+      try lock(folder)
+      defer { fileSystem.unlock(folder) }
       let old = try fileSystem.openFile(fileName, in: folder)
       if let inode, try !isFile(old, inode) {
         discard(temporaryName, in: folder)
@@ -97,8 +111,10 @@ extension FileBackend {
     do throws(SystemError) {
       if let bytes = try read(replacement.old) {
         _ = try replace(fileName, by: bytes, insteadOf: inode, in: folder)
-      } else if try isFile(fileSystem.openFile(fileName, in: folder), inode) {
-        try fileSystem.unlink(fileName, in: folder)
+      } else {
+        try lock(folder)
+        defer { fileSystem.unlock(folder) }
+        if try isFile(fileSystem.openFile(fileName, in: folder), inode) { try fileSystem.unlink(fileName, in: folder) }
       }
     } catch {
       throw SystemError(code: error.code, operation: "putting back the old value", path: error.path)
@@ -121,7 +137,7 @@ extension FileBackend {
 
   /// Gives a file another name, durably.
   func move(_ name: String, to newName: String, in folder: borrowing Descriptor) throws(SystemError) {
-    try fileSystem.rename(name, to: newName, in: folder)
+    try renameAlone(name, to: newName, in: folder)
     do throws(SystemError) {
       try fileSystem.synchronize(folder)
     } catch {
@@ -131,6 +147,50 @@ extension FileBackend {
   }
 
   /// Undoes the renaming of a file, unless somebody else has given the old name to a newer one already.
+  /// Gives a file another name while nobody puts back what had the old one.
+  private func renameAlone(
+    _ name: String, to newName: String, in folder: borrowing Descriptor
+  ) throws(SystemError) {
+    try lock(folder)
+    defer { fileSystem.unlock(folder) }
+    try fileSystem.rename(name, to: newName, in: folder)
+  }
+
+  /// Gives a file with certain bytes a name for those that are set aside; durable once the folder is synchronised.
+  ///
+  /// - Returns: The new name; nil when other bytes are there by now.
+  func moveAside(
+    _ bytes: Data, of name: String, at time: Date, in folder: borrowing Descriptor
+  ) throws(SystemError) -> String? {
+    try lock(folder)
+    defer { fileSystem.unlock(folder) }
+    let fileName = Self.fileName(of: name)
+    guard let file = try fileSystem.openFile(fileName, in: folder), try fileSystem.read(file) == bytes else {
+      return nil
+    }
+    let inode = try fileSystem.status(of: file).inode
+    let asideName = try reserveAsideName(for: name, at: time, in: folder)
+    do throws(SystemError) {
+      try fileSystem.rename(fileName, to: asideName, in: folder)
+    } catch {
+      discard(asideName, in: folder)
+      if error.code == ENOENT { return nil }
+      throw error
+    }
+    let isAnother: Bool
+    do throws(SystemError) {
+      isAnother = try fileSystem.status(of: asideName, in: folder).inode != inode
+    } catch {
+      try putBack(asideName, as: fileName, in: folder)
+      throw error
+    }
+    guard isAnother else { return asideName }
+    // Whom no lock keeps out has put a good value there since it was read.
+    try putBack(asideName, as: fileName, in: folder)
+    try fileSystem.synchronize(folder)
+    return nil
+  }
+
   ///
   /// - Returns: Whether the file has its old name again.
   @discardableResult

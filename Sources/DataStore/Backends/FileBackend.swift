@@ -14,15 +14,17 @@ public import Foundation
 /// folder is synchronised after it. A step that fails takes back the ones before it.
 ///
 /// Several processes may use one folder: no file is ever changed where it is, temporary files have names that no two
-/// backends share, and what a step takes back is its own only.
+/// backends share, and what a step takes back or moves aside is what it looked at only. For that they take turns, by a
+/// lock on the folder that is held for a few system calls and ends with its process.
 public struct FileBackend: StoreBackend {
   let folder: String
   let fileSystem: FileSystem
   let leftOverAge: Int
+  let lockTimeout: Duration
   var folderWasThere = false
+  var folderIsDurable = false
   var leftOversAreRemoved = false
   var watcher: FolderWatcher?
-  var folderIsDurable = false
   /// The beginning of the names of the temporary files this backend makes.
   let temporaryPrefix = Self.temporaryPrefix + String(UInt64.random(in: .min ... .max), radix: 16) + "-"
   var temporaryCount = 0
@@ -32,13 +34,16 @@ public struct FileBackend: StoreBackend {
     self.init(folder: folder, fileSystem: FileSystem())
   }
 
-  /// - Parameter leftOverAge: In seconds; temporary files that are older are of a process that has ended.
-  package init(folder: URL, fileSystem: FileSystem, leftOverAge: Int = 3600) {
+  /// - Parameters:
+  ///   - leftOverAge: In seconds; temporary files that are older are of a process that has ended.
+  ///   - lockTimeout: How long a call waits for another process that changes names in the folder before it throws.
+  package init(folder: URL, fileSystem: FileSystem, leftOverAge: Int = 3600, lockTimeout: Duration = .seconds(5)) {
     var path = folder.isFileURL ? folder.absoluteURL.path(percentEncoded: false) : ""
     while path.count > 1, path.hasSuffix("/") { path.removeLast() }
     self.folder = path
     self.fileSystem = fileSystem
     self.leftOverAge = leftOverAge
+    self.lockTimeout = lockTimeout
   }
 
   /// The bytes of a file.
@@ -95,29 +100,11 @@ public struct FileBackend: StoreBackend {
   public mutating func setAside(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
     do throws(SystemError) {
       guard let folder = try openFolder() else { return nil }
-      let fileName = Self.fileName(of: name)
-      guard let file = try fileSystem.openFile(fileName, in: folder), try fileSystem.read(file) == bytes else {
-        return nil
-      }
-      let inode = try fileSystem.status(of: file).inode
-      let asideName = try reserveAsideName(for: name, at: time, in: folder)
+      guard let asideName = try moveAside(bytes, of: name, at: time, in: folder) else { return nil }
       do throws(SystemError) {
-        try fileSystem.rename(fileName, to: asideName, in: folder)
-      } catch {
-        discard(asideName, in: folder)
-        if error.code == ENOENT { return nil }
-        throw error
-      }
-      do throws(SystemError) {
-        // Somebody may have put a good value there since it was read.
-        if try fileSystem.status(of: asideName, in: folder).inode != inode {
-          try putBack(asideName, as: fileName, in: folder)
-          try fileSystem.synchronize(folder)
-          return nil
-        }
         try fileSystem.synchronize(folder)
       } catch {
-        try putBack(asideName, as: fileName, in: folder)
+        try putBack(asideName, as: Self.fileName(of: name), in: folder)
         throw error
       }
       return folder.path(of: asideName)

@@ -185,23 +185,6 @@ package struct FileSystem: Sendable {
     try perform("unlink", folder.path(of: name)) { unlinkat(directory, name, 0) }
   }
 
-  /// Waits for the only lock on a folder, which ends when the descriptor is let go.
-  ///
-  /// It keeps out those who ask for it, in this process and in others, and nobody else.
-  func lock(_ folder: borrowing Descriptor, atMost timeout: Duration) throws(SystemError) {
-    let number = folder.number
-    let end = ContinuousClock.now + timeout
-    while true {
-      do throws(SystemError) {
-        try perform("flock", folder.path) { flock(number, LOCK_EX | LOCK_NB) }
-        return
-      } catch {
-        guard error.code == EWOULDBLOCK, .now < end else { throw error }
-      }
-      usleep(5_000)
-    }
-  }
-
   /// The path of a folder without symbolic links.
   func resolve(_ folder: borrowing Descriptor) throws(SystemError) -> String {
     let path = folder.path

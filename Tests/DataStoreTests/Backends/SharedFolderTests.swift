@@ -21,29 +21,56 @@ import Testing
   private let new = Data("new, and longer".utf8)
   private let theirs = Data("theirs".utf8)
 
-  /// Does something once, before one of the calls, and may let a call fail.
+  /// Does something before one of the calls, or as soon after it as nothing keeps it out, and may let calls fail.
   private final class Interruption: Sendable {
     private let count = Atomic(0)
     private let interruptedCall = Lock<String?>(nil)
+    private let isDue = Lock(false)
     let position: Int
-    private let failing: String?
-    private let body: @Sendable () -> Void
+    private let faults: [String: CInt]
+    private let body: @Sendable () -> Bool
+    private let check: @Sendable () -> Void
 
-    init(before position: Int, failing: String? = nil, body: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - position: Which call it is.
+    ///   - faults: The error numbers of calls that fail.
+    ///   - body: What to do; returns false if it is kept out.
+    ///   - check: Comes before each call after that.
+    init(
+      before position: Int, faults: [String: CInt], body: @escaping @Sendable () -> Bool,
+      check: @escaping @Sendable () -> Void
+    ) {
       self.position = position
-      self.failing = failing
+      self.faults = faults
       self.body = body
+      self.check = check
     }
 
     var fileSystem: FileSystem {
       FileSystem { call in
         let line = "\(call.operation) \(URL(filePath: call.path).lastPathComponent)"
-        if self.count.add(1, ordering: .relaxed).newValue == self.position {
+        let number = self.count.add(1, ordering: .relaxed).newValue
+        if number == self.position {
           self.interruptedCall.withLock { $0 = line }
-          self.body()
+          self.isDue.withLock { $0 = true }
         }
-        return line == self.failing ? EIO : nil
+        if number >= self.position { self.interrupt() }
+        return self.faults[line]
       }
+    }
+
+    private func interrupt() {
+      if isDue.withLock({ $0 }) {
+        let isDone = body()
+        isDue.withLock { $0 = !isDone }
+      } else {
+        check()
+      }
+    }
+
+    /// Does what was kept out until the end.
+    func finish() {
+      if isDue.withLock({ $0 }) { #expect(body()) }
     }
 
     /// The call before which it came.
@@ -53,9 +80,27 @@ import Testing
     var isExhausted: Bool { count.load(ordering: .relaxed) < position }
   }
 
+  /// A backend that waits for no lock.
   private func backend(_ fileSystem: FileSystem = FileSystem()) -> FileBackend {
-    FileBackend(folder: temporary.url, fileSystem: fileSystem)
+    FileBackend(folder: temporary.url, fileSystem: fileSystem, lockTimeout: .zero)
   }
+
+  /// Whether a call that threw is not to be tried again, as it is where a lock kept it out.
+  private static func isDone(_ error: any Error) -> Bool {
+    switch error as? StoreError {
+    case .writeFailed(let error) where error.code == EWOULDBLOCK,
+      .removeFailed(let error) where error.code == EWOULDBLOCK:
+      return false
+    default:
+      Issue.record(error)
+      return true
+    }
+  }
+
+  /// The folder's name, as the calls tell it.
+  private var folderName: String { temporary.url.lastPathComponent }
+
+  private var file: URL { temporary.url.appending(path: "a.value") }
 
   private var contents: [String] {
     get throws {
@@ -64,24 +109,42 @@ import Testing
   }
 
   /// Plays `ours` with `their` part before each of its calls in turn, from a folder with the old bytes.
+  ///
+  /// - Parameters:
+  ///   - failing: A call of ours that fails.
+  ///   - hasLocks: Whether the volume knows locks.
+  ///   - isFirst: Whether there are no old bytes.
+  ///   - afterwards: Comes before each call of ours after their part.
   private func interleave(
-    failing: String? = nil, _ their: @escaping @Sendable (inout FileBackend) throws -> Void,
-    with ours: (inout FileBackend) throws -> Void, check: (FileBackend, _ interruptedCall: String?) throws -> Void
+    failing: String? = nil, hasLocks: Bool = true, isFirst: Bool = false,
+    _ their: @escaping @Sendable (inout FileBackend) throws -> Void,
+    with ours: (inout FileBackend) throws -> Void,
+    afterwards: @escaping @Sendable () -> Void = {},
+    check: (FileBackend, _ interruptedCall: String?) throws -> Void
   ) throws {
+    var faults: [String: CInt] = [:]
+    if let failing { faults[failing] = EIO }
+    if !hasLocks { faults["flock \(folderName)"] = ENOTSUP }
     for position in 1... {
       var setUp = backend()
       try setUp.write(old, to: "a")
-      let interruption = Interruption(before: position, failing: failing) { [temporary] in
-        var other = FileBackend(folder: temporary.url, fileSystem: FileSystem())
+      if isFirst { try setUp.remove("a") }
+      let interruption = Interruption(before: position, faults: faults) { [temporary] in
+        let fileSystem = FileSystem { $0.operation == "flock" && !hasLocks ? ENOTSUP : nil }
+        var other = FileBackend(folder: temporary.url, fileSystem: fileSystem, lockTimeout: .zero)
         do {
           try their(&other)
+          return true
         } catch {
-          Issue.record(error)
+          return Self.isDone(error)
         }
+      } check: {
+        afterwards()
       }
       var backend = backend(interruption.fileSystem)
       try ours(&backend)
       if interruption.isExhausted { break }
+      interruption.finish()
       try check(self.backend(), interruption.call)
       try FileManager.default.removeItem(at: temporary.url)
     }
@@ -137,12 +200,15 @@ import Testing
     }
   }
 
-  @Test func `A write amid moving aside: what they wrote stays`() throws {
+  @Test(arguments: [true, false]) func `A write amid moving aside: what they wrote stays`(hasLocks: Bool) throws {
     var place: String?
-    try interleave { [theirs] in
+    try interleave(hasLocks: hasLocks) { [theirs] in
       try $0.write(theirs, to: "a")
     } with: {
       place = try $0.setAside(old, of: "a", at: Date())
+    } afterwards: { [file, theirs] in
+      // Where no lock keeps them out it is put back.
+      if hasLocks { #expect(FileManager.default.contents(atPath: file.path(percentEncoded: false)) == theirs) }
     } check: { backend, _ in
       var backend = backend
       let found = try backend.read("a")
@@ -171,23 +237,35 @@ import Testing
     }
   }
 
-  @Test func `A write amid a write that fails stays, unless it came in the instant of a renaming`() throws {
+  @Test(arguments: [true, false]) func `A write amid a write that fails stays`(isFirst: Bool) throws {
     // The folder cannot be synchronised, so the new bytes are taken back.
-    try interleave(failing: "fsync \(temporary.url.lastPathComponent)") { [theirs] in
+    try interleave(failing: "fsync \(folderName)", isFirst: isFirst) { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in
       #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
     } check: { backend, interruptedCall in
       var backend = backend
       let found = try backend.read("a")
-      let isInstant = interruptedCall == "fstat a.value" || interruptedCall == "rename a.value"
-      #expect(found == theirs || isInstant && found == old, "\(interruptedCall ?? "")")
+      #expect(found == theirs, "\(interruptedCall ?? "")")
       #expect(try contents == ["a.value"])
     }
   }
 
+  @Test func `A removal amid a write that fails stays`() throws {
+    try interleave(failing: "fsync \(folderName)") {
+      try $0.remove("a")
+    } with: { backend in
+      #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
+    } check: { backend, interruptedCall in
+      var backend = backend
+      let found = try backend.read("a")
+      #expect(found == nil, "\(interruptedCall ?? "")")
+      #expect(try contents == [])
+    }
+  }
+
   @Test func `A write amid a removal that fails: if it came last, it stays`() throws {
-    try interleave(failing: "fsync \(temporary.url.lastPathComponent)") { [theirs] in
+    try interleave(failing: "fsync \(folderName)") { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in
       #expect(throws: StoreError.self) { try backend.remove("a") }
@@ -197,5 +275,46 @@ import Testing
       #expect(found == theirs)
       #expect(try contents == ["a.value"])
     }
+  }
+
+  @Test func `Two that make the same folders at once, in a place where none is, are both done`() throws {
+    let inner = temporary.url.appending(path: "outer/inner", directoryHint: .isDirectory)
+    for position in 1... {
+      let interruption = Interruption(before: position, faults: [:]) { [theirs] in
+        var other = FileBackend(folder: inner, fileSystem: FileSystem(), lockTimeout: .zero)
+        do {
+          try other.write(theirs, to: "b")
+          return true
+        } catch {
+          return Self.isDone(error)
+        }
+      } check: {
+      }
+      var backend = FileBackend(folder: inner, fileSystem: interruption.fileSystem, lockTimeout: .zero)
+      try backend.write(new, to: "a")
+      if interruption.isExhausted { break }
+      interruption.finish()
+      #expect(try backend.read("a") == new, "\(interruption.call ?? "")")
+      #expect(try backend.read("b") == theirs, "\(interruption.call ?? "")")
+      try FileManager.default.removeItem(at: temporary.url)
+    }
+  }
+
+  @Test func `Who cannot have the lock in time throws, and leaves what is there`() throws {
+    var backend = backend()
+    try backend.write(old, to: "a")
+    let (fileSystem, path) = (FileSystem(), String(temporary.url.path(percentEncoded: false).dropLast()))
+    let folder = try fileSystem.openFolder(path)
+    try fileSystem.lock(folder, atMost: .zero)
+    let error = SystemError(code: EWOULDBLOCK, operation: "flock", path: path)
+    #expect(throws: StoreError.writeFailed(error)) { try backend.write(new, to: "a") }
+    #expect(throws: StoreError.removeFailed(error)) { try backend.remove("a") }
+    #expect(throws: StoreError.writeFailed(error)) { try backend.setAside(old, of: "a", at: Date()) }
+    #expect(try backend.read("a") == old)
+    #expect(try contents == ["a.value"])
+    fileSystem.unlock(folder)
+    try backend.write(new, to: "a")
+    #expect(try backend.read("a") == new)
+    extendLifetime(folder)
   }
 }

@@ -1,0 +1,34 @@
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+extension FileSystem {
+  /// Waits for the only lock on a folder, which ends when the descriptor is let go.
+  ///
+  /// It keeps out those who ask for it, in this process and in others, and nobody else.
+  func lock(_ folder: borrowing Descriptor, atMost timeout: Duration) throws(SystemError) {
+    let number = folder.number
+    let end = ContinuousClock.now + timeout
+    var delay: UInt32 = 50
+    while true {
+      do throws(SystemError) {
+        try perform("flock", folder.path) { flock(number, LOCK_EX | LOCK_NB) }
+        return
+      } catch {
+        guard error.code == EWOULDBLOCK, .now < end else { throw error }
+      }
+      usleep(delay)
+      delay = min(2 * delay, 5_000)
+    }
+  }
+
+  /// Ends a lock before its descriptor is let go.
+  func unlock(_ folder: borrowing Descriptor) {
+    // What is locked can be unlocked. And if it could not, it would be as soon as the descriptor is closed.
+    _ = flock(folder.number, LOCK_UN)
+  }
+}
