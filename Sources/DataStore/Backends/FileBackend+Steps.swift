@@ -30,6 +30,7 @@ extension FileBackend {
 
   /// The folder; nil when it has never been there.
   mutating func openFolder() throws(SystemError) -> Descriptor? {
+    defer { watcher?.checkFolder() }
     do throws(SystemError) {
       let descriptor = try fileSystem.openFolder(folder)
       folderWasThere = true
@@ -37,8 +38,8 @@ extension FileBackend {
     } catch {
       // Another one that takes its place is another's work.
       folderIsDurable = false
-      throw error
       if error.code == ENOENT, !folderWasThere { return nil }
+      throw error
     }
   }
 
@@ -55,7 +56,6 @@ extension FileBackend {
     return descriptor
   }
 
-  /// A file in the place of an older one.
   /// Waits until nobody else changes names in the folder.
   ///
   /// Needed between a look at a file and the renaming that depends on it, and for no longer, so nobody waits for a
@@ -69,6 +69,7 @@ extension FileBackend {
     }
   }
 
+  /// A file in the place of an older one.
   struct Replacement: ~Copyable {
     /// The older file, whose bytes are within reach as long as it is open; nil when there was none.
     let old: Descriptor?
@@ -146,7 +147,6 @@ extension FileBackend {
     }
   }
 
-  /// Undoes the renaming of a file, unless somebody else has given the old name to a newer one already.
   /// Gives a file another name while nobody puts back what had the old one.
   private func renameAlone(
     _ name: String, to newName: String, in folder: borrowing Descriptor
@@ -191,6 +191,7 @@ extension FileBackend {
     return nil
   }
 
+  /// Undoes the renaming of a file, unless somebody else has given the old name to a newer one already.
   ///
   /// - Returns: Whether the file has its old name again.
   @discardableResult

@@ -120,6 +120,7 @@
     private mutating func attempt<Result>(
       making: Bool, inTransaction: Bool, _ body: (SQLiteConnection) throws(SystemError) -> Result
     ) throws(SystemError) -> Attempt<Result> {
+      defer { watch?.folderWatcher.checkFolder() }
       let connection: SQLiteConnection
       switch try database.connect(making: making) {
       case .success(nil): return .done(nil)

@@ -66,6 +66,13 @@
       target = newTarget
     }
 
+    /// Notes what is watched after a look that no event asked for.
+    mutating func checked(_ newTarget: Target) {
+      // Events of the old one are no longer taken.
+      if newTarget != target { isUnknown = true }
+      found(newTarget)
+    }
+
     /// Notes that no more events are there at present.
     mutating func endBatch() {
       if let movedAway { add(movedAway.name) }

@@ -11,6 +11,8 @@
   final class FolderWatcher: Sendable {
     private struct State {
       var source: (any DispatchSourceFileSystemObject)?
+      /// Where the watched folder was found.
+      var path = ""
       var hasChanged = false
       var failure: SystemError?
     }
@@ -44,6 +46,22 @@
       source?.cancel()
     }
 
+    /// Sees to it that the folder is watched that has the name now.
+    ///
+    /// Nothing tells when one above it gets another name.
+    func checkFolder() {
+      if !isCurrent { folderChanged() }
+    }
+
+    /// Whether the watched folder still has its name, and none is nearer.
+    private var isCurrent: Bool {
+      let (number, path) = state.withLock { ($0.source.map { CInt($0.handle) }, $0.path) }
+      var (watched, found) = (stat(), stat())
+      guard let number, fstat(number, &watched) == 0, stat(path, &found) == 0 else { return false }
+      guard (watched.st_dev, watched.st_ino) == (found.st_dev, found.st_ino) else { return false }
+      return path == folder || stat(folder, &found) != 0
+    }
+
     /// The names of the files that were changed since the last call; nil when it could be any.
     ///
     /// - Throws: What went wrong; the watch is over then.
@@ -71,7 +89,7 @@
         source.setEventHandler { [weak self] in self?.folderChanged() }
         source.setCancelHandler { close(number) }
         let old = state.withLock { state in
-          defer { state.source = source }
+          defer { (state.source, state.path) = (source, path) }
           return state.source
         }
         old?.cancel()

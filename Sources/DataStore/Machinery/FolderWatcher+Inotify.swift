@@ -15,6 +15,7 @@
   /// it is there.
   final class FolderWatcher: Sendable {
     private let watch: Watch
+    private let onChange: @Sendable () -> Void
     private let source: Lock<any DispatchSourceRead>
 
     /// Begins to watch.
@@ -31,6 +32,7 @@
     ) throws(SystemError) {
       let watch = try Watch(folder: folder, ownPrefix: ownPrefix, tellsWrites: tellsWrites, fileSystem: fileSystem)
       self.watch = watch
+      self.onChange = onChange
       let source = DispatchSource.makeReadSource(
         fileDescriptor: watch.descriptor.number, queue: DispatchQueue(label: "DataStore.FolderWatcher"))
       // The handlers keep the descriptor open until the source is done with it.
@@ -42,6 +44,13 @@
 
     deinit {
       source.withLock { $0.cancel() }
+    }
+
+    /// Sees to it that the folder is watched that has the name now.
+    ///
+    /// Nothing tells when one above it gets another name, or when it is removed while somebody has it open.
+    func checkFolder() {
+      if watch.checkFolder() { onChange() }
     }
 
     /// The names of the files that were changed since the last call; nil when it could be any.
@@ -91,6 +100,23 @@
           state.failure = error
         }
         state.endBatch()
+        return !hadSomething && state.hasSomething
+      }
+    }
+
+    /// Watches the folder that has the name now.
+    ///
+    /// - Returns: Whether there is something to take that was not there before.
+    func checkFolder() -> Bool {
+      state.withLock { state in
+        let hadSomething = state.hasSomething
+        do throws(SystemError) {
+          // To watch the same folder again changes nothing, and says that it is the same.
+          state.checked(
+            try fileSystem.watch(folder, tellsWrites: tellsWrites, instead: state.target, by: descriptor))
+        } catch {
+          state.failure = error
+        }
         return !hadSomething && state.hasSomething
       }
     }
