@@ -62,6 +62,8 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     case ENOTDIR, EEXIST: "A part of the path is not a folder: choose another folder."
     case ELOOP: "It is a symbolic link, which a store does not follow: replace it by the file itself."
     case EISDIR, EINVAL: "It is not something a store can use: move it away or choose another place."
+    case EFBIG: "It is larger than a store can use: split the value, or move the file away."
+    case EWOULDBLOCK: "Another process has been at work there for too long: end it, then try again."
     case EMFILE, ENFILE: "Too many files are open: close some, then try again."
     default: "Try again; if it stays, check the volume or choose another folder."
     }

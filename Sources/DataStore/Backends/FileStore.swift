@@ -7,7 +7,10 @@ public import Foundation
 /// - **Privacy**: Files and folders are made for their owner only (modes 0600 and 0700). Nothing outside the folder is
 ///   read or written, whatever the key, and symbolic links in it are not followed.
 /// - **Other processes** may use the folder at the same time; what they change is seen at once, where the file system
-///   tells. Those of networks often tell nothing, and then the next call sees it.
+///   tells. Those of networks often tell nothing, and nothing tells when a folder above this one gets another name: then
+///   the next call sees it. Calls that change something take turns, by a lock on the folder that each holds for an
+///   instant; one that cannot have it for five seconds throws.
+/// - **Size**: A value may have up to a gibibyte. A file that is larger is left where it is, and calls for it throw.
 /// - **Other files** in the folder are left alone.
 public typealias FileStore = BackedStore<FileBackend>
 

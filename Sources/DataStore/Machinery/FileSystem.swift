@@ -37,9 +37,16 @@ package struct FileSystem: Sendable {
   /// The most bytes one call writes.
   package var maximumWriteSize: Int
 
-  package init(fault: @escaping @Sendable (Call) -> CInt? = { _ in nil }, maximumWriteSize: Int = .max) {
+  /// The size in bytes of the largest file that is read or written.
+  package var maximumFileSize: Int
+
+  package init(
+    fault: @escaping @Sendable (Call) -> CInt? = { _ in nil }, maximumWriteSize: Int = .max,
+    maximumFileSize: Int = 1 << 30
+  ) {
     self.fault = fault
     self.maximumWriteSize = maximumWriteSize
+    self.maximumFileSize = maximumFileSize
   }
 
   /// Opens a folder.
@@ -114,9 +121,14 @@ package struct FileSystem: Sendable {
   }
 
   /// All bytes of a file.
+  ///
+  /// Fails for one that is too large before it reads it, because a file may claim any size.
   func read(_ file: borrowing Descriptor) throws(SystemError) -> Data {
+    let tooLarge = SystemError(code: EFBIG, operation: "read", path: file.path)
+    let size = try status(of: file).size
+    guard size <= maximumFileSize else { throw tooLarge }
     // One byte more than the file has, so that one call reads it all and the next one finds the end.
-    var bytes = Data(count: try status(of: file).size + 1)
+    var bytes = Data(count: size + 1)
     var count = 0
     let number = file.number
     while true {
@@ -125,14 +137,16 @@ package struct FileSystem: Sendable {
       }
       if step == 0 { break }
       count += step
-      if count == bytes.count { bytes.count *= 2 }
+      if count > maximumFileSize { throw tooLarge }
+      if count == bytes.count { bytes.count = min(2 * count, maximumFileSize + 1) }
     }
     bytes.count = count
     return bytes
   }
 
-  /// Adds bytes at the end of a file that was created for it.
+  /// Adds bytes to a file that was created for it; fails for more than would be read again.
   func append(_ bytes: Data, to file: borrowing Descriptor) throws(SystemError) {
+    guard bytes.count <= maximumFileSize else { throw SystemError(code: EFBIG, operation: "write", path: file.path) }
     var count = 0
     let number = file.number
     while count < bytes.count {

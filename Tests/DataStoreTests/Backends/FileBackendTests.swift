@@ -121,6 +121,62 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)))
   }
 
+  @Test func `A file that is larger than memory allows throws, and so does a value`() throws {
+    var backend = backend()
+    try backend.write(old, to: "a")
+    let path = temporary.url.appending(path: "a.value").path(percentEncoded: false)
+    #expect(truncate(path, 1 << 40) == 0)
+    #expect(throws: StoreError.readFailed(SystemError(code: EFBIG, operation: "read", path: path))) {
+      try backend.read("a")
+    }
+    let fileSystem = FileSystem(maximumFileSize: 5)
+    var small = FileBackend(folder: temporary.url, fileSystem: fileSystem)
+    try small.write(Data("12345".utf8), to: "a")
+    #expect(throws: StoreError.self) { try small.write(Data("123456".utf8), to: "a") }
+    #expect(try small.read("a") == Data("12345".utf8))
+    try backend.write(Data("123456".utf8), to: "a")
+    #expect(throws: StoreError.self) { try small.read("a") }
+    #expect(try contents == ["a.value"])
+  }
+
+  @Test func `A folder in the place of the watched one is watched from the next call on`() throws {
+    let inner = temporary.url.appending(path: "outer/inner")
+    var (backend, other) = (FileBackend(folder: inner), FileBackend(folder: inner))
+    try backend.write(old, to: "a")
+    let wakes = Lock(0)
+    try backend.startWatching { wakes.withLock { $0 += 1 } }
+    try FileManager.default.moveItem(
+      at: temporary.url.appending(path: "outer"), to: temporary.url.appending(path: "elsewhere"))
+    other = FileBackend(folder: inner)
+    try other.write(new, to: "a")
+    #expect(try backend.takeOutsideChanges() == .names([]))
+    #expect(try backend.read("b") == nil)
+    #expect(wakes.withLock { $0 } == 1)
+    #expect(try backend.takeOutsideChanges() == .unknown)
+    try other.write(old, to: "a")
+    let changes = try backend.takeOutsideChanges()
+    #if canImport(Darwin)
+      #expect(changes == .unknown)
+    #else
+      #expect(changes == .names(["a"]))
+    #endif
+  }
+
+  @Test func `A watched folder that somebody held open while it was removed is seen when it is back`() throws {
+    var backend = backend()
+    try backend.write(old, to: "a")
+    try backend.remove("a")
+    try backend.startWatching {}
+    let held = try FileSystem().openFolder(temporary.url.path(percentEncoded: false))
+    try FileManager.default.removeItem(at: temporary.url)
+    #expect(throws: StoreError.self) { try backend.read("a") }
+    _ = try backend.takeOutsideChanges()
+    var other = self.backend()
+    try other.write(new, to: "a")
+    #expect(try backend.takeOutsideChanges() == .unknown)
+    extendLifetime(held)
+  }
+
   @Test(arguments: [EIO, ENOSPC, EROFS, EMFILE])
   func `Whichever call fails, a write either throws and leaves the old value, or is done`(code: CInt) throws {
     for failing in 1... {
