@@ -25,8 +25,9 @@
     private(set) var connection: SQLiteConnection?
     /// A connection to a database that is of no use, or of none yet.
     private var spareConnection: SQLiteConnection?
-    /// Whether such a connection is kept for the next attempt. To whoever watches the database's files, to close one is
-    /// a change of them.
+    /// Whether such a connection is kept for the next attempt.
+    ///
+    /// To whoever watches the database's files, to close one is a change of them.
     var keepsSpareConnection = false
     /// The connection's `data_version` when the layout was looked at last.
     private var dataVersion: Int64 = 0

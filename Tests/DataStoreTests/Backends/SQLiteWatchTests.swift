@@ -92,6 +92,22 @@
       extendLifetime(wakes)
     }
 
+    @Test func `A folder in the place of the watched one is watched from the next call on`() throws {
+      let inner = place.folder.appending(path: "outer/inner/store.sqlite")
+      var backend = SQLiteBackend(file: inner)
+      try backend.write(bytes, to: "a")
+      try backend.startWatching {}
+      try FileManager.default.moveItem(
+        at: place.folder.appending(path: "outer"), to: place.folder.appending(path: "elsewhere"))
+      var other = SQLiteBackend(file: inner)
+      try other.write(bytes, to: "b")
+      #expect(try backend.read("b") == bytes)
+      #expect(try backend.takeOutsideChanges() == .unknown)
+      try other.write(bytes, to: "c")
+      #expect(try #require(backend.watch).folderWatcher.takeChangedFiles() != [])
+      #expect(try backend.takeOutsideChanges() == .names(["c"]))
+    }
+
     @Test func `A commit wakes, also the first that makes the folder`() async throws {
       var backend = place.backend()
       var wakes = try watching(&backend).makeAsyncIterator()

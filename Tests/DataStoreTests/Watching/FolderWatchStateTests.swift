@@ -92,6 +92,20 @@
       #expect(try state.takeChangedFiles().get() == nil)
     }
 
+    @Test func `Another folder that a look finds in the place is told, and so is that there is none`() throws {
+      for found in [Target(number: 2, awaitedName: nil), Target(number: 2, awaitedName: "folder")] {
+        var state = state()
+        state.checked(Target(number: 1, awaitedName: nil))
+        #expect(try state.takeChangedFiles().get() == [])
+        state.checked(found)
+        state.take(event(IN_DELETE, "a", target: 1))
+        #expect(try state.takeChangedFiles().get() == nil)
+        #expect(state.target == found)
+        state.checked(found)
+        #expect(try state.takeChangedFiles().get() == [])
+      }
+    }
+
     @Test func `A failure ends the watch`() throws {
       var state = state()
       let error = SystemError(code: EIO, operation: "read", path: "folder")

@@ -276,7 +276,7 @@ import Testing
       $0 = { $0.operation == "rename" && $0.path.contains(".corrupt-") ? EPERM : nil }
     }
     for key in keys {
-      try Data("spoiled".utf8).write(to: folder.appending(path: "\(key.keyName.encoded()).value"))
+      try Data("spoiled".utf8).write(to: folder.appending(path: "\(key.keyName.encoded()).value"), options: .atomic)
       guard case .watchingFailed(.writeFailed(let error)) = await events.next() else {
         Issue.record("another event")
         return
