@@ -104,7 +104,10 @@
       #expect(try backend.read("b") == bytes)
       #expect(try backend.takeOutsideChanges() == .unknown)
       try other.write(bytes, to: "c")
-      #expect(try #require(backend.watch).folderWatcher.takeChangedFiles() != [])
+      // There the system takes its time to tell.
+      #if !canImport(Darwin)
+        #expect(try #require(backend.watch).folderWatcher.takeChangedFiles() != [])
+      #endif
       #expect(try backend.takeOutsideChanges() == .names(["c"]))
     }
 
@@ -200,7 +203,10 @@
       try backend.startWatching {}
       for _ in 1...2 {
         _ = try backend.takeOutsideChanges()
-        #expect(try #require(backend.watch).folderWatcher.takeChangedFiles() == [])
+        // There the system takes its time to tell.
+        #if !canImport(Darwin)
+          #expect(try #require(backend.watch).folderWatcher.takeChangedFiles() == [])
+        #endif
       }
     }
 
