@@ -12,7 +12,7 @@ import Testing
     for check in StoreConformance.checks {
       let storage = InMemoryStorage()
       let harness = StoreHarness(timeLimit: .milliseconds(300)) {
-        FaultyStore(fault: fault, base: InMemoryStore(storage: storage))
+        FaultyStore(fault: fault, storage: storage)
       } corrupt: { key in
         storage[try key.encoded()] = Data("spoiled".utf8)
       }
@@ -49,6 +49,7 @@ struct FaultyStore: KeyValueStore {
     case hidesNewerValues
     case hidesFailedMigrations
     case missesOutsideChanges
+    case deletesCorruption
 
     var brokenRule: String {
       switch self {
@@ -63,18 +64,21 @@ struct FaultyStore: KeyValueStore {
       case .hidesNewerValues: "A value of a newer schema is neither read nor replaced nor removed"
       case .hidesFailedMigrations:
         "A value whose migration fails is told by load and by an event, and does not stop the next save"
+      case .deletesCorruption: "Bytes that are no value are moved aside by a removal"
       case .missesOutsideChanges: "What another store changes in the same place is seen by the next call, and sent once"
       }
     }
   }
 
   let fault: Fault
-  let base: InMemoryStore
+  private let storage: InMemoryStorage
+  private let base: InMemoryStore
   private let other = InMemoryStore()
 
-  init(fault: Fault, base: InMemoryStore) {
+  init(fault: Fault, storage: InMemoryStorage) {
     self.fault = fault
-    self.base = base
+    self.storage = storage
+    base = InMemoryStore(storage: storage)
   }
 
   private var store: InMemoryStore {
@@ -116,6 +120,7 @@ struct FaultyStore: KeyValueStore {
   }
 
   func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    if fault == .deletesCorruption { storage[try key.keyName.encoded()] = nil }
     try await store.remove(actual(key))
   }
 
