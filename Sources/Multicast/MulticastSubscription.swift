@@ -18,7 +18,8 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
   /// because it was cancelled before it read them.
   ///
   /// Exact at every moment: received, dropped and still buffered elements together are the replayed ones and all sent
-  /// while it was registered.
+  /// while it was registered. What a call of `next()` has set aside for later calls is buffered until they read it, or
+  /// until it is discarded right after a ``cancel()`` that met that call.
   public var droppedCount: Int { reader.droppedCount }
 
   /// Ends this subscription: every call of `next()`, waiting or to come, returns nil, and the backlog is released.

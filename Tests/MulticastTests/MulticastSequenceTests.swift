@@ -167,6 +167,40 @@ import Testing
     }
   }
 
+  /// A base that says when nobody iterates it any more.
+  private struct Watched: AsyncSequence, Sendable {
+    let base: Base
+    let isOver = Gate()
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+      var iterator: Base.AsyncIterator
+      let token: Token
+
+      mutating func next(isolation actor: isolated (any Actor)?) async throws(MulticastTests.Failure) -> Int? {
+        try await iterator.next(isolation: actor)
+      }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator {
+      AsyncIterator(iterator: base.makeAsyncIterator(), token: Token(0) { [isOver] _ in isOver.open() })
+    }
+  }
+
+  @Test func `A base is not asked once more when its last reader leaves`() async {
+    for _ in 0..<100 {
+      let base = Base { _, pull in pull }
+      let watched = Watched(base: base)
+      var iterator: MulticastSequence<Watched>.AsyncIterator? =
+        watched.multicast(buffering: .dropNewest(2)).makeAsyncIterator()
+      await reached(base.pulls, 2)
+      withExtendedLifetime(iterator) {}
+      iterator = nil
+      await watched.isOver.pass()
+      #expect(base.pulls.value == 2)
+      #expect(base.cancellations.value == 0)
+    }
+  }
+
   @Test func `A base is not asked for what would make its only reader fail`() async throws {
     let base = Base { _, pull in pull <= 100 ? pull : nil }
     let shared = base.multicast(buffering: .error(3) { _ in .second })

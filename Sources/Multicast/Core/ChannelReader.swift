@@ -144,14 +144,10 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     defer { this.release() }
     isCancelled.store(true, ordering: .relaxed)
     core.cancel(id)
-    if enterGate() {
-      discardBatch()
-    } else {
-      // Whoever holds the gate is inside a call of `next()`, and may never make another, which would find the flag.
-      Task {
-        while !enterGate() { await Task.yield() }
-        discardBatch()
-      }
+    if discardBatchIfFree() || batchLimit == 1 { return }
+    // Whoever holds the gate is inside a call of `next()`, and may never make another, which would find the flag.
+    Task { [weak self] in
+      while self?.discardBatchIfFree() == false { await Task.yield() }
     }
   }
 
@@ -182,8 +178,9 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     return outcome
   }
 
-  /// Gives up what is left of the batch, which counts as dropped, and leaves the gate.
-  private func discardBatch() {
+  /// Gives up what is left of the batch, which counts as dropped, unless somebody holds the gate.
+  private func discardBatchIfFree() -> Bool {
+    guard enterGate() else { return false }
     var discarded = ReleasedElements<Element>()
     if !batch.isEmpty {
       core.countDropped(id, batch.count)
@@ -194,6 +191,7 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     leaveGate()
     // Only now, as it may run code of others.
     discarded.release()
+    return true
   }
 
   /// Whether each element that this reader takes may be what the channel's producer waits for.

@@ -59,10 +59,10 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
       do throws(Base.Failure) {
         for try await element in base {
           core.send(element)
-          // The last reader may have left by its own overflow; then this task has been cancelled by now.
+          // The last reader may have left, also by its own overflow, which nobody else notices.
           core.noticeIfUnused()
-          if Task.isCancelled { return }
           await core.demand()
+          if Task.isCancelled { return }
         }
         core.finish()
       } catch {

@@ -36,6 +36,33 @@ import Testing
     }
   }
 
+  @Test func `What leaves a ring as a whole is released oldest first, with what comes to it`() {
+    let released = Recorder<Int>()
+    func token(_ id: Int) -> Token { Token(id) { released.record($0) } }
+    var ring = ElementRing<Token>()
+    for id in -64..<64 { ring.append(token(id)) }
+    var leaving = ReleasedElements<Token>()
+    ring.removeFirst(64, into: &leaving)
+    leaving.release()
+    #expect(released.takeValues() == Array(-64..<0))
+
+    // The block begins in its middle, and is full.
+    for id in 64..<128 { ring.append(token(id)) }
+    #expect(ring.capacity == 128)
+    var more = ElementRing<Token>()
+    for id in 128..<131 { more.append(token(id)) }
+    leaving = ReleasedElements()
+    ring.removeFirst(128, into: &leaving)
+    #expect(ring.capacity == 0)
+    more.removeFirst(3, into: &leaving)
+    #expect(leaving.count == 131)
+    leaving.release()
+    #expect(released.takeValues() == Array(0..<131))
+
+    ring.append(token(131))
+    #expect(ring.element(at: 0).id == 131)
+  }
+
   @Test func `A ring in use keeps its memory`() {
     var ring = ElementRing<Int>()
     for number in 0..<1_000 { ring.append(number) }

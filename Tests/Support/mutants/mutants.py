@@ -206,8 +206,8 @@ MUTANTS = [
         "cancelling releases the batch that a call is taking from, too (C15)",
         (
             READER,
-            "        while !enterGate() { await Task.yield() }\n        discardBatch()\n",
-            "        while !enterGate() { await Task.yield() }\n        leaveGate()\n",
+            "      while self?.discardBatchIfFree() == false { await Task.yield() }\n",
+            "      _ = self\n",
         ),
     ),
     mutant(
@@ -217,6 +217,15 @@ MUTANTS = [
             READER,
             "      leaveGate()\n    }\n    return outcome\n",
             "      released.release()\n      released = ReleasedElements()\n      leaveGate()\n    }\n    return outcome\n",
+        ),
+    ),
+    mutant(
+        "base-asked-when-nobody-reads",
+        "a base is not asked once more when its last reader leaves",
+        (
+            "Sharing/Upstream.swift",
+            "          await core.demand()\n          if Task.isCancelled { return }\n",
+            "          if Task.isCancelled { return }\n          await core.demand()\n",
         ),
     ),
     mutant(
