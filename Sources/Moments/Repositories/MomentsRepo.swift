@@ -146,8 +146,12 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// Fetches the newest page of the timeline of a user, and joins it to what is stored.
   ///
-  /// Stored moments behind the page's last one stay. Where that is not among them, nobody knows what lies between, and
-  /// they go: a stored timeline never has a gap. Callers and cancellation are as in ``getMoments(userID:)``.
+  /// Stored moments behind the page's last one stay if that is among the stored ones and the page has all that are
+  /// stored before it. Otherwise nobody knows what lies between, or where the missing ones went, and they go: a stored
+  /// timeline never has a gap. They go too where nothing leads on behind them, as the page has the last of them. What the
+  /// server changes among those that stay is not seen.
+  ///
+  /// Callers and cancellation are as in ``getMoments(userID:)``.
   ///
   /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
   public func reloadMoments(userID: String) async throws(MomentsRepoError) {

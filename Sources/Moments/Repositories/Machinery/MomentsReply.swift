@@ -35,14 +35,19 @@ struct MomentsReply: Sendable {
 
   /// The newest moments, with those that are stored behind the last of them.
   ///
-  /// Where the last one is not among the stored moments, nobody knows what lies between, so the stored ones go.
+  /// They go where they may not be what lies behind it, or do not lead on:
+  /// - The page's last one is not among the stored moments: nobody knows what lies between.
+  /// - The page lacks one that is stored before its last one: that may be anywhere by now.
+  /// - The page has the last one of the stored moments.
   private func before(_ stored: MomentsDetails) -> MomentsDetails {
     guard details.pageInfo?.hasNextPage == true, let last = details.moments.last,
-      let index = stored.moments.firstIndex(where: { $0.id == last.id })
+      let joint = stored.moments.firstIndex(where: { $0.id == last.id })
     else { return details }
     let newer = Set(details.moments.map(\.id))
-    let rest = stored.moments[(index + 1)...].filter { !newer.contains($0.id) }
-    if rest.isEmpty { return details }
+    let rest = stored.moments[(joint + 1)...].filter { !newer.contains($0.id) }
+    guard stored.moments[..<joint].allSatisfy({ newer.contains($0.id) }),
+      rest.last?.id == stored.moments.last?.id
+    else { return details }
     return MomentsDetails(
       userDetails: details.userDetails, moments: details.moments + rest, pageInfo: stored.pageInfo)
   }
