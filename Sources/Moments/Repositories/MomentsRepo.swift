@@ -148,8 +148,8 @@ public actor MomentsRepo: MomentsRepoType {
   ///
   /// Stored moments behind the page's last one stay if that is among the stored ones and the page has all that are
   /// stored before it. Otherwise nobody knows what lies between, or where the missing ones went, and they go: a stored
-  /// timeline never has a gap. They go too where nothing leads on behind them, as the page has the last of them. What the
-  /// server changes among those that stay is not seen.
+  /// timeline never has a gap. They go too where nothing leads on behind them: the page has the last of them, or the
+  /// server refused to give the next page. What the server changes among those that stay is not seen.
   ///
   /// Callers and cancellation are as in ``getMoments(userID:)``.
   ///
@@ -163,6 +163,10 @@ public actor MomentsRepo: MomentsRepoType {
   ///
   /// Where the stored timeline is whole, nothing is asked for; where nothing is stored, the newest page is. Callers and
   /// cancellation are as in ``getMoments(userID:)``. After a failure, the next call asks for the same page.
+  ///
+  /// The server refuses a page for good where the moment before it is gone. Then call ``reloadMoments(userID:)``: the
+  /// first one after a refusal (an error that is neither transient nor a cancellation) keeps the newest page alone, and
+  /// the next pages lead on from there. A relaunch forgets the refusal, and the next one tells it again.
   ///
   /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
   public func loadMoreMoments(userID: String) async throws(MomentsRepoError) {

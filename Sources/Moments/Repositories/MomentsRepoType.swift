@@ -56,7 +56,8 @@ public protocol MomentsRepoType: Sendable {
 
   /// Fetches the page behind the last stored moment of the timeline of a user, and appends it, without duplicates.
   ///
-  /// Where the stored timeline is whole, nothing is asked for; where nothing is stored, the newest page is.
+  /// Where the stored timeline is whole, nothing is asked for; where nothing is stored, the newest page is. Where the
+  /// server refuses the page, as the moment before it is gone, ``reloadMoments(userID:)`` leads on from there.
   ///
   /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
   func loadMoreMoments(userID: String) async throws(MomentsRepoError)

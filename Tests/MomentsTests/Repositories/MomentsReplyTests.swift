@@ -40,6 +40,16 @@ import Testing
     #expect(reply.merged(with: Self.timeline(example.stored)) == Self.timeline(example.merged))
   }
 
+  @Test func `Where the server refused to give what comes behind the stored moments, a reload keeps none of them`() {
+    let reply = MomentsReply(request: .newestPage, details: Self.timeline("012"))
+    let stored = Self.timeline("012345")
+    #expect(reply.merged(with: stored, refusedCursor: "5") == Self.timeline("012"))
+    // A refusal at another end says nothing of this one.
+    #expect(reply.merged(with: stored, refusedCursor: "4") == stored)
+    let whole = Self.timeline("012345", hasNextPage: false)
+    #expect(reply.merged(with: whole, refusedCursor: "5") == whole)
+  }
+
   @Test func `A page behind which the server has nothing is the whole timeline`() {
     let page = Self.timeline("012", hasNextPage: false)
     #expect(MomentsReply(request: .newestPage, details: page).merged(with: Self.timeline("012345")) == page)

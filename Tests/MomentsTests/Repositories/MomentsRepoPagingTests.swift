@@ -197,6 +197,68 @@ import Testing
     }
   }
 
+  // MARK: - Refused pages
+
+  @Test func `Where the server refuses a next page, a reload leads on from there`() async throws {
+    let server = PagedTimeline(Self.ids(0...8))
+    let repo = repo(server)
+    try await repo.reloadMoments(userID: "0")
+    try await repo.loadMoreMoments(userID: "0")
+    server.remove("5")
+    for _ in 0..<2 {
+      await #expect(throws: MomentsRepoError.session(PagedTimeline.refusal(of: "5"))) {
+        try await repo.loadMoreMoments(userID: "0")
+      }
+    }
+    #expect(try await stored() == (Self.ids(0...5), true))
+    try await repo.reloadMoments(userID: "0")
+    #expect(try await stored() == (Self.ids(0...2), true))
+    try await repo.loadMoreMoments(userID: "0")
+    #expect(try await stored() == (Self.ids(0...4) + ["6"], true))
+    // From here on nothing is refused.
+    server.insert("new")
+    try await repo.reloadMoments(userID: "0")
+    #expect(try await stored() == (["new"] + Self.ids(0...4) + ["6"], true))
+    try await repo.loadMoreMoments(userID: "0")
+    #expect(try await stored() == (["new"] + Self.ids(0...4) + Self.ids(6...8), false))
+    #expect(server.requests.map(\.after) == [nil, "2", "5", "5", nil, "2", nil, "6"])
+  }
+
+  @Test(arguments: [APISessionError.timedOut, .cancelled, .statusCode(503, bodyExcerpt: "")])
+  func `A next page that was not refused but did not arrive costs no stored moment`(
+    _ error: APISessionError
+  ) async throws {
+    let server = PagedTimeline(
+      Self.ids(0...8),
+      onRequest: { request throws(APISessionError) in if request.after == "5" { throw error } })
+    let repo = repo(server)
+    try await repo.reloadMoments(userID: "0")
+    try await repo.loadMoreMoments(userID: "0")
+    await #expect(throws: MomentsRepoError.self) { try await repo.loadMoreMoments(userID: "0") }
+    try await repo.reloadMoments(userID: "0")
+    #expect(try await stored() == (Self.ids(0...5), true))
+  }
+
+  @Test func `A page that came after it had been refused costs no stored moment`() async throws {
+    let refuses = Lock(true)
+    let server = PagedTimeline(
+      Self.ids(0...8),
+      onRequest: { request throws(APISessionError) in
+        if request.after == "2", refuses.withLock({ $0 }) { throw .statusCode(401, bodyExcerpt: "") }
+      })
+    let repo = repo(server)
+    try await repo.reloadMoments(userID: "0")
+    await #expect(throws: MomentsRepoError.self) { try await repo.loadMoreMoments(userID: "0") }
+    refuses.withLock { $0 = false }
+    try await repo.loadMoreMoments(userID: "0")
+    // The stored timeline ends once more where the page was refused.
+    var details = MomentsDetails.fixture(momentIDs: Self.ids(0...2) + ["x"])
+    details.pageInfo = .init(endCursor: "2", hasNextPage: true)
+    try await store.save(momentsDetails: details, userID: "0")
+    try await repo.reloadMoments(userID: "0")
+    #expect(try await stored() == (Self.ids(0...2) + ["x"], true))
+  }
+
   // MARK: - Without pages
 
   @Test func `A session that does not page answers with the whole timeline`() async throws {
@@ -239,6 +301,24 @@ import Testing
       try await repo.loadMoreMoments(userID: "0")
       #expect(try await stored() == (["new"] + Self.ids(0...15), false))
       #expect(try await server.received().map { $0.variables["first"] } == [6, 6, 6, 6, nil])
+    }
+  }
+  @Test(.requiresBFF) func `A page the server refuses as its cursor is gone comes after a reload`() async throws {
+    try await BFFServer.run { server in
+      let session = APISession(url: server.url)
+      let repo = MomentsRepo(
+        persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: session),
+        updateMomentLikeSession: UpdateMomentLikeSession(apiSession: session), pageSize: 6)
+      var details = MomentsDetails.fixture(momentIDs: Self.ids(0...5) + ["gone"])
+      details.pageInfo = .init(endCursor: "gone", hasNextPage: true)
+      try await store.save(momentsDetails: details, userID: "0")
+      try await repo.reloadMoments(userID: "0")
+      #expect(try await stored() == (Self.ids(0...5) + ["gone"], true))
+      await #expect(throws: MomentsRepoError.self) { try await repo.loadMoreMoments(userID: "0") }
+      try await repo.reloadMoments(userID: "0")
+      #expect(try await stored() == (Self.ids(0...5), true))
+      try await repo.loadMoreMoments(userID: "0")
+      #expect(try await stored() == (Self.ids(0...11), true))
     }
   }
 }

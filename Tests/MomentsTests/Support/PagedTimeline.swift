@@ -2,7 +2,7 @@ import Moments
 import MomentsTesting
 import Multicast
 
-/// A server that pages: its timeline grows at the head, and the cursor of a moment is its id.
+/// A server that pages: its timeline grows at the head, the cursor of a moment is its id, and it refuses any other.
 final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
   /// What was asked for; `first` is nil for the whole timeline.
   struct Request: Hashable, Sendable {
@@ -34,6 +34,16 @@ final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessio
     state.withLock { $0.momentIDs.insert(momentID, at: 0) }
   }
 
+  /// Takes a moment away.
+  func remove(_ momentID: String) {
+    state.withLock { $0.momentIDs.removeAll { $0 == momentID } }
+  }
+
+  /// What it answers when it is asked for the page behind a moment that is not there.
+  static func refusal(of cursor: String) -> APISessionError {
+    .graphQL([GraphQLError(message: "The timeline has no cursor “\(cursor)”.")])
+  }
+
   func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
     try await reply(to: Request())
   }
@@ -56,12 +66,15 @@ final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessio
       return MomentsDetails.fixture(momentIDs: state.momentIDs)
     }
     try await onRequest(request)
+    if let after = request.after, !details.moments.contains(where: { $0.id == after }) {
+      throw Self.refusal(of: after)
+    }
     return Self.page(details, request)
   }
 
-  /// The page of a timeline that is asked for.
+  /// The page of a timeline that is asked for, behind one of its moments.
   static func page(_ details: MomentsDetails, _ request: Request) -> MomentsDetails {
-    let start = details.moments.firstIndex { $0.id == request.after }.map { $0 + 1 } ?? 0
+    let start = request.after.map { after in details.moments.firstIndex { $0.id == after }! + 1 } ?? 0
     let rest = details.moments[start...]
     let moments = Array(rest.prefix(request.first ?? rest.count))
     var page = details

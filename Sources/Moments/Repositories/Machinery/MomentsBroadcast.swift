@@ -22,10 +22,11 @@ actor MomentsBroadcast {
     let pendingLikes = CurrentValueRelay<[String: Bool]>([:])
   }
 
-  // What is not private is for `MomentsBroadcast+Likes.swift`, and for nobody else.
+  // What is not private is for `MomentsBroadcast+Likes.swift` and `MomentsBroadcast+Paging.swift`, and for nobody else.
 
   private let store: any PersistentDataStoreType
   var timelines: [String: MomentsTimeline] = [:]
+  var pagings: [String: MomentsPaging] = [:]
   private var saves: [String: TaskChain] = [:]
   var enqueuing = TaskChain()
   /// Likes that are shown no more.
@@ -249,11 +250,16 @@ actor MomentsBroadcast {
     let isObserved = if case .reached = progress.value { true } else { false }
     // Replies are stored in the order they were accepted, and to be cancelled does not lose one that is there.
     let save = saves[userID, default: TaskChain()].add {
-      [store] () -> Result<StoredValue<MomentsDetails>?, StoreError> in
+      [self, store] () -> Result<StoredValue<MomentsDetails>?, StoreError> in
       do throws(StoreError) {
         let stored = reply.isWhole ? nil : try await store.decodableMomentsDetails(userID: userID)
-        guard let details = reply.merged(with: stored?.value) else { return .success(nil) }
-        return .success(try await store.save(momentsDetails: details, userID: userID))
+        let refusedCursor = await pagings[userID]?.refusedCursor
+        guard let details = reply.merged(with: stored?.value, refusedCursor: refusedCursor) else {
+          return .success(nil)
+        }
+        let saved = try await store.save(momentsDetails: details, userID: userID)
+        await notePage(savedAs: saved, userID: userID)
+        return .success(saved)
       } catch {
         return .failure(error)
       }

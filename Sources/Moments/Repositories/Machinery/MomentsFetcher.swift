@@ -91,6 +91,9 @@ struct MomentsFetcher: Sendable {
         case .nextPage(let cursor): try await session.getMoments(userID: userID, first: pageSize, after: cursor)
         }
     } catch {
+      if case .nextPage(let cursor) = request, !error.isTransient, error != .cancelled {
+        await broadcast.refuseNextPage(after: cursor, userID: userID)
+      }
       throw MomentsRepoError(error)
     }
     return try await broadcast.save(

@@ -22,11 +22,15 @@ struct MomentsReply: Sendable {
   }
 
   /// What to store in the place of what is stored; nil when the reply does not continue that.
-  func merged(with stored: MomentsDetails?) -> MomentsDetails? {
+  ///
+  /// - Parameters:
+  ///   - stored: What is stored.
+  ///   - refusedCursor: Where the server refused to give the next page, if it did.
+  func merged(with stored: MomentsDetails?, refusedCursor: String? = nil) -> MomentsDetails? {
     if isWhole { return details }
     switch request {
     case .whole: return details
-    case .newestPage: return stored.map { before($0) } ?? details
+    case .newestPage: return stored.map { before($0, refusedCursor) } ?? details
     case .nextPage(let cursor):
       guard let stored, stored.nextCursor == cursor else { return nil }
       return behind(stored)
@@ -38,15 +42,16 @@ struct MomentsReply: Sendable {
   /// They go where they may not be what lies behind it, or do not lead on:
   /// - The page's last one is not among the stored moments: nobody knows what lies between.
   /// - The page lacks one that is stored before its last one: that may be anywhere by now.
-  /// - The page has the last one of the stored moments.
-  private func before(_ stored: MomentsDetails) -> MomentsDetails {
+  /// - The page has the last one of the stored moments, or the server refused to give what comes behind that.
+  private func before(_ stored: MomentsDetails, _ refusedCursor: String?) -> MomentsDetails {
     guard details.pageInfo?.hasNextPage == true, let last = details.moments.last,
       let joint = stored.moments.firstIndex(where: { $0.id == last.id })
     else { return details }
     let newer = Set(details.moments.map(\.id))
     let rest = stored.moments[(joint + 1)...].filter { !newer.contains($0.id) }
     guard stored.moments[..<joint].allSatisfy({ newer.contains($0.id) }),
-      rest.last?.id == stored.moments.last?.id
+      rest.last?.id == stored.moments.last?.id,
+      refusedCursor == nil || stored.nextCursor != refusedCursor
     else { return details }
     return MomentsDetails(
       userDetails: details.userDetails, moments: details.moments + rest, pageInfo: stored.pageInfo)
