@@ -24,7 +24,6 @@ public actor MomentsRepo: MomentsRepoType {
   /// To look at, to cancel, to requeue or to discard; the repository runs it.
   public nonisolated let likeQueue: MutationQueue<MomentLike, Void, MomentsRepoError>
 
-  private let persistentDataStore: any PersistentDataStoreType
   private let freshness: Freshness
   private let now: @Sendable () -> Date
   private let eventSource = RepositoryEvents()
@@ -68,7 +67,6 @@ public actor MomentsRepo: MomentsRepoType {
       random: random, events: eventSource
     ) { like, key in await delivery.send(like, idempotencyKey: key) }
 
-    self.persistentDataStore = persistentDataStore
     self.freshness = freshness
     self.now = now
     self.broadcast = broadcast
@@ -126,18 +124,13 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// Fetches the timeline of a user unless the stored one is fresh.
   ///
-  /// Observers have the stored one meanwhile. As it is the time of saving that counts, this means the same after a
-  /// relaunch.
+  /// Observers have the stored one meanwhile. What counts is when its newest moments were saved: a next page that was
+  /// appended makes nothing fresh. After a relaunch, the time of the last save is all that is known, so that counts.
   ///
   /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
   public func refreshMoments(userID: String) async throws(MomentsRepoError) {
-    let stored: StoredValue<MomentsDetails>?
-    do throws(StoreError) {
-      stored = try await persistentDataStore.decodableMomentsDetails(userID: userID)
-    } catch {
-      throw .store(error)
-    }
-    if freshness.revalidation(savedAt: stored?.savedAt, now: now()) == .notNeeded {
+    let savedAt = try await broadcast.headSavedAt(userID: userID)
+    if freshness.revalidation(savedAt: savedAt, now: now()) == .notNeeded {
       try await broadcast.open()
     } else {
       try await getMoments(userID: userID)

@@ -259,6 +259,53 @@ import Testing
     #expect(try await stored() == (Self.ids(0...2) + ["x"], true))
   }
 
+  // MARK: - Freshness
+
+  @Test func `A next page makes no timeline fresh, as only its head tells the news`() async throws {
+    let clock = Lock(Date(timeIntervalSince1970: 1_000))
+    let now: @Sendable () -> Date = { clock.withLock { $0 } }
+    let store = PersistentDataStore(InMemoryStore(now: now))
+    let server = PagedTimeline(Self.ids(0...20))
+    func open() -> MomentsRepo {
+      MomentsRepo(
+        persistentDataStore: store, getMomentsByUserIDSession: server, updateMomentLikeSession: server, pageSize: 3,
+        freshness: Freshness(timeToLive: .seconds(60)), now: now)
+    }
+    let repo = open()
+    try await repo.reloadMoments(userID: "0")
+    clock.withLock { $0 += 59 }
+    try await repo.loadMoreMoments(userID: "0")
+    try await repo.refreshMoments(userID: "0")
+    #expect(server.requests.map(\.first) == [3, 3])
+    clock.withLock { $0 += 1 }
+    try await repo.loadMoreMoments(userID: "0")
+    server.insert("new")
+    // To another repository, such as the next process, the time of saving is all that is known.
+    try await open().refreshMoments(userID: "0")
+    #expect(server.requests.map(\.first) == [3, 3, 3])
+    try await repo.refreshMoments(userID: "0")
+    #expect(server.requests.map(\.first) == [3, 3, 3, nil])
+    #expect(try await store.momentsDetails(userID: "0")?.value.moments.map(\.id) == ["new"] + Self.ids(0...20))
+    try await repo.refreshMoments(userID: "0")
+    #expect(server.requests.map(\.first) == [3, 3, 3, nil])
+  }
+
+  @Test func `What another process stored after a next page is as fresh as that`() async throws {
+    let clock = Lock(Date(timeIntervalSince1970: 1_000))
+    let now: @Sendable () -> Date = { clock.withLock { $0 } }
+    let store = PersistentDataStore(InMemoryStore(now: now))
+    let server = PagedTimeline(Self.ids(0...7))
+    let repo = MomentsRepo(
+      persistentDataStore: store, getMomentsByUserIDSession: server, updateMomentLikeSession: server, pageSize: 3,
+      freshness: Freshness(timeToLive: .seconds(60)), now: now)
+    try await repo.reloadMoments(userID: "0")
+    clock.withLock { $0 += 3_600 }
+    try await repo.loadMoreMoments(userID: "0")
+    try await store.save(momentsDetails: .fixture(), userID: "0")
+    try await repo.refreshMoments(userID: "0")
+    #expect(server.requests.count == 2)
+  }
+
   // MARK: - Without pages
 
   @Test func `A session that does not page answers with the whole timeline`() async throws {

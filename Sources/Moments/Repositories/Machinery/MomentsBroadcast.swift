@@ -216,17 +216,18 @@ actor MomentsBroadcast {
   }
 
   /// What is stored when all replies that were accepted are stored; nil when nothing is.
-  func stored(userID: String) async throws(MomentsRepoError) -> MomentsDetails? {
-    let load = saves[userID, default: TaskChain()].add { [store] () -> Result<MomentsDetails?, StoreError> in
+  func stored(userID: String) async throws(MomentsRepoError) -> StoredValue<MomentsDetails>? {
+    let load = saves[userID, default: TaskChain()].add {
+      [store] () -> Result<StoredValue<MomentsDetails>?, StoreError> in
       do throws(StoreError) {
-        return .success(try await store.decodableMomentsDetails(userID: userID)?.value)
+        return .success(try await store.decodableMomentsDetails(userID: userID))
       } catch {
         return .failure(error)
       }
     }
     switch await load.value {
     case .failure(let error): throw .store(error)
-    case .success(let details): return details
+    case .success(let stored): return stored
     }
   }
 
@@ -258,7 +259,7 @@ actor MomentsBroadcast {
           return .success(nil)
         }
         let saved = try await store.save(momentsDetails: details, userID: userID)
-        await notePage(savedAs: saved, userID: userID)
+        await notePage(reply, savedAs: saved, joinedTo: stored, userID: userID)
         return .success(saved)
       } catch {
         return .failure(error)

@@ -1,3 +1,4 @@
+internal import DataStore
 internal import Repository
 
 /// Fetches timelines and has them stored: one request for all who want the same at the same time.
@@ -76,7 +77,7 @@ struct MomentsFetcher: Sendable {
     case .newestPage: return .newestPage
     case .nextPage:
       guard let stored = try await broadcast.stored(userID: key.userID) else { return .newestPage }
-      return stored.nextCursor.map { .nextPage(after: $0) }
+      return stored.value.nextCursor.map { .nextPage(after: $0) }
     }
   }
 

@@ -21,6 +21,11 @@ struct MomentsReply: Sendable {
     request == .whole || details.pageInfo == nil
   }
 
+  /// Whether it has the newest moments, and so tells what is new.
+  var hasHead: Bool {
+    if case .nextPage = request { isWhole } else { true }
+  }
+
   /// What to store in the place of what is stored; nil when the reply does not continue that.
   ///
   /// - Parameters:
