@@ -41,7 +41,7 @@ public final class MomentsTimelineViewModel {
   public private(set) var hasMoreItems = false
   /// When the timeline was saved that is shown; nil while there is none.
   public private(set) var savedAt: Date?
-  /// Whether the timeline, or a page of it, is being loaded, by this screen or another.
+  /// Whether the timeline, or a page of it, is being loaded: by this screen, or, while ``run()`` is awaited, by another.
   public private(set) var isLoading = false
   /// Why the last load failed; nil while there is no failure, so from the start of a retry on.
   public private(set) var error: MomentsRepoError?
@@ -54,6 +54,8 @@ public final class MomentsTimelineViewModel {
   @ObservationIgnored private let now: @Sendable () -> Date
   @ObservationIgnored private let locale: Locale
   @ObservationIgnored private var loads = 0
+  /// How many calls of ``run()`` are awaited: without one, ``loadState`` is what it was.
+  @ObservationIgnored private var followers = 0
   @ObservationIgnored private var details: MomentsDetails?
   @ObservationIgnored private var loadState = MomentsLoadState.idle
   @ObservationIgnored private var pendingMomentIDs: Set<String> = []
@@ -95,6 +97,7 @@ public final class MomentsTimelineViewModel {
     let pendingLikes = momentsRepo.pendingLikes(userID: userID).buffering(.latest)
     let lifetime = lifetime.stream
     let follower = Follower(model: copy self)
+    followers += 1
     // Consumed, so that what waits from here on keeps neither the model nor, through it, the repository.
     _ = consume self
     await withTaskGroup { group in
@@ -107,6 +110,12 @@ public final class MomentsTimelineViewModel {
       await group.next()
       group.cancelAll()
     }
+    follower.model?.endFollowing()
+  }
+
+  private func endFollowing() {
+    followers -= 1
+    updateIsLoading()
   }
 
   /// Shows what streams bring on a model that it does not keep.
@@ -147,7 +156,7 @@ public final class MomentsTimelineViewModel {
   /// Asks for the next page, if there is one: call it when the last row comes into sight.
   ///
   /// What comes arrives through ``run()``, behind the moments that are shown already. After a failure, the next call asks
-  /// for the same page.
+  /// for the same page; where the server refused it, ``reloadItems()`` leads on from there.
   ///
   /// A failure is in ``error``; to be cancelled is none.
   public func loadMoreItems() async {
@@ -238,7 +247,7 @@ public final class MomentsTimelineViewModel {
   }
 
   private func updateIsLoading() {
-    let isLoading = loads > 0 || loadState.isLoading
+    let isLoading = loads > 0 || (followers > 0 && loadState.isLoading)
     if self.isLoading != isLoading { self.isLoading = isLoading }
   }
 }

@@ -115,6 +115,55 @@ import Testing
     await running.value
   }
 
+  @Test func `A screen that goes while it loads does not show that for ever, and comes back as things stand`()
+    async throws
+  {
+    let gate = Gate()
+    let harness = RepoHarness(getMoments: { _ in
+      await gate.pass()
+      return .fixture()
+    })
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
+    let running = Task { await model.run() }
+    let other = Task { try await harness.repo.getMoments(userID: "0") }
+    // The state says so, as this screen has asked for nothing yet.
+    await until { model.isLoading }
+    let load = Task { await model.loadItems() }
+    for await event in harness.repo.events where event == .requestJoined(key: "0", callers: 2) { break }
+    running.cancel()
+    load.cancel()
+    await load.value
+    await running.value
+    #expect(!model.isLoading)
+
+    let again = Task { await model.run() }
+    await until { model.isLoading }
+    gate.open()
+    try await other.value
+    await until { !model.isLoading && model.hasContent }
+    again.cancel()
+    await again.value
+  }
+
+  @Test func `A screen that is not followed loads while it does so itself`() async throws {
+    let gate = Gate()
+    let server = PagedTimeline(
+      (0...4).map(String.init),
+      onRequest: { request throws(APISessionError) in if request.after != nil { await gate.pass() } })
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
+      updateMomentLikeSession: server, pageSize: 2)
+    try await repo.reloadMoments(userID: "0")
+    let other = Task { try await repo.loadMoreMoments(userID: "0") }
+    await gate.arrivals()
+    let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
+    await model.reloadItems()
+    #expect(!model.isLoading)
+    #expect(rows(model).map(\.id) == ["0", "1"])
+    gate.open()
+    try await other.value
+  }
+
   // MARK: - Content
 
   @Test func `A removed timeline shows no more, and a new one does`() async throws {
