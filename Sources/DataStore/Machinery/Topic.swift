@@ -17,10 +17,10 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// How the values are stored.
   let schema = StoreSchema.of(Value.self)
 
-  /// Those who were looked at; nobody knows of the others.
+  /// Those who were looked at; nobody knows of the others, unless ``everyUserIsKnown``.
   private var knowledge: [String?: Knowledge] = [:]
 
-  /// Whether all users were looked at once, so that there was nothing for those who are not in ``knowledge``.
+  /// Whether all users were looked at once, so that there is nothing for those who are not in ``knowledge``.
   private var everyUserIsKnown = false
 
   /// One relay for each user whose changes were ever asked for; it replays what is stored.
@@ -37,6 +37,9 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   var userIDs: [String?] {
     knowledge.compactMap { userID, knowledge in if case .nothing = knowledge { nil } else { .some(userID) } }
   }
+
+  /// For how many users anything is remembered.
+  var knownUserCount: Int { knowledge.count }
 
   /// The users whose own changes are watched, in no order.
   var watchedUserIDs: [String?] { Array(relays.keys) }
@@ -109,8 +112,13 @@ extension Topic {
 
   /// Notes that nothing is stored for a user any more, though nobody removed it.
   func forget(_ userID: String?) {
-    knowledge[userID] = .nothing
+    noteAbsence(of: userID)
     relays[userID]?.resetReplay()
+  }
+
+  private func noteAbsence(of userID: String?) {
+    // Where every user is known, to be missing says the same, and names with ever new users do not add up.
+    knowledge[userID] = everyUserIsKnown ? nil : Knowledge.nothing
   }
 
   /// Notes that nothing is stored for anybody any more, though nobody removed it.
@@ -120,7 +128,9 @@ extension Topic {
 
   /// Notes that all users have been looked at.
   func noteEveryUser() {
+    guard !everyUserIsKnown else { return }
     everyUserIsKnown = true
+    knowledge = knowledge.filter { if case .nothing = $0.value { false } else { true } }
   }
 
   /// Notes a save, and sends it to all who watch.
@@ -132,7 +142,7 @@ extension Topic {
 
   /// Notes a removal, and sends it to all who watch.
   func publishRemoval(of key: StoreKey<Value>, revision: UInt64) {
-    knowledge[key.userID] = .nothing
+    noteAbsence(of: key.userID)
     if let relay = relays[key.userID] {
       relay.send(.removed(key, revision: revision))
       // A reader that comes between these two lines gets the removal that is just being made.
