@@ -51,6 +51,12 @@ public struct PendingEdits<Value, ID: Hashable & Sendable>: Sendable {
     edits.compactMap { if case .confirmed = $0.status { $0.id } else { nil } }
   }
 
+  /// Whether a stored value is known to contain an edit: the edit is gone, or waits for the arrival of that value.
+  public func isSaved(_ id: ID) -> Bool {
+    guard let edit = edits.first(where: { $0.id == id }) else { return true }
+    if case .saved = edit.status { return true } else { return false }
+  }
+
   /// A stored value with all remaining edits applied, in the order they were made.
   public func value(over stored: Value) -> Value {
     var value = stored

@@ -31,6 +31,29 @@ import Testing
     #expect(await repo.loadState(userID: "0").first(1) == [.idle])
   }
 
+  @Test func `While the timelines cannot be observed, likes are sent all the same`() async throws {
+    let failure = StoreError.readFailed(SystemError(code: 5, operation: "read", path: "/store"))
+    let isMended = Lock(false)
+    let store = PersistentDataStore(
+      InterposedStore(beforeObserving: { name throws(StoreError) in
+        if name == "moments-details", !isMended.withLock({ $0 }) { throw failure }
+      }))
+    try await store.save(momentsDetails: .fixture(), userID: "0")
+    let repo = makeRepo(on: store)
+    let events = repo.events.subscribe()
+    let like = Task { try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") }
+    for await event in events { if case .mutationEnqueued = event { break } }
+    await #expect(throws: MomentsRepoError.store(failure)) { try await repo.getMoments(userID: "0") }
+    // The timeline with it is durable, whoever can see it.
+    #expect(try await like.value == .confirmed)
+    #expect(try await repo.likeQueue.entries() == [])
+    isMended.withLock { $0 = true }
+    try await repo.refreshMoments(userID: "0")
+    let stored = try await store.momentsDetails(userID: "0")?.value
+    #expect(await repo.momentsDetails(userID: "0").first(1) == [stored])
+    #expect(await repo.pendingLikes(userID: "0").first(1) == [[:]])
+  }
+
   /// A repository that has failed to observe its store, which is mended since and holds a fresh timeline.
   private func repoOnMendedStore() async -> MomentsRepo {
     let failure = StoreError.readFailed(SystemError(code: 5, operation: "read", path: "/store"))

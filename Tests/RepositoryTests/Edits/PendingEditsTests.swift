@@ -73,6 +73,23 @@ import Testing
     #expect(edits.isEmpty)
   }
 
+  @Test func `An edit is saved once a value with it is stored, whether or not that has arrived`() {
+    var edits = Edits()
+    var guardian = VersionGuard()
+    edits.add(1, appending("a"))
+    edits.add(2, appending("b"))
+    #expect(edits.isSaved(1) == false)
+    edits.confirm(1, at: guardian.begin())
+    #expect(edits.isSaved(1) == false)
+    edits.saved(3, requestedAt: guardian.begin())
+    #expect(edits.isSaved(1) == true)
+    edits.confirm(2, savedAs: 4)
+    #expect(edits.isSaved(2) == true)
+    edits.arrived(4)
+    #expect(edits.isEmpty)
+    #expect(edits.isSaved(1) == true)
+  }
+
   @Test func `What is told of an edit that is not there changes nothing`() {
     var edits = Edits()
     var guardian = VersionGuard()

@@ -35,7 +35,8 @@ struct MomentLikeDelivery: Sendable {
       } while await broadcast.needsFetch(like, as: id)
       return .delivered(())
     } catch {
-      return .retryLater(error)
+      // Where a timeline with it is stored, observers get it once the store can be observed.
+      return await broadcast.isSaved(like, as: id) ? .delivered(()) : .retryLater(error)
     }
   }
 }

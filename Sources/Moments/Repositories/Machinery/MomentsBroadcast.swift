@@ -72,61 +72,48 @@ actor MomentsBroadcast {
   // MARK: - Following the store
 
   /// Sends what the store holds, then every change of it, and runs the queue of likes beside that, until the calling
-  /// task is cancelled or the store ends.
+  /// task is cancelled.
   ///
-  /// Where the store cannot be read, waits until somebody needs it, and tries again.
+  /// Where the store cannot be read, waits until somebody needs it, and tries again. Likes are sent also while the
+  /// timelines cannot be observed.
   func run(_ queue: MutationQueue<MomentLike, Void, MomentsRepoError>) async {
     self.queue = queue
-    while !Task.isCancelled {
-      do throws(StoreError) {
-        // Laid over the timelines before the first of them is shown.
-        await restore(try await queue.entries(), of: queue)
-        let observation = try await store.observeMomentsDetails()
-        for entry in observation.stored { receive(.saved(entry.key, entry.stored)) }
-        reach(0)
-        async let sending: Void = send(queue)
-        for await change in observation.changes { receive(change) }
-        await sending
-        return
-      } catch {
-        progress.send(.failed(error))
-        await waitUntilNeeded()
-      }
+    // Laid over the timelines before the first of them is shown.
+    while let error = await restore(queue) {
+      progress.send(.failed(error))
+      guard await isNeeded() else { return }
     }
+    // What is stored is shown before the likes bring something newer.
+    var changes = await observe()
+    async let sending: Void = send(queue)
+    while changes == nil, await isNeeded() { changes = await observe() }
+    if let changes { for await change in changes { receive(change) } }
+    await sending
   }
 
-  /// Takes in what earlier processes left in the queue.
-  private func restore(
-    _ entries: [MutationEntry<MomentLike>], of queue: MutationQueue<MomentLike, Void, MomentsRepoError>
-  ) async {
-    takenBack.formUnion(entries.filter(\.isDead).map(\.id))
-    let earlier = entries.filter { !$0.isDead && timelines[$0.mutation.userID]?.contains($0.id) != true }
-    for (userID, entries) in Dictionary(grouping: earlier, by: \.mutation.userID) {
-      update(userID) { $0.restore(entries) }
-    }
-    for entry in earlier {
-      if let ticket = await queue.ticket(for: entry.id) {
-        follow(entry.mutation, ticket)
-      } else {
-        // Somebody has cancelled it meanwhile.
-        refuse(entry.mutation, as: entry.id)
-      }
-    }
-  }
-
-  private func send(_ queue: MutationQueue<MomentLike, Void, MomentsRepoError>) async {
+  /// Sends what the store holds.
+  ///
+  /// - Returns: Every change of it since; nil where the store could not be observed.
+  private func observe() async -> MulticastSubscription<StoreChange<MomentsDetails>, Never>? {
     do throws(StoreError) {
-      try await queue.run()
+      let observation = try await store.observeMomentsDetails()
+      for entry in observation.stored { receive(.saved(entry.key, entry.stored)) }
+      reach(0)
+      return observation.changes
     } catch {
-      // Only reading the store throws, and the queue has been read above.
-      assertionFailure("The queue is loaded. \(error)")
+      progress.send(.failed(error))
+      return nil
     }
   }
 
-  private func waitUntilNeeded() async {
+  /// Waits until somebody needs what the store could not give.
+  ///
+  /// - Returns: False when the calling task was cancelled first.
+  private func isNeeded() async -> Bool {
     for await progress in progress.stream {
-      if case .opening = progress { return }
+      if case .opening = progress { return true }
     }
+    return false
   }
 
   /// Has the store observed again if that failed before.
@@ -242,7 +229,8 @@ actor MomentsBroadcast {
   ///   - ticket: The ticket of its request.
   ///   - id: The like that it answers, if any.
   /// - Returns: Whether it was stored.
-  /// - Throws: ``MomentsRepoError``; then nothing was stored.
+  /// - Throws: ``MomentsRepoError``; then nothing was stored, or it is and the observers cannot be told: for a like
+  ///   see ``isSaved(_:as:)``.
   func save(
     _ reply: MomentsReply, userID: String, requestedAt ticket: VersionGuard.Ticket,
     confirming id: MutationID? = nil

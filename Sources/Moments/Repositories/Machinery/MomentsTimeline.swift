@@ -105,6 +105,9 @@ struct MomentsTimeline {
   /// Whether a confirmed like still waits for a timeline that contains it.
   func needsFetch(_ id: MutationID) -> Bool { edits.idsThatNeedAFetch.contains(id) }
 
+  /// Whether a timeline that contains a like is stored, so that the like lies over nothing but older ones.
+  func isSaved(_ id: MutationID) -> Bool { edits.isSaved(id) }
+
   // MARK: - Requests
 
   /// A request begins.
