@@ -100,7 +100,7 @@ public actor MomentsRepo: MomentsRepoType {
     broadcast.loadState(userID: userID)
   }
 
-  /// The moments on a user's timeline whose likes the server does not have yet, and whether they are liked: the present
+  /// The moments on a user's timeline whose likes no stored timeline has yet, and whether they are liked: the present
   /// ones first, then the newest after each change.
   public nonisolated func pendingLikes(userID: String) -> MulticastStream<[String: Bool], Never> {
     broadcast.pendingLikes(userID: userID)
@@ -174,8 +174,9 @@ public actor MomentsRepo: MomentsRepoType {
   /// Every observer sees it at once. Then it is written down, sent, and confirmed by the timeline the server answers
   /// with. A user's likes are sent in the order they were made. To be cancelled ends the call and not the like.
   ///
-  /// - Returns: ``MomentLikeOutcome/confirmed`` when the timeline with it is durable, or
-  ///   ``MomentLikeOutcome/queued`` when the server is away: the like is durable and will be sent.
+  /// - Returns: ``MomentLikeOutcome/confirmed`` when the server has it and the timeline with it is durable, or
+  ///   ``MomentLikeOutcome/queued`` when the server is away, or wants the user to sign in again: the like is durable and
+  ///   will be sent.
   /// - Throws: ``MomentsRepoError``: the server refused, the like could not be written down, or was cancelled in
   ///   ``likeQueue``, and observers see it no more; or ``MomentsRepoError/cancelled`` as the calling task was cancelled.
   @discardableResult

@@ -29,7 +29,7 @@ public protocol MomentsRepoType: Sendable {
   /// A timeline that is there stays in the state whatever becomes of a load.
   func loadState(userID: String) -> MulticastStream<MomentsLoadState, Never>
 
-  /// The moments on a user's timeline whose likes the server does not have yet, and whether they are liked: the present
+  /// The moments on a user's timeline whose likes no stored timeline has yet, and whether they are liked: the present
   /// ones first, then the newest after each change.
   func pendingLikes(userID: String) -> MulticastStream<[String: Bool], Never>
 

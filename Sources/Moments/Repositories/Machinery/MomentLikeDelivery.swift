@@ -8,27 +8,33 @@ struct MomentLikeDelivery: Sendable {
 
   /// Sends a like, and answers when a timeline that contains it is stored.
   ///
-  /// Only then may the like leave the queue: were the process to end before, nobody would show it any more.
+  /// Only then may the like leave the queue: were the process to end before, nobody would show it any more. It also
+  /// leaves where the server has answered and gives no timeline that can be used: to send it again would bring none
+  /// either. Then it is shown until a timeline that was asked for later comes.
   func send(_ like: MomentLike, idempotencyKey: String) async -> MutationOutcome<Void, MomentsRepoError> {
     let id = MutationID(rawValue: idempotencyKey)
     let (ticket, isFirstAttempt) = await broadcast.beginSending(like, as: id)
-    let details: MomentsDetails
+    // Nil where the server has answered, and what it says cannot be used.
+    let details: MomentsDetails?
     do {
       details = try await session.updateLike(
         like.isLiked, momentID: like.momentID, fromUserID: like.userID, idempotencyKey: idempotencyKey)
     } catch {
-      if error.isTransient || error == .cancelled { return .retryLater(MomentsRepoError(error)) }
-      return .refused(.session(error))
+      switch error.verdict {
+      case .answered: details = nil
+      case .notNow: return .retryLater(MomentsRepoError(error))
+      case .never: return .refused(MomentsRepoError(error))
+      }
     }
 
     do throws(MomentsRepoError) {
-      if isFirstAttempt,
+      if isFirstAttempt, let details,
         try await broadcast.save(
           MomentsReply(request: .whole, details: details), userID: like.userID, requestedAt: ticket, confirming: id)
       {
         return .delivered(())
       }
-      // The reply may be a repetition of an earlier one, or older than what is stored.
+      // There is no reply, or it may be a repetition of an earlier one, or older than what is stored.
       await broadcast.confirm(like, as: id)
       repeat {
         try await fetcher.fetch(userID: like.userID)
@@ -36,7 +42,32 @@ struct MomentLikeDelivery: Sendable {
       return .delivered(())
     } catch {
       // Where a timeline with it is stored, observers get it once the store can be observed.
-      return await broadcast.isSaved(like, as: id) ? .delivered(()) : .retryLater(error)
+      if await broadcast.isSaved(like, as: id) { return .delivered(()) }
+      if case .session(let error) = error, error.verdict != .notNow { return .delivered(()) }
+      return .retryLater(error)
+    }
+  }
+}
+
+extension APISessionError {
+  /// What a failed request says of the change it asked for.
+  fileprivate enum Verdict {
+    /// The server has answered with success, as it does when the change is made; what it says cannot be used.
+    case answered
+    /// Nobody knows, or the server cannot just now: the same request may succeed later.
+    case notNow
+    /// The server refused, or the request cannot be sent.
+    case never
+  }
+
+  fileprivate var verdict: Verdict {
+    switch self {
+    case .emptyReply, .replyTooLarge, .undecodable: .answered
+    // Credentials that have expired are renewed when the user signs in again; a conflict is with an attempt under the
+    // same key that the server still works on.
+    case .statusCode(401, _), .statusCode(407, _), .statusCode(409, _), .cancelled: .notNow
+    case _ where isTransient: .notNow
+    case .transport, .timedOut, .statusCode, .graphQL, .unencodableVariables, .unsupportedURL, .invalidHeader: .never
     }
   }
 }

@@ -32,7 +32,7 @@ struct MomentsTimeline {
   /// What observers are to see: the stored timeline with all pending likes; nil when nothing is stored.
   var details: MomentsDetails? { loadedValue?.value }
 
-  /// The moments whose likes the server does not have yet, and whether they are liked.
+  /// The moments whose likes no stored timeline has yet, and whether they are liked.
   var pendingLikes: [String: Bool] {
     edits.ids.reduce(into: [:]) { pending, id in
       if let like = likes[id] { pending[like.momentID] = like.isLiked }

@@ -1,0 +1,99 @@
+import DataStore
+import Foundation
+import Moments
+import MomentsTesting
+import Multicast
+import Repository
+import Testing
+
+/// The server made a like, and what it answers cannot be used: the like stays, and a timeline with it is fetched.
+@Suite(.timeLimit(.minutes(5))) struct MomentsRepoUnusableReplyTests {
+  private static func liked(_ isLiked: Bool) -> MomentsDetails {
+    .fixture(likedMomentIDs: isLiked ? ["0"] : [])
+  }
+
+  private static let unusable: [APISessionError] = [
+    .undecodable(reason: "no JSON", excerpt: "{"), .emptyReply, .replyTooLarge(limit: 1),
+  ]
+
+  @Test(arguments: unusable)
+  func `A like whose reply cannot be used is confirmed by a timeline that is fetched`(_ error: APISessionError)
+    async throws
+  {
+    let harness = RepoHarness(
+      getMoments: { _ in Self.liked(true) }, updateLike: { _ throws(APISessionError) in throw error })
+    try await harness.store.save(momentsDetails: Self.liked(false), userID: "0")
+    let observer = harness.repo.momentsDetails(userID: "0").subscribe()
+    #expect(await observer.first(1) == [Self.liked(false)])
+    #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
+    // At once, and confirmed.
+    #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
+    #expect(harness.updateLike.requests.count == 1)
+    #expect(try await harness.repo.likeQueue.entries() == [])
+    #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [[:]])
+  }
+
+  @Test func `Where no timeline can be fetched, a like that the server has is sent no more, and shown until one comes`()
+    async throws
+  {
+    let isMended = Lock(false)
+    let harness = RepoHarness(
+      getMoments: { _ throws(APISessionError) in
+        if !isMended.withLock({ $0 }) { throw .emptyReply }
+        return Self.liked(true)
+      },
+      updateLike: { _ throws(APISessionError) in throw .emptyReply })
+    try await harness.store.save(momentsDetails: Self.liked(false), userID: "0")
+    let observer = harness.repo.momentsDetails(userID: "0").subscribe()
+    #expect(await observer.first(1) == [Self.liked(false)])
+    #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
+    #expect(try await harness.repo.likeQueue.entries() == [])
+    #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [["0": true]])
+    isMended.withLock { $0 = true }
+    try await harness.repo.getMoments(userID: "0")
+    #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [[:]])
+    #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
+    #expect(harness.updateLike.requests.count == 1)
+  }
+
+  @Test(arguments: [401, 407, 409, 425])
+  func `A like that the server does not take for now stays in the queue and is shown`(status: Int) async throws {
+    let isRefusing = Lock(true)
+    let harness = RepoHarness(
+      getMoments: { _ in Self.liked(true) },
+      updateLike: { _ throws(APISessionError) in
+        if isRefusing.withLock({ $0 }) { throw .statusCode(status, bodyExcerpt: "") }
+        return Self.liked(true)
+      })
+    try await harness.store.save(momentsDetails: Self.liked(false), userID: "0")
+    let observer = harness.repo.momentsDetails(userID: "0").subscribe()
+    #expect(await observer.first(1) == [Self.liked(false)])
+    #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
+    #expect(try await harness.repo.likeQueue.entries().map(\.isDead) == [false])
+    isRefusing.withLock { $0 = false }
+    await harness.repo.retryLikes()
+    for await pending in harness.repo.pendingLikes(userID: "0") where pending.isEmpty { break }
+    #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
+  }
+
+  @Test(.requiresBFF, arguments: ["malformed", "empty", "oversized", "wrong-shape"])
+  func `A like whose reply is spoilt is made once, and is never seen to go off`(fault: String) async throws {
+    try await BFFServer.run { server in
+      let apiSession = APISession(url: server.url, timeout: .seconds(1_000))
+      let store = PersistentDataStore(InMemoryStore())
+      var repo: MomentsRepo? = MomentsRepo(
+        persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: apiSession),
+        updateMomentLikeSession: UpdateMomentLikeSession(apiSession: apiSession), clock: ManualClock())
+      try await repo?.getMoments(userID: "0")
+      let observer = try #require(repo?.momentsDetails(userID: "0").subscribe())
+      try await server.arm(.init(fault: fault))
+      #expect(try await repo?.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .confirmed)
+      #expect(try await server.received().map(\.effect) == [.read, .applied, .read])
+      repo = nil
+      var seen: [Bool?] = []
+      for await details in observer { seen.append(details.moments.first { $0.id == "1" }?.isLiked) }
+      #expect(seen == [false, true, true])
+      #expect(try await store.momentsDetails(userID: "0")?.value.moments.first { $0.id == "1" }?.isLiked == true)
+    }
+  }
+}
