@@ -12,7 +12,7 @@ public import Repository
 /// - **Start**: What was stored before the repository existed reaches observers first, and under it lie the likes of
 ///   earlier processes that the server does not have yet. Those are sent at once.
 /// - **Ordering**: Observers see all saves in the order of the store, each once, and never an older timeline after a
-///   newer one: a reply that may be older than what is stored is not stored.
+///   newer one: a reply that may be older than what is stored, by whomever, is not stored.
 /// - **Lifetime**: Streams do not keep the repository alive. They finish when it is released. What is queued stays in
 ///   the store, and the next repository on it sends it.
 public actor MomentsRepo: MomentsRepoType {
@@ -112,8 +112,8 @@ public actor MomentsRepo: MomentsRepoType {
   ///
   /// Callers that ask for the same user at the same time share the request. When it returns, the timeline is durable,
   /// and an observer that comes now gets it. To be cancelled ends this call alone, and the request with the last call.
-  /// Where a like was confirmed meanwhile, nobody can say which of the two replies is the newer: then the timeline is
-  /// asked for once more.
+  /// Where a like was confirmed meanwhile, or somebody else stored a timeline, nobody can say which of the two is the
+  /// newer: then the timeline is asked for once more.
   ///
   /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
   public func getMoments(userID: String) async throws(MomentsRepoError) {

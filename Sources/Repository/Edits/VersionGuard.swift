@@ -17,6 +17,9 @@
 ///   that fetch saw it cannot be known: keep the pending edit, tell ``PendingEdits/confirm(_:at:)``, and fetch again.
 ///
 /// There is always a way ahead: of all requests that begin after an acceptance, the first to arrive is accepted.
+///
+/// A value that comes by another way than a reply, such as one that another process has stored, counts as an acceptance
+/// at the moment it is seen: tell ``overtake(at:)``.
 public struct VersionGuard: Hashable, Sendable {
   /// The moment at which a request began, in the order of one guard.
   public struct Ticket: Hashable, Comparable, Sendable {
@@ -29,7 +32,7 @@ public struct VersionGuard: Hashable, Sendable {
   }
 
   private var lastDrawn: UInt64 = 0
-  /// Tickets up to this one were drawn before the last accepted reply arrived.
+  /// Tickets up to this one were drawn before the last accepted reply arrived, or another value was seen.
   private var barrier: UInt64 = 0
 
   /// Creates a guard that has accepted nothing yet.
@@ -45,8 +48,27 @@ public struct VersionGuard: Hashable, Sendable {
   ///
   /// - Parameter ticket: The ticket that this guard gave when the request began.
   public mutating func accept(_ ticket: Ticket) -> Bool {
+    accept(ticket, arrivedAt: Ticket(number: lastDrawn))
+  }
+
+  /// Whether a reply that arrived a while ago is certainly newer than every reply accepted before; then it counts as
+  /// accepted at the moment it arrived.
+  ///
+  /// For replies that wait for one another to be stored: ask in the order they arrived.
+  ///
+  /// - Parameters:
+  ///   - ticket: The ticket that this guard gave when the request began.
+  ///   - moment: A ticket drawn when the reply arrived.
+  public mutating func accept(_ ticket: Ticket, arrivedAt moment: Ticket) -> Bool {
     guard ticket.number > barrier else { return false }
-    barrier = lastDrawn
+    overtake(at: moment)
     return true
+  }
+
+  /// A value came by another way than a reply: none is accepted any more whose request began before it was seen.
+  ///
+  /// - Parameter moment: A ticket drawn when the value was seen.
+  public mutating func overtake(at moment: Ticket) {
+    barrier = max(barrier, moment.number)
   }
 }

@@ -31,6 +31,36 @@ import Testing
     #expect(guardian.accept(ticket) == false)
   }
 
+  @Test func `What came by another way is not overwritten by a reply to a request that began before it was seen`() {
+    var guardian = VersionGuard()
+    let before = guardian.begin()
+    let seen = guardian.begin()
+    let after = guardian.begin()
+    guardian.overtake(at: seen)
+    #expect(guardian.accept(before) == false)
+    #expect(guardian.accept(after) == true)
+  }
+
+  @Test func `To have seen something long ago does not let older replies in again`() {
+    var guardian = VersionGuard()
+    let seen = guardian.begin()
+    let old = guardian.begin()
+    #expect(guardian.accept(guardian.begin()) == true)
+    guardian.overtake(at: seen)
+    #expect(guardian.accept(old) == false)
+  }
+
+  @Test func `A reply that waited to be accepted leaves in those requested after it arrived`() {
+    var guardian = VersionGuard()
+    let first = guardian.begin()
+    let overlapping = guardian.begin()
+    let arrival = guardian.begin()
+    let later = guardian.begin()
+    #expect(guardian.accept(first, arrivedAt: arrival) == true)
+    #expect(guardian.accept(overlapping) == false)
+    #expect(guardian.accept(later) == true)
+  }
+
   @Test func `Later tickets are greater`() {
     var guardian = VersionGuard()
     let earlier = guardian.begin()

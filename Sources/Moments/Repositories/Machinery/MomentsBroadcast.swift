@@ -97,7 +97,11 @@ actor MomentsBroadcast {
   private func observe() async -> MulticastSubscription<StoreChange<MomentsDetails>, Never>? {
     do throws(StoreError) {
       let observation = try await store.observeMomentsDetails()
-      for entry in observation.stored { receive(.saved(entry.key, entry.stored)) }
+      for entry in observation.stored {
+        guard let userID = entry.key.userID else { continue }
+        update(userID, isNews: true) { $0.find(entry.stored) }
+        reach(entry.stored.revision)
+      }
       reach(0)
       return observation.changes
     } catch {
@@ -235,23 +239,11 @@ actor MomentsBroadcast {
     _ reply: MomentsReply, userID: String, requestedAt ticket: VersionGuard.Ticket,
     confirming id: MutationID? = nil
   ) async throws(MomentsRepoError) -> Bool {
-    guard update(userID, { $0.accept(ticket) }) else { return false }
+    let arrival = beginRequest(userID: userID)
     let isObserved = if case .reached = progress.value { true } else { false }
-    // Replies are stored in the order they were accepted, and to be cancelled does not lose one that is there.
+    // Replies are stored in the order they arrived, and to be cancelled does not lose one that is there.
     let save = saves[userID, default: TaskChain()].add {
-      [self, store] () -> Result<StoredValue<MomentsDetails>?, StoreError> in
-      do throws(StoreError) {
-        let stored = reply.isWhole ? nil : try await store.decodableMomentsDetails(userID: userID)
-        let refusedCursor = await pagings[userID]?.refusedCursor
-        guard let details = reply.merged(with: stored?.value, refusedCursor: refusedCursor) else {
-          return .success(nil)
-        }
-        let saved = try await store.save(momentsDetails: details, userID: userID)
-        await notePage(reply, savedAs: saved, joinedTo: stored, userID: userID)
-        return .success(saved)
-      } catch {
-        return .failure(error)
-      }
+      await self.store(reply, userID: userID, requestedAt: ticket, arrivedAt: arrival)
     }
     switch await save.value {
     case .failure(let error): throw .store(error)
@@ -266,6 +258,29 @@ actor MomentsBroadcast {
       }
       try await reaches(stored.revision)
       return true
+    }
+  }
+
+  /// Stores a reply whose turn has come; nil if it may be older than what is stored, or does not continue it.
+  private func store(
+    _ reply: MomentsReply, userID: String, requestedAt ticket: VersionGuard.Ticket,
+    arrivedAt moment: VersionGuard.Ticket
+  ) async -> Result<StoredValue<MomentsDetails>?, StoreError> {
+    guard update(userID, { $0.beginSaving(ticket, arrivedAt: moment) }) else { return .success(nil) }
+    var saved: StoredValue<MomentsDetails>?
+    defer { update(userID) { $0.endSaving(saved?.revision) } }
+    do throws(StoreError) {
+      let stored = reply.isWhole ? nil : try await store.decodableMomentsDetails(userID: userID)
+      let refusedCursor = pagings[userID]?.refusedCursor
+      guard let details = reply.merged(with: stored?.value, refusedCursor: refusedCursor) else {
+        return .success(nil)
+      }
+      let new = try await store.save(momentsDetails: details, userID: userID)
+      saved = new
+      notePage(reply, savedAs: new, joinedTo: stored, userID: userID)
+      return .success(new)
+    } catch {
+      return .failure(error)
     }
   }
 }

@@ -22,6 +22,7 @@ struct MomentsTimeline {
   /// Those that no attempt was made to send yet, by this process or an earlier one.
   private var unsent: Set<MutationID> = []
   private var versions = VersionGuard()
+  private var saves = OwnSaves()
   private var lastLoad = 0
   /// The newest load of each part that has not ended; an older one of the same part was given up.
   private var loads: [Part: Int] = [:]
@@ -48,8 +49,22 @@ struct MomentsTimeline {
 
   // MARK: - The store
 
+  /// A timeline was there when the store was first looked at.
+  mutating func find(_ stored: StoredValue<MomentsDetails>) {
+    saves.skip(upTo: stored.revision)
+    show(stored)
+  }
+
   /// A timeline was stored, by whomever.
+  ///
+  /// One that somebody else has stored may be newer than the reply to any request that is under way.
   mutating func receive(_ stored: StoredValue<MomentsDetails>) {
+    let moment = versions.begin()
+    if saves.arrived(stored.revision, at: moment) { versions.overtake(at: moment) }
+    show(stored)
+  }
+
+  private mutating func show(_ stored: StoredValue<MomentsDetails>) {
     self.stored = stored
     edits.arrived(stored.revision)
     editsHaveChanged()
@@ -113,8 +128,25 @@ struct MomentsTimeline {
   /// A request begins.
   mutating func beginRequest() -> VersionGuard.Ticket { versions.begin() }
 
-  /// Whether the reply that arrives now may be stored: it is certainly newer than what was stored before.
-  mutating func accept(_ ticket: VersionGuard.Ticket) -> Bool { versions.accept(ticket) }
+  /// Whether a reply whose turn to be stored has come may be: it is certainly newer than what was stored before.
+  ///
+  /// Then it is being stored, until ``endSaving(_:)``.
+  ///
+  /// - Parameters:
+  ///   - ticket: The ticket of its request.
+  ///   - moment: A ticket drawn when the reply arrived.
+  mutating func beginSaving(_ ticket: VersionGuard.Ticket, arrivedAt moment: VersionGuard.Ticket) -> Bool {
+    guard versions.accept(ticket, arrivedAt: moment) else { return false }
+    saves.begin()
+    return true
+  }
+
+  /// A reply is stored, or could not be.
+  ///
+  /// - Parameter revision: The revision it has in the store; nil where it could not be stored.
+  mutating func endSaving(_ revision: UInt64?) {
+    if let moment = saves.end(revision) { versions.overtake(at: moment) }
+  }
 
   /// An accepted reply was stored.
   ///

@@ -1,0 +1,94 @@
+import DataStore
+import Moments
+import MomentsTesting
+import Multicast
+import Repository
+import TestSupport
+import Testing
+
+/// What others save in the store, such as another process, is no older than what the repository has asked for before.
+@Suite(.timeLimit(.minutes(5))) struct MomentsRepoOutsideSavesTests {
+  /// Replies that a test holds back.
+  private final class Replies: Sendable {
+    let gates = [Gate(), Gate()]
+    private let names: Lock<[String]>
+    private let count = Lock(0)
+
+    init(_ names: [String]) {
+      self.names = Lock(names)
+    }
+
+    func next() async -> MomentsDetails {
+      let number = count.withLock { count in
+        count += 1
+        return count - 1
+      }
+      if number < gates.count { await gates[number].pass() }
+      return .fixture(name: names.withLock { $0[min(number, $0.count - 1)] })
+    }
+  }
+
+  @Test func `A reply that was asked for before somebody else's save is not stored over it, and asked for once more`()
+    async throws
+  {
+    let replies = Replies(["old", "newest"])
+    replies.gates[1].open()
+    let harness = RepoHarness(getMoments: { _ in await replies.next() })
+    let observer = harness.repo.momentsDetails(userID: "0").subscribe()
+    let events = harness.repo.events.subscribe()
+    // What is stored from now on is seen to be saved.
+    try await harness.store.save(momentsDetails: .fixture(name: "first"), userID: "0")
+    #expect(await observer.first(1).map(\.userDetails.name) == ["first"])
+    let load = Task { try await harness.repo.getMoments(userID: "0") }
+    await replies.gates[0].arrivals()
+    try await harness.store.save(momentsDetails: .fixture(name: "new"), userID: "0")
+    #expect(await observer.first(1).map(\.userDetails.name) == ["new"])
+    replies.gates[0].open()
+    try await load.value
+    #expect(await observer.first(1).map(\.userDetails.name) == ["newest"])
+    #expect(harness.getMoments.requestedUserIDs == ["0", "0"])
+    var told: [RepositoryEvent] = []
+    for await event in events {
+      told.append(event)
+      if event == .requestFinished(key: "0") { break }
+    }
+    #expect(told.filter { $0 == .replyDiscarded(key: "0") }.count == 1)
+    #expect(try await harness.store.momentsDetails(userID: "0")?.value.userDetails.name == "newest")
+  }
+
+  @Test func `Somebody else's save that arrives during one of the repository's own is told apart`() async throws {
+    let replies = Replies(["own", "old", "newest"])
+    replies.gates[0].open()
+    let saving = Gate()
+    let shared = InMemoryStore()
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(InterposedStore(shared, beforeSaving: { _ in await saving.pass() })),
+      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in await replies.next() },
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() })
+    let observer = repo.momentsDetails(userID: "0").subscribe()
+    let others = PersistentDataStore(shared)
+    try await others.save(momentsDetails: .fixture(name: "first"), userID: "0")
+    #expect(await observer.first(1).map(\.userDetails.name) == ["first"])
+
+    let load = Task { try await repo.getMoments(userID: "0") }
+    await saving.arrivals()
+    let reload = Task { try await repo.reloadMoments(userID: "0") }
+    await replies.gates[1].arrivals()
+    try await others.save(momentsDetails: .fixture(name: "other"), userID: "0")
+    #expect(await observer.first(1).map(\.userDetails.name) == ["other"])
+    replies.gates[1].open()
+    saving.open()
+    try await load.value
+    try await reload.value
+    #expect(await observer.first(2).map(\.userDetails.name) == ["own", "newest"])
+    #expect(try await others.momentsDetails(userID: "0")?.value.userDetails.name == "newest")
+  }
+
+  @Test func `The repository's own saves discard no reply that was asked for after they were accepted`() async throws {
+    let harness = RepoHarness()
+    let observer = harness.repo.momentsDetails(userID: "0").subscribe()
+    for _ in 0..<20 { try await harness.repo.getMoments(userID: "0") }
+    #expect(harness.getMoments.requestedUserIDs.count == 20)
+    #expect(await observer.first(20).count == 20)
+  }
+}
