@@ -43,6 +43,9 @@ public struct PendingEdits<Value, ID: Hashable & Sendable>: Sendable {
   /// Whether there are no edits.
   public var isEmpty: Bool { edits.isEmpty }
 
+  /// How many edits there are.
+  public var count: Int { edits.count }
+
   /// The edits that remain, in the order they are applied.
   public var ids: [ID] { edits.map(\.id) }
 

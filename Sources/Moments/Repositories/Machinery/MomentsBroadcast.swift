@@ -173,13 +173,13 @@ actor MomentsBroadcast {
   func update<Result>(
     _ userID: String, isNews: Bool = false, _ change: (inout MomentsTimeline) -> Result
   ) -> Result {
-    let old = timelines[userID]
-    var timeline = old ?? MomentsTimeline()
-    let result = change(&timeline)
-    timelines[userID] = timeline
+    let oldDetails = timelines[userID]?.details
+    // Changed in its place: a copy would be one of all its likes.
+    let result = change(&timelines[userID, default: MomentsTimeline()])
+    let timeline = timelines[userID, default: MomentsTimeline()]
 
     let relays = relays(userID: userID)
-    if let details = timeline.details, isNews || details != old?.details {
+    if let details = timeline.details, isNews || details != oldDetails {
       relays.details.send(details)
       everyUser.send(details)
     }

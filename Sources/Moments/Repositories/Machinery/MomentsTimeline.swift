@@ -29,23 +29,24 @@ struct MomentsTimeline {
   /// How the last load ended while another was under way, unless it was cancelled.
   private var outcome: Result<Void, MomentsRepoError>?
   private(set) var loadState = MomentsLoadState.idle
+  // These follow from what is stored and the edits. They are kept, as most of what happens changes neither.
+  private var loadedValue: LoadedValue<MomentsDetails>?
+  /// The moments whose likes no stored timeline has yet, and whether they are liked.
+  private(set) var pendingLikes: [String: Bool] = [:]
+  private let apply: @Sendable (MomentLike, inout MomentsDetails) -> Void
+
+  /// Creates a timeline of which nothing is known.
+  ///
+  /// - Parameter apply: What a like does to a timeline.
+  init(apply: @escaping @Sendable (MomentLike, inout MomentsDetails) -> Void = { $0.apply(to: &$1) }) {
+    self.apply = apply
+  }
 
   /// What observers are to see: the stored timeline with all pending likes; nil when nothing is stored.
   var details: MomentsDetails? { loadedValue?.value }
 
-  /// The moments whose likes no stored timeline has yet, and whether they are liked.
-  var pendingLikes: [String: Bool] {
-    edits.ids.reduce(into: [:]) { pending, id in
-      if let like = likes[id] { pending[like.momentID] = like.isLiked }
-    }
-  }
-
   /// Whether a like lies over the timeline.
   func contains(_ id: MutationID) -> Bool { likes[id] != nil }
-
-  private var loadedValue: LoadedValue<MomentsDetails>? {
-    stored.map { LoadedValue(edits.value(over: $0.value), savedAt: $0.savedAt, isPending: !edits.isEmpty) }
-  }
 
   // MARK: - The store
 
@@ -67,12 +68,13 @@ struct MomentsTimeline {
   private mutating func show(_ stored: StoredValue<MomentsDetails>) {
     self.stored = stored
     edits.arrived(stored.revision)
-    editsHaveChanged()
+    layEdits()
   }
 
   /// What was stored was removed.
   mutating func remove() {
     stored = nil
+    loadedValue = nil
     loadState = loadState.isLoading ? .loading(previous: nil) : .idle
   }
 
@@ -86,22 +88,34 @@ struct MomentsTimeline {
 
   /// Lays a like over the timeline that was made long ago.
   mutating func add(_ like: MomentLike, as id: MutationID) {
-    edits.add(id) { like.apply(to: &$0) }
+    let isThere = contains(id)
+    addEdit(like, as: id)
+    if isThere { return layEdits() }
+    // On top of the others, which lie there already.
+    pendingLikes[like.momentID] = like.isLiked
+    guard var loaded = loadedValue else { return }
+    apply(like, &loaded.value)
+    loaded.isPending = true
+    loadedValue = loaded
+    loadState.receive(loaded)
+  }
+
+  private mutating func addEdit(_ like: MomentLike, as id: MutationID) {
+    edits.add(id) { [apply] in apply(like, &$0) }
     likes[id] = like
-    editsHaveChanged()
   }
 
   /// Lays likes of an earlier process over the timeline, under those that were made before the queue was read.
   mutating func restore(_ entries: [MutationEntry<MomentLike>]) {
     let made = edits.ids
-    for entry in entries { add(entry.mutation, as: entry.id) }
-    for id in made { if let like = likes[id] { add(like, as: id) } }
+    for entry in entries { addEdit(entry.mutation, as: entry.id) }
+    for id in made { if let like = likes[id] { addEdit(like, as: id) } }
+    layEdits()
   }
 
   /// Takes a like back that the server refused.
   mutating func refuse(_ id: MutationID) {
-    edits.refuse(id)
-    editsHaveChanged()
+    if edits.refuse(id) { layEdits() }
   }
 
   /// An attempt to send a like begins.
@@ -157,7 +171,8 @@ struct MomentsTimeline {
   mutating func saved(_ revision: UInt64, requestedAt ticket: VersionGuard.Ticket, confirming id: MutationID?) {
     if let id { edits.confirm(id, savedAs: revision) }
     edits.saved(revision, requestedAt: ticket)
-    editsHaveChanged()
+    // Those whose timeline has arrived before are gone.
+    if edits.count < likes.count { layEdits() }
   }
 
   // MARK: - Loading
@@ -190,12 +205,20 @@ struct MomentsTimeline {
     }
   }
 
-  private mutating func editsHaveChanged() {
-    if likes.count > edits.ids.count {
-      let remaining = Set(edits.ids)
+  /// Lays all edits over what is stored.
+  private mutating func layEdits() {
+    let ids = edits.ids
+    if ids.count < likes.count {
+      let remaining = Set(ids)
       likes = likes.filter { remaining.contains($0.key) }
       unsent.formIntersection(remaining)
     }
-    if let loadedValue { loadState.receive(loadedValue) }
+    pendingLikes = ids.reduce(into: [:]) { pending, id in
+      if let like = likes[id] { pending[like.momentID] = like.isLiked }
+    }
+    guard let stored else { return }
+    let loaded = LoadedValue(edits.value(over: stored.value), savedAt: stored.savedAt, isPending: !edits.isEmpty)
+    loadedValue = loaded
+    loadState.receive(loaded)
   }
 }
