@@ -6,8 +6,8 @@ import Multicast
 import Repository
 import Testing
 
-/// Fetches and likes at the same time, with replies that overtake each other, are lost, come twice, or are not waited
-/// for: whatever the order, observers see time go forward and no like flicker.
+/// Fetches and likes at the same time, with replies that overtake each other, are lost or spoilt, come twice, or are
+/// not waited for: whatever the order, observers see time go forward and no like flicker.
 ///
 /// `MOMENTS_INTERLEAVINGS` in the environment says how many orders are tried.
 @Suite(.timeLimit(.minutes(5))) struct MomentsRepoInterleavingTests {
@@ -34,7 +34,7 @@ import Testing
 
     var callers: [Task<Void, Never>] = []
     for _ in 0..<60 {
-      switch Int.random(in: 0..<16, using: &random) {
+      switch Int.random(in: 0..<17, using: &random) {
       case 0, 1: callers.append(Task { [repo] in _ = try? await repo!.getMoments(userID: "0") })
       case 2, 3:
         let momentID = Self.momentIDs.randomElement(using: &random)!
@@ -45,6 +45,7 @@ import Testing
       case 7, 8, 9: server.deliver(using: &random)
       case 10, 11, 12: server.lose(using: &random)
       case 13, 14: server.changeElsewhere()
+      case 15: server.spoil(using: &random)
       default: callers.randomElement(using: &random)?.cancel()
       }
       // Sometimes the next step comes at once, sometimes when what this one caused is done.

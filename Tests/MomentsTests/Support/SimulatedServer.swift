@@ -159,6 +159,15 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     call?.continuation.resume(returning: .failure(.timedOut))
   }
 
+  /// A reply that is on its way arrives and cannot be used, if any.
+  func spoil(using random: inout SplitMix64) {
+    let call = state.withLock { state in
+      state.calls.indices.filter { state.calls[$0].reply != nil }.randomElement(using: &random)
+        .map { state.calls.remove(at: $0) }
+    }
+    call?.continuation.resume(returning: .failure(.emptyReply))
+  }
+
   /// Answers all calls, and those to come, at once.
   func answerAll() {
     let answers = state.withLock { state in
