@@ -56,6 +56,31 @@ import Testing
     #expect(harness.updateLike.requests.count == 1)
   }
 
+  @Test func `Where nothing that answers makes sense, as behind a login page of a network, the like stays queued`()
+    async throws
+  {
+    let isBehindLogin = Lock(true)
+    let page = APISessionError.undecodable(reason: "no JSON", excerpt: "<html>")
+    let harness = RepoHarness(
+      getMoments: { _ throws(APISessionError) in
+        if isBehindLogin.withLock({ $0 }) { throw page }
+        return Self.liked(true)
+      },
+      updateLike: { _ throws(APISessionError) in
+        if isBehindLogin.withLock({ $0 }) { throw page }
+        return Self.liked(true)
+      })
+    try await harness.store.save(momentsDetails: Self.liked(false), userID: "0")
+    let observer = harness.repo.momentsDetails(userID: "0").subscribe()
+    #expect(await observer.first(1) == [Self.liked(false)])
+    #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
+    isBehindLogin.withLock { $0 = false }
+    await harness.repo.retryLikes()
+    for await pending in harness.repo.pendingLikes(userID: "0") where pending.isEmpty { break }
+    #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
+    #expect(harness.updateLike.requests.count == 2)
+  }
+
   @Test(arguments: [401, 407, 409, 425])
   func `A like that the server does not take for now stays in the queue and is shown`(status: Int) async throws {
     let isRefusing = Lock(true)

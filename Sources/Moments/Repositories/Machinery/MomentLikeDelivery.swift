@@ -43,8 +43,12 @@ struct MomentLikeDelivery: Sendable {
     } catch {
       // Where a timeline with it is stored, observers get it once the store can be observed.
       if await broadcast.isSaved(like, as: id) { return .delivered(()) }
-      if case .session(let error) = error, error.verdict != .notNow { return .delivered(()) }
-      return .retryLater(error)
+      switch error {
+      // Neither of two replies was one of the server's: who answers here may not be the server.
+      case .session(.undecodable) where details == nil: return .retryLater(error)
+      case .session(let failure) where failure.verdict != .notNow: return .delivered(())
+      default: return .retryLater(error)
+      }
     }
   }
 }
