@@ -73,6 +73,8 @@ extension FileBackend {
   struct Replacement: ~Copyable {
     /// The older file, whose bytes are within reach as long as it is open; nil when there was none.
     let old: Descriptor?
+    /// The new file: as long as it is open, no other one can get its inode.
+    let file: Descriptor
     let new: FileSystem.Status
   }
 
@@ -97,7 +99,7 @@ extension FileBackend {
         return nil
       }
       try fileSystem.rename(temporaryName, to: fileName, in: folder)
-      return Replacement(old: old, new: new)
+      return Replacement(old: old, file: file, new: new)
     } catch {
       discard(temporaryName, in: folder)
       throw error
@@ -148,12 +150,18 @@ extension FileBackend {
   }
 
   /// Gives a file another name while nobody puts back what had the old one.
+  ///
+  /// - Parameter inode: What the file must be, if it matters.
+  /// - Returns: False when it is another one, which then keeps its name.
+  @discardableResult
   private func renameAlone(
-    _ name: String, to newName: String, in folder: borrowing Descriptor
-  ) throws(SystemError) {
+    _ name: String, to newName: String, ifItIs inode: UInt64? = nil, in folder: borrowing Descriptor
+  ) throws(SystemError) -> Bool {
     try lock(folder)
     defer { fileSystem.unlock(folder) }
+    if let inode, try !isFile(fileSystem.openFile(name, in: folder), inode) { return false }
     try fileSystem.rename(name, to: newName, in: folder)
+    return true
   }
 
   /// Gives a file with certain bytes a name for those that are set aside; durable once the folder is synchronised.
@@ -162,16 +170,19 @@ extension FileBackend {
   func moveAside(
     _ bytes: Data, of name: String, at time: Date, in folder: borrowing Descriptor
   ) throws(SystemError) -> String? {
-    try lock(folder)
-    defer { fileSystem.unlock(folder) }
     let fileName = Self.fileName(of: name)
     guard let file = try fileSystem.openFile(fileName, in: folder), try fileSystem.read(file) == bytes else {
       return nil
     }
+    // As long as it is open, no other one can get its inode.
+    defer { extendLifetime(file) }
     let inode = try fileSystem.status(of: file).inode
     let asideName = try reserveAsideName(for: name, at: time, in: folder)
     do throws(SystemError) {
-      try fileSystem.rename(fileName, to: asideName, in: folder)
+      guard try renameAlone(fileName, to: asideName, ifItIs: inode, in: folder) else {
+        discard(asideName, in: folder)
+        return nil
+      }
     } catch {
       discard(asideName, in: folder)
       if error.code == ENOENT { return nil }
@@ -199,12 +210,12 @@ extension FileBackend {
     _ name: String, as oldName: String, in folder: borrowing Descriptor
   ) throws(SystemError) -> Bool {
     do throws(SystemError) {
+      // Fails where the name is taken, so nobody need be kept out.
       try fileSystem.link(name, to: oldName, in: folder)
     } catch {
       if error.code == EEXIST { return false }
       // Not every volume knows second names.
-      try fileSystem.rename(name, to: oldName, in: folder)
-      return true
+      return try renameBack(name, to: oldName, in: folder)
     }
     discard(name, in: folder)
     do throws(SystemError) {
@@ -212,6 +223,22 @@ extension FileBackend {
     } catch {
       // Who watches learns later that the file is back. The failure that it is put back for is the one to tell.
     }
+    return true
+  }
+
+  /// - Returns: False when something has the name.
+  private func renameBack(
+    _ name: String, to oldName: String, in folder: borrowing Descriptor
+  ) throws(SystemError) -> Bool {
+    try lock(folder)
+    defer { fileSystem.unlock(folder) }
+    do throws(SystemError) {
+      _ = try fileSystem.status(of: oldName, in: folder)
+      return false
+    } catch {
+      guard error.code == ENOENT else { throw error }
+    }
+    try fileSystem.rename(name, to: oldName, in: folder)
     return true
   }
 
