@@ -23,18 +23,26 @@
     ///
     /// - Parameters:
     ///   - tellsWrites: Whether each write to a file is told, or only its end.
-    ///   - old: What was watched so far.
+    ///   - old: What was watched so far, and still is when this fails.
     func watch(
       _ folder: String, tellsWrites: Bool, instead old: FolderWatchState.Target?, by inotify: borrowing Descriptor
     ) throws(SystemError) -> FolderWatchState.Target {
-      var old = old
-      while true {
-        let target = try watchNearest(to: folder, tellsWrites: tellsWrites, by: inotify)
-        if let old, old.number != target.number { removeWatch(old, from: inotify) }
-        // Something nearer may have appeared before the one above was watched, but not after it was found twice.
-        if target.awaitedName == nil || target == old { return target }
-        old = target
+      var last = old
+      do throws(SystemError) {
+        while true {
+          let target = try watchNearest(to: folder, tellsWrites: tellsWrites, by: inotify)
+          let isSame = target == last
+          if let last, last.number != target.number, last.number != old?.number { removeWatch(last, from: inotify) }
+          last = target
+          // Something nearer may have appeared before the one above was watched, but not after it was found twice.
+          if target.awaitedName == nil || isSame { break }
+        }
+      } catch {
+        if let last, last.number != old?.number { removeWatch(last, from: inotify) }
+        throw error
       }
+      if let old, old.number != last!.number { removeWatch(old, from: inotify) }
+      return last!
     }
 
     /// What inotify has to tell now; nothing when nothing happened.

@@ -30,6 +30,8 @@
     /// What ended the watch.
     var failure: SystemError?
     private var isUnknown = false
+    /// Whether the last look that no event asked for failed.
+    private var isUnchecked = false
     private var names: [String] = []
     /// A file that lost its name, as long as it is not known to which.
     private var movedAway: Event?
@@ -68,9 +70,15 @@
 
     /// Notes what is watched after a look that no event asked for.
     mutating func checked(_ newTarget: Target) {
-      // Events of the old one are no longer taken.
-      if newTarget != target { isUnknown = true }
+      // Events of the old one are no longer taken. Where a check failed before, looks may have failed with it.
+      if newTarget != target || isUnchecked { isUnknown = true }
+      isUnchecked = false
       found(newTarget)
+    }
+
+    /// Notes that it could not be said what is to be watched, so that what was watched so far still is.
+    mutating func couldNotCheck() {
+      isUnchecked = true
     }
 
     /// Notes that no more events are there at present.

@@ -14,6 +14,8 @@
       /// Where the watched folder was found.
       var path = ""
       var hasChanged = false
+      /// Whether the last look that no event asked for failed.
+      var isUnchecked = false
       var failure: SystemError?
     }
 
@@ -50,7 +52,22 @@
     ///
     /// Nothing tells when one above it gets another name.
     func checkFolder() {
-      if !isCurrent { folderChanged() }
+      let isCurrent = isCurrent
+      do throws(SystemError) {
+        if !isCurrent { try watchNearest() }
+      } catch {
+        // It may pass, and nobody asked. The call that comes with it meets what is wrong with the folder, and the next
+        // one checks again.
+        state.withLock { $0.isUnchecked = true }
+        return
+      }
+      let isNews = state.withLock { state in
+        defer { state.isUnchecked = false }
+        guard !isCurrent || state.isUnchecked else { return false }
+        state.hasChanged = true
+        return true
+      }
+      if isNews { onChange() }
     }
 
     /// Whether the watched folder still has its name, and none is nearer.
