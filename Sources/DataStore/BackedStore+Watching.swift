@@ -62,6 +62,23 @@ extension BackedStore {
     }
   }
 
+  /// Looks at what others changed for somebody who comes to a key that is observed already.
+  ///
+  /// What cannot be decoded is an event, as it is to those who observe the key, and nothing is stored for any of them.
+  func lookForLaterReader<Value>(
+    of key: StoreKey<Value>, named name: String, in topic: Topic<Value>
+  ) throws(StoreError) {
+    do throws(StoreError) {
+      try againIfDamaged { () throws(StoreError) in
+        try takeUpOutsideChange(of: key.keyName, named: name, in: topic)
+      }
+    } catch {
+      // It could be read, but not be moved aside; the next look knows it.
+      guard case .writeFailed = error else { throw error }
+      eventRelay.send(.watchingFailed(error))
+    }
+  }
+
   private func takeUpOutsideChange<T: AnyTopic>(
     of keyName: StoreKeyName, named name: String, in topic: T
   ) throws(StoreError) {

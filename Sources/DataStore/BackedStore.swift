@@ -124,17 +124,17 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     let topic = try topic(of: key)
     writePendingSaves()
     startWatching()
-    let known = topic.changes(of: key.userID)
-    let finding = try againIfDamaged { () throws(StoreError) -> Finding<Value>? in
-      if known != nil { return try lookForNews(at: key, named: name, in: topic) }
-      return try look(at: key, named: name, in: topic)
+    if let known = topic.changes(of: key.userID) {
+      try lookForLaterReader(of: key, named: name, in: topic)
+      return known
     }
+    let finding = try againIfDamaged { () throws(StoreError) in try look(at: key, named: name, in: topic) }
     switch finding {
-    case nil, .nothing, .undecodable: return known ?? topic.beginChanges(of: key, stored: nil)
-    case .value(let stored): return known ?? topic.beginChanges(of: key, stored: stored)
+    case .nothing, .undecodable: return topic.beginChanges(of: key, stored: nil)
+    case .value(let stored): return topic.beginChanges(of: key, stored: stored)
     case .unmigratable(_, let failure, _):
       send(failure, of: key.keyName)
-      return known ?? topic.beginChanges(of: key, stored: nil)
+      return topic.beginChanges(of: key, stored: nil)
     case .newer(let version, _): throw newerFormat(key, found: version)
     }
   }

@@ -169,6 +169,82 @@ import Testing
     }
   #endif
 
+  @Test(arguments: [EACCES, EIO, ESTALE])
+  func `A folder that a call cannot reach for a while is watched still`(code: CInt) async throws {
+    let faults = Faults()
+    let store = faults.store(in: folder)
+    let other = FileStore(folder: folder)
+    try await other.save("first", for: key)
+    var changes = try await store.changes(of: key).makeAsyncIterator()
+    #expect(await changes.next()?.stored?.value == "first")
+    faults.rule.withLock { $0 = { ["open", "inotify_add_watch"].contains($0.operation) ? code : nil } }
+    await #expect(throws: StoreError.self) { try await store.load(key) }
+    // Comes behind whatever the failure may have woken.
+    await #expect(throws: StoreError.self) { try await store.load(key) }
+    faults.rule.withLock { $0 = nil }
+    try await other.save("second", for: key)
+    #expect(await changes.next()?.stored?.value == "second")
+  }
+
+  @Test func `What is stored in a newer format is an event once, and no error, to who asks for changes again`()
+    async throws
+  {
+    let storage = InMemoryStorage()
+    let store = InMemoryStore(storage: storage)
+    let name = try key.keyName.encoded()
+    var early = try await store.changes(of: key).makeAsyncIterator()
+    let newer = try Envelope.encode("newer", savedAt: Date(), schema: 2)
+    storage[name] = newer
+    _ = try await store.changes(of: key)
+    _ = try await store.changes(of: key)
+    storage[name] = nil
+    let last = try await store.save("last", for: key)
+    #expect(await early.next() == .saved(key, last))
+    storage[name] = Data("spoiled".utf8)
+    await #expect(throws: StoreError.self) { try await store.load(key) }
+    var events = store.events.makeAsyncIterator()
+    let (found, supported) = (StoredVersion(format: 2, schema: 2), StoredVersion(format: 2, schema: 1))
+    #expect(await events.next() == .newerValueLeftUntouched(key.keyName, found: found, supported: supported))
+    guard case .corruptValueMovedAside = await events.next() else {
+      Issue.record("a second event")
+      return
+    }
+  }
+
+  @Test func `Bytes that cannot be moved aside are an event once, and no error, to who asks for changes again`()
+    async throws
+  {
+    let storage = InMemoryStorage()
+    let store = BackedStore(backend: StuckBackend(base: InMemoryBackend(storage: storage)))
+    _ = try await store.changes(of: key)
+    storage[try key.keyName.encoded()] = Data("spoiled".utf8)
+    _ = try await store.changes(of: key)
+    _ = try await store.changes(of: key)
+    await #expect(throws: StoreError.writeFailed(StuckBackend.error)) { try await store.load(key) }
+    storage[try key.keyName.encoded()] = try Envelope.encode("newer", savedAt: Date(), schema: 2)
+    _ = try await store.changes(of: key)
+    var events = store.events.makeAsyncIterator()
+    #expect(await events.next() == .watchingFailed(.writeFailed(StuckBackend.error)))
+    guard case .newerValueLeftUntouched = await events.next() else {
+      Issue.record("a second event")
+      return
+    }
+  }
+
+  /// Keeps bytes in memory, and cannot move any aside.
+  private struct StuckBackend: StoreBackend, Sendable {
+    static let error = SystemError(code: EPERM, operation: "rename", path: "/aside")
+    let base: InMemoryBackend
+
+    func read(_ name: String) -> Data? { base.read(name) }
+    func write(_ bytes: Data, to name: String) { base.write(bytes, to: name) }
+    func remove(_ name: String) { base.remove(name) }
+    func setAside(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
+      throw .writeFailed(Self.error)
+    }
+    func names() -> [String] { base.names() }
+  }
+
   @Test func `A call sees what was changed without a watch, and so do observers`() async throws {
     let storage = InMemoryStorage()
     let (store, other) = (InMemoryStore(storage: storage), InMemoryStore(storage: storage))
