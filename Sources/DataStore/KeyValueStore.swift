@@ -51,8 +51,8 @@ public protocol KeyValueStore: Sendable {
   /// Nothing is dropped, however slow a reader is; a reader that needs only the newest says so by
   /// `buffering(.latest)`.
   ///
-  /// - Throws: A ``StoreError``, but never for bytes that cannot be decoded or migrated: for
-  ///   those see ``events``.
+  /// - Throws: A ``StoreError``, but never for bytes that cannot be decoded or migrated, nor, once the key is observed,
+  ///   for the value of a newer program: for those see ``events``.
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
 
   /// Every user's value of one name, the value that belongs to no user among them, and all their later changes.

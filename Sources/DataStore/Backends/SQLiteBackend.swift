@@ -86,6 +86,7 @@
       _ failure: (SystemError) -> StoreError, making: Bool = false,
       _ body: (SQLiteConnection) throws(SystemError) -> Result
     ) throws(StoreError) -> Result? {
+      database.immovable = nil
       while true {
         let result = try perform(failure, making: making, inTransaction: true, body)
         // Another store may have moved the database aside before the change was made in it.

@@ -33,7 +33,7 @@
       // Closed last: a connection whose file has moved leaves the files in its place alone.
       defer { extendLifetime(damaged) }
       if let damaged, let newer = Self.newerLayout(of: damaged)?.refusal(of: path) { return newer }
-      let movedTo = try moveAside(in: folder)
+      let movedTo = try moveAsideUnlessInVain(in: folder)
       wasThere = false
       do throws(SystemError) {
         _ = try open(in: folder, making: true)
@@ -41,6 +41,33 @@
         // The next save tries again, and says why it cannot.
       }
       return .damaged(movedTo: movedTo, reason: error.description)
+    }
+
+    /// Moves the database aside, unless that failed and nothing has changed since.
+    ///
+    /// To whoever watches the folder, an attempt that is undone is a change, which would cause the next attempt for ever.
+    private mutating func moveAsideUnlessInVain(in folder: borrowing Descriptor) throws(SystemError) -> String {
+      if let immovable, try immovable.files == statuses(in: folder) { throw immovable.error }
+      immovable = nil
+      do throws(SystemError) {
+        return try moveAside(in: folder)
+      } catch {
+        if isWatched { immovable = Immovable(files: try statuses(in: folder), error: error) }
+        throw error
+      }
+    }
+
+    /// What is known of the database and of whatever has the names of the files beside it, by name.
+    private func statuses(in folder: borrowing Descriptor) throws(SystemError) -> [String: FileSystem.Status] {
+      var statuses: [String: FileSystem.Status] = [:]
+      for suffix in Self.suffixes {
+        do throws(SystemError) {
+          statuses[suffix] = try fileSystem.status(of: fileName + suffix, in: folder)
+        } catch {
+          guard error.code == ENOENT else { throw error }
+        }
+      }
+      return statuses
     }
 
     /// Moves the database and the files beside it aside, in a locked folder.
@@ -53,10 +80,13 @@
         asideName = SQLiteBackend.asideName(for: fileName, at: now(), attempt: attempt)
         attempt += 1
       } while try isTaken(asideName, in: folder)
+      // Before anything is moved: a folder of such a name, for example, cannot be.
+      var there: [String] = []
+      for suffix in Self.suffixes where try size(of: fileName + suffix, in: folder) != nil { there.append(suffix) }
       var moved: [String] = []
       do throws(SystemError) {
         // The database goes first: a log that stays behind is found to be one of nothing, and follows.
-        for suffix in Self.suffixes where try size(of: fileName + suffix, in: folder) != nil {
+        for suffix in there {
           try fileSystem.rename(fileName + suffix, to: asideName + suffix, in: folder)
           moved.append(suffix)
         }

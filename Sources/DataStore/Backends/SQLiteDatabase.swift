@@ -25,10 +25,13 @@
     private(set) var connection: SQLiteConnection?
     /// A connection to a database that is of no use, or of none yet.
     private var spareConnection: SQLiteConnection?
-    /// Whether such a connection is kept for the next attempt.
+    /// Whether changes of the database's files wake the store.
     ///
-    /// To whoever watches the database's files, to close one is a change of them.
-    var keepsSpareConnection = false
+    /// Then nothing may change them that a look does again: a spare connection is kept, because to close it would, and
+    /// what cannot be moved aside is remembered.
+    var isWatched = false
+    /// A damaged database that could not be moved aside, until the next call that changes something.
+    var immovable: Immovable?
     /// The connection's `data_version` when the layout was looked at last.
     private var dataVersion: Int64 = 0
     /// Whether the database is missed if it is not there.
@@ -78,6 +81,13 @@
   }
 
   extension SQLiteDatabase {
+    /// A damaged database that could not be moved aside.
+    struct Immovable {
+      /// What was there after the attempt, by the ends of the names.
+      let files: [String: FileSystem.Status]
+      let error: SystemError
+    }
+
     /// What is in a database file.
     enum Layout {
       case nothing
@@ -132,7 +142,7 @@
         try discard(modelName, in: folder)
         try fileSystem.makeFoundFolderDurable(self.folder)
       }
-      spareConnection = keepsSpareConnection ? opened : nil
+      spareConnection = isWatched ? opened : nil
       do throws(SystemError) {
         let refusal = try prepare(opened, making: making)
         if let refusal { return refusal }

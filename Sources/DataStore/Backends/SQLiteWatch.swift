@@ -197,7 +197,7 @@
       } catch {
         throw .readFailed(error)
       }
-      database.keepsSpareConnection = true
+      database.isWatched = true
       try seeEverything()
     }
 

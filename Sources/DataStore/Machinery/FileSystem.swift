@@ -21,7 +21,7 @@ package struct FileSystem: Sendable {
   }
 
   /// What is known of a file.
-  struct Status {
+  struct Status: Equatable {
     let isRegularFile: Bool
     /// In bytes.
     let size: Int

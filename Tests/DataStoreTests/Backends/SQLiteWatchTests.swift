@@ -1,5 +1,6 @@
 #if SQLite
   import Foundation
+  import Multicast
   import Testing
 
   @testable import DataStore
@@ -177,6 +178,8 @@
       case foreign
       case withoutTables
       case damagedAndImmovable
+      case damagedAndMovedBack
+      case damagedBesideAFolder
     }
 
     @Test(arguments: Useless.allCases)
@@ -198,16 +201,57 @@
         try place.makeFolder()
         try Data("no database".utf8).write(to: place.file)
         fileSystem = FileSystem(fault: { $0.operation == "rename" ? EPERM : nil })
+      case .damagedAndMovedBack:
+        try place.makeFolder()
+        try Data("no database".utf8).write(to: place.file)
+        fileSystem = FileSystem(fault: { $0.operation == "fsync" ? EIO : nil })
+      case .damagedBesideAFolder:
+        try place.makeFolder()
+        try Data("no database".utf8).write(to: place.file)
+        try FileManager.default.createDirectory(
+          at: place.folder.appending(path: "store.sqlite-shm"), withIntermediateDirectories: false)
       }
       var backend = place.backend(fileSystem: fileSystem)
       try backend.startWatching {}
       for _ in 1...2 {
         _ = try backend.takeOutsideChanges()
+        // As a store does that is woken.
+        do { #expect(try backend.read("a") == nil) } catch {}
         // There the system takes its time to tell.
         #if !canImport(Darwin)
           #expect(try #require(backend.watch).folderWatcher.takeChangedFiles() == [])
         #endif
       }
+    }
+
+    @Test(arguments: [true, false])
+    func `A damaged database that cannot be moved aside is moved by the next change, or when it is another`(
+      isAnother: Bool
+    ) throws {
+      try place.makeFolder()
+      try Data("no database".utf8).write(to: place.file)
+      let isBroken = Lock(true)
+      let fileSystem = FileSystem(fault: { call in
+        call.operation == "fsync" && isBroken.withLock { $0 } ? EIO : nil
+      })
+      var backend = place.backend(fileSystem: fileSystem)
+      try backend.startWatching {}
+      #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
+      isBroken.withLock { $0 = false }
+      guard isAnother else {
+        #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
+        try backend.write(bytes, to: "a")
+        #expect(try backend.read("a") == bytes)
+        return
+      }
+      try Data("no database either".utf8).write(to: place.file)
+      do {
+        _ = try backend.read("a")
+        Issue.record("no damage")
+      } catch {
+        guard case .damaged = error else { throw error }
+      }
+      #expect(try backend.read("a") == nil)
     }
 
     @Test func `A database that others make good is told as anything`() async throws {
