@@ -34,12 +34,22 @@ extension BackedStore {
 
   /// Writes saves, each of another key, and says by name what came of them.
   ///
-  /// What was written before the whole store is found damaged is gone with it, so all are written again.
+  /// What was written before the whole store is found damaged is gone with it, so all are written again. Where others
+  /// keep the whole store locked, one save waits for them and no other does: all that follow it fail as it did.
   private func write(_ saves: [any AnyPendingSave]) -> [String: Result<Fingerprint, StoreError>] {
     do throws(StoreError) {
       return try againIfDamaged { () throws(StoreError) in
         var writes: [String: Result<Fingerprint, StoreError>] = [:]
-        for save in saves { writes[save.name] = try write(save) }
+        var lockedOut: StoreError?
+        for save in saves {
+          if let lockedOut {
+            writes[save.name] = .failure(lockedOut)
+            continue
+          }
+          let outcome = try write(save)
+          writes[save.name] = outcome
+          if case .failure(.writeFailed(let error)) = outcome, error.isLockedOut { lockedOut = .writeFailed(error) }
+        }
         return writes
       }
     } catch {

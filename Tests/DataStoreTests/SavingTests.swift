@@ -112,6 +112,22 @@ import Testing
     for change in expected { #expect(await iterator.next() == change) }
   }
 
+  @Test func `When others keep the whole store locked, one save of a burst waits for it, and all that follow throw`()
+    async throws
+  {
+    let keys = ["a", "b", "c"].map { StoreKey<Int>("number", userID: $0) }
+    let first = await saveAndHold(0)
+    let burst = keys.map { save(1, for: $0) }
+    backend.lockedNames.withLock { $0 = ["number.b"] }
+    try await letGo()
+    #expect(try await first.value.get().value == 0)
+    #expect(try await burst[0].value.get().value == 1)
+    for task in burst[1...] { #expect(await task.value == .failure(.writeFailed(HeldBackend.lockedOut))) }
+    #expect(backend.writes.withLock { $0 } == ["number.0", "number.a"])
+    backend.lockedNames.withLock { $0 = [] }
+    #expect(try await store.save(2, for: keys[2]).value == 2)
+  }
+
   @Test func `What a burst wrote before everything was found damaged is written again`() async throws {
     let (a, b) = (StoreKey<Int>("number", userID: "a"), StoreKey<Int>("number", userID: "b"))
     let first = await saveAndHold(0)
@@ -181,6 +197,7 @@ import Testing
 /// Keeps bytes in memory, counts writes, and holds or refuses them when told to.
 private final class HeldBackend: StoreBackend, Sendable {
   static let error = SystemError(code: 28, operation: "write", path: "a full disk")
+  static let lockedOut = SystemError(code: POSIXErrorCode.EAGAIN.rawValue, operation: "flock", path: "a folder")
   static let damage = StoreError.damaged(movedTo: "a place", reason: "a reason")
   private let storage = InMemoryStorage()
   let base: InMemoryBackend
@@ -189,6 +206,8 @@ private final class HeldBackend: StoreBackend, Sendable {
   /// The names of what was written, in order.
   let writes = Lock<[String]>([])
   let brokenNames = Lock<Set<String>>([])
+  /// The names whose writes wait for others in vain.
+  let lockedNames = Lock<Set<String>>([])
   /// The names whose writes find everything damaged, each once.
   let damages = Lock<[String]>([])
   private let arrivals: AsyncStream<Void>
@@ -208,6 +227,7 @@ private final class HeldBackend: StoreBackend, Sendable {
 
   func write(_ bytes: Data, to name: String) throws(StoreError) {
     if brokenNames.withLock({ $0.contains(name) }) { throw .writeFailed(Self.error) }
+    if lockedNames.withLock({ $0.contains(name) }) { throw .writeFailed(Self.lockedOut) }
     let isDamaged = damages.withLock { damages in
       guard damages.first == name else { return false }
       damages.removeFirst()

@@ -9,7 +9,7 @@ public import Foundation
 /// - **Other processes** may use the folder at the same time; what they change is seen at once, where the file system
 ///   tells. Those of networks often tell nothing, and nothing tells when a folder above this one gets another name: then
 ///   the next call sees it. Calls that change something take turns, by a lock on the folder that each holds for an
-///   instant; one that cannot have it for five seconds throws.
+///   instant; one that cannot have it for five seconds throws, and so do the saves that wait behind it.
 /// - **Size**: A value may have up to a gibibyte. A file that is larger is left where it is, and calls for it throw.
 /// - **Other files** in the folder are left alone.
 public typealias FileStore = BackedStore<FileBackend>

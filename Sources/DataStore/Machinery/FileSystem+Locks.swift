@@ -32,3 +32,13 @@ extension FileSystem {
     _ = flock(folder.number, LOCK_UN)
   }
 }
+
+extension SystemError {
+  /// Whether others kept the whole store locked for as long as a call waits.
+  var isLockedOut: Bool {
+    #if SQLite
+      if isBusy { return true }
+    #endif
+    return source == .operatingSystem && operation == "flock" && code == EWOULDBLOCK
+  }
+}
