@@ -16,7 +16,7 @@ public import Multicast
 ///   sent to observers once, as a change with a revision of its own; whether also without a call depends on the
 ///   medium. Who saves last wins. The store's own changes do not come back as those of others.
 /// - **Schemas**: A value of an older schema is migrated when it is read; see ``VersionedValue``. A value of a newer one
-///   is left untouched, and told.
+///   is left untouched, and told; only one that another stores in the very instant of a save or a removal may fall to it.
 /// - **Undecodable values** never stop a program: their bytes are moved aside, ``events`` says where, and every stream
 ///   goes on with the next good save.
 /// - **Lifetime**: Streams do not keep a store alive. They finish when it is released.

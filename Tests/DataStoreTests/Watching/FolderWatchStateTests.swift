@@ -40,6 +40,20 @@
       #expect(try files(removal[0], removal[1], removal[2]) == [])
     }
 
+    @Test func `A check that fails tells nothing and ends nothing, and the next that does not tells of anything`()
+      throws
+    {
+      var state = state()
+      state.couldNotCheck()
+      #expect(!state.hasSomething)
+      state.take(event(IN_DELETE, "a"))
+      #expect(try state.takeChangedFiles().get() == ["a"])
+      state.checked(Target(number: 1, awaitedName: nil))
+      #expect(try state.takeChangedFiles().get() == nil)
+      state.checked(Target(number: 1, awaitedName: nil))
+      #expect(!state.hasSomething)
+    }
+
     @Test func `A write or a removal of another is told`() throws {
       #expect(
         try files(event(IN_MOVED_FROM, ".other-1", cookie: 7), event(IN_MOVED_TO, "a", cookie: 7)) == [".other-1", "a"])
