@@ -31,18 +31,18 @@
       do throws(SystemError) {
         while true {
           let target = try watchNearest(to: folder, tellsWrites: tellsWrites, by: inotify)
-          let isSame = target == last
           if let last, last.number != target.number, last.number != old?.number { removeWatch(last, from: inotify) }
-          last = target
           // Something nearer may have appeared before the one above was watched, but not after it was found twice.
-          if target.awaitedName == nil || isSame { break }
+          if target.awaitedName == nil || target == last {
+            if let old, old.number != target.number { removeWatch(old, from: inotify) }
+            return target
+          }
+          last = target
         }
       } catch {
         if let last, last.number != old?.number { removeWatch(last, from: inotify) }
         throw error
       }
-      if let old, old.number != last!.number { removeWatch(old, from: inotify) }
-      return last!
     }
 
     /// What inotify has to tell now; nothing when nothing happened.

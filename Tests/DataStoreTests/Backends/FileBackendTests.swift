@@ -161,6 +161,31 @@ import Testing
   }
 
   #if !canImport(Darwin)
+    @Test func `A watch that could only half be replaced goes on, and the next call replaces it`() throws {
+      let inner = temporary.url.appending(path: "outer/inner")
+      let (outer, elsewhere) = (temporary.url.appending(path: "outer"), temporary.url.appending(path: "elsewhere"))
+      let failing = Lock<[CInt?]>([])
+      let fileSystem = FileSystem { call in
+        guard call.operation == "inotify_add_watch" else { return nil }
+        return failing.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+      }
+      var (backend, other) = (FileBackend(folder: inner, fileSystem: fileSystem), FileBackend(folder: inner))
+      try backend.write(old, to: "a")
+      try backend.startWatching {}
+      try FileManager.default.moveItem(at: outer, to: elsewhere)
+      // The two that are gone, the one above them, and then the first again.
+      failing.withLock { $0 = [nil, nil, nil, EACCES] }
+      #expect(throws: StoreError.self) { try backend.read("a") }
+      #expect(failing.withLock { $0 } == [])
+      try FileManager.default.moveItem(at: elsewhere, to: outer)
+      try other.write(new, to: "a")
+      #expect(try backend.takeOutsideChanges() == .names(["a"]))
+      #expect(try backend.read("a") == new)
+      #expect(try backend.takeOutsideChanges() == .unknown)
+      try other.write(old, to: "a")
+      #expect(try backend.takeOutsideChanges() == .names(["a"]))
+    }
+
     @Test func `A watched folder that somebody held open while it was removed is seen when it is back`() throws {
       var backend = backend()
       try backend.write(old, to: "a")
