@@ -46,12 +46,17 @@ final class SignalPipe: Sendable {
   }
 
   /// Leaves the signals to what took them before.
-  func close() {
+  func stop() {
     for (signal, action) in earlierActions {
       var action = action
       sigaction(signal, &action, nil)
     }
     Self.target.store(-1, ordering: .releasing)
+  }
+
+  // Not earlier: a source that follows the pipe keeps it until it has let go of the descriptor, whose number the system
+  // may give away at once.
+  deinit {
     _ = systemClose(readEnd)
     _ = systemClose(writeEnd)
   }

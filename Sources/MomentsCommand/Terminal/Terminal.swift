@@ -26,6 +26,8 @@ actor Terminal: TerminalType {
   private var renderer: FrameRenderer
   private var signals: SignalPipe?
   private var sources: [any DispatchSourceProtocol] = []
+  /// What is in it are the sources that have not let go of their descriptors.
+  private let watched = DispatchGroup()
   /// The modes to go back to; nil while the terminal is not taken over.
   private var earlierModes: termios?
 
@@ -45,7 +47,9 @@ actor Terminal: TerminalType {
     do throws(TerminalError) {
       try takeOver()
     } catch {
-      close()
+      giveBack()
+      stopSignals()
+      channel.finish()
       throw error
     }
     follow(device.input) { terminal in terminal.readInput() }
@@ -65,13 +69,20 @@ actor Terminal: TerminalType {
     kill(0, SIGTSTP)
   }
 
-  func close() {
+  func close() async {
     giveBack()
     for source in sources { source.cancel() }
     sources = []
-    signals?.close()
-    signals = nil
+    stopSignals()
     channel.finish()
+    await withCheckedContinuation { continuation in
+      watched.notify(queue: executor.queue) { continuation.resume() }
+    }
+  }
+
+  private func stopSignals() {
+    signals?.stop()
+    signals = nil
   }
 
   private func takeOver() throws(TerminalError) {
@@ -93,9 +104,14 @@ actor Terminal: TerminalType {
   }
 
   /// Does something on the actor's queue whenever there is something to read.
+  ///
+  /// A descriptor must not be closed before its source has let go of it: what next has its number would not be watched.
   private func follow(_ descriptor: CInt, _ action: @escaping @Sendable (isolated Terminal) -> Void) {
     let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
     source.setEventHandler { [weak self] in self?.assumeIsolated { action($0) } }
+    watched.enter()
+    // Keeps what the action reads open until then.
+    source.setCancelHandler { [watched] in withExtendedLifetime(action) { watched.leave() } }
     source.activate()
     sources.append(source)
   }

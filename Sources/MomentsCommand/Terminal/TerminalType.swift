@@ -24,6 +24,6 @@ protocol TerminalType: Sendable {
   /// Gives the terminal to the shell until the user comes back.
   func suspend() async
 
-  /// Gives the terminal back as it was.
+  /// Gives the terminal back as it was; returns when nothing waits for its keys any more.
   func close() async
 }

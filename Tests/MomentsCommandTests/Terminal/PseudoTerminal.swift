@@ -18,6 +18,7 @@ final class PseudoTerminal {
   let device: TerminalDevice
   private let controller: CInt
   private let program: CInt
+  private let controllerHold: DescriptorHold
   private let source: any DispatchSourceRead
   /// All that was written to the terminal so far; finished when no program has it any more.
   private let written = CurrentValueChannel<[UInt8], Never>([])
@@ -30,6 +31,7 @@ final class PseudoTerminal {
     for end in [ends.controller, ends.program] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let controller = ends.controller
     self.controller = controller
+    controllerHold = DescriptorHold(controller)
     program = ends.program
     device = TerminalDevice(input: program, output: program)
     let source = DispatchSource.makeReadSource(fileDescriptor: controller, queue: DispatchQueue(label: "controller"))
@@ -45,6 +47,8 @@ final class PseudoTerminal {
         written.finish()
       }
     }
+    // Not earlier: what next has the number of a descriptor that is closed under its source may never be told of.
+    source.setCancelHandler { [controllerHold] in _ = controllerHold }
     source.activate()
   }
 
@@ -84,6 +88,18 @@ final class PseudoTerminal {
 
   func close() {
     source.cancel()
-    _ = systemClose(controller)
+  }
+}
+
+/// Closes a descriptor when nobody holds it any more.
+private final class DescriptorHold: Sendable {
+  private let descriptor: CInt
+
+  init(_ descriptor: CInt) {
+    self.descriptor = descriptor
+  }
+
+  deinit {
+    _ = systemClose(descriptor)
   }
 }

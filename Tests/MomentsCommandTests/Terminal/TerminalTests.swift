@@ -61,6 +61,21 @@ import ThreadSanitizerSuppressions
     pseudo.close()
   }
 
+  @Test func `Keys arrive also from a terminal that has the descriptors of one that was closed`() async throws {
+    for _ in 0..<100 {
+      let pseudo = try PseudoTerminal(size: Self.size)
+      let terminal = makeTerminal(pseudo)
+      let events = terminal.events.subscribe()
+      _ = try await terminal.open()
+      pseudo.type("j")
+      var iterator = events.makeAsyncIterator()
+      #expect(await iterator.next() == .input([0x6A]))
+      await terminal.close()
+      pseudo.hangUp()
+      pseudo.close()
+    }
+  }
+
   @Test func `A new size arrives when the window changes`() async throws {
     let pseudo = try PseudoTerminal(size: Self.size)
     let terminal = makeTerminal(pseudo)
