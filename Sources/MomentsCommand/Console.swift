@@ -10,9 +10,31 @@ struct Console: Sendable {
     self.errors = errors
   }
 
+  /// The standard output and the standard error of the program, which ends where its output cannot be written.
   static let standard = Console(
-    output: { FileHandle.standardOutput.write(Data("\($0)\n".utf8)) },
-    errors: { FileHandle.standardError.write(Data("\($0)\n".utf8)) })
+    output: { line in
+      do throws(TerminalError) {
+        try TerminalDevice(input: STDIN_FILENO, output: STDOUT_FILENO).write("\(line)\n")
+      } catch {
+        end(becauseOf: error)
+      }
+    },
+    errors: { line in
+      do throws(TerminalError) {
+        try TerminalDevice(input: STDIN_FILENO, output: STDERR_FILENO).write("\(line)\n")
+      } catch {
+        // Nobody is left to tell.
+      }
+    })
+
+  private static func end(becauseOf error: TerminalError) -> Never {
+    // Here only where the program was started with SIGPIPE ignored. Whoever stops reading has seen enough.
+    if error.code == EPIPE { exit(CommandStatus.brokenPipe.rawValue) }
+    standard.error(
+      "moments: The output could not be written: \(String(cString: strerror(error.code))) (errno \(error.code)). "
+        + "Make room where it goes, or send it elsewhere.")
+    exit(CommandStatus.inputOutput.rawValue)
+  }
 
   func print(_ line: String) { output(line) }
 

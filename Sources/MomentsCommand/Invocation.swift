@@ -36,8 +36,8 @@ enum Invocation: Equatable {
       --help        Print this text.
       --version     Print the version.
 
-    Exit status: 0 success; 64 wrong usage; 69 the server cannot be reached or refuses; 74 the folder, or the terminal,
-    cannot be used; 130 ended by Ctrl-C.
+    Exit status: 0 success; 64 wrong usage; 69 the server cannot be reached or refuses; 74 the folder, the terminal or
+    the output cannot be used; 130 ended by Ctrl-C; 141 the reader of the output is gone.
     """
 
   init(arguments: [String]) {

@@ -38,8 +38,10 @@ enum CommandStatus: Int32 {
   case usage = 64
   /// The server could not be reached, or refused.
   case unavailable = 69
-  /// The data folder, or the terminal, could not be read or written.
+  /// The data folder, the terminal or the output could not be read or written.
   case inputOutput = 74
   /// The user ended a live screen by Ctrl-C: 128 and the number of that signal, as shells count.
   case interrupted = 130
+  /// Whoever read the output stopped: 128 and the number of SIGPIPE, as shells count.
+  case brokenPipe = 141
 }

@@ -95,7 +95,7 @@ import ThreadSanitizerSuppressions
   // MARK: The whole program
 
   /// Beside the tests: in their folder, or in that of their bundle.
-  private static let program = {
+  static let program = {
     let folder = Bundle(for: PseudoTerminal.self).bundleURL
     let programs = [folder, folder.deletingLastPathComponent()].map { $0.appending(path: "moments") }
     return programs.first { FileManager.default.isExecutableFile(atPath: $0.path()) }

@@ -1,0 +1,52 @@
+import Foundation
+import Testing
+
+@testable import MomentsCommand
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+@Suite(.timeLimit(.minutes(2))) struct ConsoleTests {
+  /// Runs the program with an output, to its end.
+  private func run(output: FileHandle) throws -> (reason: Process.TerminationReason, status: Int32, errors: String) {
+    let process = Process()
+    let program: URL = try #require(TerminalTests.program)
+    process.executableURL = program
+    process.arguments = ["--help"]
+    let errors = Pipe()
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = output
+    process.standardError = errors
+    try process.run()
+    let written = try errors.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    return (process.terminationReason, process.terminationStatus, String(decoding: written, as: UTF8.self))
+  }
+
+  @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
+  func `An output that cannot be written is told, and is no success`() throws {
+    let full = try FileHandle(forWritingTo: URL(filePath: "/dev/full"))
+    let result = try run(output: full)
+    #expect(result.reason == .exit)
+    #expect(result.status == CommandStatus.inputOutput.rawValue)
+    #expect(
+      result.errors
+        == "moments: The output could not be written: \(String(cString: strerror(ENOSPC))) (errno \(ENOSPC)). "
+        + "Make room where it goes, or send it elsewhere.\n")
+  }
+
+  @Test func `An output that nobody reads ends the program quietly`() throws {
+    let pipe = Pipe()
+    try pipe.fileHandleForReading.close()
+    let result = try run(output: pipe.fileHandleForWriting)
+    #expect(result.errors == "")
+    // By the signal, or where whoever started the tests ignores it, with the status shells make of it.
+    let expected = result.reason == .uncaughtSignal ? SIGPIPE : CommandStatus.brokenPipe.rawValue
+    #expect(result.status == expected)
+  }
+}
