@@ -22,7 +22,7 @@ final class ScreenSession {
 
   /// The least time from one frame to the next: one sixtieth of a second.
   nonisolated static let frameDuration = Duration.nanoseconds(16_666_667)
-  /// How long what began as the sequence of a key may take to go on, before it is the key Escape.
+  /// How long what began as the sequence of a key may take to go on, before it is the key Escape, or none.
   nonisolated static let escapeDuration = Duration.milliseconds(50)
 
   private enum Command: Sendable {
@@ -104,7 +104,7 @@ final class ScreenSession {
   private func read(_ bytes: [UInt8]) {
     reads += 1
     for key in decoder.decode(bytes) { press(key) }
-    guard decoder.isEscapePending else { return }
+    guard decoder.isSequencePending else { return }
     let read = reads
     commands.send(
       .perform {

@@ -11,6 +11,8 @@ struct KeyDecoder: Sendable {
     case escape
     /// `ESC [`, and the parameters so far.
     case controlSequence(parameters: [UInt8])
+    /// `ESC [ [`, as the console of Linux begins its first function keys; one byte follows.
+    case consoleFunctionKey
     /// `ESC O`, as terminals in application mode begin the arrows.
     case singleShift
     /// `ESC ]` and its like: a text that ends in BEL or `ESC \`.
@@ -27,10 +29,15 @@ struct KeyDecoder: Sendable {
   /// Whether lines or columns ended in a paste, which is a space where more follows.
   private var isSpacePending = false
 
-  /// Whether what came last is the key Escape, or the beginning of another one.
+  /// Whether what came last is a key, or the beginning of another one: Escape, or a letter with the Alt key.
   ///
   /// In a paste it is the beginning of its end, however late that comes.
-  var isEscapePending: Bool { if case .escape = state { !isPasting } else { false } }
+  var isSequencePending: Bool {
+    switch state {
+    case .ground, .scalar: false
+    case .escape, .controlSequence, .consoleFunctionKey, .singleShift, .controlString, .controlStringEscape: !isPasting
+    }
+  }
 
   /// The keys that are whole with these bytes.
   mutating func decode(_ bytes: some Sequence<UInt8>) -> [Key] {
@@ -45,9 +52,12 @@ struct KeyDecoder: Sendable {
   }
 
   /// The key that was begun when no more bytes come: Escape, or none.
+  ///
+  /// What began a sequence that did not go on means no ``Key``, and takes none of those that follow.
   mutating func finish() -> [Key] {
     defer { state = .ground }
-    return isEscapePending ? [.escape] : []
+    if case .escape = state, !isPasting { return [.escape] }
+    return []
   }
 
   /// Makes the keys from an index on what they are in a paste.
@@ -77,6 +87,7 @@ struct KeyDecoder: Sendable {
       switch byte {
       case 0x20...0x3F where parameters.count < Self.maximumLength:
         state = .controlSequence(parameters: parameters + [byte])
+      case UInt8(ascii: "[") where parameters.isEmpty: state = .consoleFunctionKey
       case 0x40...0x7E:
         state = .ground
         switch (byte, parameters) {
@@ -86,6 +97,9 @@ struct KeyDecoder: Sendable {
         }
       default: decodeGround(byte, into: &keys)
       }
+    case .consoleFunctionKey:
+      state = .ground
+      if byte < 0x20 { decodeGround(byte, into: &keys) }
     case .singleShift:
       state = .ground
       if let key = Self.key(final: byte, parameters: []) {

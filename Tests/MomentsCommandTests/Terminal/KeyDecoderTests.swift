@@ -42,18 +42,18 @@ struct KeyDecoderTests {
     #expect(keys("\t\u{1B}[Z\t") == [.tab, .backTab, .tab])
   }
 
-  @Test func `Only an Escape of which nothing followed is pending`() {
+  @Test func `A sequence is pending from Escape to its end, but not in a paste`() {
     var decoder = KeyDecoder()
     var pending: [Bool] = []
     for read in ["a", "\u{1B}", "[", "A", "\u{1B}", "j", "\u{E5}", "\u{1B}"] {
       _ = decoder.decode(read.utf8)
-      pending.append(decoder.isEscapePending)
+      pending.append(decoder.isSequencePending)
     }
-    #expect(pending == [false, true, false, false, true, false, false, true])
+    #expect(pending == [false, true, true, false, true, false, false, true])
     _ = decoder.finish()
-    #expect(!decoder.isEscapePending)
+    #expect(!decoder.isSequencePending)
     _ = decoder.decode("\u{1B}[200~a\u{1B}".utf8)
-    #expect(!decoder.isEscapePending)
+    #expect(!decoder.isSequencePending)
     #expect(decoder.decode("[201~b".utf8) == [.character("b")])
   }
 
@@ -81,6 +81,22 @@ struct KeyDecoderTests {
     #expect(keys("\u{1B}[3~\u{1B}[?62;c\u{1B}[I\u{1B}OPx") == [.character("x")])
     #expect(keys("\u{1B}[200$y\u{1B}[<0;1;1Mq") == [.character("q")])
     #expect(keys("\u{1B}]11;rgb:0/0/0\u{7}a\u{1B}P1$r\u{1B}\\b") == [.character("a"), .character("b")])
+  }
+
+  @Test(arguments: ["[", "[1;", "[[", "O", "P", "]", "X", "]0;title", "P1$r\u{1B}"])
+  func `What begins a sequence and does not go on is no key, and takes none with it`(beginning: String) {
+    var decoder = KeyDecoder()
+    #expect(decoder.decode("\u{1B}\(beginning)".utf8) == [])
+    #expect(decoder.isSequencePending)
+    #expect(decoder.finish() == [])
+    #expect(!decoder.isSequencePending)
+    #expect(decoder.decode("A".utf8) == [.character("A")])
+  }
+
+  @Test func `The function keys of the console of Linux are swallowed whole`() {
+    #expect(keys("\u{1B}[[A\u{1B}[[Ej") == [.character("j")])
+    #expect(keys("\u{1B}[[", "Bj") == [.character("j")])
+    #expect(keys("\u{1B}[[\u{3}") == [.control("c")])
   }
 
   @Test func `A control key gets through whatever was begun`() {
