@@ -67,6 +67,24 @@ final class SignalPipe: Sendable {
     sigaction(signal, &action, nil)
   }
 
+  /// Stops the program as SIGTSTP does by default, and returns when it goes on.
+  ///
+  /// That is at once where nobody is there to continue it: unlike SIGSTOP this signal stops no job without a shell.
+  static func stopProgram() {
+    var action = signalAction(SIG_DFL)
+    var earlier = sigaction()
+    sigaction(SIGTSTP, &action, &earlier)
+    // A thread of a queue blocks signals. What it raises for itself takes effect before `raise` returns.
+    var signals = sigset_t()
+    var earlierMask = sigset_t()
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGTSTP)
+    pthread_sigmask(SIG_UNBLOCK, &signals, &earlierMask)
+    raise(SIGTSTP)
+    pthread_sigmask(SIG_SETMASK, &earlierMask, nil)
+    sigaction(SIGTSTP, &earlier, nil)
+  }
+
   /// The signals that have arrived, in order.
   func read() -> [CInt] {
     var bytes = [UInt8](repeating: 0, count: 64)

@@ -138,8 +138,9 @@ actor Terminal: TerminalType {
     case SIGWINCH: channel.send(.resized(device.size))
     case SIGTSTP:
       giveBack()
-      // Not to be blocked by this thread, as its own signal is. It takes effect before this returns.
-      raise(SIGSTOP)
+      SignalPipe.stopProgram()
+      // No SIGCONT comes where nothing was stopped.
+      comeBack()
     case SIGCONT: comeBack()
     default:
       giveBack()
@@ -148,11 +149,12 @@ actor Terminal: TerminalType {
     }
   }
 
-  /// Takes the terminal over again after the program was stopped.
+  /// Takes the terminal over again after the program was stopped, but not from another job.
   private func comeBack() {
     guard device.isInForeground else {
       giveBack()
-      raise(SIGSTOP)
+      // To be continued with a SIGCONT, which brings it here again.
+      SignalPipe.stopProgram()
       return
     }
     // A shell has set its own modes meanwhile, also when nobody asked this program before it was stopped.

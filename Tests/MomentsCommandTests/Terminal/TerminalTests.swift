@@ -101,12 +101,13 @@ import ThreadSanitizerSuppressions
     return programs.first { FileManager.default.isExecutableFile(atPath: $0.path()) }
   }()
 
-  /// Starts the program in a terminal and waits for its first list.
-  private func start(in pseudo: PseudoTerminal, data: URL) async throws -> Process {
+  /// Starts the program in a terminal, by another one where there is a launcher, and waits for its first list.
+  private func start(in pseudo: PseudoTerminal, data: URL, launcher: [String]) async throws -> Process {
     let process = Process()
     let program: URL = try #require(Self.program)
-    process.executableURL = program
-    process.arguments = ["--data", data.path()]
+    let command = launcher + [program.path(), "--data", data.path()]
+    process.executableURL = URL(filePath: command[0])
+    process.arguments = Array(command.dropFirst())
     process.environment = [
       "TERM": "xterm-256color", "SWIFT_BACKTRACE": "enable=no", "TSAN_OPTIONS": try sanitizerOptions(in: data),
     ]
@@ -128,11 +129,13 @@ import ThreadSanitizerSuppressions
     return (signals + ["suppressions=\(suppressions.path())"]).joined(separator: ":")
   }
 
-  private func withProgram(_ body: (PseudoTerminal, Process) async throws -> Void) async throws {
+  private func withProgram(
+    launcher: [String] = [], _ body: (PseudoTerminal, Process) async throws -> Void
+  ) async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-live-\(UUID().uuidString)")
     let pseudo = try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24))
     let before = try pseudo.modes()
-    let process = try await start(in: pseudo, data: folder)
+    let process = try await start(in: pseudo, data: folder, launcher: launcher)
     #expect(try pseudo.modes() != before)
     try await body(pseudo, process)
     process.waitUntilExit()
@@ -157,6 +160,40 @@ import ThreadSanitizerSuppressions
       pseudo.type("\u{3}")
       process.waitUntilExit()
       #expect(process.terminationStatus == 130)
+    }
+  }
+
+  /// What a terminal is sent that is given back and taken over again.
+  private static let comingBack = "\u{1B}[?1049l\u{1B}[?1049h"
+
+  @Test func `The program stops at Ctrl-Z with the terminal as it was, and goes on where it is continued`() async throws
+  {
+    try await withProgram { pseudo, process in
+      let before = try pseudo.modes()
+      kill(process.processIdentifier, SIGTSTP)
+      var info = siginfo_t()
+      #expect(waitid(P_PID, id_t(process.processIdentifier), &info, WSTOPPED | WNOWAIT) == 0)
+      #expect(try pseudo.modes() != before)
+      kill(process.processIdentifier, SIGCONT)
+      _ = await pseudo.output(upTo: Self.comingBack)
+      pseudo.type("q")
+      process.waitUntilExit()
+      #expect(process.terminationReason == .exit)
+      #expect(process.terminationStatus == 0)
+    }
+  }
+
+  private static let sessionLauncher = "/usr/bin/setsid"
+
+  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: sessionLauncher)))
+  func `The program goes on at Ctrl-Z where no shell waits for it`() async throws {
+    try await withProgram(launcher: [Self.sessionLauncher, "--wait"]) { pseudo, process in
+      pseudo.type("\u{1A}")
+      _ = await pseudo.output(upTo: Self.comingBack)
+      pseudo.type("q")
+      process.waitUntilExit()
+      #expect(process.terminationReason == .exit)
+      #expect(process.terminationStatus == 0)
     }
   }
 
