@@ -17,6 +17,9 @@ enum TerminalRestoration {
   /// Ends a sequence that was cut off and a frame that was begun; plain style, pasting, wrapping, the cursor, the old screen.
   static let sequence = "\u{18}\u{1B}[?2026l\u{1B}[m\u{1B}[?2004l\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
+  /// How many milliseconds a terminal that takes nothing is waited for.
+  static let patience = 1_000
+
   private struct Prepared {
     let device: TerminalDevice
     var modes: termios
@@ -62,14 +65,35 @@ enum TerminalRestoration {
   }
 
   private static func restore(_ pointer: UnsafeMutablePointer<Prepared>) {
-    let bytes = pointer.pointee.bytes
+    // First, and without waiting for what is still to be shown: a stalled terminal may never show it.
+    // Nobody is left to tell when it fails: the terminal has gone.
+    _ = tcsetattr(pointer.pointee.device.input, TCSANOW, &pointer.pointee.modes)
+    write(pointer.pointee.bytes, to: pointer.pointee.device.output)
+  }
+
+  /// Writes as much as the terminal takes within ``patience``.
+  private static func write(_ bytes: UnsafeMutableBufferPointer<UInt8>, to descriptor: CInt) {
+    let deadline = milliseconds() + patience
     var written = 0
     while written < bytes.count {
-      let count = systemWrite(pointer.pointee.device.output, bytes.baseAddress! + written, bytes.count - written)
-      if count > 0 { written += count } else if count == 0 || errno != EINTR { break }
+      let rest = max(0, deadline - milliseconds())
+      var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+      let ready = poll(&wanted, 1, CInt(rest))
+      if ready == 0 || ready == -1 && errno != EINTR { return }
+      if ready == -1 { continue }
+      // One at a time: for more than there is room for, a terminal that blocks would wait.
+      if systemWrite(descriptor, bytes.baseAddress! + written, 1) == 1 {
+        written += 1
+      } else if errno != EINTR && (errno != EAGAIN || rest == 0) {
+        return
+      }
     }
-    // Nobody is left to tell when it fails: the terminal has gone.
-    _ = tcsetattr(pointer.pointee.device.input, TCSADRAIN, &pointer.pointee.modes)
+  }
+
+  private static func milliseconds() -> Int {
+    var now = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return Int(now.tv_sec) * 1_000 + Int(now.tv_nsec) / 1_000_000
   }
 
   private static func installCrashHandlers() {

@@ -19,6 +19,7 @@ final class PseudoTerminal {
   private let controller: CInt
   private let program: CInt
   private let controllerHold: DescriptorHold
+  private let queue = DispatchQueue(label: "controller")
   private let source: any DispatchSourceRead
   /// All that was written to the terminal so far; finished when no program has it any more.
   private let written = CurrentValueChannel<[UInt8], Never>([])
@@ -34,7 +35,7 @@ final class PseudoTerminal {
     controllerHold = DescriptorHold(controller)
     program = ends.program
     device = TerminalDevice(input: program, output: program)
-    let source = DispatchSource.makeReadSource(fileDescriptor: controller, queue: DispatchQueue(label: "controller"))
+    let source = DispatchSource.makeReadSource(fileDescriptor: controller, queue: queue)
     self.source = source
     resize(to: size)
     source.setEventHandler { [written] in
@@ -76,6 +77,28 @@ final class PseudoTerminal {
   /// The modes, as bytes to compare.
   func modes() throws -> [UInt8] {
     withUnsafeBytes(of: try device.modes()) { Array($0) }
+  }
+
+  /// Reads nothing any more, and writes until the terminal takes not one byte more.
+  func stall() throws {
+    source.suspend()
+    queue.sync {}
+    // By a description of its own, so that whether it waits is not changed for those who have the terminal.
+    let descriptor = open(ttyname(program), O_WRONLY | O_NONBLOCK | O_NOCTTY)
+    guard descriptor >= 0 else { throw TerminalError(code: errno, operation: "open") }
+    defer { _ = systemClose(descriptor) }
+    let bytes = [UInt8](repeating: UInt8(ascii: "x"), count: 4096)
+    var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    // The system makes room again as it moves bytes on to the other end.
+    repeat {
+      var count = bytes.count
+      while count > 0 { if systemWrite(descriptor, bytes, count) <= 0 { count /= 2 } }
+    } while poll(&wanted, 1, 100) == 1
+  }
+
+  /// Reads again after ``stall()``.
+  func goOn() {
+    source.resume()
   }
 
   /// For a program that is started in the terminal.

@@ -43,6 +43,39 @@ import ThreadSanitizerSuppressions
     pseudo.close()
   }
 
+  @Test func `It is given back also where its output is full for a moment`() async throws {
+    let pseudo = try PseudoTerminal(size: Self.size)
+    let before = try pseudo.modes()
+    let terminal = makeTerminal(pseudo)
+    _ = try await terminal.open()
+    _ = await pseudo.output(upTo: "\u{1B}[?2004h")
+    _ = fcntl(pseudo.device.output, F_SETFL, O_NONBLOCK)
+    try pseudo.stall()
+    async let closed: Void = terminal.close()
+    // Time enough to find it full.
+    for _ in 0..<1_000 { await Task.yield() }
+    pseudo.goOn()
+    await closed
+    #expect(try pseudo.modes() == before)
+    pseudo.hangUp()
+    #expect(await pseudo.output(upTo: TerminalRestoration.sequence).hasSuffix("x" + Self.restoration))
+    pseudo.close()
+  }
+
+  @Test func `It gets its modes back where it takes nothing any more`() async throws {
+    let pseudo = try PseudoTerminal(size: Self.size)
+    let before = try pseudo.modes()
+    let terminal = makeTerminal(pseudo)
+    _ = try await terminal.open()
+    _ = await pseudo.output(upTo: "\u{1B}[?2004h")
+    try pseudo.stall()
+    await terminal.close()
+    #expect(try pseudo.modes() == before)
+    pseudo.goOn()
+    pseudo.hangUp()
+    pseudo.close()
+  }
+
   @Test func `Keys arrive as they are typed, without a line and without an echo`() async throws {
     let pseudo = try PseudoTerminal(size: Self.size)
     let terminal = makeTerminal(pseudo)
