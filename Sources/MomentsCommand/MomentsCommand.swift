@@ -18,7 +18,7 @@ struct MomentsCommand {
     case .help: status = console.finish(with: Invocation.helpText)
     case .version: status = console.finish(with: "moments \(version)")
     case .misuse(let problem):
-      console.error("moments: \(problem) See 'moments --help'.")
+      console.printable.error("moments: \(problem) See 'moments --help'.")
       status = .usage
     }
     exit(status.rawValue)

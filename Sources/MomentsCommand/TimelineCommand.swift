@@ -9,8 +9,19 @@ struct TimelineCommand {
   let options: TimelineOptions
   let console: Console
   /// Where to show it live; nil to print it line by line.
-  var terminal: (any TerminalType)?
-  var now: @Sendable () -> Date = { Date() }
+  let terminal: (any TerminalType)?
+  let now: @Sendable () -> Date
+
+  init(
+    options: TimelineOptions, console: Console, terminal: (any TerminalType)? = nil,
+    now: @escaping @Sendable () -> Date = { Date() }
+  ) {
+    self.options = options
+    // Names, titles and errors are in the words of a server.
+    self.console = console.printable
+    self.terminal = terminal
+    self.now = now
+  }
 
   /// Why the command ends early.
   private struct Failure: Error {
@@ -81,14 +92,17 @@ struct TimelineCommand {
 
     try await perform { () async throws(MomentsRepoError) in try await repo.getMoments(userID: options.userID) }
     guard let fresh = await observers.next() else { return }
-    console.print("\nFresh timeline of \(fresh.userDetails.name):")
+    console.print("")
+    console.print("Fresh timeline of \(fresh.userDetails.name):")
     printRows(of: fresh, repo: repo)
 
     guard let moment = fresh.moments.first(where: { $0.isLiked == false }) else {
-      console.print("\nEvery moment is liked already.")
+      console.print("")
+      console.print("Every moment is liked already.")
       return
     }
-    console.print("\nLiking \(TimelineText.heading(of: moment))")
+    console.print("")
+    console.print("Liking \(TimelineText.heading(of: moment))")
     try await perform { () async throws(MomentsRepoError) in
       try await repo.updateLike(isLiked: true, momentID: moment.id, fromUserID: options.userID)
     }

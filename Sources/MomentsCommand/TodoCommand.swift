@@ -11,9 +11,20 @@ struct TodoCommand {
   let dataFolder: URL?
   let console: Console
   /// Where to show it live; nil to print it line by line.
-  var terminal: (any TerminalType)?
+  let terminal: (any TerminalType)?
   /// Counts what is alive, for the line that the lecture prints whenever a detail opens.
-  var liveSubscriptions: @MainActor () -> Int = { MulticastDiagnostics.liveSubscriptions }
+  let liveSubscriptions: @MainActor () -> Int
+
+  init(
+    dataFolder: URL?, console: Console, terminal: (any TerminalType)? = nil,
+    liveSubscriptions: @escaping @MainActor () -> Int = { MulticastDiagnostics.liveSubscriptions }
+  ) {
+    self.dataFolder = dataFolder
+    // The names of todos are what somebody wrote into the folder.
+    self.console = console.printable
+    self.terminal = terminal
+    self.liveSubscriptions = liveSubscriptions
+  }
 
   func run() async -> CommandStatus {
     do throws(TodoListError) {
@@ -67,7 +78,8 @@ struct TodoCommand {
   private func play(_ script: TodoScript) async throws(TodoListError) {
     try await script.show()
     if !script.model.isAddEnabled {
-      console.print("\nAdd is disabled: \(TodoItems.unfinishedLimit) todos are unfinished. Clear")
+      console.print("")
+      console.print("Add is disabled: \(TodoItems.unfinishedLimit) todos are unfinished. Clear")
       await script.model.clear()
       try await script.show()
     }

@@ -46,18 +46,20 @@ struct TodoScript {
 
   func toggle(_ name: String) async throws(TodoListError) {
     guard let item = model.items.last(where: { $0.name == name }) else { return }
-    console.print("\nToggle: \(name)")
+    console.print("")
+    console.print("Toggle: \(name)")
     await model.toggle(id: item.id)
     try await show()
   }
 
   /// Tells that a detail opened, in the words of the lecture; or that it cannot.
   private func open(_ detail: TodoDetailViewModel?, _ name: String) -> TodoDetailViewModel? {
+    console.print("")
     guard let detail else {
-      console.print("\nAdd is disabled: \(TodoItems.unfinishedLimit) todos are unfinished.")
+      console.print("Add is disabled: \(TodoItems.unfinishedLimit) todos are unfinished.")
       return nil
     }
-    console.print("\n\(detail.title): \(name)")
+    console.print("\(detail.title): \(name)")
     console.print("Resource tracing: \(liveSubscriptions())")
     return detail
   }

@@ -1,6 +1,7 @@
 import DataStore
 import Foundation
 import Moments
+import MomentsTesting
 import Testing
 
 @testable import MomentsCommand
@@ -107,6 +108,49 @@ import Testing
       }
       let reopened = try await DemoBackend.open(FileStore(folder: folder))
       #expect(try await reopened.getMoments(userID: "0").moments.filter { $0.isLiked == false } == [])
+    }
+  }
+
+  // MARK: What a server says
+
+  /// A timeline of user 1 as a server may send it, with text that a terminal would obey.
+  private static let hostile: MomentsDetails = {
+    let clear = "\u{1B}[2J"
+    var details = MomentsDetails.fixture(userID: "1", name: "Mei\(clear)\nFresh")
+    details.moments[0].userDetails.name = "Jake\u{7}\r\n♥ Ines"
+    details.moments[0].title = "Title\(clear)\u{202E}\nNo moment"
+    details.moments[0].likes = ["https://example.com/4.png", "https://example.com/5.png"].map { .init(id: $0, avatar: $0) }
+    return details
+  }()
+
+  private func serve(_ details: MomentsDetails, in folder: URL) async throws {
+    try await FileStore(folder: folder.appending(path: "demo-server"))
+      .save(DemoServerState(timelines: [details]), for: StoreKey("demo-server"))
+  }
+
+  @Test func `No text of a server is a command to the terminal, or a line of its own`() async throws {
+    try await withFolder { folder in
+      try await serve(Self.hostile, in: folder)
+      let first = await run(TimelineOptions(userID: "1", dataFolder: folder))
+      #expect(first.errors == [])
+      #expect(
+        first.output == [
+          "No timeline is stored yet.",
+          "",
+          "Fresh timeline of Mei\u{FFFD}[2J Fresh:",
+          "· Jake\u{FFFD} ♥ Ines: Title\u{FFFD}[2J No moment (2 hours ago, 2 likes)",
+          "",
+          "Liking Jake\u{FFFD} ♥ Ines: Title\u{FFFD}[2J No moment",
+          "  list:    ♥ Jake\u{FFFD} ♥ Ines: Title\u{FFFD}[2J No moment",
+          "  detail:  3 likes",
+          "  counter: 2 likes, now 3 likes",
+        ])
+      let second = await run(TimelineOptions(userID: "1", dataFolder: folder))
+      #expect(second.output.first == "Stored timeline of Mei\u{FFFD}[2J Fresh, saved now:")
+      let refused = await run(TimelineOptions(userID: "9\u{1B}[31m\nmoments: 8", dataFolder: folder))
+      #expect(refused.status == .unavailable)
+      #expect(refused.errors.count == 1)
+      #expect(refused.errors.first?.contains(#"No user has the id "9\#u{FFFD}[31m moments: 8"."#) == true)
     }
   }
 }

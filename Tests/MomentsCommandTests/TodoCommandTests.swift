@@ -141,4 +141,14 @@ import Todo
       #expect(await run(folder).output.prefix(2) == ["1 ToDos", "· 写周报"])
     }
   }
+
+  @Test func `No name of a todo is a command to the terminal, or a line of its own`() async throws {
+    try await withFolder { folder in
+      try await TodoList(store: FileStore(folder: folder)).add(TodoItem(name: "Buy\u{1B}[2J\n✓ milk"))
+      let (status, output, errors) = await run(folder)
+      #expect(status == .success)
+      #expect(errors == [])
+      #expect(output.prefix(3) == ["1 ToDos", "· Buy\u{FFFD}[2J ✓ milk", ""])
+    }
+  }
 }
