@@ -2,6 +2,7 @@ internal import DataStore
 internal import Foundation
 internal import Moments
 internal import Multicast
+internal import Repository
 
 /// `moments`: shows the stored timeline, then the fresh one, then likes a moment while three observers of one
 /// repository watch: a list, a detail, and a counter of likes.
@@ -53,6 +54,9 @@ struct TimelineCommand {
   /// What a request takes where a person watches: as long as to see that the stored timeline is there first.
   private static let liveLatency = Duration.milliseconds(300)
 
+  /// Whatever is stored is good enough to be shown first; the fresh timeline is asked for beside it.
+  private static let freshness = Freshness(timeToLive: .seconds(Int64.max))
+
   private var folder: URL { options.dataFolder ?? DataFolder.default }
 
   private var demoStore: FileStore { FileStore(folder: folder.appending(path: "demo-server")) }
@@ -83,7 +87,10 @@ struct TimelineCommand {
     let repo = try await makeRepo(store: store).repo
     var observers = TimelineObservers(of: repo.momentsDetails(userID: options.userID))
 
-    if let stored, let details = await observers.next() {
+    if let stored {
+      // Observers alone would wait for a store that cannot be read until it can.
+      try await perform { () async throws(MomentsRepoError) in try await repo.refreshMoments(userID: options.userID) }
+      guard let details = await observers.next() else { return }
       console.print("Stored timeline of \(details.userDetails.name), saved \(age(of: stored.savedAt)):")
       printRows(of: details, repo: repo)
     } else {
@@ -134,13 +141,14 @@ struct TimelineCommand {
         throw Failure(error)
       }
       let repo = MomentsRepo(
-        persistentDataStore: store, getMomentsByUserIDSession: backend, updateMomentLikeSession: backend)
+        persistentDataStore: store, getMomentsByUserIDSession: backend, updateMomentLikeSession: backend,
+        freshness: Self.freshness)
       return (repo, backend)
     }
     let session = APISession(url: url)
     let repo = MomentsRepo(
       persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: session),
-      updateMomentLikeSession: UpdateMomentLikeSession(apiSession: session))
+      updateMomentLikeSession: UpdateMomentLikeSession(apiSession: session), freshness: Self.freshness)
     return (repo, nil)
   }
 

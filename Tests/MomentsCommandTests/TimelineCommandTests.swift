@@ -153,4 +153,18 @@ import Testing
       #expect(refused.errors.first?.contains(#"No user has the id "9\#u{FFFD}[31m moments: 8"."#) == true)
     }
   }
+
+  // MARK: The folder
+
+  @Test(arguments: ["moment-likes.x.value", "moments-details.7.value"])
+  func `A folder of which something else cannot be read is told, and waited for by nobody`(name: String) async throws {
+    try await withFolder { folder in
+      _ = await run(TimelineOptions(userID: "1", dataFolder: folder))
+      try FileManager.default.createDirectory(at: folder.appending(path: name), withIntermediateDirectories: false)
+      let (status, output, errors) = await run(TimelineOptions(userID: "1", dataFolder: folder))
+      #expect(status == .inputOutput)
+      #expect(output == [])
+      #expect(errors.count == 1)
+    }
+  }
 }
