@@ -11,6 +11,8 @@ final class LiveSignIn: LiveScreen {
   private let model: SignInViewModel
   private var wantedFocus = SignInScreen.Control.username
   private var activity: String
+  /// Whether the button was pressed and has not been answered.
+  private var isSubmitting = false
 
   /// Creates the live screen.
   ///
@@ -41,13 +43,23 @@ final class LiveSignIn: LiveScreen {
   func press(_ key: Key, size: TerminalSize) -> KeyResponse? {
     switch key {
     case .escape: return .quit
+    // What was filled in is what is sent, also where the keys behind Enter come with it.
+    case _ where isSubmitting: break
     case .tab, .down: moveFocus(by: 1)
     case .backTab, .up: moveFocus(by: -1)
     case .enter where focus == .username: moveFocus(by: 1)
-    case .enter where model.isSubmitEnabled: return .perform { await self.model.submit() }
+    case .enter where model.isSubmitEnabled: return submit()
     default: edit(with: key)
     }
     return nil
+  }
+
+  private func submit() -> KeyResponse {
+    isSubmitting = true
+    return .perform {
+      await self.model.submit()
+      self.isSubmitting = false
+    }
   }
 
   private func edit(with key: Key) {

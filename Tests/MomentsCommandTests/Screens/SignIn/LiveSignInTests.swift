@@ -88,6 +88,17 @@ import Testing
     }
   }
 
+  @Test func `Keys behind Enter change nothing of what it sends`() async {
+    gate.open()
+    await withLiveSignIn { terminal in
+      _ = await terminal.lines { $0[0].hasSuffix("signed out") }
+      terminal.type("jake\tlow-level\rx\r")
+      let answered = await terminal.lines { $0[12].hasPrefix("   2018-12-01") || $0[8].contains("wrong") }
+      #expect(answered[4] == "   Password  •••••••••")
+      #expect(answered[8] == "   当前用户: jake")
+    }
+  }
+
   @Test func `Tab and arrows go round what can be used`() async {
     await withLiveSignIn { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
