@@ -51,7 +51,7 @@ import Testing
         "state changed: signingOut",
         "Busy: the indicator shows, the text is hidden. SignOut once more is ignored.",
         "state changed: unsigned",
-        "username: enabled, password: enabled, Submit: enabled",
+        "username: enabled, password: enabled, Submit: disabled",
         "已经退出登录",
       ])
   }

@@ -18,13 +18,15 @@ struct SignInForm: Equatable {
     self.state = state
   }
 
-  /// Takes the next state, and forgets a report that does not fit it.
+  /// Takes the next state, and forgets a report that does not fit it, and the password of who has signed out.
   ///
   /// Whether the caller of a failed call hears of the failure before or after the state that follows it makes no
   /// difference.
   mutating func follow(_ next: SignState) {
     switch (state, next) {
-    case (.signingOut, .unsigned):
+    case (.signingOut, .unsigned), (.signed, .unsigned):
+      // Else whoever comes next would be signed in as who has left.
+      password = Password()
       report = .signedOut
     case (_, .signed):
       switch report {
@@ -42,7 +44,13 @@ struct SignInForm: Equatable {
 
   var isPasswordEnabled: Bool { isUsernameLongEnough && state == .unsigned }
 
-  var isSubmitEnabled: Bool { isUsernameLongEnough && !password.isEmpty && !state.isBusy }
+  var isSubmitEnabled: Bool {
+    switch state {
+    case .unsigned: isUsernameLongEnough && !password.isEmpty
+    case .signed: true
+    case .signingIn, .signingOut: false
+    }
+  }
 
   var submitTitle: String {
     if case .signed = state { "SignOut" } else { "Submit" }

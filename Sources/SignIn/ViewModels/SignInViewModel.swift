@@ -39,7 +39,7 @@ public final class SignInViewModel {
     set { form.username = newValue }
   }
 
-  /// What is typed as the password.
+  /// What is typed as the password; empty again after a sign-out.
   public var password: Password {
     get { form.password }
     set { form.password = newValue }
@@ -74,7 +74,8 @@ public final class SignInViewModel {
   /// Whether the password can be typed: while nobody is signed in and the username has four characters or more.
   public var isPasswordEnabled: Bool { form.isPasswordEnabled }
 
-  /// Whether the button can be pressed: with a username of four characters or more and a password, and not while busy.
+  /// Whether the button can be pressed: to sign in with a username of four characters or more and a password, to sign
+  /// out always, and not while busy.
   public var isSubmitEnabled: Bool { form.isSubmitEnabled }
 
   /// The text of the button: "SignOut" while somebody is signed in, else "Submit".

@@ -57,6 +57,14 @@ import Testing
     #expect(form(.unsigned, .signingIn, .unsigned).message == "")
   }
 
+  @Test func `The password goes with its user, and stays while the sign-out is not made`() {
+    #expect(form(.signed(Self.user), .signingOut, .signed(Self.user)).password == Password("secret"))
+    #expect(form(.signed(Self.user), .signingOut, .unsigned).password.isEmpty)
+    // The screen did not follow meanwhile.
+    #expect(form(.signed(Self.user), .unsigned).password.isEmpty)
+    #expect(form(.unsigned, .signingIn, .unsigned).password == Password("secret"))
+  }
+
   @Test func `What is typed replaces a failure`() {
     var form = form(.unsigned)
     form.report = .failedToSignIn(Self.error)

@@ -87,6 +87,10 @@ import Testing
     signOut.open()
     await signingOut.value
     await until { !model.showsIndicator }
+    // Whoever comes next signs in with a password of their own.
+    #expect(model.username == "jake")
+    #expect(model.password.isEmpty)
+    model.password = Password("secret")
     #expect(shown(by: model) == unsigned)
     running.cancel()
     await running.value
@@ -213,6 +217,10 @@ import Testing
     let late = SignInViewModel(userService: service)
     #expect(late.submitTitle == "SignOut")
     #expect(late.message == Self.signedMessage)
+    // Nothing needs to be typed to sign out.
+    #expect(late.isSubmitEnabled)
+    await late.submit()
+    #expect(service.signState == .unsigned)
     for running in running {
       running.cancel()
       await running.value
