@@ -32,7 +32,8 @@ enum Invocation: Equatable {
       --user ID     Whose timeline. (default: 0)
       --data DIR    The folder that keeps the timeline, or the todos. (default: a folder of the user's application data;
                     memory for todos without a terminal)
-      --bff URL     The GraphQL server to ask. (default: a demonstration server inside this program)
+      --bff URL     The GraphQL server to ask; what is kept of it is in a part of the folder for this URL alone.
+                    (default: a demonstration server inside this program)
       --help        Print this text.
       --version     Print the version.
 

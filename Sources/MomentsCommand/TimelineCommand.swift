@@ -62,7 +62,8 @@ struct TimelineCommand {
   private var demoStore: FileStore { FileStore(folder: folder.appending(path: "demo-server")) }
 
   private func makeStore() -> PersistentDataStore<FileStore> {
-    PersistentDataStore(FileStore(folder: folder, now: now))
+    let timelines = options.serverURL.map { DataFolder.timelines(of: $0, in: folder) } ?? folder
+    return PersistentDataStore(FileStore(folder: timelines, now: now))
   }
 
   private func showLive(on terminal: any TerminalType) async throws(Failure) -> CommandStatus {

@@ -2,6 +2,7 @@ import DataStore
 import Foundation
 import Moments
 import MomentsTesting
+import Repository
 import Testing
 
 @testable import MomentsCommand
@@ -63,15 +64,18 @@ import Testing
     async throws
   {
     try await withFolder { folder in
-      _ = await run(TimelineOptions(userID: "1", dataFolder: folder))
       // Nothing listens on the port of the discard service here, and nothing may.
-      let options = TimelineOptions(
-        userID: "1", dataFolder: folder, serverURL: URL(string: "http://127.0.0.1:9/graphql"))
+      let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
+      let store = FileStore(folder: DataFolder.timelines(of: server, in: folder), now: { Self.noon })
+      try await PersistentDataStore(store).save(momentsDetails: .fixture(userID: "1"), userID: "1")
+      let options = TimelineOptions(userID: "1", dataFolder: folder, serverURL: server)
       let (status, output, errors) = await run(options)
       #expect(status == .unavailable)
       #expect(status.rawValue == 69)
-      #expect(output.count == 4)
-      #expect(output.first == "Stored timeline of Mei Zhou, saved now:")
+      #expect(
+        output == [
+          "Stored timeline of Jake Lin, saved now:", "· Taylor Swift: the pic is awesome (2 hours ago, 0 likes)",
+        ])
       #expect(errors.count == 1)
       #expect(errors.first?.hasPrefix("moments: The server could not be reached") == true)
     }
@@ -166,5 +170,36 @@ import Testing
       #expect(output == [])
       #expect(errors.count == 1)
     }
+  }
+
+  @Test func `A server is told nothing of the demonstration’s timelines and likes`() async throws {
+    try await withFolder { folder in
+      let backend = DemoBackend()
+      let repo = MomentsRepo(
+        persistentDataStore: PersistentDataStore(FileStore(folder: folder)), getMomentsByUserIDSession: backend,
+        updateMomentLikeSession: backend)
+      try await repo.getMoments(userID: "0")
+      await backend.setOnline(false)
+      #expect(try await repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .queued)
+      let queued = try await repo.likeQueue.entries()
+      #expect(queued.count == 1)
+
+      let (status, output, errors) = await run(
+        TimelineOptions(dataFolder: folder, serverURL: URL(string: "http://127.0.0.1:9/graphql")))
+      #expect(status == .unavailable)
+      #expect(output == ["No timeline is stored yet."])
+      #expect(errors.count == 1)
+      #expect(try await repo.likeQueue.entries() == queued)
+    }
+  }
+
+  @Test func `No two servers share a place in the folder`() throws {
+    let folder = URL(filePath: "/data", directoryHint: .isDirectory)
+    func path(_ server: String) throws -> String {
+      DataFolder.timelines(of: try #require(URL(string: server)), in: folder).path(percentEncoded: false)
+    }
+    #expect(try path("https://a.example/Graph?q=/..") == "/data/servers/https%3A%2F%2Fa.example%2F%47raph%3Fq%3D%2F../")
+    #expect(
+      try path("https://a.example/graph%3Fq=/..") == "/data/servers/https%3A%2F%2Fa.example%2Fgraph%253%46q%3D%2F../")
   }
 }
