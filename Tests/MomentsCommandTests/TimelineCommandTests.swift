@@ -202,4 +202,18 @@ import Testing
     #expect(
       try path("https://a.example/graph%3Fq=/..") == "/data/servers/https%3A%2F%2Fa.example%2Fgraph%253%46q%3D%2F../")
   }
+
+  @Test func `Two demonstration servers on one folder are one`() async throws {
+    try await withFolder { folder in
+      let first = try await DemoBackend.open(FileStore(folder: folder))
+      let second = try await DemoBackend.open(FileStore(folder: folder))
+      _ = try await first.updateLike(true, momentID: "1", fromUserID: "0")
+      _ = try await second.updateLike(true, momentID: "3", fromUserID: "0")
+      let third = try await DemoBackend.open(FileStore(folder: folder))
+      for backend in [first, second, third] {
+        let moments = try await backend.getMoments(userID: "0").moments
+        #expect(moments.filter { ["1", "3"].contains($0.id) }.map(\.isLiked) == [true, true])
+      }
+    }
+  }
 }

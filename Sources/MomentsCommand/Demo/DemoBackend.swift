@@ -10,7 +10,9 @@ actor DemoBackend: NetworkSwitch {
 
   private static let key = StoreKey<DemoServerState>("demo-server")
 
+  /// What the backend has where nothing is kept.
   private var state: DemoServerState
+  private var lastChange: Task<Void, Never>?
   private let store: FileStore?
   private let latency: Duration
   private let withLikes: @Sendable () -> Bool
@@ -76,7 +78,7 @@ extension DemoBackend: GetMomentsByUserIDSessionType {
   func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
     let withLikes = withLikes()
     try await reach()
-    guard let timeline = state.timeline(of: userID) else {
+    guard let timeline = try await kept().timeline(of: userID) else {
       throw .refused(DemoServerState.unknownUser(userID), field: "getMomentsDetailsByUserID")
     }
     return withLikes ? timeline : timeline.withoutLikes
@@ -98,20 +100,44 @@ extension DemoBackend: UpdateMomentLikeSessionType {
 
   private func update(_ change: DemoServerState.Change, key: String?) async throws(APISessionError) -> MomentsDetails {
     try await reach()
-    let reply = try state.reply(to: change, key: key)
-    // Also before a reply that is there already: the save of the first attempt may be under way, or have failed.
-    try await keep()
-    switch reply {
+    // Each is made on what the one before it has kept.
+    let previous = lastChange
+    let making = Task { () -> Result<DemoServerState.Reply, APISessionError> in
+      await previous?.value
+      do throws(APISessionError) {
+        return .success(try await self.make(change, key: key))
+      } catch {
+        return .failure(error)
+      }
+    }
+    lastChange = Task { _ = await making.value }
+    switch try await making.value.get() {
     case .made(let details): return details
     case .refused(let message): throw .refused(message, field: "updateMomentLike")
     }
   }
 
-  /// Writes down what changed, as a server would before it answers.
-  private func keep() async throws(APISessionError) {
-    do {
-      try await store?.save(state, for: Self.key)
+  /// Makes a change, and writes it down, as a server would before it answers.
+  private func make(
+    _ change: DemoServerState.Change, key: String?
+  ) async throws(APISessionError) -> DemoServerState.Reply {
+    var changed = try await kept()
+    let reply = try changed.reply(to: change, key: key)
+    do throws(StoreError) {
+      try await store?.save(changed, for: Self.key)
     } catch {
+      throw .statusCode(500, bodyExcerpt: error.description)
+    }
+    state = changed
+    return reply
+  }
+
+  /// What is kept now: other processes with the same folder have the same server.
+  private func kept() async throws(APISessionError) -> DemoServerState {
+    do throws(StoreError) {
+      return try await store?.load(Self.key)?.value ?? state
+    } catch {
+      if case .undecodable = error { return state }
       throw .statusCode(500, bodyExcerpt: error.description)
     }
   }
