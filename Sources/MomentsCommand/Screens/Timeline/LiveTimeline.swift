@@ -103,14 +103,16 @@ final class LiveTimeline: LiveScreen {
   }
 
   private func reload() async {
-    await load { () async throws(MomentsRepoError) in try await self.repo.reloadMoments(userID: self.userID) }
+    await load(.newest) { () async throws(MomentsRepoError) in try await self.repo.reloadMoments(userID: self.userID) }
   }
 
   private func loadMore() async {
-    await load { () async throws(MomentsRepoError) in try await self.repo.loadMoreMoments(userID: self.userID) }
+    await load(.older) { () async throws(MomentsRepoError) in
+      try await self.repo.loadMoreMoments(userID: self.userID)
+    }
   }
 
-  private func load(_ request: () async throws(MomentsRepoError) -> Void) async {
+  private func load(_ load: LiveTimelineState.Load, _ request: () async throws(MomentsRepoError) -> Void) async {
     state.loadBegan()
     var failure: MomentsRepoError?
     do throws(MomentsRepoError) {
@@ -118,7 +120,7 @@ final class LiveTimeline: LiveScreen {
     } catch {
       failure = error
     }
-    state.loadEnded(failure, at: now())
+    state.loadEnded(load, failure, at: now())
   }
 
   /// Brings the network to what was asked for last, one change after the other.

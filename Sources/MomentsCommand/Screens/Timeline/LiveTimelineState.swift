@@ -14,6 +14,14 @@ struct LiveTimelineState {
     case quit
   }
 
+  /// What a load brings.
+  enum Load {
+    /// The newest moments.
+    case newest
+    /// The page behind the last moment.
+    case older
+  }
+
   /// What the list, the detail and the counter saw last.
   private(set) var list: MomentsDetails?
   var detail: MomentsDetails?
@@ -23,7 +31,7 @@ struct LiveTimelineState {
   let storedAt: Date?
   /// The moments whose likes the server does not have yet.
   var pendingLikes: Set<String> = []
-  /// When the server last sent the timeline.
+  /// When the server last sent the newest moments.
   var fetchedAt: Date?
   /// Why the last load failed.
   var problem: String?
@@ -73,12 +81,17 @@ struct LiveTimelineState {
     problem = nil
   }
 
-  mutating func loadEnded(_ error: MomentsRepoError?, at now: Date) {
+  mutating func loadEnded(_ load: Load, _ error: MomentsRepoError?, at now: Date) {
     loads -= 1
     switch error {
     case nil:
-      fetchedAt = now
-      activity = "The timeline is up to date."
+      switch load {
+      case .newest:
+        fetchedAt = now
+        activity = "The timeline is up to date."
+      // What is newer than the timeline it does not tell.
+      case .older: activity = "Older moments are here."
+      }
     case .cancelled: break
     case let error?:
       problem = error.description

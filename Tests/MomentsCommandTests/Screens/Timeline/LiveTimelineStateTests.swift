@@ -45,7 +45,7 @@ struct LiveTimelineStateTests {
     #expect(state.model(at: Self.noon).source == .stored(age: "5 minutes ago"))
     state.loadBegan()
     state.show(Self.details(["0", "1"]), at: Self.noon)
-    state.loadEnded(nil, at: Self.noon)
+    state.loadEnded(.newest, nil, at: Self.noon)
     #expect(state.model(at: Self.noon.addingTimeInterval(60)).source == .fetched(age: "1 minute ago"))
   }
 
@@ -59,9 +59,25 @@ struct LiveTimelineStateTests {
     state.show(stored, at: Self.noon)
     state.loadBegan()
     #expect(state.model(at: Self.noon).isLoading)
-    state.loadEnded(nil, at: Self.noon)
+    state.loadEnded(.newest, nil, at: Self.noon)
     #expect(!state.model(at: Self.noon).isLoading)
     #expect(state.model(at: Self.noon).source == .fetched(age: "now"))
+  }
+
+  @Test func `Older moments make the newest no newer`() {
+    var state = LiveTimelineState(storedAt: Self.noon.addingTimeInterval(-300))
+    state.show(Self.details(["1"]), at: Self.noon)
+    state.loadBegan()
+    state.show(Self.details(["1", "0"]), at: Self.noon)
+    state.loadEnded(.older, nil, at: Self.noon)
+    #expect(!state.model(at: Self.noon).isLoading)
+    #expect(state.model(at: Self.noon).source == .stored(age: "5 minutes ago"))
+    #expect(state.activity == "Older moments are here.")
+    state.loadBegan()
+    state.loadEnded(.newest, nil, at: Self.noon)
+    state.loadBegan()
+    state.loadEnded(.older, nil, at: Self.noon.addingTimeInterval(60))
+    #expect(state.model(at: Self.noon.addingTimeInterval(60)).source == .fetched(age: "1 minute ago"))
   }
 
   @Test func `A load that failed keeps the stored timeline and its age`() {
@@ -69,7 +85,7 @@ struct LiveTimelineStateTests {
     var state = LiveTimelineState(storedAt: Self.noon.addingTimeInterval(-300))
     state.show(stored, at: Self.noon)
     state.loadBegan()
-    state.loadEnded(.session(.timedOut), at: Self.noon)
+    state.loadEnded(.newest, .session(.timedOut), at: Self.noon)
     #expect(state.model(at: Self.noon).source == .stored(age: "5 minutes ago"))
     #expect(state.model(at: Self.noon).problem == MomentsRepoError.session(.timedOut).description)
     #expect(state.activity == "Not loaded: the server cannot be reached.")
@@ -196,7 +212,7 @@ struct LiveTimelineStateTests {
     state.activity = "before"
     state.likeEnded(true, momentID: "0", with: .failure(.cancelled))
     state.loadBegan()
-    state.loadEnded(.cancelled, at: Self.noon)
+    state.loadEnded(.newest, .cancelled, at: Self.noon)
     #expect(state.activity == "before")
     #expect(state.model(at: Self.noon).problem == nil)
   }
