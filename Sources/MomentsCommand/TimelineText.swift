@@ -29,9 +29,7 @@ enum TimelineText {
 
   /// When a moment was posted, as its row says it; nil when the server's text is no time.
   static func postDate(of moment: MomentsDetails.Moment, at now: Date) -> String? {
-    TimeInterval(moment.createdDate).map { seconds in
-      describe(Date(timeIntervalSince1970: seconds), at: now, presentation: .numeric)
-    }
+    moment.postedAt.map { describe($0, at: now, presentation: .numeric) }
   }
 
   private static func describe(

@@ -49,9 +49,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
     photoURL = moment.photos.first.flatMap { URL(validating: $0) }
     isLiked = moment.isLiked ?? false
     likes = (moment.likes ?? []).compactMap { URL(validating: $0.avatar) }
-    postDateDescription = TimeInterval(moment.createdDate).map { seconds in
-      Self.describe(Date(timeIntervalSince1970: seconds), from: now, locale: locale)
-    }
+    postDateDescription = moment.postedAt.map { Self.describe($0, from: now, locale: locale) }
   }
 
   /// A time in words, seen from another: "3 hours ago".

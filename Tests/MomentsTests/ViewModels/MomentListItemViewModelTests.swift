@@ -43,7 +43,7 @@ import Testing
     #expect(row(.fixture(createdDate: "1605521360"), now: now).postDateDescription == words)
   }
 
-  @Test(arguments: ["", "yesterday", "2020-11-16"])
+  @Test(arguments: ["nan", "-nan", "inf", "-infinity", "", "yesterday", "2020-11-16"])
   func `A date that is no number is none`(_ createdDate: String) {
     #expect(row(.fixture(createdDate: createdDate)).postDateDescription == nil)
   }
