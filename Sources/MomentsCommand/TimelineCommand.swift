@@ -165,7 +165,8 @@ struct TimelineCommand {
     for moment in details.moments {
       console.print(
         TimelineText.row(
-          MomentListItemViewModel(moment: moment, momentsRepo: repo, now: now(), locale: TimelineText.locale)))
+          MomentListItemViewModel(moment: moment, momentsRepo: repo, now: now(), locale: TimelineText.locale),
+          likeCount: moment.likes?.count ?? 0))
     }
   }
 

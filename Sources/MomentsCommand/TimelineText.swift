@@ -6,8 +6,9 @@ enum TimelineText {
   /// The command speaks English wherever it runs.
   static let locale = Locale(identifier: "en_US")
 
-  static func row(_ moment: MomentListItemViewModel) -> String {
-    let details = [moment.postDateDescription, likes(moment.likes.count)].compactMap(\.self).joined(separator: ", ")
+  /// - Parameter likeCount: How many like it; the row has only the pictures that can be shown.
+  static func row(_ moment: MomentListItemViewModel, likeCount: Int) -> String {
+    let details = [moment.postDateDescription, likes(likeCount)].compactMap(\.self).joined(separator: ", ")
     return mark(isLiked: moment.isLiked) + heading(userName: moment.userName, title: moment.title) + " (\(details))"
   }
 

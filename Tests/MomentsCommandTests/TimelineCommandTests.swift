@@ -123,7 +123,7 @@ import Testing
     var details = MomentsDetails.fixture(userID: "1", name: "Mei\(clear)\nFresh")
     details.moments[0].userDetails.name = "Jake\u{7}\r\n♥ Ines"
     details.moments[0].title = "Title\(clear)\u{202E}\nNo moment"
-    details.moments[0].likes = ["https://example.com/4.png", "https://example.com/5.png"].map { .init(id: $0, avatar: $0) }
+    details.moments[0].likes = ["no URL at all\n", "https://example.com/5.png"].map { .init(id: $0, avatar: $0) }
     return details
   }()
 
