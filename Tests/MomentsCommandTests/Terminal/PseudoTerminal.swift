@@ -38,14 +38,21 @@ final class PseudoTerminal {
     let source = DispatchSource.makeReadSource(fileDescriptor: controller, queue: queue)
     self.source = source
     resize(to: size)
+    // To its end, as a source may tell of a hang-up but once, also where there is more than one read takes.
+    _ = fcntl(controller, F_SETFL, O_NONBLOCK)
     source.setEventHandler { [written] in
       var bytes = [UInt8](repeating: 0, count: 65_536)
-      let count = systemRead(controller, &bytes, bytes.count)
-      if count > 0 {
-        written.update { $0 += bytes[..<count] }
-      } else {
-        source.cancel()
-        written.finish()
+      while true {
+        let count = systemRead(controller, &bytes, bytes.count)
+        if count > 0 {
+          written.update { $0 += bytes[..<count] }
+        } else if count == -1, errno == EAGAIN {
+          return
+        } else if count == 0 || errno != EINTR {
+          source.cancel()
+          written.finish()
+          return
+        }
       }
     }
     // Not earlier: what next has the number of a descriptor that is closed under its source may never be told of.

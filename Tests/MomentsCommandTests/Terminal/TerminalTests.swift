@@ -71,8 +71,10 @@ import ThreadSanitizerSuppressions
     try pseudo.stall()
     await terminal.close()
     #expect(try pseudo.modes() == before)
-    pseudo.goOn()
     pseudo.hangUp()
+    pseudo.goOn()
+    // All that was written, and then the end.
+    #expect(await pseudo.output(upTo: TerminalRestoration.sequence) == "")
     pseudo.close()
   }
 
