@@ -19,9 +19,13 @@ actor Terminal: TerminalType {
   /// The alternate screen, no cursor, no wrapping at the right edge, and pasted text told from typed.
   private static let takeover = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[?2004h"
   private static let ends = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+  /// How long a terminal that takes nothing may hold up the end by a signal.
+  private static let patience = DispatchTimeInterval.seconds(2)
 
   private let device: TerminalDevice
   private let executor = DispatchQueueExecutor(label: "moments.terminal")
+  /// Where signals arrive, also while the actor waits for the terminal.
+  private let signalQueue = DispatchQueue(label: "moments.terminal.signals")
   private let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
   private var renderer: FrameRenderer
   private var signals: SignalPipe?
@@ -52,8 +56,10 @@ actor Terminal: TerminalType {
       channel.finish()
       throw error
     }
-    follow(device.input) { terminal in terminal.readInput() }
-    follow(signals.readEnd) { terminal in for signal in signals.read() { terminal.handle(signal) } }
+    follow(device.input, on: executor.queue) { [weak self] in self?.assumeIsolated { $0.readInput() } }
+    follow(signals.readEnd, on: signalQueue) { [weak self] in
+      for signal in signals.read() { self?.receive(signal) }
+    }
     return device.size
   }
 
@@ -103,12 +109,12 @@ actor Terminal: TerminalType {
     TerminalRestoration.disarm()
   }
 
-  /// Does something on the actor's queue whenever there is something to read.
+  /// Does something on a queue whenever there is something to read.
   ///
   /// A descriptor must not be closed before its source has let go of it: what next has its number would not be watched.
-  private func follow(_ descriptor: CInt, _ action: @escaping @Sendable (isolated Terminal) -> Void) {
-    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
-    source.setEventHandler { [weak self] in self?.assumeIsolated { action($0) } }
+  private func follow(_ descriptor: CInt, on queue: DispatchQueue, _ action: @escaping @Sendable () -> Void) {
+    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+    source.setEventHandler(handler: action)
     watched.enter()
     // Keeps what the action reads open until then.
     source.setCancelHandler { [watched] in withExtendedLifetime(action) { watched.leave() } }
@@ -133,7 +139,25 @@ actor Terminal: TerminalType {
     channel.send(.ended)
   }
 
+  /// Brings a signal to the actor.
+  ///
+  /// One that ends the program does so also where the actor waits for a terminal that takes nothing.
+  private nonisolated func receive(_ signal: CInt) {
+    executor.queue.async { [weak self] in self?.assumeIsolated { $0.handle(signal) } }
+    if Self.ends.contains(signal) {
+      signalQueue.asyncAfter(deadline: .now() + Self.patience) { Self.end(by: signal) }
+    }
+  }
+
+  private static func end(by signal: CInt) {
+    TerminalRestoration.disarm()
+    SignalPipe.release(signal)
+    kill(getpid(), signal)
+  }
+
   private func handle(_ signal: CInt) {
+    // What arrived before the terminal was closed is for those who had the signals before.
+    guard signals != nil else { return }
     switch signal {
     case SIGWINCH: channel.send(.resized(device.size))
     case SIGTSTP:
@@ -144,8 +168,7 @@ actor Terminal: TerminalType {
     case SIGCONT: comeBack()
     default:
       giveBack()
-      SignalPipe.release(signal)
-      kill(getpid(), signal)
+      Self.end(by: signal)
     }
   }
 

@@ -198,6 +198,25 @@ import ThreadSanitizerSuppressions
     }
   }
 
+  @Test func `A signal ends the program also where its terminal takes nothing any more`() async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-live-\(UUID().uuidString)")
+    let pseudo = try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24))
+    let before = try pseudo.modes()
+    let process = try await start(in: pseudo, data: folder, launcher: [])
+    try pseudo.stall()
+    // Lets it draw, which waits.
+    kill(process.processIdentifier, SIGWINCH)
+    kill(process.processIdentifier, SIGTERM)
+    process.waitUntilExit()
+    #expect(process.terminationReason == .uncaughtSignal)
+    #expect(process.terminationStatus == SIGTERM)
+    #expect(try pseudo.modes() == before)
+    pseudo.goOn()
+    pseudo.hangUp()
+    pseudo.close()
+    try FileManager.default.removeItem(at: folder)
+  }
+
   /// What a terminal is sent that is given back and taken over again.
   private static let comingBack = "\u{1B}[?1049l\u{1B}[?1049h"
 
