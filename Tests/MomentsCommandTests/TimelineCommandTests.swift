@@ -177,7 +177,7 @@ import Testing
       let backend = DemoBackend()
       let repo = MomentsRepo(
         persistentDataStore: PersistentDataStore(FileStore(folder: folder)), getMomentsByUserIDSession: backend,
-        updateMomentLikeSession: backend)
+        updateMomentLikeSession: backend, clock: ManualClock())
       try await repo.getMoments(userID: "0")
       await backend.setOnline(false)
       #expect(try await repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .queued)
