@@ -33,10 +33,16 @@ actor Terminal: TerminalType {
   /// What is in it are the sources that have not let go of their descriptors.
   private let watched = DispatchGroup()
   /// The modes to go back to; nil while the terminal is not taken over.
+  private let restorationPatience: Int
   private var earlierModes: termios?
 
-  init(device: TerminalDevice = .standard, capabilities: TerminalCapabilities) {
+  /// - Parameter restorationPatience: How many milliseconds a terminal has to take what gives it back.
+  init(
+    device: TerminalDevice = .standard, capabilities: TerminalCapabilities,
+    restorationPatience: Int = TerminalRestoration.patience
+  ) {
     self.device = device
+    self.restorationPatience = restorationPatience
     renderer = FrameRenderer(capabilities: capabilities)
   }
 
@@ -96,7 +102,7 @@ actor Terminal: TerminalType {
     let modes = if let earlierModes { earlierModes } else { try device.modes() }
     var raw = modes
     cfmakeraw(&raw)
-    TerminalRestoration.arm(device, modes: modes)
+    TerminalRestoration.arm(device, modes: modes, patience: restorationPatience)
     earlierModes = modes
     try device.setModes(raw)
     try device.write(Self.takeover)

@@ -23,6 +23,7 @@ enum TerminalRestoration {
   private struct Prepared {
     let device: TerminalDevice
     var modes: termios
+    let patience: Int
     let bytes: UnsafeMutableBufferPointer<UInt8>
   }
 
@@ -35,11 +36,11 @@ enum TerminalRestoration {
   private static let crashes = [SIGSEGV, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE]
 
   /// From here on ``restore()`` gives the terminal back with these modes, and a crash does so first of all.
-  static func arm(_ device: TerminalDevice, modes: termios) {
+  static func arm(_ device: TerminalDevice, modes: termios, patience: Int = patience) {
     let bytes = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: sequence.utf8.count)
     _ = bytes.initialize(fromContentsOf: Array(sequence.utf8))
     let new = UnsafeMutablePointer<Prepared>.allocate(capacity: 1)
-    new.initialize(to: Prepared(device: device, modes: modes, bytes: bytes))
+    new.initialize(to: Prepared(device: device, modes: modes, patience: patience, bytes: bytes))
     free(prepared.exchange(UInt(bitPattern: new), ordering: .acquiringAndReleasing))
     installCrashHandlers()
   }
@@ -68,11 +69,11 @@ enum TerminalRestoration {
     // First, and without waiting for what is still to be shown: a stalled terminal may never show it.
     // Nobody is left to tell when it fails: the terminal has gone.
     _ = tcsetattr(pointer.pointee.device.input, TCSANOW, &pointer.pointee.modes)
-    write(pointer.pointee.bytes, to: pointer.pointee.device.output)
+    write(pointer.pointee.bytes, to: pointer.pointee.device.output, patience: pointer.pointee.patience)
   }
 
-  /// Writes as much as the terminal takes within ``patience``.
-  private static func write(_ bytes: UnsafeMutableBufferPointer<UInt8>, to descriptor: CInt) {
+  /// Writes as much as the terminal takes within so many milliseconds.
+  private static func write(_ bytes: UnsafeMutableBufferPointer<UInt8>, to descriptor: CInt, patience: Int) {
     let deadline = milliseconds() + patience
     var written = 0
     while written < bytes.count {

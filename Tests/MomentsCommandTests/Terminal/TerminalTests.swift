@@ -19,8 +19,12 @@ import ThreadSanitizerSuppressions
   private static let takeover = "E[?1049hE[?25lE[?7lE[?2004h"
   private static let restoration = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")
 
-  private func makeTerminal(_ pseudo: PseudoTerminal) -> Terminal {
-    Terminal(device: pseudo.device, capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false))
+  private func makeTerminal(
+    _ pseudo: PseudoTerminal, restorationPatience: Int = TerminalRestoration.patience
+  ) -> Terminal {
+    Terminal(
+      device: pseudo.device, capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false),
+      restorationPatience: restorationPatience)
   }
 
   @Test func `It is taken over, written to, and given back as it was`() async throws {
@@ -46,7 +50,7 @@ import ThreadSanitizerSuppressions
   @Test func `It is given back also where its output is full for a moment`() async throws {
     let pseudo = try PseudoTerminal(size: Self.size)
     let before = try pseudo.modes()
-    let terminal = makeTerminal(pseudo)
+    let terminal = makeTerminal(pseudo, restorationPatience: 1_000_000)
     _ = try await terminal.open()
     _ = await pseudo.output(upTo: "\u{1B}[?2004h")
     _ = fcntl(pseudo.device.output, F_SETFL, O_NONBLOCK)
