@@ -3,7 +3,8 @@ enum TextField {
   /// The text after a key; nil for a key that types nothing.
   static func text(_ text: String, after key: Key) -> String? {
     switch key {
-    case .character(let character), .pasted(let character): text + String(character)
+    case .character(let character): text + String(character)
+    case .pasted(let pasted): text + pasted
     case .backspace: String(text.dropLast())
     case .control("u"): ""
     default: nil

@@ -1,8 +1,8 @@
 /// A key that was pressed.
 enum Key: Hashable, Sendable {
   case character(Character)
-  /// A character that was not typed but pasted, so that it is text wherever text is typed, and means nothing elsewhere.
-  case pasted(Character)
+  /// Text that was not typed but pasted, so that it is text wherever text is typed, and means nothing elsewhere.
+  case pasted(String)
   /// A letter, in lower case, with the control key.
   case control(Character)
   case up

@@ -3,8 +3,8 @@
 /// A key may come in several reads: what is there of it is kept until the rest comes. Sequences that mean no ``Key`` are
 /// swallowed whole, so that none of their letters is taken for a key, and so are bytes that are not UTF-8.
 ///
-/// What is pasted is told from what is typed: it is one line of ``Key/pasted(_:)``, and nothing in it is another key but
-/// Ctrl-C, by which a paste without an end can be left.
+/// What is pasted is told from what is typed: it is one line, a ``Key/pasted(_:)`` for each read, and nothing
+/// in it is another key but Ctrl-C, by which a paste without an end can be left.
 struct KeyDecoder: Sendable {
   private enum State {
     case ground
@@ -26,6 +26,8 @@ struct KeyDecoder: Sendable {
 
   private var state = State.ground
   private var isPasting = false
+  /// What was pasted and is no key yet; empty between reads.
+  private var pasted = ""
   /// Whether lines or columns ended in a paste, which is a space where more follows.
   private var isSpacePending = false
 
@@ -48,6 +50,7 @@ struct KeyDecoder: Sendable {
       decode(byte, into: &keys)
       if wasPasting { paste(from: count, in: &keys) }
     }
+    finishPasted(in: &keys)
     return keys
   }
 
@@ -60,23 +63,30 @@ struct KeyDecoder: Sendable {
     return []
   }
 
-  /// Makes the keys from an index on what they are in a paste.
+  /// Makes the keys from an index on what they are in a paste: of all its characters, as far as they came, one key.
   private mutating func paste(from start: Int, in keys: inout [Key]) {
     let decoded = keys[start...]
     keys.removeSubrange(start...)
     for key in decoded {
       switch key {
       case .character(let character):
-        if isSpacePending { keys.append(.pasted(" ")) }
+        if isSpacePending { pasted.append(" ") }
         isSpacePending = false
-        keys.append(.pasted(character))
+        pasted.append(character)
       case .enter, .tab: isSpacePending = true
       case .control("c"):
         isPasting = false
+        finishPasted(in: &keys)
         keys.append(key)
       default: break
       }
     }
+    if !isPasting { finishPasted(in: &keys) }
+  }
+
+  private mutating func finishPasted(in keys: inout [Key]) {
+    if !pasted.isEmpty { keys.append(.pasted(pasted)) }
+    pasted = ""
   }
 
   private mutating func decode(_ byte: UInt8, into keys: inout [Key]) {
