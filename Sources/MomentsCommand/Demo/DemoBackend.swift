@@ -12,7 +12,7 @@ actor DemoBackend: NetworkSwitch {
 
   /// What the backend has where nothing is kept.
   private var state: DemoServerState
-  private var lastChange: Task<Void, Never>?
+  private var changes = TaskChain()
   private let store: FileStore?
   private let latency: Duration
   private let withLikes: @Sendable () -> Bool
@@ -101,16 +101,13 @@ extension DemoBackend: UpdateMomentLikeSessionType {
   private func update(_ change: DemoServerState.Change, key: String?) async throws(APISessionError) -> MomentsDetails {
     try await reach()
     // Each is made on what the one before it has kept.
-    let previous = lastChange
-    let making = Task { () -> Result<DemoServerState.Reply, APISessionError> in
-      await previous?.value
+    let making = changes.add { () -> Result<DemoServerState.Reply, APISessionError> in
       do throws(APISessionError) {
         return .success(try await self.make(change, key: key))
       } catch {
         return .failure(error)
       }
     }
-    lastChange = Task { _ = await making.value }
     switch try await making.value.get() {
     case .made(let details): return details
     case .refused(let message): throw .refused(message, field: "updateMomentLike")

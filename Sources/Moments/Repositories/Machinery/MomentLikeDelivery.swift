@@ -10,7 +10,8 @@ struct MomentLikeDelivery: Sendable {
   ///
   /// Only then may the like leave the queue: were the process to end before, nobody would show it any more. It also
   /// leaves where the server has answered and gives no timeline that can be used: to send it again would bring none
-  /// either. Then it is shown until a timeline that was asked for later comes.
+  /// either. Then it is shown until a timeline that was asked for later comes. Where not even what is fetched then can be
+  /// decoded, it stays: who answers may not be the server.
   func send(_ like: MomentLike, idempotencyKey: String) async -> MutationOutcome<Void, MomentsRepoError> {
     let id = MutationID(rawValue: idempotencyKey)
     let (ticket, isFirstAttempt) = await broadcast.beginSending(like, as: id)
@@ -44,7 +45,6 @@ struct MomentLikeDelivery: Sendable {
       // Where a timeline with it is stored, observers get it once the store can be observed.
       if await broadcast.isSaved(like, as: id) { return .delivered(()) }
       switch error {
-      // Neither of two replies was one of the server's: who answers here may not be the server.
       case .session(.undecodable) where details == nil: return .retryLater(error)
       case .session(let failure) where failure.verdict != .notNow: return .delivered(())
       default: return .retryLater(error)
