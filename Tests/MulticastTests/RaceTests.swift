@@ -1,5 +1,6 @@
 import Foundation
 import Multicast
+import Synchronization
 import Testing
 
 /// Two or three things at once, many times over: whatever the interleaving, the contract holds.
@@ -350,4 +351,42 @@ import Testing
       #expect(live.value == 0)
     }
   }
+
+  @Test func `An element handed to a call that has not come to wait yet is whole`() async {
+    for _ in 0..<Self.rounds {
+      let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
+      let isParking = UnorderedFlag()
+      let isSent = UnorderedFlag()
+      Thread.detachNewThread {
+        isParking.wait()
+        channel.send(Token(1))
+        isSent.raise()
+        channel.finish()
+      }
+      let subscriptions = [channel.stream.subscribe(), channel.stream.subscribe()]
+      // Whichever reader comes last lets go of it, between saying that it waits and waiting.
+      channel.send(
+        Token(0) { _ in
+          isParking.raise()
+          isSent.wait()
+        })
+      await withTaskGroup { group in
+        for subscription in subscriptions {
+          group.addTask {
+            var ids: [Int] = []
+            for await element in subscription { ids.append(element.id) }
+            #expect(ids == [0, 1])
+          }
+        }
+      }
+    }
+  }
+}
+
+/// A flag that orders nothing, so that the thread sanitizer is shown no order but that of the code it looks at.
+private final class UnorderedFlag: Sendable {
+  private let isRaised = Atomic(false)
+
+  func raise() { isRaised.store(true, ordering: .relaxed) }
+  func wait() { while !isRaised.load(ordering: .relaxed) { sched_yield() } }
 }

@@ -12,6 +12,8 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// It changes only under the lock, and may be looked at without it.
   private let progressCount = Atomic<Int>(0)
 
+  private let handOver = SanitizerOrder()
+
   /// Called, outside the lock, when the last reader has left; nil for a channel that does not mind.
   private let onUnused: (@Sendable (ChannelCore) -> Void)?
 
@@ -70,8 +72,8 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   private func resume(_ resumptions: ChannelState<Waiter>.Resumptions, with element: Element) {
     switch resumptions {
     case .none: break
-    case .one(let waiter): waiter.resume(with: element)
-    case .many(let waiters): for waiter in waiters { waiter.resume(with: element) }
+    case .one(let waiter): waiter.resume(with: element, order: handOver)
+    case .many(let waiters): for waiter in waiters { waiter.resume(with: element, order: handOver) }
     }
   }
 
@@ -116,6 +118,9 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     let isParked = contents.withLock { $0.park(reader, waiter, releasing: &released) }
     if !isParked { waiter.resume() }
   }
+
+  /// To be called by whoever was handed an element.
+  func noticeHandOver() { handOver.acquire() }
 
   /// What failed the channel, which must have failed.
   var failure: Failure {

@@ -120,6 +120,7 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
         cancel()
       }
       if wake == .element {
+        core.noticeHandOver()
         // What was handed over is the one thing that came since.
         idleProgress.store(idleProgress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
         return .mailbox(mailbox)

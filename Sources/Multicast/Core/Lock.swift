@@ -6,17 +6,14 @@ internal import Synchronization
 /// - The state is apart from the mutex, which so has a type that does not depend on the state's. Where `State` is
 ///   generic, locking a `Mutex<State>` looks up its metadata at every turn, which takes longer than all the rest of it.
 /// - On Linux the part of `Mutex` that waits for another thread is in the toolchain's library, which the thread sanitizer
-///   does not see, so it would take what two threads do in turn for a race. In debug builds an acquiring load and a
-///   releasing store, one at each end of a critical section, show it the order that the mutex has already made.
+///   does not see, so it would take what two threads do in turn for a race. ``SanitizerOrder`` shows it.
 ///
 /// Unchecked, because the state is reached through a pointer: only ``withLock(_:)`` uses it, with the mutex locked, and
 /// `deinit`, when nobody else has the lock.
 package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   private let mutex = Mutex(())
   private let state: UnsafeMutablePointer<State>
-  #if DEBUG
-    private let turn = Atomic<Bool>(false)
-  #endif
+  private let order = SanitizerOrder()
 
   package init(_ state: consuming sending State) {
     self.state = .allocate(capacity: 1)
@@ -35,11 +32,9 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   package borrowing func withLock<Result>(_ body: (inout State) -> Result) -> Result {
     var result: Result?
     mutex.withLock { _ in
-      #if DEBUG
-        _ = turn.load(ordering: .acquiring)
-        defer { turn.store(true, ordering: .releasing) }
-      #endif
+      order.acquire()
       result = body(&state.pointee)
+      order.release()
     }
     return result!
   }

@@ -22,8 +22,9 @@ struct Waiter: Sendable {
   /// Hands an element over.
   ///
   /// It must be of the type that `target` is for.
-  func resume<Element>(with element: Element) {
+  func resume<Element>(with element: Element, order: borrowing SanitizerOrder) {
     UnsafeMutablePointer<Element>(bitPattern: target)!.initialize(to: element)
+    order.release()
     continuation.resume(returning: .element)
   }
 
