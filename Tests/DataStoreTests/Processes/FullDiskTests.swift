@@ -9,7 +9,7 @@ import Testing
   @Test func `A save for which there is no space throws, leaves the old value, and nothing else`() async throws {
     var child = try ChildProcess("fill-disk", temporary.url, ["4096"])
     #expect(await child.allLines() == ["refused write \(EFBIG)", "intact", "saved 2"])
-    #expect(await child.isSuccessful())
+    #expect(await child.end() == .success)
     #expect(
       try FileManager.default.contentsOfDirectory(atPath: temporary.url.path(percentEncoded: false)) == ["text.value"])
   }
@@ -19,7 +19,7 @@ import Testing
       var child = try ChildProcess("fill-disk", DurableStore.database.place(in: temporary), ["200000"])
       // SQLITE_IOERR_WRITE, because the limit of a process is another error than a full disk.
       #expect(await child.allLines() == ["refused sqlite3_step 778", "intact", "saved 2"])
-      #expect(await child.isSuccessful())
+      #expect(await child.end() == .success)
     }
   #endif
 }

@@ -49,7 +49,7 @@ import Testing
       }
       child.kill()
       if let line = await child.allLines().last, let number = Int(line) { acknowledged = number }
-      #expect(await !child.isSuccessful())
+      #expect(await child.end() == .killed)
       guard let steps = try await steps(acknowledged: acknowledged, in: kind) else {
         let stored = try await stored(in: kind)
         Issue.record("round \(round): acknowledged \(acknowledged), but there is \(stored)")
@@ -68,11 +68,11 @@ import Testing
       let last = taken + 8
       var child = try ChildProcess("die-at-call", kind.place(in: temporary), ["\(fatal)", "\(taken + 1)", "\(last)"])
       let acknowledged = await child.allLines().last.flatMap { Int($0) } ?? taken
-      let isSuccessful = await child.isSuccessful()
-      #expect(isSuccessful == (acknowledged == last))
+      let end = await child.end()
+      if end == .success { #expect(acknowledged == last) } else { #expect(end == .killed) }
       taken = try #require(
         try await steps(acknowledged: acknowledged, in: kind), "call \(fatal), after \(acknowledged)")
-      if isSuccessful { break }
+      if end == .success { break }
     }
   }
 }

@@ -20,6 +20,6 @@ import Testing
       #endif
       }
     #expect(await child.allLines() == [refused, "intact", "saved"])
-    #expect(await child.isSuccessful())
+    #expect(await child.end() == .success)
   }
 }

@@ -56,7 +56,7 @@ import Testing
     func finish() async throws {
       var child = try ChildProcess("deliver-likes", folder.url)
       let lines = await child.allLines()
-      #expect(await child.isSuccessful())
+      #expect(await child.end() == .success)
       let text = try String(contentsOf: folder.url.appending(path: "server"), encoding: .utf8)
       let changes = text.split(separator: "\n").map { Change($0) }
       #expect(Set(changes.map(\.key)).count == changes.count)
@@ -119,7 +119,7 @@ import Testing
       }
       child.kill()
       lines += await child.allLines()
-      #expect(await !child.isSuccessful())
+      #expect(await child.end() == .killed)
       try history.add(lines)
     }
     try await history.finish()
@@ -142,8 +142,9 @@ import Testing
       let words = ["\(fatal)", "\(history.next)", "\(history.next)"]
       var child = try ChildProcess("like-dying-at-call", history.folder.url, words)
       let lines = await child.allLines()
-      hasLived = await child.isSuccessful()
-      if hasLived { #expect(lines.count == 1) }
+      let end = await child.end()
+      hasLived = end == .success
+      if hasLived { #expect(lines.count == 1) } else { #expect(end == .killed) }
       try history.add(lines)
     }
     try await history.finish()

@@ -71,7 +71,7 @@ struct MomentsRepoServerTests {
         var child = try ChildProcess("like-at", folder.url, [server.url.absoluteString] + momentIDs)
         for number in 0..<3 { #expect(await child.line()?.hasPrefix("\(number) queued ") == true) }
         child.kill()
-        #expect(await !child.isSuccessful())
+        #expect(await child.end() == .killed)
       }
 
       var second: Relaunch? = Relaunch(in: folder.url, at: server)

@@ -12,8 +12,22 @@ package import Foundation
 package struct ChildProcess {
   private let identifier: pid_t
   private let input: FileHandle
-  private let ends: Task<Bool, Never>
+  private let ends: Task<End, Never>
   private var lines: AsyncStream<String>.Iterator
+
+  /// How a child ended.
+  package enum End: Equatable, Sendable {
+    case exit(CInt)
+    case signal(CInt)
+
+    package static var success: End { .exit(0) }
+    package static var killed: End { .signal(SIGKILL) }
+
+    fileprivate init(waitStatus: CInt) {
+      let signal = waitStatus & 0x7F
+      self = signal == 0 ? .exit(waitStatus >> 8 & 0xFF) : .signal(signal)
+    }
+  }
 
   package init(_ command: String, _ folder: URL, _ arguments: [String] = []) throws {
     let (input, output) = (Pipe(), Pipe())
@@ -41,7 +55,7 @@ package struct ChildProcess {
           line.finish()
           var status: CInt = 0
           while waitpid(identifier, &status, 0) == -1, errno == EINTR {}
-          continuation.resume(returning: status == 0)
+          continuation.resume(returning: End(waitStatus: status))
         }
       }
     }
@@ -80,17 +94,13 @@ package struct ChildProcess {
   }
 
   /// Waits for the child's end.
-  ///
-  /// - Returns: Whether it ended well.
-  package func isSuccessful() async -> Bool {
+  package func end() async -> End {
     await ends.value
   }
 
   /// Runs a child to its end.
-  ///
-  /// - Returns: Whether it ended well.
-  package static func run(_ command: String, _ folder: URL, _ arguments: [String] = []) async throws -> Bool {
-    try await ChildProcess(command, folder, arguments).isSuccessful()
+  package static func run(_ command: String, _ folder: URL, _ arguments: [String] = []) async throws -> End {
+    try await ChildProcess(command, folder, arguments).end()
   }
 
   /// The executable lies beside the bundle of the tests, or beside the executable that runs them.
