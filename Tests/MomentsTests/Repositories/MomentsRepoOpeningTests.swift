@@ -54,6 +54,47 @@ import Testing
     #expect(await repo.pendingLikes(userID: "0").first(1) == [[:]])
   }
 
+  @Test func `A like that joined an older fetch, which then could not tell the observers, asks once more`()
+    async throws
+  {
+    let failure = StoreError.readFailed(SystemError(code: 5, operation: "read", path: "/store"))
+    let observing = Gate()
+    let observationCount = Lock(0)
+    let slow = InterposedStore(beforeObserving: { name throws(StoreError) in
+      guard name == "moments-details" else { return }
+      let isFirst = observationCount.withLock { count in
+        count += 1
+        return count == 1
+      }
+      if !isFirst { await observing.pass() }
+      throw failure
+    })
+    let sending = Gate()
+    let getMoments = GetMomentsByUserIDSessionStub { _ in .fixture() }
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(slow),
+      getMomentsByUserIDSession: getMoments,
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in
+        await sending.pass()
+        return .fixture(likedMomentIDs: ["0"])
+      })
+    let events = repo.events.subscribe()
+    let changes = try await slow.changes(of: StoreKey<MomentsDetails>("moments-details", userID: "0")).subscribe()
+
+    let like = Task { try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") }
+    await sending.arrivals()
+    let load = Task { try await repo.getMoments(userID: "0") }
+    for await change in changes { if case .saved = change { break } }
+    // Older than what is stored now, so the like has a timeline fetched, and joins the load.
+    sending.open()
+    for await event in events { if case .requestJoined = event { break } }
+    observing.open()
+    await #expect(throws: MomentsRepoError.store(failure)) { try await load.value }
+    #expect(try await like.value == .confirmed)
+    #expect(try await repo.likeQueue.entries() == [])
+    #expect(getMoments.requestedUserIDs == ["0", "0"])
+  }
+
   /// A repository that has failed to observe its store, which is mended since and holds a fresh timeline.
   private func repoOnMendedStore() async -> MomentsRepo {
     let failure = StoreError.readFailed(SystemError(code: 5, operation: "read", path: "/store"))

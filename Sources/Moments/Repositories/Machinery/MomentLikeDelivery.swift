@@ -36,10 +36,7 @@ struct MomentLikeDelivery: Sendable {
         return .delivered(())
       }
       // There is no reply, or it may be a repetition of an earlier one, or older than what is stored.
-      await broadcast.confirm(like, as: id)
-      repeat {
-        try await fetcher.fetch(userID: like.userID)
-      } while await broadcast.needsFetch(like, as: id)
+      try await confirm(like, as: id)
       return .delivered(())
     } catch {
       // Where a timeline with it is stored, observers get it once the store can be observed.
@@ -50,6 +47,18 @@ struct MomentLikeDelivery: Sendable {
       default: return .retryLater(error)
       }
     }
+  }
+
+  /// Shows a like as confirmed, and has a timeline stored that is asked for after that.
+  private func confirm(_ like: MomentLike, as id: MutationID) async throws(MomentsRepoError) {
+    await broadcast.confirm(like, as: id)
+    do throws(MomentsRepoError) {
+      try await fetcher.fetch(userID: like.userID)
+    } catch {
+      // It may have begun before, for others, and stored what it brought, though no observer could be told.
+      guard case .store = error, await broadcast.needsFetch(like, as: id) else { throw error }
+    }
+    while await broadcast.needsFetch(like, as: id) { try await fetcher.fetch(userID: like.userID) }
   }
 }
 

@@ -9,7 +9,9 @@ struct PeerBenchmarks {
       if arguments.first == Child.flag, let description = arguments.dropFirst().first {
         try await Child.perform(description)
       } else {
-        try await compare(Options(arguments))
+        let options = try Options(arguments)
+        Allocator.keepFreedMemory()
+        try await compare(options)
       }
     } catch {
       fail(error)
