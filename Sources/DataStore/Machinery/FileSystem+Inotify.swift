@@ -14,9 +14,17 @@
 
   extension FileSystem {
     /// Opens an inotify instance, for a folder that the errors name.
+    ///
+    /// It gets a number that sockets do not get. libdispatch never tells of a descriptor that has the number of one that
+    /// was closed while a source watched it, which `URLSession` does to sockets, so that a watch would be blind.
+    /// - SeeAlso: https://github.com/swiftlang/swift-corelibs-libdispatch/issues/833
     func openInotify(for folder: String) throws(SystemError) -> Descriptor {
-      let number = try perform("inotify_init", folder) { inotify_init1(O_CLOEXEC | O_NONBLOCK) }
-      return Descriptor(number: number, path: folder)
+      let first = Descriptor(
+        number: try perform("inotify_init", folder) { inotify_init1(O_CLOEXEC | O_NONBLOCK) }, path: folder)
+      // The system gives away the lowest number that is free.
+      let number = fcntl(first.number, F_DUPFD_CLOEXEC, 512)
+      // A process that may not have so many keeps the one it got.
+      return number == -1 ? first : Descriptor(number: number, path: folder)
     }
 
     /// Watches a folder; as long as there is none, the nearest one above it.

@@ -43,6 +43,34 @@ import Testing
     #expect(await changes.next()?.stored?.value == "again")
   }
 
+  #if !canImport(Darwin)
+    @Test func `A folder is watched also where a descriptor was closed under whoever watched that`() async {
+      // As URLSession does it, in a process of its own, as it harms whoever gets the number of the descriptor.
+      await #expect(processExitsWith: .success) {
+        var ends: [CInt] = [-1, -1]
+        guard pipe(&ends) == 0 else { exit(2) }
+        let source = DispatchSource.makeWriteSource(fileDescriptor: ends[0], queue: DispatchQueue(label: "source"))
+        let isWatched = Gate()
+        source.setRegistrationHandler { isWatched.open() }
+        source.activate()
+        await isWatched.pass()
+        close(ends[0])
+
+        let temporary = TemporaryFolder()
+        let key = StoreKey<String>("text", userID: "0")
+        let store = FileStore(folder: temporary.url)
+        var changes = try await store.changes(of: key).makeAsyncIterator()
+        try await FileStore(folder: temporary.url).save("theirs", for: key)
+        Task {
+          try await Task.sleep(for: .seconds(60))
+          exit(3)
+        }
+        let value = await changes.next()?.stored?.value
+        withExtendedLifetime((source, temporary, store)) { exit(value == "theirs" ? EXIT_SUCCESS : 4) }
+      }
+    }
+  #endif
+
   @Test func `A folder that vanishes is an event, and is seen when it is back`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("first", for: key)

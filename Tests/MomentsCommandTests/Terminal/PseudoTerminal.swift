@@ -29,11 +29,10 @@ final class PseudoTerminal {
     guard openpty(&ends.controller, &ends.program, nil, nil, nil) == 0 else {
       throw TerminalError(code: errno, operation: "openpty")
     }
-    for end in [ends.controller, ends.program] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    let controller = ends.controller
+    let controller = try Self.moveUp(ends.controller)
     self.controller = controller
     controllerHold = DescriptorHold(controller)
-    program = ends.program
+    program = try Self.moveUp(ends.program)
     device = TerminalDevice(input: program, output: program)
     let source = DispatchSource.makeReadSource(fileDescriptor: controller, queue: queue)
     self.source = source
@@ -58,6 +57,17 @@ final class PseudoTerminal {
     // Not earlier: what next has the number of a descriptor that is closed under its source may never be told of.
     source.setCancelHandler { [controllerHold] in _ = controllerHold }
     source.activate()
+  }
+
+  /// Gives a descriptor a number that no socket of another test has had.
+  ///
+  /// `URLSession` closes sockets that libdispatch still watches, on Linux, and libdispatch never tells of a descriptor
+  /// that gets the number of such a one meanwhile.
+  private static func moveUp(_ descriptor: CInt) throws -> CInt {
+    let moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 512)
+    guard moved >= 0 else { throw TerminalError(code: errno, operation: "fcntl") }
+    _ = systemClose(descriptor)
+    return moved
   }
 
   func resize(to size: TerminalSize) {
