@@ -17,11 +17,9 @@ let package = Package(
     .package(url: "https://github.com/OpenCombine/OpenCombine", exact: "0.14.0"),
   ],
   targets: [
-    .systemLibrary(name: "CMalloc"),
     .executableTarget(
       name: "PeerBenchmarks",
       dependencies: [
-        "CMalloc",
         .product(name: "Multicast", package: "Moments"),
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
         .product(name: "OpenCombine", package: "OpenCombine"),

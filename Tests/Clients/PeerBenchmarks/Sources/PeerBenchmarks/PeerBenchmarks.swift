@@ -9,9 +9,7 @@ struct PeerBenchmarks {
       if arguments.first == Child.flag, let description = arguments.dropFirst().first {
         try await Child.perform(description)
       } else {
-        let options = try Options(arguments)
-        Allocator.keepFreedMemory()
-        try await compare(options)
+        try await compare(Options(arguments))
       }
     } catch {
       fail(error)
