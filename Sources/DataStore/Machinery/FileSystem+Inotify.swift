@@ -17,6 +17,7 @@
     ///
     /// It gets a number that sockets do not get. libdispatch never tells of a descriptor that has the number of one that
     /// was closed while a source watched it, which `URLSession` does to sockets, so that a watch would be blind.
+    ///
     /// - SeeAlso: https://github.com/swiftlang/swift-corelibs-libdispatch/issues/833
     func openInotify(for folder: String) throws(SystemError) -> Descriptor {
       let first = Descriptor(

@@ -32,8 +32,9 @@ actor Terminal: TerminalType {
   private var sources: [any DispatchSourceProtocol] = []
   /// What is in it are the sources that have not let go of their descriptors.
   private let watched = DispatchGroup()
-  /// The modes to go back to; nil while the terminal is not taken over.
+  /// How many milliseconds the terminal has to take what gives it back.
   private let restorationPatience: Int
+  /// The modes to go back to; nil while the terminal is not taken over.
   private var earlierModes: termios?
 
   /// - Parameter restorationPatience: How many milliseconds a terminal has to take what gives it back.

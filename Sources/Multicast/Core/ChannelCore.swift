@@ -12,6 +12,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// It changes only under the lock, and may be looked at without it.
   private let progressCount = Atomic<Int>(0)
 
+  /// From the sender of an element to the readers it is handed to.
   private let handOver = SanitizerOrder()
 
   /// Called, outside the lock, when the last reader has left; nil for a channel that does not mind.
