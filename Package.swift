@@ -15,6 +15,7 @@ let package = Package(
     .library(name: "Multicast", targets: ["Multicast"]),
     .library(name: "DataStore", targets: ["DataStore"]),
     .library(name: "Repository", targets: ["Repository"]),
+    .library(name: "GraphQLClient", targets: ["GraphQLClient"]),
     .library(name: "Moments", targets: ["Moments"]),
     .library(name: "SignIn", targets: ["SignIn"]),
     .library(name: "Todo", targets: ["Todo"]),
@@ -33,22 +34,28 @@ let package = Package(
       dependencies: ["Multicast", .target(name: "CSQLite", condition: .when(traits: ["SQLite"]))],
       swiftSettings: swiftSettings),
     .target(name: "Repository", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
+    .target(name: "CCurl"),
     .target(
-      name: "Moments", dependencies: ["Repository", "DataStore", "Multicast"],
+      name: "GraphQLClient",
+      dependencies: ["Multicast", .target(name: "CCurl", condition: .when(platforms: [.linux]))],
+      swiftSettings: swiftSettings),
+    .target(
+      name: "Moments", dependencies: ["GraphQLClient", "Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .target(name: "SignIn", dependencies: ["Multicast"], swiftSettings: swiftSettings),
     .target(name: "Todo", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
     .target(
-      name: "MomentsTesting", dependencies: ["Moments", "DataStore", "Multicast"],
+      name: "MomentsTesting", dependencies: ["Moments", "GraphQLClient", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .executableTarget(
       name: "MomentsCommand",
-      dependencies: ["Moments", "SignIn", "Todo", "Repository", "DataStore", "Multicast"],
+      dependencies: ["Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .executableTarget(
       name: "TestChild",
       dependencies: [
-        "Moments", "Repository", "DataStore", "Multicast", "MomentsTesting", "ThreadSanitizerSuppressions",
+        "Moments", "GraphQLClient", "Repository", "DataStore", "Multicast", "MomentsTesting", "TestSupport",
+        "ThreadSanitizerSuppressions",
       ],
       path: "Tests/Support/TestChild", swiftSettings: swiftSettings),
     .target(name: "ThreadSanitizerSuppressions", path: "Tests/Support/ThreadSanitizerSuppressions"),
@@ -67,8 +74,12 @@ let package = Package(
       dependencies: ["Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
+      name: "GraphQLClientTests",
+      dependencies: ["GraphQLClient", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
+      swiftSettings: swiftSettings),
+    .testTarget(
       name: "MomentsTests",
-      dependencies: ["Moments", "Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
+      dependencies: ["Moments", "GraphQLClient", "Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "SignInTests", dependencies: ["SignIn", "Multicast", "MomentsTesting"], swiftSettings: swiftSettings),
@@ -77,12 +88,14 @@ let package = Package(
       swiftSettings: swiftSettings),
     .testTarget(
       name: "DocumentationTests",
-      dependencies: ["Moments", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting"],
+      dependencies: [
+        "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting",
+      ],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MomentsCommandTests",
       dependencies: [
-        "MomentsCommand", "Moments", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting",
+        "MomentsCommand", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting",
         "TestSupport", "ThreadSanitizerSuppressions",
       ],
       swiftSettings: swiftSettings),

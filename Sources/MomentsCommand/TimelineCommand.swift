@@ -1,5 +1,6 @@
 internal import DataStore
 internal import Foundation
+internal import GraphQLClient
 internal import Moments
 internal import Multicast
 internal import Repository

@@ -1,12 +1,14 @@
+public import GraphQLClient
+
 /// Fetches the timeline of a user.
 public protocol GetMomentsByUserIDSessionType: Sendable {
   /// Fetches the timeline of the user with this id, once.
   ///
-  /// Cancelling the calling task cancels the request and throws ``APISessionError/cancelled``.
+  /// Cancelling the calling task cancels the request and throws `APISessionError.cancelled`.
   ///
   /// - Parameter userID: The server's identifier of the user.
   /// - Returns: The timeline as the server has it now.
-  /// - Throws: ``APISessionError``.
+  /// - Throws: `APISessionError`.
   func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails
 
   /// Fetches a page of the timeline of the user with this id, once.
@@ -19,7 +21,7 @@ public protocol GetMomentsByUserIDSessionType: Sendable {
   ///   - first: How many moments at most.
   ///   - after: The cursor of the moment behind which they begin; nil for the newest.
   /// - Returns: The page as the server has it now, with its ``MomentsDetails/pageInfo``.
-  /// - Throws: ``APISessionError``.
+  /// - Throws: `APISessionError`.
   func getMoments(userID: String, first: Int, after: String?) async throws(APISessionError) -> MomentsDetails
 }
 
@@ -31,7 +33,7 @@ extension GetMomentsByUserIDSessionType {
   ///   - first: Not used.
   ///   - after: Not used.
   /// - Returns: The timeline, without ``MomentsDetails/pageInfo``.
-  /// - Throws: ``APISessionError``.
+  /// - Throws: `APISessionError`.
   public func getMoments(
     userID: String, first: Int, after: String?
   ) async throws(APISessionError) -> MomentsDetails {

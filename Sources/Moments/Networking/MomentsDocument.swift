@@ -1,16 +1,15 @@
 /// The GraphQL documents of the Moments feature, and the variables they take.
 ///
-/// Both select the same fields, so that a reply to either is a whole ``MomentsDetails``.
+/// The query of a whole timeline and the mutation are those of the lecture's app, field by field, so that a server with
+/// its schema answers them. Only ``Page`` asks for what such a server does not have.
 enum MomentsDocument {
+  /// A whole timeline. Likes are left out of the reply unless `withLikes` is true.
   enum GetMomentsDetailsByUserID {
     static let operationName = "getMomentsDetailsByUserID"
 
-    /// The query, of the whole timeline or of a page of it.
-    ///
-    /// Likes are left out of the reply unless `withLikes` is true. Without `first` and `after` it is the whole timeline.
     static let text = """
-      query \(operationName)($userID: ID!, $withLikes: Boolean!, $first: Int, $after: String) {
-        getMomentsDetailsByUserID(userID: $userID, first: $first, after: $after) {
+      query \(operationName)($userID: ID!, $withLikes: Boolean!) {
+        getMomentsDetailsByUserID(userID: $userID) {
       \(selection(likesDirective: " @include(if: $withLikes)"))
         }
       }
@@ -19,9 +18,6 @@ enum MomentsDocument {
     struct Variables: Encodable, Sendable {
       let userID: String
       let withLikes: Bool
-      /// Left out of the request where nil.
-      var first: Int?
-      var after: String?
     }
 
     struct Reply: Decodable, Sendable {
@@ -29,6 +25,30 @@ enum MomentsDocument {
     }
   }
 
+  /// A page of a timeline, with the addresses of links.
+  enum Page {
+    static let operationName = "getMomentsPage"
+
+    static let text = """
+      query \(operationName)($userID: ID!, $withLikes: Boolean!, $first: Int!, $after: String) {
+        getMomentsDetailsByUserID(userID: $userID, first: $first, after: $after) {
+      \(selection(likesDirective: " @include(if: $withLikes)", isPage: true))
+        }
+      }
+      """
+
+    struct Variables: Encodable, Sendable {
+      let userID: String
+      let withLikes: Bool
+      let first: Int
+      /// Left out of the request where nil.
+      let after: String?
+    }
+
+    typealias Reply = GetMomentsDetailsByUserID.Reply
+  }
+
+  /// A like or an unlike. The reply is the whole timeline, with likes.
   enum UpdateMomentLike {
     static let operationName = "updateMomentLike"
 
@@ -51,7 +71,7 @@ enum MomentsDocument {
     }
   }
 
-  private static func selection(likesDirective: String) -> String {
+  private static func selection(likesDirective: String, isPage: Bool = false) -> String {
     """
         userDetails {
           id
@@ -67,19 +87,14 @@ enum MomentsDocument {
           }
           type
           title
-          url
           photos
           createdDate
           isLiked\(likesDirective)
           likes\(likesDirective) {
             id
             avatar
-          }
-        }
-        pageInfo {
-          endCursor
-          hasNextPage
-        }
+          }\(isPage ? "\n      url" : "")
+        }\(isPage ? "\n    pageInfo {\n      endCursor\n      hasNextPage\n    }" : "")
     """
   }
 }

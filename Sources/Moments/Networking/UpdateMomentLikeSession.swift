@@ -1,4 +1,5 @@
 internal import Foundation
+public import GraphQLClient
 
 /// Likes and unlikes moments on a GraphQL server.
 ///
@@ -21,7 +22,7 @@ public struct UpdateMomentLikeSession: UpdateMomentLikeSessionType {
   ///   - momentID: The server's identifier of the moment.
   ///   - userID: The server's identifier of the user.
   /// - Returns: The timeline after the change, with likes.
-  /// - Throws: ``APISessionError``; an unknown moment or user is ``APISessionError/graphQL(_:)``.
+  /// - Throws: `APISessionError`; an unknown moment or user is `APISessionError.graphQL`.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails {
@@ -36,7 +37,7 @@ public struct UpdateMomentLikeSession: UpdateMomentLikeSessionType {
   ///   - userID: The server's identifier of the user.
   ///   - idempotencyKey: The value of the `Idempotency-Key` header.
   /// - Returns: The timeline after the change, with likes.
-  /// - Throws: ``APISessionError``; an unknown moment or user is ``APISessionError/graphQL(_:)``.
+  /// - Throws: `APISessionError`; an unknown moment or user is `APISessionError.graphQL`.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) async throws(APISessionError) -> MomentsDetails {

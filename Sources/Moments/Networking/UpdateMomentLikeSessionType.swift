@@ -1,8 +1,10 @@
+public import GraphQLClient
+
 /// Likes and unlikes moments on the server.
 public protocol UpdateMomentLikeSessionType: Sendable {
   /// Sets whether a user likes a moment.
   ///
-  /// Cancelling the calling task cancels the request and throws ``APISessionError/cancelled``; the server may have
+  /// Cancelling the calling task cancels the request and throws `APISessionError.cancelled`; the server may have
   /// made the change all the same.
   ///
   /// - Parameters:
@@ -10,7 +12,7 @@ public protocol UpdateMomentLikeSessionType: Sendable {
   ///   - momentID: The server's identifier of the moment.
   ///   - userID: The server's identifier of the user.
   /// - Returns: The timeline after the change, with likes.
-  /// - Throws: ``APISessionError``.
+  /// - Throws: `APISessionError`.
   func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails
@@ -26,7 +28,7 @@ public protocol UpdateMomentLikeSessionType: Sendable {
   ///   - userID: The server's identifier of the user.
   ///   - idempotencyKey: The same for each attempt at one change, and for no other change.
   /// - Returns: The timeline after the change, with likes.
-  /// - Throws: ``APISessionError``.
+  /// - Throws: `APISessionError`.
   func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) async throws(APISessionError) -> MomentsDetails
@@ -41,7 +43,7 @@ extension UpdateMomentLikeSessionType {
   ///   - userID: The server's identifier of the user.
   ///   - idempotencyKey: Not used.
   /// - Returns: The timeline after the change, with likes.
-  /// - Throws: ``APISessionError``.
+  /// - Throws: `APISessionError`.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) async throws(APISessionError) -> MomentsDetails {

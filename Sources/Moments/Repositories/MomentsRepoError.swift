@@ -1,5 +1,6 @@
 public import DataStore
 public import Foundation
+public import GraphQLClient
 internal import Repository
 
 /// Why a ``MomentsRepo`` could not do what it was asked.

@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import GraphQLClient
 import Moments
 
 /// A backend within the program that behaves like the GraphQL server: the same data, errors, rules of likes, and one

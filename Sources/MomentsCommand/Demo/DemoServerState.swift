@@ -1,4 +1,5 @@
 import Foundation
+import GraphQLClient
 import Moments
 
 /// What the demo backend keeps: the timelines, and its replies to the changes that came under a key.

@@ -1,3 +1,4 @@
+public import GraphQLClient
 public import Moments
 internal import Multicast
 

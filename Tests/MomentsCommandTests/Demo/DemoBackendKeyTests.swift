@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import GraphQLClient
 import Moments
 import Testing
 
@@ -88,7 +89,7 @@ struct DemoBackendKeyTests {
     let error = await #expect(throws: APISessionError.self) {
       try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
     }
-    guard case .statusCode(422, _) = error else {
+    guard case .statusCode(422, _, _) = error else {
       Issue.record("expected the status 422, got \(String(describing: error))")
       return
     }

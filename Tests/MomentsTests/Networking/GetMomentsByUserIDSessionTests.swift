@@ -1,12 +1,15 @@
 import Foundation
+import GraphQLClient
 import Moments
 import Multicast
+import TestSupport
 import Testing
 
 @Suite(.requiresBFF, .timeLimit(.minutes(5)))
 struct GetMomentsByUserIDSessionTests {
-  @Test func `A timeline arrives whole, a moment of unknown type in its place`() async throws {
-    try await BFFServer.run { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `A timeline arrives whole, a moment of unknown type in its place`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       let details = try await session.getMoments(userID: "0")
       #expect(
@@ -27,15 +30,18 @@ struct GetMomentsByUserIDSessionTests {
             isLiked: true,
             likes: [.init(id: "0", avatar: "https://example.com/avatars/jake-lin.png")]))
       #expect(details.moments[3].type == .url)
-      #expect(details.moments[3].url == "https://example.com/articles/structured-concurrency")
+      // Only a page asks for addresses.
+      #expect(details.moments.allSatisfy { $0.url == nil })
+      #expect(details.pageInfo == nil)
       #expect(details.moments[5].type == .unknown("VIDEO"))
       #expect(details.moments[7].likes == [])
       #expect(details.moments[12].title == nil)
     }
   }
 
-  @Test func `Likes are asked for by the toggle of the moment, anew at each request`() async throws {
-    try await BFFServer.run { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `Likes are asked for by the toggle of the moment, anew at each request`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
       let answers = Lock([true, false, true])
       let session = GetMomentsByUserIDSession(
         apiSession: APISession(url: server.url), withLikes: { answers.withLock { $0.removeFirst() } })
@@ -58,8 +64,9 @@ struct GetMomentsByUserIDSessionTests {
     }
   }
 
-  @Test func `An unknown user is the server's error`() async throws {
-    try await BFFServer.run { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `An unknown user is the server's error`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       let error = GraphQLError(
         message: #"No user has the id "\" } 用户"."#, path: [.field("getMomentsDetailsByUserID")])
@@ -69,8 +76,9 @@ struct GetMomentsByUserIDSessionTests {
     }
   }
 
-  @Test func `Cancelling the caller cancels the request`() async throws {
-    try await BFFServer.run { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `Cancelling the caller cancels the request`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
       try await server.arm(.init(fault: "slow", delay: 3600))
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       let call = Task { try await session.getMoments(userID: "0") }
@@ -80,6 +88,77 @@ struct GetMomentsByUserIDSessionTests {
       let requests = try await server.received(left: 1)
       #expect(requests.map(\.outcome) == ["client-went-away"])
       #expect(requests.map(\.executions) == [0])
+    }
+  }
+
+  // MARK: - Pages
+
+  @Test func `A page has its end and the addresses of links`() async throws {
+    try await BFFServer.run { server in
+      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let first = try await session.getMoments(userID: "0", first: 4, after: nil)
+      #expect(first.moments.map(\.id) == ["0", "1", "2", "3"])
+      #expect(first.moments[3].url == "https://example.com/articles/structured-concurrency")
+      #expect(first.pageInfo?.hasNextPage == true)
+      let second = try await session.getMoments(userID: "0", first: 100, after: first.pageInfo?.endCursor)
+      #expect(second.moments.map(\.id) == (4...15).map(String.init))
+      #expect(second.pageInfo?.hasNextPage == false)
+      let requests = try await server.received()
+      #expect(requests.map(\.operation) == ["getMomentsPage", "getMomentsPage"])
+      #expect(requests.map { $0.variables["first"] } == [4, 100])
+    }
+  }
+
+  @Test(arguments: [["--media-type", "json"], ["--media-type", "graphql-response"]])
+  func `A server that does not page is asked for one page, and gives whole timelines from then on`(
+    options: [String]
+  ) async throws {
+    try await BFFServer.run(options: ServerSchema.lecture.options + options) { server in
+      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let copy = session
+      for session in [session, copy, session] {
+        let details = try await session.getMoments(userID: "0", first: 4, after: nil)
+        #expect(details.moments.map(\.id) == (0...15).map(String.init))
+        #expect(details.pageInfo == nil)
+      }
+      #expect(
+        try await server.received().map(\.operation)
+          == ["getMomentsPage"] + Array(repeating: "getMomentsDetailsByUserID", count: 3))
+    }
+  }
+
+  @Test func `A server that is away when it is first asked for a page is asked for one again`() async throws {
+    try await BFFServer.run { server in
+      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      try await server.arm(.init(fault: "status", count: 1, value: 503))
+      await #expect(throws: APISessionError.self) { try await session.getMoments(userID: "0", first: 4, after: nil) }
+      #expect(try await session.getMoments(userID: "0", first: 4, after: nil).moments.count == 4)
+    }
+  }
+
+  @Test(arguments: ServerSchema.allCases)
+  func `A page of an unknown user is the server's error, and says nothing of paging`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
+      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      let error = GraphQLError(
+        message: #"No user has the id "nobody"."#, path: [.field("getMomentsDetailsByUserID")])
+      await #expect(throws: APISessionError.graphQL([error])) {
+        try await session.getMoments(userID: "nobody", first: 4, after: nil)
+      }
+      let details = try await session.getMoments(userID: "0", first: 4, after: nil)
+      #expect(details.moments.count == (schema == .paging ? 4 : 16))
+    }
+  }
+
+  @Test func `A cursor that is gone is the server's error for a server that pages`() async throws {
+    try await BFFServer.run { server in
+      let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
+      _ = try await session.getMoments(userID: "0", first: 4, after: nil)
+      let error = await #expect(throws: APISessionError.self) {
+        try await session.getMoments(userID: "0", first: 4, after: "gone")
+      }
+      #expect(error?.isTransient == false)
+      #expect(try await session.getMoments(userID: "0", first: 4, after: nil).moments.count == 4)
     }
   }
 }

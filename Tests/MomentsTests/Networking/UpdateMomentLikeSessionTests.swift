@@ -1,11 +1,14 @@
 import Foundation
+import GraphQLClient
 import Moments
+import TestSupport
 import Testing
 
 @Suite(.requiresBFF, .timeLimit(.minutes(5)))
 struct UpdateMomentLikeSessionTests {
-  @Test func `A like changes the server's data, an unlike changes it back`() async throws {
-    try await BFFServer.run { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `A like changes the server's data, an unlike changes it back`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
       let apiSession = APISession(url: server.url)
       let fetching = GetMomentsByUserIDSession(apiSession: apiSession)
       let updating = UpdateMomentLikeSession(apiSession: apiSession)
@@ -27,8 +30,9 @@ struct UpdateMomentLikeSessionTests {
     }
   }
 
-  @Test func `Each change has a key of its own, and keeps the key it is given`() async throws {
-    try await BFFServer.run { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `Each change has a key of its own, and keeps the key it is given`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
       let session: any UpdateMomentLikeSessionType = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
       for isLiked in [true, false] {
         _ = try await session.updateLike(isLiked, momentID: "1", fromUserID: "0")
@@ -42,8 +46,9 @@ struct UpdateMomentLikeSessionTests {
     }
   }
 
-  @Test func `A change sent again under its key is not made again, and has the reply of the first time`() async throws {
-    try await BFFServer.run(keepsState: true) { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `A change sent again under its key is not made again, and has the reply of the first time`(schema: ServerSchema) async throws {
+    try await BFFServer.run(keepsState: true, options: schema.options) { server in
       let apiSession = APISession(url: server.url)
       let session = UpdateMomentLikeSession(apiSession: apiSession)
       let first = try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
@@ -61,8 +66,9 @@ struct UpdateMomentLikeSessionTests {
     }
   }
 
-  @Test func `A change whose reply was lost is made once, and its reply comes with the next attempt`() async throws {
-    try await BFFServer.run { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `A change whose reply was lost is made once, and its reply comes with the next attempt`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
       let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
       try await server.arm(.init(fault: "drop-after"))
       let error = await #expect(throws: APISessionError.self) {
@@ -77,8 +83,9 @@ struct UpdateMomentLikeSessionTests {
     }
   }
 
-  @Test func `Attempts at one change at the same time make it once, and have the same reply`() async throws {
-    try await BFFServer.run { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `Attempts at one change at the same time make it once, and have the same reply`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
       let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
       try await server.arm(.init(fault: "hold", count: 2, gate: "both"))
       async let one = session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
@@ -93,8 +100,9 @@ struct UpdateMomentLikeSessionTests {
     }
   }
 
-  @Test func `A key that belongs to another change is refused for good`() async throws {
-    try await BFFServer.run { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `A key that belongs to another change is refused for good`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
       let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
       _ = try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
       let error = await #expect(throws: APISessionError.self) {
@@ -107,8 +115,9 @@ struct UpdateMomentLikeSessionTests {
     }
   }
 
-  @Test func `An unknown moment is the server's error`() async throws {
-    try await BFFServer.run { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `An unknown moment is the server's error`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
       let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
       let error = GraphQLError(
         message: #"The timeline of user "0" has no moment with the id "100"."#, path: [.field("updateMomentLike")])
@@ -118,8 +127,9 @@ struct UpdateMomentLikeSessionTests {
     }
   }
 
-  @Test func `A change whose reply is lost was made, and the caller is told that the reply is missing`() async throws {
-    try await BFFServer.run { server in
+  @Test(arguments: ServerSchema.allCases)
+  func `A change whose reply is lost was made, and the caller is told that the reply is missing`(schema: ServerSchema) async throws {
+    try await BFFServer.run(options: schema.options) { server in
       let apiSession = APISession(url: server.url)
       try await server.arm(.init(fault: "drop-after-headers"))
       let error = await #expect(throws: APISessionError.self) {

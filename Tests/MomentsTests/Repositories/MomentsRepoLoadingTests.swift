@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast

@@ -1,9 +1,11 @@
 import DataStore
 import Foundation
+import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast
 import Repository
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct MomentsRepoPagingTests {
@@ -345,11 +347,36 @@ import Testing
       try await repo.loadMoreMoments(userID: "0")
       #expect(try await stored() == (["new"] + Self.ids(0...15), false))
       #expect(try await repo.updateLike(isLiked: true, momentID: "15", fromUserID: "0") == .confirmed)
+      // The mutation's reply is the whole timeline, so there is nothing more to load.
       try await repo.loadMoreMoments(userID: "0")
-      #expect(try await stored() == (["new"] + Self.ids(0...15), false))
+      #expect(try await stored() == (["new"] + Self.ids(0...15), nil))
+      // Its document asks for no address, and the page before it did.
+      let link = try await store.momentsDetails(userID: "0")?.value.moments.first { $0.id == "3" }
+      #expect(link?.url == "https://example.com/articles/structured-concurrency")
       #expect(try await server.received().map { $0.variables["first"] } == [6, 6, 6, 6, nil])
     }
   }
+  @Test(.requiresBFF) func `A server with the lecture's schema is worked with by whole timelines`() async throws {
+    try await BFFServer.run(options: ["--schema", "lecture"]) { server in
+      let session = APISession(url: server.url)
+      let repo = MomentsRepo(
+        persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: session),
+        updateMomentLikeSession: UpdateMomentLikeSession(apiSession: session), pageSize: 6)
+      try await repo.reloadMoments(userID: "0")
+      #expect(try await stored() == (Self.ids(0...15), nil))
+      try await repo.loadMoreMoments(userID: "0")
+      try await server.insertMoment(id: "new", userID: "0")
+      try await repo.reloadMoments(userID: "0")
+      #expect(try await stored() == (["new"] + Self.ids(0...15), nil))
+      #expect(try await repo.updateLike(isLiked: true, momentID: "15", fromUserID: "0") == .confirmed)
+      #expect(try await stored() == (["new"] + Self.ids(0...15), nil))
+      #expect(
+        try await server.received().map(\.operation) == [
+          "getMomentsPage", "getMomentsDetailsByUserID", "getMomentsDetailsByUserID", "updateMomentLike",
+        ])
+    }
+  }
+
   @Test(.requiresBFF) func `A page the server refuses as its cursor is gone comes after a reload`() async throws {
     try await BFFServer.run { server in
       let session = APISession(url: server.url)

@@ -1,4 +1,5 @@
 import DataStore
+import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast

@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast
@@ -48,16 +49,18 @@ struct MomentsRepoServerTests {
   enum End: CaseIterable { case released, killed }
   enum Return: CaseIterable { case retryLikes, backoff }
 
-  @Test(arguments: End.allCases, Return.allCases)
+  private static let absences = End.allCases.flatMap { end in Return.allCases.map { (end, $0) } }
+
+  @Test(arguments: absences, ServerSchema.allCases)
   func `Likes made offline are shown, outlive the app, and are delivered once, in order`(
-    end: End, return: Return
+    absence: (end: End, return: Return), schema: ServerSchema
   ) async throws {
     let folder = try TemporaryFolder()
     let momentIDs = ["1", "3", "7"]
-    try await BFFServer.run(keepsState: true) { server in
+    try await BFFServer.run(keepsState: true, options: schema.options) { server in
       try await Relaunch(in: folder.url, at: server).repo.getMoments(userID: "0")
       await server.stop()
-      switch end {
+      switch absence.end {
       case .released:
         let first = Relaunch(in: folder.url, at: server)
         let observer = first.repo.momentsDetails(userID: "0").subscribe()
@@ -85,7 +88,7 @@ struct MomentsRepoServerTests {
 
       await second?.clock.sleepers()
       try await server.start()
-      switch `return` {
+      switch absence.return {
       case .retryLikes: await second?.repo.retryLikes()
       case .backoff: second?.clock.advance(by: .seconds(1))
       }

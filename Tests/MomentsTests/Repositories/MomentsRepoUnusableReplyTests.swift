@@ -1,9 +1,11 @@
 import DataStore
 import Foundation
+import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast
 import Repository
+import TestSupport
 import Testing
 
 /// The server made a like, and what it answers cannot be used: the like stays, and a timeline with it is fetched.
@@ -56,11 +58,15 @@ import Testing
     #expect(harness.updateLike.requests.count == 1)
   }
 
-  @Test func `Where nothing that answers makes sense, as behind a login page of a network, the like stays queued`()
-    async throws
-  {
+  @Test(arguments: [
+    APISessionError.undecodable(reason: "no JSON", excerpt: "<html>"),
+    .notAnAPIResponse(status: 200, bodyExcerpt: "<html>"), .notAnAPIResponse(status: 302, bodyExcerpt: ""),
+    .notAnAPIResponse(status: 403, bodyExcerpt: "<html>"),
+  ])
+  func `Where nothing that answers makes sense, as behind a login page of a network, the like stays queued`(
+    page: APISessionError
+  ) async throws {
     let isBehindLogin = Lock(true)
-    let page = APISessionError.undecodable(reason: "no JSON", excerpt: "<html>")
     let harness = RepoHarness(
       getMoments: { _ throws(APISessionError) in
         if isBehindLogin.withLock({ $0 }) { throw page }
@@ -81,13 +87,22 @@ import Testing
     #expect(harness.updateLike.requests.count == 2)
   }
 
-  @Test(arguments: [401, 407, 409, 425])
-  func `A like that the server does not take for now stays in the queue and is shown`(status: Int) async throws {
+  private static let notNow = [401, 407, 409, 425].flatMap { status in
+    [
+      APISessionError.statusCode(status, bodyExcerpt: ""),
+      .graphQL([GraphQLError(message: "not now")], status: status),
+    ]
+  }
+
+  @Test(arguments: notNow)
+  func `A like that the server does not take for now stays in the queue and is shown`(
+    refusal: APISessionError
+  ) async throws {
     let isRefusing = Lock(true)
     let harness = RepoHarness(
       getMoments: { _ in Self.liked(true) },
       updateLike: { _ throws(APISessionError) in
-        if isRefusing.withLock({ $0 }) { throw .statusCode(status, bodyExcerpt: "") }
+        if isRefusing.withLock({ $0 }) { throw refusal }
         return Self.liked(true)
       })
     try await harness.store.save(momentsDetails: Self.liked(false), userID: "0")

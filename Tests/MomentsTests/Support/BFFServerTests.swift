@@ -1,5 +1,7 @@
 import Foundation
+import GraphQLClient
 import Moments
+import TestSupport
 import Testing
 
 /// That the server does for the Swift tests what they count on.

@@ -1,3 +1,4 @@
+import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast

@@ -1,8 +1,10 @@
 import DataStore
 import Foundation
+import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct TogglesDataStoreTests {

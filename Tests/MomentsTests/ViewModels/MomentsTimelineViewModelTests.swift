@@ -1,4 +1,5 @@
 import Foundation
+import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast

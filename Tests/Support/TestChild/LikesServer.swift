@@ -1,4 +1,5 @@
 internal import Foundation
+internal import GraphQLClient
 internal import Moments
 internal import MomentsTesting
 

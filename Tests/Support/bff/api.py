@@ -13,6 +13,7 @@ from graphql import (
     FieldNode,
     GraphQLError,
     GraphQLResolveInfo,
+    GraphQLSchema,
     OperationDefinitionNode,
     OperationType,
     build_schema,
@@ -22,13 +23,20 @@ from graphql import (
     validate,
 )
 
+from media import MediaType
 from timeline import MomentsDetails, Timelines
 
-SCHEMA = build_schema((Path(__file__).parent / "schema.graphql").read_text(encoding="utf-8"))
+
+def load_schema(path: Path) -> GraphQLSchema:
+    return build_schema(path.read_text(encoding="utf-8"))
 
 
 class BadRequest(Exception):
     """The body is not a GraphQL request, so there is nothing to execute."""
+
+
+class NotJSON(BadRequest):
+    """The body is not even JSON."""
 
 
 @dataclass(frozen=True)
@@ -40,23 +48,29 @@ class GraphQLRequest:
     operation_name: Optional[str]
 
     @classmethod
-    def from_body(cls, body: bytes) -> GraphQLRequest:
-        """Decodes a body; raises `BadRequest`."""
+    def from_body(cls, body: bytes, media_type: MediaType) -> GraphQLRequest:
+        """Decodes a body; raises `BadRequest`.
+
+        Nothing uses `extensions`, and who asks for plain JSON may send anything as such.
+        """
         try:
             request = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise BadRequest(f"The body is not JSON: {error}") from error
+            raise NotJSON(f"The body is not JSON: {error}") from error
         if not isinstance(request, dict):
             raise BadRequest("The body must be a JSON object.")
         query = request.get("query")
         variables = request.get("variables")
         operation_name = request.get("operationName")
+        extensions = request.get("extensions")
         if not isinstance(query, str):
             raise BadRequest('"query" must be a string.')
         if variables is not None and not isinstance(variables, dict):
             raise BadRequest('"variables" must be an object or null.')
         if operation_name is not None and not isinstance(operation_name, str):
             raise BadRequest('"operationName" must be a string or null.')
+        if media_type is not MediaType.JSON and extensions is not None and not isinstance(extensions, dict):
+            raise BadRequest('"extensions" must be an object or null.')
         return cls(query, variables or {}, operation_name)
 
     @property
@@ -99,42 +113,55 @@ def _label(document: DocumentNode) -> Optional[str]:
 
 @dataclass(frozen=True)
 class Answer:
-    """The body of an answer, and what was behind it."""
+    """What a request came to: `data` and `errors`, and what was behind them."""
 
-    body: bytes
-    has_errors: bool
+    content: dict[str, Any]
+    was_parsed: bool
+    was_executed: bool
+    """False if the document, the operation name or a variable forbade it."""
     has_mutated: bool
-    """Whether a mutation's field was run, with success or not; False if the document or a variable forbade it."""
+    """Whether a mutation's field was run, with success or not."""
+
+    @property
+    def has_data(self) -> bool:
+        return self.content.get("data") is not None
+
+    def as_json(self, media_type: MediaType) -> dict[str, Any]:
+        """The content as the media type has it.
+
+        A request that was not executed has no `data` there. In plain JSON it may have one that is null, which is
+        what many servers send.
+        """
+        if media_type is MediaType.JSON or self.was_executed:
+            return self.content
+        return {key: value for key, value in self.content.items() if key != "data"}
 
 
-def execute(request: GraphQLRequest, timelines: Timelines) -> Answer:
+def execute(request: GraphQLRequest, timelines: Timelines, schema: GraphQLSchema) -> Answer:
     """Parses, validates and executes the request; every GraphQL error is part of the answer."""
-    root = _Root(timelines)
-    answer: dict[str, Any]
     try:
         document = parse(request.query)
     except GraphQLError as error:
-        answer = {"errors": [error.formatted]}
-    else:
-        problems = validate(SCHEMA, document)
-        if problems:
-            answer = {"errors": [problem.formatted for problem in problems]}
-        else:
-            answer = dict(
-                execute_sync(
-                    SCHEMA,
-                    document,
-                    root_value=root,
-                    variable_values=request.variables,
-                    operation_name=request.operation_name,
-                ).formatted
-            )
-    return Answer(encode(answer), "errors" in answer, root.has_mutated)
+        return _refusal([error], was_parsed=False)
+    problems = validate(schema, document)
+    if problems:
+        return _refusal(problems, was_parsed=True)
+    root = _Root(timelines)
+    result = execute_sync(
+        schema,
+        document,
+        root_value=root,
+        variable_values=request.variables,
+        operation_name=request.operation_name,
+    )
+    # An error of the execution has the path of its field; one that came before the execution has none.
+    was_executed = result.data is not None or any(error.path for error in result.errors or [])
+    return Answer(dict(result.formatted), was_parsed=True, was_executed=was_executed, has_mutated=root.has_mutated)
 
 
-def encode(value: object) -> bytes:
-    """JSON in UTF-8, with text as it is instead of escaped."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+def _refusal(problems: list[GraphQLError], was_parsed: bool) -> Answer:
+    content = {"errors": [problem.formatted for problem in problems]}
+    return Answer(content, was_parsed, was_executed=False, has_mutated=False)
 
 
 class _Root:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
-JSON = "application/json; charset=utf-8"
+from media import MediaType, encode
+
 TEXT = "text/plain; charset=utf-8"
 
 CHUNK_SIZE = 64 * 1024
@@ -22,7 +24,9 @@ class FaultKind(Enum):
     DROP_AFTER = "drop-after"
     DROP_AFTER_HEADERS = "drop-after-headers"
     STATUS = "status"
+    RETRY_AFTER = "retry-after"
     GRAPHQL_ERROR = "graphql-error"
+    GRAPHQL_ERROR_PARTIAL = "graphql-error-partial"
     MALFORMED = "malformed"
     EMPTY = "empty"
     SLOW = "slow"
@@ -86,6 +90,7 @@ GATE = Name("gate")
 
 PARAMETERS: Mapping[FaultKind, Union[Number, Name]] = {
     FaultKind.STATUS: Number("value", 500, 400, 599, is_whole=True),
+    FaultKind.RETRY_AFTER: Number("value", 1, 0, 86400, is_whole=True),
     FaultKind.SLOW: Number("delay", 1, 0, 3600, is_whole=False),
     FaultKind.HOLD: GATE,
     FaultKind.HOLD_AFTER: GATE,
@@ -143,7 +148,11 @@ class Reply:
 
     @classmethod
     def whole(
-        cls, body: bytes, status: int = 200, content_type: str = JSON, headers: Optional[Mapping[str, str]] = None
+        cls,
+        body: bytes,
+        status: int = 200,
+        content_type: str = MediaType.JSON.content_type,
+        headers: Optional[Mapping[str, str]] = None,
     ) -> Reply:
         return cls(status, content_type, len(body), [body], headers or {})
 
@@ -152,13 +161,17 @@ class Reply:
         return b"".join(self.chunks)
 
 
-GRAPHQL_ERROR_BODY = b'{"data":null,"errors":[{"message":"Injected failure."}]}'
+GRAPHQL_ERROR: Mapping[str, object] = {"data": None, "errors": [{"message": "Injected failure."}]}
 
 WRONG_SHAPE_BODY = b'{"data":{"getMomentsDetailsByUserID":{"moments":"none"},"updateMomentLike":{"moments":"none"}}}'
 """It fits no selection, whichever field was asked for: `userDetails` is missing, `moments` is no list."""
 
+PARTIAL_ERROR_MESSAGE = "Injected partial failure."
 
-def reply_with(fault: Fault, answer: Callable[[], Reply]) -> Optional[Reply]:
+PARTIAL_ERROR_EXTENSIONS: Mapping[str, object] = {"trace": "t-1"}
+
+
+def reply_with(fault: Fault, media_type: MediaType, answer: Callable[[], Reply]) -> Optional[Reply]:
     """The reply that the fault leaves of the answer; None closes the connection without a reply.
 
     `answer` executes the request and is called as often as the fault lets it be executed. Faults of the server
@@ -169,11 +182,17 @@ def reply_with(fault: Fault, answer: Callable[[], Reply]) -> Optional[Reply]:
     if kind is FaultKind.DROP:
         return None
     if kind is FaultKind.STATUS:
-        status = int(fault.value)
-        return Reply.whole(f"Injected status {status}.\n".encode(), status, TEXT)
+        return _status(int(fault.value))
+    if kind is FaultKind.RETRY_AFTER:
+        return _status(503, {"Retry-After": f"{fault.value:.0f}"})
     if kind is FaultKind.GRAPHQL_ERROR:
-        return Reply.whole(GRAPHQL_ERROR_BODY)
+        status = media_type.status(GRAPHQL_ERROR, was_parsed=True)
+        return Reply.whole(encode(GRAPHQL_ERROR), status, media_type.content_type)
     return _spoiled(fault, answer)
+
+
+def _status(status: int, headers: Optional[Mapping[str, str]] = None) -> Reply:
+    return Reply.whole(f"Injected status {status}.\n".encode(), status, TEXT, headers)
 
 
 def _spoiled(fault: Fault, answer: Callable[[], Reply]) -> Optional[Reply]:
@@ -185,11 +204,13 @@ def _spoiled(fault: Fault, answer: Callable[[], Reply]) -> Optional[Reply]:
     if kind is FaultKind.DROP_AFTER_HEADERS:
         return replace(reply, chunks=[_half(reply.body)])
     if kind is FaultKind.MALFORMED:
-        return Reply.whole(_half(reply.body))
+        return Reply.whole(_half(reply.body), content_type=reply.content_type)
     if kind is FaultKind.EMPTY:
-        return Reply.whole(b"")
+        return Reply.whole(b"", content_type=reply.content_type)
     if kind is FaultKind.WRONG_SHAPE:
-        return Reply.whole(WRONG_SHAPE_BODY)
+        return Reply.whole(WRONG_SHAPE_BODY, content_type=reply.content_type)
+    if kind is FaultKind.GRAPHQL_ERROR_PARTIAL:
+        return _partial(reply)
     if kind is FaultKind.OVERSIZED:
         return _padded(reply, int(fault.value))
     if kind is FaultKind.DUPLICATE:
@@ -199,6 +220,28 @@ def _spoiled(fault: Fault, answer: Callable[[], Reply]) -> Optional[Reply]:
 
 def _half(body: bytes) -> bytes:
     return body[: len(body) // 2]
+
+
+def _partial(reply: Reply) -> Reply:
+    """The same answer with one more error beside its data; an answer without data stays as it is."""
+    content: dict[str, Any] = json.loads(reply.body)
+    data = content.get("data")
+    if data is None:
+        return reply
+    error = {"message": PARTIAL_ERROR_MESSAGE, "path": _path(data)}
+    content["errors"] = [*content.get("errors", []), error]
+    content["extensions"] = PARTIAL_ERROR_EXTENSIONS
+    body = encode(content)
+    media_type = next(media_type for media_type in MediaType if media_type.content_type == reply.content_type)
+    return replace(reply, status=media_type.status(content, was_parsed=True), length=len(body), chunks=[body])
+
+
+def _path(data: Mapping[str, Any]) -> list[Union[str, int]]:
+    """The path of the first element of the first list in the first root field; without a list, of that field."""
+    for root, value in data.items():
+        fields = value.items() if isinstance(value, dict) else []
+        return next(([root, name, 0] for name, value in fields if isinstance(value, list) and value), [root])
+    return []
 
 
 def _padded(reply: Reply, size: int) -> Reply:

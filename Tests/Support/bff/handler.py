@@ -12,13 +12,16 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Optional
 
+from graphql import GraphQLSchema
+
 import control
-from api import BadRequest, GraphQLRequest, encode
+from api import BadRequest, GraphQLRequest, NotJSON
 from control import HTTPError
 from faults import Fault, FaultKind, InvalidFault, Reply, reply_with
 from gates import Gates
 from journal import Journal
 from listener import Listener
+from media import REASONS, MediaType, encode, negotiated
 from stage import ANSWERED, CLIENT_WENT_AWAY, REFUSED, RequestRecord, ReusedKey, Stage
 from timeline import Seed
 
@@ -29,11 +32,24 @@ MAXIMUM_KEY_LENGTH = 255
 class Server:
     """The listening socket, the current stage, and the connections at rest."""
 
-    def __init__(self, address: tuple[str, int], seed: Seed, journal: Journal, is_verbose: bool) -> None:
-        """Takes the port, and refuses connections until `open`; raises `OSError`."""
+    def __init__(
+        self,
+        address: tuple[str, int],
+        schema: GraphQLSchema,
+        seed: Seed,
+        journal: Journal,
+        media_type: MediaType,
+        is_verbose: bool,
+    ) -> None:
+        """Takes the port, and refuses connections until `open`; raises `OSError`.
+
+        A client gets the media type if it asks for it, and else plain JSON.
+        """
+        self._schema = schema
         self._seed = seed
         self._journal = journal
-        self.stage = Stage(seed, journal)
+        self.stage = Stage(schema, seed, journal)
+        self.media_type = media_type
         self.is_verbose = is_verbose
         self._control_lock = threading.Lock()
         self._listener = Listener(address, self._accept)
@@ -52,7 +68,7 @@ class Server:
     def reset(self) -> None:
         with self._control_lock:
             self.stage.retire()
-            self.stage = Stage(self._seed, self._journal)
+            self.stage = Stage(self._schema, self._seed, self._journal)
 
     def refuse(self) -> str:
         """Refuses connections until `accept`; returns another address, where the server can be told to accept."""
@@ -186,13 +202,14 @@ class Handler(BaseHTTPRequestHandler):
     def _graphql(self, body: bytes) -> None:
         stage = self.server.stage
         requested = self._requested_fault()
+        media_type = self._media_type()
         request: Optional[GraphQLRequest] = None
         refusal = Reply.whole(b"")
         try:
             self._check_key()
-            request = self._decode(body)
+            request = self._decode(body, media_type)
         except HTTPError as error:
-            refusal = _error_reply(error)
+            refusal = _error_reply(error, media_type)
         record = RequestRecord(
             operation=request.label if request else None,
             variables=request.variables if request else {},
@@ -205,12 +222,12 @@ class Handler(BaseHTTPRequestHandler):
                 stage.note(record, REFUSED)
                 return refusal
             try:
-                return stage.answer(record, request)
+                return stage.answer(record, request, media_type)
             except ReusedKey as error:
                 stage.note(record, REFUSED)
-                return _error_reply(HTTPError(422, str(error)))
+                return _error_reply(HTTPError(422, str(error)), media_type)
 
-        outcome, reply = self._outcome(fault, stage.gates, answer)
+        outcome, reply = self._outcome(fault, stage.gates, media_type, answer)
         if fault:
             self.close_connection = True
         stage.settle(record, outcome)
@@ -223,7 +240,7 @@ class Handler(BaseHTTPRequestHandler):
             stage.settle(record, CLIENT_WENT_AWAY)
 
     def _outcome(
-        self, fault: Optional[Fault], gates: Gates, answer: Callable[[], Reply]
+        self, fault: Optional[Fault], gates: Gates, media_type: MediaType, answer: Callable[[], Reply]
     ) -> tuple[str, Optional[Reply]]:
         """What the client will have seen, and the reply to send; waits as the fault says."""
         if fault is None:
@@ -232,23 +249,30 @@ class Handler(BaseHTTPRequestHandler):
             return CLIENT_WENT_AWAY, None
         if fault.kind is FaultKind.HOLD and not self._passes(str(fault.value), gates):
             return CLIENT_WENT_AWAY, None
-        reply = reply_with(fault, answer)
+        reply = reply_with(fault, media_type, answer)
         if fault.kind is FaultKind.HOLD_AFTER and not self._passes(str(fault.value), gates):
             return CLIENT_WENT_AWAY, None
         return fault.kind.value, reply
+
+    def _media_type(self) -> MediaType:
+        """What the client asks for, as far as the server was started to give it."""
+        asked = negotiated(", ".join(self.headers.get_all("Accept", [])))
+        return asked if asked is self.server.media_type else MediaType.JSON
 
     def _check_key(self) -> None:
         key = self.headers.get("Idempotency-Key")
         if key is not None and not 1 <= len(key) <= MAXIMUM_KEY_LENGTH:
             raise HTTPError(400, f"An Idempotency-Key has 1 to {MAXIMUM_KEY_LENGTH} characters.")
 
-    def _decode(self, body: bytes) -> GraphQLRequest:
+    def _decode(self, body: bytes, media_type: MediaType) -> GraphQLRequest:
         if self.headers.get_content_type() != "application/json":
             raise HTTPError(415, "The body must be application/json.")
         try:
-            return GraphQLRequest.from_body(body)
-        except BadRequest as error:
+            return GraphQLRequest.from_body(body, media_type)
+        except NotJSON as error:
             raise HTTPError(400, str(error)) from error
+        except BadRequest as error:
+            raise HTTPError(media_type.malformed_status, str(error)) from error
 
     def _requested_fault(self) -> Optional[Fault]:
         name = self.headers.get("X-Fault")
@@ -302,7 +326,7 @@ class Handler(BaseHTTPRequestHandler):
                 self._write(reply, headers or {})
 
     def _write(self, reply: Reply, headers: Mapping[str, str]) -> None:
-        self.send_response(reply.status)
+        self.send_response(reply.status, REASONS.get(reply.status))
         self.send_header("Content-Type", reply.content_type)
         self.send_header("Content-Length", str(reply.length))
         for name, value in {**reply.headers, **headers}.items():
@@ -313,5 +337,5 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(chunk)
 
 
-def _error_reply(error: HTTPError) -> Reply:
-    return Reply.whole(encode({"errors": [{"message": str(error)}]}), error.status)
+def _error_reply(error: HTTPError, media_type: MediaType = MediaType.JSON) -> Reply:
+    return Reply.whole(encode({"errors": [{"message": str(error)}]}), error.status, media_type.content_type)

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import unittest
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Optional
@@ -159,11 +159,12 @@ class ClientTestCase(unittest.TestCase):
 class ServerTestCase(ClientTestCase):
     """One server for the class, reset for each test."""
 
+    arguments: ClassVar[Sequence[str]] = ()
     process: ClassVar[subprocess.Popen[str]]
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.process = start()
+        cls.process = start(*cls.arguments)
         cls.port = port_of(cls.process)
 
     @classmethod

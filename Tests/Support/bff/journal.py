@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
-FORMAT = 1
+FORMAT = 2
 
 TABLES = (
     "CREATE TABLE timelines (user_id TEXT PRIMARY KEY, moments TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE replies (key TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, body BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE replies (key TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, status INTEGER NOT NULL,"
+    " content_type TEXT NOT NULL, body BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE requests (number INTEGER PRIMARY KEY, record TEXT NOT NULL)",
 )
 
@@ -27,6 +28,8 @@ class KeptReply:
     """The reply that every request with the same key gets, and what that request must be."""
 
     fingerprint: str
+    status: int
+    content_type: str
     body: bytes
 
 
@@ -72,8 +75,8 @@ class Journal:
         return {user_id: json.loads(moments) for user_id, moments in self._rows("timelines", "user_id, moments")}
 
     def replies(self) -> dict[str, KeptReply]:
-        rows = self._rows("replies", "key, fingerprint, body")
-        return {key: KeptReply(fingerprint, body) for key, fingerprint, body in rows}
+        rows = self._rows("replies", "key, fingerprint, status, content_type, body")
+        return {key: KeptReply(*reply) for key, *reply in rows}
 
     def requests(self) -> list[tuple[int, dict[str, Any]]]:
         """The records with their numbers, in order."""
@@ -97,7 +100,8 @@ class Journal:
             if kept:
                 key, reply = kept
                 self._database.execute(
-                    "INSERT INTO replies VALUES (?, ?, ?)", (key, reply.fingerprint, reply.body)
+                    "INSERT INTO replies VALUES (?, ?, ?, ?, ?)",
+                    (key, reply.fingerprint, reply.status, reply.content_type, reply.body),
                 )
             self.update_request(number, record)
 

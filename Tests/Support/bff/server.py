@@ -14,9 +14,16 @@ from pathlib import Path
 from typing import Optional
 
 from journal import InvalidState, Journal
+from media import MediaType
 from timeline import InvalidSeed, load_seed
 
 STANDARD_INPUT = 0
+
+FOLDER = Path(__file__).parent
+
+SCHEMAS = {"lecture": FOLDER / "schema-lecture.graphql", "paging": FOLDER / "schema.graphql"}
+
+MEDIA_TYPES = {"json": MediaType.JSON, "graphql-response": MediaType.GRAPHQL_RESPONSE}
 
 EXIT_DATA = 65
 EXIT_NO_INPUT = 66
@@ -46,7 +53,9 @@ def options(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="A GraphQL server for moments, with faults to order.")
     parser.add_argument("--port", type=port, default=0, help="0, the default, takes a free one")
     parser.add_argument("--host", type=loopback, default="127.0.0.1", help="a loopback address")
-    parser.add_argument("--data", type=Path, default=Path(__file__).parent / "data.json", metavar="FILE")
+    parser.add_argument("--data", type=Path, default=FOLDER / "data.json", metavar="FILE")
+    parser.add_argument("--schema", choices=SCHEMAS, default="paging", help="paging, the default, is the larger one")
+    parser.add_argument("--media-type", choices=MEDIA_TYPES, default="json", help="of replies to those who ask for it")
     parser.add_argument("--state", type=Path, metavar="FILE", help="keep likes, keys and requests across restarts")
     parser.add_argument("--parent", type=int, default=os.getppid(), metavar="PID", help="end with that process")
     parser.add_argument("--detached", action="store_true", help="keep running at the end of standard input")
@@ -121,13 +130,17 @@ def main() -> int:
     except InvalidState as error:
         return failure(f"{chosen.state} is not a state file to use: {error}", EXIT_DATA)
     try:
+        from api import load_schema
         from handler import Server
     except ModuleNotFoundError as error:
         if error.name != "graphql":
             raise
         return failure("graphql-core is missing; run: pip install -r requirements.txt", EXIT_UNAVAILABLE)
+    schema = load_schema(SCHEMAS[chosen.schema])
     try:
-        server = Server((chosen.host, chosen.port), seed, journal, chosen.verbose)
+        server = Server(
+            (chosen.host, chosen.port), schema, seed, journal, MEDIA_TYPES[chosen.media_type], chosen.verbose
+        )
         server.open()
     except OSError as error:
         return failure(f"cannot listen on {chosen.host}:{chosen.port}: {error.strerror}", EXIT_UNAVAILABLE)

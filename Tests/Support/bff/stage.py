@@ -8,10 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from api import GraphQLRequest, execute
+from graphql import GraphQLSchema
+
+from api import Answer, GraphQLRequest, execute
 from faults import Fault, Reply
 from gates import Gates
 from journal import Journal, KeptReply
+from media import MediaType, encode
 from timeline import Seed, StoredMoment, Timelines
 
 # Outcomes: what the client saw, if it is not the name of a fault.
@@ -81,8 +84,9 @@ class Stage:
     discarded one and leaves no trace in the next test.
     """
 
-    def __init__(self, seed: Seed, journal: Journal) -> None:
+    def __init__(self, schema: GraphQLSchema, seed: Seed, journal: Journal) -> None:
         """Takes up what the journal holds."""
+        self._schema = schema
         self.timelines = Timelines(seed, journal.timelines())
         self.gates = Gates()
         self._journal = journal
@@ -122,16 +126,16 @@ class Stage:
             self._changed.notify_all()
             return fault
 
-    def answer(self, record: RequestRecord, request: GraphQLRequest) -> Reply:
+    def answer(self, record: RequestRecord, request: GraphQLRequest, media_type: MediaType) -> Reply:
         """Executes the request, or gives the reply kept under its key; raises `ReusedKey`."""
         if request.is_mutation:
             with self._mutations:
-                return self._answer_mutation(record, request)
-        answer = execute(request, self.timelines)
-        self._note_execution(record, REFUSED if answer.has_errors else READ)
-        return Reply.whole(answer.body)
+                return self._answer_mutation(record, request, media_type)
+        answer = execute(request, self.timelines, self._schema)
+        self._note_execution(record, READ if answer.has_data else REFUSED)
+        return _reply(answer, media_type)
 
-    def _answer_mutation(self, record: RequestRecord, request: GraphQLRequest) -> Reply:
+    def _answer_mutation(self, record: RequestRecord, request: GraphQLRequest, media_type: MediaType) -> Reply:
         key = record.idempotency_key
         if key is not None and key in self._replies:
             kept = self._replies[key]
@@ -139,14 +143,15 @@ class Stage:
                 message = f'The Idempotency-Key "{key}" belongs to another request. Give each change its own key.'
                 raise ReusedKey(message)
             self.note(record, REPLAYED)
-            return Reply.whole(kept.body, headers={"Idempotent-Replayed": "true"})
-        answer = execute(request, self.timelines)
+            return Reply.whole(kept.body, kept.status, kept.content_type, {"Idempotent-Replayed": "true"})
+        answer = execute(request, self.timelines, self._schema)
+        reply = _reply(answer, media_type)
         keep = None
         if key is not None and answer.has_mutated:
-            keep = key, KeptReply(request.fingerprint, answer.body)
+            keep = key, KeptReply(request.fingerprint, reply.status, reply.content_type, reply.body)
             self._replies[key] = keep[1]
-        self._note_execution(record, REFUSED if answer.has_errors else APPLIED, keep)
-        return Reply.whole(answer.body)
+        self._note_execution(record, APPLIED if answer.has_data else REFUSED, keep)
+        return reply
 
     def _note_execution(
         self, record: RequestRecord, effect: str, keep: Optional[tuple[str, KeptReply]] = None
@@ -205,3 +210,8 @@ class Stage:
     def _write(self, change: Callable[[Journal], None]) -> None:
         if not self._is_retired:
             change(self._journal)
+
+
+def _reply(answer: Answer, media_type: MediaType) -> Reply:
+    content = answer.as_json(media_type)
+    return Reply.whole(encode(content), media_type.status(content, answer.was_parsed), media_type.content_type)

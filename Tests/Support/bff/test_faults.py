@@ -52,12 +52,68 @@ class FaultTests(ServerTestCase):
     def test_status_is_500_by_default(self) -> None:
         self.assertEqual(self.send_with("status", timeline("0")).status, 500)
 
+    def test_retry_after_answers_with_the_seconds_to_wait_before_the_execution(self) -> None:
+        response = self.send_with("retry-after", like("1"), value=30)
+        self.assertEqual((response.status, response.body), (503, b"Injected status 503.\n"))
+        self.assertEqual(response.headers["Retry-After"], "30")
+        self.assertEqual(response.headers["Content-Type"], "text/plain; charset=utf-8")
+        self.assert_recorded("retry-after", executions=0)
+        self.assertEqual(self.likes("1"), ["4"])
+
+    def test_retry_after_is_a_second_by_default(self) -> None:
+        self.assertEqual(self.send_with("retry-after", timeline("0")).headers["Retry-After"], "1")
+        response = self.send(timeline("0"), {"X-Fault": "retry-after", "X-Fault-Value": "0"})
+        self.assertEqual((response.status, response.headers["Retry-After"]), (503, "0"))
+        response = self.send_with("retry-after", timeline("0"), value=50_000)
+        self.assertEqual(response.headers["Retry-After"], "50000")
+
+    def test_another_status_has_nothing_to_wait_for(self) -> None:
+        self.assertNotIn("Retry-After", self.send_with("status", timeline("0"), value=503).headers)
+
     def test_graphql_error_answers_with_errors_before_the_execution(self) -> None:
         response = self.send_with("graphql-error", like("1"))
         self.assertEqual(response.status, 200)
         self.assertEqual(response.json, {"data": None, "errors": [{"message": "Injected failure."}]})
         self.assert_recorded("graphql-error", executions=0)
         self.assertEqual(self.likes("1"), ["4"])
+
+    def test_graphql_error_partial_answers_with_data_and_errors(self) -> None:
+        for body, field in [(timeline("0"), "getMomentsDetailsByUserID"), (like("1"), "updateMomentLike")]:
+            plain = self.send(body).json
+            self.control("reset", {})
+            response = self.send_with("graphql-error-partial", body)
+            self.assertEqual(response.status, 200)
+            self.assertEqual(response.headers["Content-Type"], "application/json; charset=utf-8")
+            self.assertEqual(
+                response.json,
+                {
+                    "data": plain["data"],
+                    "errors": [{"message": "Injected partial failure.", "path": [field, "moments", 0]}],
+                    "extensions": {"trace": "t-1"},
+                },
+            )
+            self.assert_recorded("graphql-error-partial", executions=1)
+        self.assertEqual(self.effects(), ["applied"])
+        self.assertEqual(self.likes("1"), ["4", "0"])
+
+    def test_graphql_error_partial_names_what_the_answer_has(self) -> None:
+        field = 'getMomentsDetailsByUserID(userID: "0")'
+        cases: list[tuple[str, list[object]]] = [
+            (f"{{ a: {field} {{ userDetails {{ id }} m: moments {{ id }} }} }}", ["a", "m", 0]),
+            (f"{{ a: {field} {{ userDetails {{ id }} }} }}", ["a"]),
+            ("{ t: __typename }", ["t"]),
+            (f'{{ a: {field[:-1]}, after: "bW9tZW50OjE1") {{ moments {{ id }} }} }}', ["a"]),
+            (f"{{ {field} @skip(if: true) {{ userDetails {{ id }} }} }}", []),
+        ]
+        for query, path in cases:
+            response = self.send_with("graphql-error-partial", {"query": query})
+            self.assertEqual(response.json["errors"][0]["path"], path)
+
+    def test_graphql_error_partial_leaves_what_has_no_data(self) -> None:
+        for body in [timeline("7"), {"query": "query {"}, {}]:
+            plain = self.send(body)
+            response = self.send_with("graphql-error-partial", body)
+            self.assertEqual((response.status, response.body), (plain.status, plain.body))
 
     def test_malformed_answers_with_half_of_the_json(self) -> None:
         response = self.send_with("malformed", like("1"))
@@ -214,6 +270,9 @@ class ArmingTests(ServerTestCase):
             ({"fault": "slow", "delay": "1"}, '"delay" must be a number from 0 to 3600.'),
             ({"fault": "oversized", "size": 1.5}, '"size" must be a whole number from 0 to 1073741824.'),
             ({"fault": "status", "value": True}, '"value" must be a whole number from 400 to 599.'),
+            ({"fault": "retry-after", "value": -1}, '"value" must be a whole number from 0 to 86400.'),
+            ({"fault": "retry-after", "value": 0.5}, '"value" must be a whole number from 0 to 86400.'),
+            ({"fault": "graphql-error-partial", "value": 1}, 'The fault "graphql-error-partial" takes no "value".'),
         ]
         for body, message in cases:
             response = self.control("faults", body)

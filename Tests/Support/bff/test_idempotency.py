@@ -97,7 +97,7 @@ class IdempotencyTests(ServerTestCase):
             self.assert_replay(replay, held.result())
 
     def test_a_reply_that_was_lost_comes_with_the_next_request(self) -> None:
-        for fault in ["drop-after", "drop-after-headers", "malformed", "empty", "wrong-shape"]:
+        for fault in ["drop-after", "drop-after-headers", "malformed", "empty", "wrong-shape", "graphql-error-partial"]:
             self.control("reset", {})
             plain = self.send(like("1"))
             self.control("reset", {})
@@ -109,7 +109,7 @@ class IdempotencyTests(ServerTestCase):
             self.assertEqual(self.likes("1"), ["4"])
 
     def test_a_fault_before_the_execution_keeps_nothing(self) -> None:
-        for fault in ["drop", "status", "graphql-error"]:
+        for fault in ["drop", "status", "retry-after", "graphql-error"]:
             self.control("reset", {})
             self.arm(fault)
             read_to_end(self.raw(like("1"), "Idempotency-Key: k\r\n"))

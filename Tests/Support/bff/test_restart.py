@@ -163,10 +163,11 @@ class StateFileTests(unittest.TestCase):
         assert_refused(self, path, 65, f"{path} is not a state file to use: file is not a database")
         self.assertEqual(path.read_bytes(), before)
 
-    def test_a_database_of_something_else_or_of_a_newer_server_is_refused(self) -> None:
+    def test_a_database_of_something_else_or_of_another_server_is_refused(self) -> None:
         for name, statement, message in [
-            ("foreign", "CREATE TABLE t (c)", "it has format 0, but 1 is known"),
-            ("newer", "PRAGMA user_version=2", "it has format 2, but 1 is known"),
+            ("foreign", "CREATE TABLE t (c)", "it has format 0, but 2 is known"),
+            ("older", "PRAGMA user_version=1", "it has format 1, but 2 is known"),
+            ("newer", "PRAGMA user_version=3", "it has format 3, but 2 is known"),
         ]:
             path = self.folder / name
             database = sqlite3.connect(path)

@@ -1,3 +1,4 @@
+internal import GraphQLClient
 internal import Repository
 
 /// Makes the attempts to bring likes to the server, for the queue of a ``MomentsRepo``.
@@ -67,7 +68,7 @@ extension APISessionError {
   fileprivate enum Verdict {
     /// The server has answered with success, as it does when the change is made; what it says cannot be used.
     case answered
-    /// Nobody knows, or the server cannot just now: the same request may succeed later.
+    /// The outcome is not known, or the server cannot just now: the same request may succeed later.
     case notNow
     /// The server refused, or the request cannot be sent.
     case never
@@ -76,11 +77,8 @@ extension APISessionError {
   fileprivate var verdict: Verdict {
     switch self {
     case .emptyReply, .replyTooLarge, .undecodable: .answered
-    // Credentials that have expired are renewed when the user signs in again; a conflict is with an attempt under the
-    // same key that the server still works on.
-    case .statusCode(401, _), .statusCode(407, _), .statusCode(409, _), .cancelled: .notNow
-    case _ where isTransient: .notNow
-    case .transport, .timedOut, .statusCode, .graphQL, .unencodableVariables, .unsupportedURL, .invalidHeader: .never
+    case .cancelled: .notNow
+    default: isFinal ? .never : .notNow
     }
   }
 }

@@ -270,7 +270,7 @@ actor MomentsBroadcast {
     var saved: StoredValue<MomentsDetails>?
     defer { update(userID) { $0.endSaving(saved?.revision) } }
     do throws(StoreError) {
-      let stored = reply.isWhole ? nil : try await store.decodableMomentsDetails(userID: userID)
+      let stored = reply.needsStored ? try await store.decodableMomentsDetails(userID: userID) : nil
       let refusedCursor = pagings[userID]?.refusedCursor
       guard let details = reply.merged(with: stored?.value, refusedCursor: refusedCursor) else {
         return .success(nil)

@@ -1,4 +1,5 @@
 internal import DataStore
+internal import GraphQLClient
 internal import Repository
 
 /// Fetches timelines and has them stored: one request for all who want the same at the same time.
@@ -92,7 +93,7 @@ struct MomentsFetcher: Sendable {
         case .nextPage(let cursor): try await session.getMoments(userID: userID, first: pageSize, after: cursor)
         }
     } catch {
-      if case .nextPage(let cursor) = request, !error.isTransient, error != .cancelled {
+      if case .nextPage(let cursor) = request, error.isFinal {
         await broadcast.refuseNextPage(after: cursor, userID: userID)
       }
       throw MomentsRepoError(error)

@@ -21,6 +21,9 @@ struct MomentsReply: Sendable {
     request == .whole || details.pageInfo == nil
   }
 
+  /// Whether what is stored has a part in what is to be stored.
+  var needsStored: Bool { !isWhole || details.lacksAddresses }
+
   /// Whether it has the newest moments, and so tells what is new.
   var hasHead: Bool {
     if case .nextPage = request { isWhole } else { true }
@@ -32,9 +35,9 @@ struct MomentsReply: Sendable {
   ///   - stored: What is stored.
   ///   - refusedCursor: Where the server refused to give the next page, if it did.
   func merged(with stored: MomentsDetails?, refusedCursor: String? = nil) -> MomentsDetails? {
-    if isWhole { return details }
+    if isWhole { return details.withAddresses(from: stored) }
     switch request {
-    case .whole: return details
+    case .whole: return details.withAddresses(from: stored)
     case .newestPage: return stored.map { before($0, refusedCursor) } ?? details
     case .nextPage(let cursor):
       guard let stored, stored.nextCursor == cursor else { return nil }
@@ -73,6 +76,23 @@ struct MomentsReply: Sendable {
 }
 
 extension MomentsDetails {
+  /// Whether there are links whose address was not asked for.
+  fileprivate var lacksAddresses: Bool { moments.contains { $0.type == .url && $0.url == nil } }
+
+  /// The timeline with the addresses of links that an earlier reply brought and this one was not asked for.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of moments; O(1) extra where no address is missing.
+  fileprivate func withAddresses(from stored: MomentsDetails?) -> MomentsDetails {
+    guard let stored, lacksAddresses else { return self }
+    let addresses = Dictionary(
+      stored.moments.compactMap { moment in moment.url.map { (moment.id, $0) } }, uniquingKeysWith: { first, _ in first })
+    var details = self
+    for index in details.moments.indices where details.moments[index].url == nil {
+      details.moments[index].url = addresses[details.moments[index].id]
+    }
+    return details
+  }
+
   /// Where the next page begins; nil when there is none, or the server does not page.
   var nextCursor: String? {
     guard let pageInfo, pageInfo.hasNextPage else { return nil }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import GraphQLClient
 internal import Moments
 
 /// What the live timeline knows: what its observers saw, what runs, and where the user is.

@@ -1,0 +1,109 @@
+internal import Foundation
+
+/// One call of a session: the request, the redirections it follows, and as much of the response as its rules ask for.
+struct APIExchange: Sendable {
+  typealias Received = (rules: ResponseRules, body: Data, isComplete: Bool)
+
+  let request: HTTPRequest
+  /// The fields that may go to another origin than the request's.
+  let messageHeaders: HTTPHeaders
+  let maximumReplySize: Int
+  let redirects: RedirectPolicy
+  let transport: any HTTPTransport
+
+  /// Runs the exchange, and ends it when the time is over or the calling task is cancelled.
+  func run(timeout: Duration, clock: any Clock<Duration>) async throws(APISessionError) -> Received {
+    if Task.isCancelled { throw .cancelled }
+    let outcome = await withTaskGroup { group -> Result<Received, APISessionError> in
+      group.addTask {
+        do throws(URLError) {
+          return try await receive()
+        } catch {
+          return .failure(APISessionError(error, isCallCancelled: Task.isCancelled))
+        }
+      }
+      group.addTask {
+        do {
+          try await clock.sleep(for: timeout, tolerance: nil)
+          return .failure(.timedOut)
+        } catch {
+          return .failure(.cancelled)
+        }
+      }
+      let first = await group.next()
+      group.cancelAll()
+      return first ?? .failure(.cancelled)
+    }
+    // A transport that is cancelled together with the clock may report it as a lost connection.
+    if case .failure = outcome, Task.isCancelled { throw .cancelled }
+    return try outcome.get()
+  }
+
+  private func receive() async throws(URLError) -> Result<Received, APISessionError> {
+    var request = request
+    var redirectCount = 0
+    while true {
+      let response = try await transport.send(request)
+      let target = redirects.target(
+        status: response.status, location: response.headers["Location"], from: request.url)
+      if let target, redirectCount < RedirectPolicy.maximumCount {
+        redirectCount += 1
+        request = redirected(request, to: target)
+        continue
+      }
+      let rules = ResponseRules(
+        status: response.status, headers: response.headers, maximumReplySize: maximumReplySize)
+      if rules.announcesTooMuch { return .failure(.replyTooLarge(limit: maximumReplySize)) }
+      let (body, isComplete) = try await read(response.body, upTo: rules.maximumBodySize, rules)
+      return .success((rules, body, isComplete))
+    }
+  }
+
+  private func redirected(_ request: HTTPRequest, to target: URL) -> HTTPRequest {
+    var redirected = request
+    redirected.url = target
+    if Origin(target) != Origin(self.request.url) { redirected.headers = messageHeaders }
+    return redirected
+  }
+
+  /// Reads a body up to a limit, and says whether it ended there.
+  private func read(
+    _ body: HTTPBody, upTo limit: Int, _ rules: ResponseRules
+  ) async throws(URLError) -> (Data, isComplete: Bool) {
+    var bytes = Data()
+    do throws(URLError) {
+      for try await chunk in body {
+        guard chunk.count <= limit - bytes.count else {
+          bytes.append(chunk.prefix(limit - bytes.count))
+          return (bytes, false)
+        }
+        bytes.append(chunk)
+      }
+      return (bytes, true)
+    } catch {
+      // A failure is the server's answer, whatever became of the text behind its head.
+      guard !(200...299).contains(rules.status), error.code != .cancelled else { throw error }
+      return (bytes, false)
+    }
+  }
+}
+
+extension APISessionError {
+  fileprivate init(_ error: URLError, isCallCancelled: Bool) {
+    switch error.code {
+    case .timedOut: self = .timedOut
+    // Also the system cancels requests; to the caller that is a connection that was lost.
+    case .cancelled where isCallCancelled: self = .cancelled
+    default: self = .transport(error.cleaned)
+    }
+  }
+}
+
+extension URLError {
+  /// The error, without words of a server that its description may quote.
+  fileprivate var cleaned: URLError {
+    let description = ServerText.line(localizedDescription)
+    guard description != localizedDescription else { return self }
+    return URLError(code, userInfo: [NSLocalizedDescriptionKey: description])
+  }
+}

@@ -1,0 +1,96 @@
+public import Foundation
+
+/// The body of a response: chunks of bytes, in order.
+///
+/// ## Behavior
+///
+/// - **Once**: A body is iterated once.
+/// - **Backpressure**: A transport reads from the network only what is asked for, and at most a chunk more.
+/// - **Failure**: The iteration throws `URLError` when the connection is lost before the body's end.
+/// - **Cancellation**: When the iterating task is cancelled, `next()` throws `URLError(.cancelled)` and the exchange ends.
+public struct HTTPBody: AsyncSequence, Sendable {
+  private let chunks: any AsyncSequence<Data, URLError> & Sendable
+
+  /// Creates a body from chunks that fail with `URLError` only.
+  public init(_ chunks: some AsyncSequence<Data, URLError> & Sendable) {
+    self.chunks = chunks
+  }
+
+  /// Creates a body from chunks of another library.
+  ///
+  /// - Parameters:
+  ///   - chunks: The chunks.
+  ///   - translate: Returns the `URLError` that says best what an error of that library means.
+  public init<Chunks: AsyncSequence & Sendable>(
+    _ chunks: Chunks, translatingErrors translate: @escaping @Sendable (any Error) -> URLError
+  ) where Chunks.Element == Data {
+    self.chunks = TranslatedChunks(base: chunks, translate: translate)
+  }
+
+  /// Creates a body of one chunk.
+  public init(_ data: Data) {
+    chunks = SingleChunk(data: data)
+  }
+
+  /// Returns the iterator of the body's chunks.
+  public func makeAsyncIterator() -> AsyncIterator {
+    AsyncIterator(base: chunks.makeIteratorOfChunks())
+  }
+
+  /// The iterator of a body's chunks.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    fileprivate var base: any AsyncIteratorProtocol<Data, URLError>
+
+    /// Returns the next chunk, or `nil` at the end of the body.
+    ///
+    /// - Throws: `URLError` when the connection is lost before the end, `URLError(.cancelled)` when the task is cancelled.
+    public mutating func next(
+      isolation actor: isolated (any Actor)? = #isolation
+    ) async throws(URLError) -> Data? {
+      try await base.next(isolation: actor)
+    }
+  }
+}
+
+extension AsyncSequence where Element == Data, Failure == URLError {
+  fileprivate func makeIteratorOfChunks() -> any AsyncIteratorProtocol<Data, URLError> { makeAsyncIterator() }
+}
+
+private struct SingleChunk: AsyncSequence, Sendable {
+  let data: Data
+
+  func makeAsyncIterator() -> AsyncIterator {
+    AsyncIterator(data: data.isEmpty ? nil : data)
+  }
+
+  struct AsyncIterator: AsyncIteratorProtocol {
+    var data: Data?
+
+    mutating func next(isolation actor: isolated (any Actor)?) async throws(URLError) -> Data? {
+      defer { data = nil }
+      return data
+    }
+  }
+}
+
+private struct TranslatedChunks<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable where Base.Element == Data {
+  let base: Base
+  let translate: @Sendable (any Error) -> URLError
+
+  func makeAsyncIterator() -> AsyncIterator {
+    AsyncIterator(base: base.makeAsyncIterator(), translate: translate)
+  }
+
+  struct AsyncIterator: AsyncIteratorProtocol {
+    var base: Base.AsyncIterator
+    let translate: @Sendable (any Error) -> URLError
+
+    mutating func next(isolation actor: isolated (any Actor)?) async throws(URLError) -> Data? {
+      do {
+        return try await base.next(isolation: actor)
+      } catch {
+        throw translate(error)
+      }
+    }
+  }
+}

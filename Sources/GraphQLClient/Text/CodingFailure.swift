@@ -1,0 +1,29 @@
+/// The reasons of `Codable` errors, on one line.
+enum CodingFailure {
+  /// Returns what was wrong and where.
+  ///
+  /// Keys and some reasons contain text of the server, so the whole line goes through ``ServerText``.
+  static func reason(of error: any Error) -> String {
+    ServerText.line(rawReason(of: error))
+  }
+
+  private static func rawReason(of error: any Error) -> String {
+    switch error {
+    case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context),
+      DecodingError.dataCorrupted(let context):
+      located(context.debugDescription, at: context.codingPath)
+    case DecodingError.keyNotFound(let key, let context):
+      located("“\(key.stringValue)” is missing", at: context.codingPath)
+    case EncodingError.invalidValue(_, let context):
+      located(context.debugDescription, at: context.codingPath)
+    default:
+      String(describing: error)
+    }
+  }
+
+  private static func located(_ reason: String, at path: [any CodingKey]) -> String {
+    let sentence = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
+    guard !path.isEmpty else { return sentence }
+    return sentence + " at " + path.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+  }
+}

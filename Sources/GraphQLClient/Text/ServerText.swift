@@ -1,0 +1,48 @@
+internal import Foundation
+
+/// Text from a server, made fit for a log, a terminal or an error message.
+///
+/// A server chooses its words, so they may contain escape sequences that a terminal obeys, characters that reverse the
+/// direction of a line, or megabytes. All text of a server that this module passes on has gone through ``line(_:)``,
+/// except the data of a successful reply.
+enum ServerText {
+  /// The most Unicode scalars a line has.
+  static let maximumLength = APISessionError.excerptLength
+
+  /// The most bytes of UTF-8 that a line can come from: no scalar takes more than four.
+  static let maximumByteCount = 4 * maximumLength
+
+  /// Returns the beginning of `text` on one line.
+  ///
+  /// Control and formatting characters and line separators become spaces. The limit counts scalars, since a single
+  /// character can have any number of them. Text that is cut ends in “…”.
+  ///
+  /// - Complexity: O(``maximumLength``), however long the text is.
+  static func line(_ text: String) -> String {
+    var scalars = String.UnicodeScalarView()
+    var count = 0
+    for scalar in text.unicodeScalars {
+      if count == maximumLength {
+        scalars.removeLast()
+        scalars.append("…")
+        break
+      }
+      scalars.append(isHarmless(scalar) ? scalar : " ")
+      count += 1
+    }
+    return String(scalars)
+  }
+
+  /// Returns the beginning of a body on one line; bytes that are not UTF-8 appear as U+FFFD.
+  static func line(of body: Data) -> String {
+    // A few bytes more, so that a cut is noticed and falls behind the last scalar that is shown.
+    line(String(decoding: body.prefix(maximumByteCount + 4), as: UTF8.self))
+  }
+
+  private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false
+    default: true
+    }
+  }
+}

@@ -1,0 +1,301 @@
+import Foundation
+import GraphQLClient
+import TestSupport
+import Testing
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+@Suite(.requiresBFF, .timeLimit(.minutes(5)))
+struct APISessionTests {
+  private struct UserID: Encodable {
+    var userID = "0"
+  }
+
+  private struct Name: Decodable, Equatable {
+    struct Details: Decodable, Equatable {
+      struct User: Decodable, Equatable {
+        let name: String
+      }
+      let userDetails: User
+    }
+    let getMomentsDetailsByUserID: Details
+  }
+
+  private static func name(
+    from session: APISession, userID: String = "0", headers: [String: String] = [:]
+  ) async throws(APISessionError) -> String {
+    try await session.post(
+      document: """
+        query name($userID: ID!) { getMomentsDetailsByUserID(userID: $userID) { userDetails { name } } }
+        """,
+      operationName: "name",
+      variables: UserID(userID: userID),
+      headers: headers,
+      as: Name.self
+    ).getMomentsDetailsByUserID.userDetails.name
+  }
+
+  @Test func `A reply's data is decoded`() async throws {
+    try await BFFServer.run { server in
+      let session = APISession(url: server.url)
+      #expect(try await Self.name(from: session) == "Jake Lin")
+      #expect(try await Self.name(from: session, userID: "1") == "Mei Zhou")
+      let requests = try await server.received()
+      #expect(requests.map(\.operation) == ["name", "name"])
+      #expect(requests.map(\.variables) == [["userID": "0"], ["userID": "1"]])
+    }
+  }
+
+  @Test func `Every request says what it runs on`() async throws {
+    try await BFFServer.run { server in
+      _ = try await Self.name(from: APISession(url: server.url))
+      let headers = try #require(try await server.received().first?.headers)
+      for (name, value) in APISession.defaultHeaders() {
+        #expect(headers[name] == value)
+      }
+      #expect(headers["content-type"] == "application/json")
+      #expect(headers["accept"] == "application/graphql-response+json, application/json;q=0.9")
+    }
+  }
+
+  @Test func `The caller's headers win, a request's over its session's, whatever their case`() async throws {
+    try await BFFServer.run { server in
+      let session = APISession(url: server.url, headers: ["X-App-Version": "2.0", "X-Session": "1", "X-Both": "1"])
+      _ = try await Self.name(from: session, headers: ["X-APP-PLATFORM": "toaster", "x-both": "2"])
+      let headers = try #require(try await server.received().first?.headers)
+      #expect(headers["x-app-version"] == "2.0")
+      #expect(headers["x-app-platform"] == "toaster")
+      #expect(headers["x-session"] == "1")
+      #expect(headers["x-both"] == "2")
+    }
+  }
+
+  @Test(arguments: ["drop", "drop-after", "drop-after-headers"])
+  func `A connection lost midway is a transport error`(fault: String) async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: fault))
+      let error = await #expect(throws: APISessionError.self) {
+        try await Self.name(from: APISession(url: server.url))
+      }
+      guard case .transport = error else {
+        Issue.record("expected a transport error, got \(String(describing: error))")
+        return
+      }
+    }
+  }
+
+  @Test func `A refused connection is a transport error`() async throws {
+    let url = try await BFFServer.run { $0.url }
+    let error = await #expect(throws: APISessionError.self) {
+      try await Self.name(from: APISession(url: url))
+    }
+    guard case .transport(let urlError) = error else {
+      Issue.record("expected a transport error, got \(String(describing: error))")
+      return
+    }
+    #expect(urlError.code == .cannotConnectToHost)
+  }
+
+  @Test(arguments: [429, 500, 503])
+  func `A status that speaks for itself carries the server's text`(status: Int) async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: "status", value: status))
+      await #expect(throws: APISessionError.statusCode(status, bodyExcerpt: "Injected status \(status). ")) {
+        try await Self.name(from: APISession(url: server.url))
+      }
+    }
+  }
+
+  @Test(arguments: [400, 403, 404])
+  func `Another status without a GraphQL response is not the API's`(status: Int) async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: "status", value: status))
+      await #expect(throws: APISessionError.notAnAPIResponse(status: status, bodyExcerpt: "Injected status \(status). "))
+      {
+        try await Self.name(from: APISession(url: server.url))
+      }
+    }
+  }
+
+  @Test func `A server says when to come back`() async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: "retry-after", value: 30))
+      let error = await #expect(throws: APISessionError.self) {
+        try await Self.name(from: APISession(url: server.url))
+      }
+      #expect(error?.status == 503)
+      #expect(error?.retryAfter == .seconds(30))
+      #expect(error?.description.hasSuffix("Try again in 30 seconds.") == true)
+    }
+  }
+
+  private static let mediaTypes = [["--media-type", "json"], ["--media-type", "graphql-response"]]
+
+  @Test(arguments: mediaTypes)
+  func `Partial data comes with the errors and the extensions`(options: [String]) async throws {
+    try await BFFServer.run(options: options) { server in
+      let session = APISession(url: server.url)
+      let document = "query name($userID: ID!) { getMomentsDetailsByUserID(userID: $userID) { userDetails { name } } }"
+      try await server.arm(.init(fault: "graphql-error-partial"))
+      let response = try await session.response(
+        to: document, operationName: "name", variables: UserID(), as: Name.self)
+      #expect(response.data.getMomentsDetailsByUserID.userDetails.name == "Jake Lin")
+      #expect(
+        response.errors
+          == [GraphQLError(message: "Injected partial failure.", path: [.field("getMomentsDetailsByUserID")])])
+      #expect(response.extensions == ["trace": .string("t-1")])
+
+      try await server.arm(.init(fault: "graphql-error-partial"))
+      await #expect(throws: APISessionError.graphQL(response.errors)) { try await Self.name(from: session) }
+      let whole = try await session.response(
+        to: document, operationName: "name", variables: UserID(), as: Name.self)
+      #expect(whole.errors.isEmpty && whole.extensions.isEmpty)
+    }
+  }
+
+  @Test(arguments: mediaTypes)
+  func `A document that the server refuses is an error of the request, by either media type`(
+    options: [String]
+  ) async throws {
+    try await BFFServer.run(options: options) { server in
+      let error = await #expect(throws: APISessionError.self) {
+        _ = try await APISession(url: server.url).post(
+          document: "{ nothing }", operationName: "", variables: [String: String](), as: Name.self)
+      }
+      guard case .graphQL(let errors, let status, _) = error else {
+        Issue.record("expected errors, got \(String(describing: error))")
+        return
+      }
+      #expect(errors.map(\.path) == [nil])
+      #expect(status == (options[1] == "json" ? 200 : 422))
+      #expect(error?.isTransient == false)
+    }
+  }
+
+  @Test func `The server's errors are reported with message and path`() async throws {
+    try await BFFServer.run { server in
+      let expected = GraphQLError(
+        message: #"No user has the id "nobody"."#, path: [.field("getMomentsDetailsByUserID")])
+      await #expect(throws: APISessionError.graphQL([expected])) {
+        try await Self.name(from: APISession(url: server.url), userID: "nobody")
+      }
+    }
+  }
+
+  @Test func `An empty reply is not a value`() async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: "empty"))
+      await #expect(throws: APISessionError.emptyReply) {
+        try await Self.name(from: APISession(url: server.url))
+      }
+    }
+  }
+
+  @Test(arguments: ["malformed", "wrong-shape"])
+  func `A reply that cannot be read is quoted`(fault: String) async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: fault))
+      let error = await #expect(throws: APISessionError.self) {
+        try await Self.name(from: APISession(url: server.url))
+      }
+      guard case .undecodable(let reason, let excerpt) = error else {
+        Issue.record("expected an undecodable reply, got \(String(describing: error))")
+        return
+      }
+      #expect(!reason.isEmpty)
+      #expect(excerpt.hasPrefix(#"{"data":{"getMomentsDetailsByUserID":"#))
+    }
+  }
+
+  @Test func `A slow reply times out, and the server sees the client leave`() async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: "slow", delay: 3600))
+      await #expect(throws: APISessionError.timedOut) {
+        try await Self.name(from: APISession(url: server.url, timeout: .milliseconds(200)))
+      }
+      let requests = try await server.received(left: 1)
+      #expect(requests.map(\.outcome) == ["client-went-away"])
+    }
+  }
+
+  @Test func `A reply beyond the limit is given up`() async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: "oversized", size: 64 << 20))
+      await #expect(throws: APISessionError.replyTooLarge(limit: 100_000)) {
+        try await Self.name(from: APISession(url: server.url, maximumReplySize: 100_000))
+      }
+    }
+  }
+
+  @Test func `A reply of just the limit is read`() async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: "oversized", count: 2, size: 100_000))
+      #expect(try await Self.name(from: APISession(url: server.url, maximumReplySize: 100_000)) == "Jake Lin")
+      await #expect(throws: APISessionError.replyTooLarge(limit: 99_999)) {
+        try await Self.name(from: APISession(url: server.url, maximumReplySize: 99_999))
+      }
+    }
+  }
+
+  @Test func `Cancelling the caller cancels the request`() async throws {
+    try await BFFServer.run { server in
+      try await server.arm(.init(fault: "slow", delay: 3600))
+      let session = APISession(url: server.url)
+      let call = Task { try await Self.name(from: session) }
+      _ = try await server.received(count: 1)
+      call.cancel()
+      await #expect(throws: APISessionError.cancelled) { try await call.value }
+      let requests = try await server.received(left: 1)
+      #expect(requests.map(\.outcome) == ["client-went-away"])
+    }
+  }
+
+  @Test func `A call by a cancelled task sends nothing`() async throws {
+    try await BFFServer.run { server in
+      let session = APISession(url: server.url)
+      let call = Task { () async throws -> String in
+        withUnsafeCurrentTask { $0?.cancel() }
+        return try await Self.name(from: session)
+      }
+      await #expect(throws: APISessionError.cancelled) { try await call.value }
+      let requests = try await server.received()
+      #expect(requests.isEmpty)
+      #expect(try await Self.name(from: session) == "Jake Lin")
+    }
+  }
+
+  @Test func `A call cancelled at any moment gives its reply or the cancellation, and the session goes on`()
+    async throws
+  {
+    try await BFFServer.run { server in
+      let session = APISession(url: server.url)
+      for index in 0..<200 {
+        let call = Task { try await Self.name(from: session) }
+        // A few turns more or less, so that the cancellation finds the call at all its stages.
+        for _ in 0..<index { await Task.yield() }
+        call.cancel()
+        switch await call.result {
+        case .success(let name): #expect(name == "Jake Lin")
+        case .failure(let error): #expect(error as? APISessionError == .cancelled)
+        }
+      }
+      let name = try await Self.name(from: session)
+      #expect(name == "Jake Lin")
+    }
+  }
+
+  @Test func `Calls run side by side`() async throws {
+    try await BFFServer.run { server in
+      let session = APISession(url: server.url)
+      let names = try await withThrowingTaskGroup { group in
+        for index in 0..<40 {
+          group.addTask { (index, try await Self.name(from: session, userID: String(index % 2))) }
+        }
+        return try await group.reduce(into: [Int: String]()) { $0[$1.0] = $1.1 }
+      }
+      #expect(names == Dictionary(uniqueKeysWithValues: (0..<40).map { ($0, $0 % 2 == 0 ? "Jake Lin" : "Mei Zhou") }))
+    }
+  }
+}

@@ -1,0 +1,250 @@
+import Foundation
+import GraphQLClient
+import MomentsTesting
+import TestSupport
+import Testing
+
+/// What every transport promises, against a real socket.
+@Suite(.timeLimit(.minutes(5)))
+struct HTTPTransportTests {
+  private static func request(_ url: URL, headers: HTTPHeaders = [:], body: String = "{}") -> HTTPRequest {
+    // A machine that is busy with other tests may take longer than any timeout that means something.
+    HTTPRequest(url: url, method: "POST", headers: headers, body: Data(body.utf8), timeout: .seconds(1_000))
+  }
+
+  /// Sends a request to a server that answers with `script`, and reads the whole response.
+  private static func exchange(
+    _ kind: TransportKind, _ script: ScriptedServer.Script, headers: HTTPHeaders = [:]
+  ) async throws -> (status: Int, headers: HTTPHeaders, body: String, request: String) {
+    let transport = try kind.makeTransport()
+    let (result, request) = try await ScriptedServer.run(script) { url in
+      let response = try await transport.send(Self.request(url, headers: headers))
+      var body = Data()
+      for try await chunk in response.body { body += chunk }
+      return (response.status, response.headers, String(decoding: body, as: UTF8.self))
+    }
+    let (status, headers, body) = try result.get()
+    return (status, headers, body, request)
+  }
+
+  private static func failure(_ kind: TransportKind, _ script: ScriptedServer.Script) async throws -> URLError? {
+    do {
+      _ = try await exchange(kind, script)
+      return nil
+    } catch let error as URLError {
+      return error
+    }
+  }
+
+  @Test(arguments: TransportKind.allCases)
+  func `A response has its status, its headers and its body`(kind: TransportKind) async throws {
+    let (status, headers, body, request) = try await Self.exchange(
+      kind, .init(head: ["HTTP/1.1 418 Teapot", "X-A: 1", "x-b:  2 ", "Content-Length: 5"], body: "short"),
+      headers: ["X-Name": "值 a: b", "X-Empty": "", "User-Agent": "test"])
+    #expect(status == 418)
+    #expect(headers["X-a"] == "1")
+    #expect(headers["X-B"] == "2")
+    #expect(body == "short")
+    let lines = request.components(separatedBy: "\r\n")
+    #expect(lines.first == "POST /graphql HTTP/1.1")
+    #expect(lines.contains("X-Name: 值 a: b"))
+    #expect(lines.contains { $0.lowercased() == "x-empty:" })
+    #expect(lines.contains { $0.lowercased() == "content-length: 2" })
+    #expect(lines.contains { $0.lowercased() == "user-agent: test" })
+    #expect(!lines.contains { $0.lowercased().hasPrefix("expect:") })
+  }
+
+  @Test(arguments: TransportKind.allCases, [301, 302, 303, 307, 308])
+  func `A redirection is a response`(kind: TransportKind, status: Int) async throws {
+    let response = try await Self.exchange(
+      kind,
+      .init(
+        head: ["HTTP/1.1 \(status) Elsewhere", "Location: http://127.0.0.1:1/graphql", "Content-Length: 5"],
+        body: "there"))
+    #expect(response.status == status)
+    #expect(response.headers["Location"] == "http://127.0.0.1:1/graphql")
+  }
+
+  @Test(
+    arguments: TransportKind.allCases,
+    ["Bearer", "Bearer realm=\"moments\"", "Basic realm=\"moments\"", "Digest realm=\"moments\", nonce=\"1\""])
+  func `A request for credentials is a response`(kind: TransportKind, challenge: String) async throws {
+    let response = try await Self.exchange(
+      kind,
+      .init(head: ["HTTP/1.1 401 Unauthorized", "WWW-Authenticate: \(challenge)", "Content-Length: 2"], body: "no"))
+    #expect(response.status == 401)
+    #expect(response.body == "no")
+  }
+
+  @Test(arguments: TransportKind.allCases, [100, 102, 103])
+  func `Interim responses are not the response`(kind: TransportKind, status: Int) async throws {
+    let interim = "HTTP/1.1 \(status) Wait\r\nX-A: 1\r\n\r\n"
+    let final = "HTTP/1.1 200 OK\r\nX-B: 2\r\nContent-Length: 4\r\n\r\ndone"
+    let response = try await Self.exchange(kind, .init(Data((interim + interim + final).utf8)))
+    #expect(response.status == 200)
+    #expect(response.headers["X-B"] == "2")
+    #expect(response.body == "done")
+  }
+
+  @Test(arguments: TransportKind.allCases)
+  func `Chunks are joined, and compressed ones are decompressed`(kind: TransportKind) async throws {
+    let trailers = kind.survivesHostileServers ? "X-T: 1\r\n" : ""
+    let chunked = try await Self.exchange(
+      kind,
+      .init(
+        head: ["HTTP/1.1 200 OK", "Transfer-Encoding: chunked"],
+        body: "3\r\none\r\n4\r\n two\r\n0\r\n\(trailers)\r\n"))
+    #expect(chunked.body == "one two")
+    // `gzip -n` of "done".
+    let zipped = try #require(Data(base64Encoded: "H4sIAAAAAAAAA0vJz0sFAKvgLRAEAAAA"))
+    let head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(zipped.count)\r\n\r\n"
+    #expect(try await Self.exchange(kind, .init(Data(head.utf8) + zipped)).body == "done")
+  }
+
+  @Test(arguments: TransportKind.allCases)
+  func `A refused connection says that nothing was sent`(kind: TransportKind) async throws {
+    let transport = try kind.makeTransport()
+    let url = try #require(URL(string: "http://127.0.0.1:1/graphql"))
+    let error = await #expect(throws: URLError.self) { _ = try await transport.send(Self.request(url)) }
+    #expect(error?.code == .cannotConnectToHost)
+  }
+
+  @Test(arguments: TransportKind.allCases)
+  func `A response that is cut off fails`(kind: TransportKind) async throws {
+    #expect(try await Self.failure(kind, .init(Data())) != nil)
+    #expect(try await Self.failure(kind, .init(head: ["HTTP/1.1 200 OK", "Content-Length: 9"], body: "short")) != nil)
+    if kind.survivesHostileServers {
+      #expect(try await Self.failure(kind, .init(Data("HTTP/1.1 200 OK\r\nX-A: 1\r\n".utf8))) != nil)
+    }
+  }
+
+  @Test(arguments: TransportKind.allCases)
+  func `A transport that is released closes its connections`(kind: TransportKind) async throws {
+    // The server keeps its end open until the client closes the other; until then this does not return.
+    let (result, _) = try await ScriptedServer.run(.json("{}", ending: .waitForClient)) { url in
+      let response = try await kind.makeTransport().send(Self.request(url))
+      for try await _ in response.body {}
+    }
+    try result.get()
+  }
+
+  @Test(arguments: TransportKind.allCases)
+  func `A response that is released before its end closes its connection`(kind: TransportKind) async throws {
+    let transport = try kind.makeTransport()
+    let script = ScriptedServer.Script(head: ["HTTP/1.1 200 OK"], body: "begun", ending: .trickle)
+    let (result, _) = try await ScriptedServer.run(script) { url in
+      var response: HTTPResponse? = try await transport.send(Self.request(url))
+      var chunks = response?.body.makeAsyncIterator()
+      response = nil
+      #expect(try await chunks?.next() != nil)
+      chunks = nil
+    }
+    try result.get()
+    withExtendedLifetime(transport) {}
+  }
+
+  @Test(arguments: TransportKind.allCases)
+  func `Cancelling ends the wait for the head, and closes the connection`(kind: TransportKind) async throws {
+    let transport = try kind.makeTransport()
+    let (result, _) = try await ScriptedServer.run(.init(Data("HTTP/1.1 200 OK\r\n".utf8), ending: .waitForClient)) {
+      url in
+      let call = Task { () async throws in _ = try await transport.send(Self.request(url)) }
+      call.cancel()
+      let error = await #expect(throws: URLError.self) { try await call.value }
+      #expect(error?.code == .cancelled)
+    }
+    try result.get()
+  }
+
+  @Test(arguments: TransportKind.allCases)
+  func `Cancelling ends the wait for a chunk, and closes the connection`(kind: TransportKind) async throws {
+    let transport = try kind.makeTransport()
+    let script = ScriptedServer.Script(head: ["HTTP/1.1 200 OK"], body: "begun", ending: .waitForClient)
+    let (result, _) = try await ScriptedServer.run(script) { url in
+      let response = try await transport.send(Self.request(url))
+      let begun = Gate()
+      let call = Task { () async throws -> Int in
+        var count = 0
+        for try await chunk in response.body {
+          count += chunk.count
+          begun.open()
+        }
+        return count
+      }
+      await begun.pass()
+      call.cancel()
+      let error = await #expect(throws: URLError.self) { _ = try await call.value }
+      #expect(error?.code == .cancelled)
+    }
+    try result.get()
+    withExtendedLifetime(transport) {}
+  }
+
+  @Test(arguments: TransportKind.allCases)
+  func `A task that is cancelled already sends nothing`(kind: TransportKind) async throws {
+    let transport = try kind.makeTransport()
+    let (result, request) = try await ScriptedServer.run(.json("{}")) { url in
+      let call = Task { () async throws in
+        withUnsafeCurrentTask { $0?.cancel() }
+        _ = try await transport.send(Self.request(url))
+      }
+      let error = await #expect(throws: URLError.self) { try await call.value }
+      #expect(error?.code == .cancelled)
+    }
+    try result.get()
+    #expect(request.isEmpty)
+  }
+
+  @Test(arguments: TransportKind.allCases.filter(\.survivesHostileServers))
+  func `A body that is not taken is not read`(kind: TransportKind) async throws {
+    let transport = try kind.makeTransport()
+    let flood = ScriptedServer.Script(
+      head: ["HTTP/1.1 200 OK"], ending: .flood(Data(repeating: UInt8(ascii: " "), count: 65536)))
+    let server = try ScriptedServer()
+    Thread.detachNewThread { server.serveWishes() }
+    let wish = try JSONEncoder().encode(["variables": ScriptedServer.Wish(flood)])
+    let response = try await transport.send(
+      HTTPRequest(url: server.url, method: "POST", body: wish, timeout: .seconds(1_000)))
+    let before = try Self.residentMemory()
+    // Other exchanges of other transports go on meanwhile.
+    for _ in 0..<20 {
+      let other = try await Self.exchange(kind, .json("{}"))
+      #expect(other.body == "{}")
+    }
+    var chunks = response.body.makeAsyncIterator()
+    let first = try #require(try await chunks.next())
+    #expect(first.count <= 64 * 1024)
+    // A reader that kept up with the flood would have gigabytes by now. Other tests run beside this one.
+    #expect(try Self.residentMemory() - before < 1 << 30)
+  }
+
+  @Test(arguments: TransportKind.allCases)
+  func `Exchanges run side by side, and more than there are connections wait their turn`(
+    kind: TransportKind
+  ) async throws {
+    let transport = try kind.makeTransport()
+    let server = try ScriptedServer()
+    Thread.detachNewThread { server.serveWishes() }
+    let bodies = try await withThrowingTaskGroup { group in
+      for index in 0..<100 {
+        group.addTask {
+          let wish = try JSONEncoder().encode(["variables": ScriptedServer.Wish(.json("\(index)", ending: .keepAlive))])
+          let response = try await transport.send(
+            HTTPRequest(url: server.url, method: "POST", body: wish, timeout: .seconds(1_000)))
+          var body = Data()
+          for try await chunk in response.body { body += chunk }
+          return (index, String(decoding: body, as: UTF8.self))
+        }
+      }
+      return try await group.reduce(into: [Int: String]()) { $0[$1.0] = $1.1 }
+    }
+    #expect(bodies == Dictionary(uniqueKeysWithValues: (0..<100).map { ($0, "\($0)") }))
+  }
+
+  /// In bytes; 0 where the system does not say.
+  private static func residentMemory() throws -> Int {
+    guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }
+    let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+    return try #require(pages) * 4096
+  }
+}

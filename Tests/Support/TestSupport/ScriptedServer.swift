@@ -1,0 +1,245 @@
+package import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// An HTTP server on loopback that answers with the bytes it is given, well formed or not.
+package struct ScriptedServer {
+  /// What to send.
+  package struct Script: Codable, Sendable {
+    /// What to do when the bytes are sent.
+    package enum Ending: Codable, Sendable {
+      case close
+      /// Waits for the client to close the connection.
+      case waitForClient
+      /// Sends a space, a hundred times in a second, until the client closes the connection.
+      case trickle
+      /// Sends these bytes again and again, until the client closes the connection.
+      case flood(Data)
+      /// Answers the next request on the same connection.
+      case keepAlive
+    }
+
+    package var bytes: Data
+    package var ending: Ending
+
+    package init(_ bytes: Data, ending: Ending = .close) {
+      self.bytes = bytes
+      self.ending = ending
+    }
+
+    /// - Parameters:
+    ///   - head: The status line and headers, without the empty line after them.
+    ///   - body: The body, as sent.
+    ///   - ending: What to do when they are sent.
+    package init(head: [String], body: String = "", ending: Ending = .close) {
+      self.init(Data((head.map { $0 + "\r\n" }.joined() + "\r\n" + body).utf8), ending: ending)
+    }
+
+    /// A response of status 200 with this body, and its length.
+    package static func json(_ body: String, ending: Ending = .close) -> Script {
+      Script(
+        head: ["HTTP/1.1 200 OK", "Content-Type: application/json", "Content-Length: \(body.utf8.count)"], body: body,
+        ending: ending)
+    }
+  }
+
+  /// The variables of a GraphQL request that says what it wants to be answered.
+  package struct Wish: Codable, Sendable {
+    package let script: Script
+
+    package init(_ script: Script) {
+      self.script = script
+    }
+  }
+
+  package struct SocketFailure: Error {
+    let operation: String
+    let code: Int32
+  }
+
+  private let listener: Int32
+
+  /// The address to send requests to.
+  package let url: URL
+
+  /// Listens on a free port.
+  package init() throws {
+    listener = try Self.listen()
+    url = URL(string: "http://127.0.0.1:\(try Self.port(of: listener))/graphql")!
+  }
+
+  /// Serves one connection while `body` runs; gives the result of `body` and the first request's head as received.
+  package static func run<Result>(
+    _ script: Script,
+    isolation: isolated (any Actor)? = #isolation,
+    _ body: (URL) async throws -> sending Result
+  ) async throws -> (result: Swift.Result<Result, any Error>, request: String) {
+    let server = try ScriptedServer()
+    let (requests, request) = AsyncStream<String>.makeStream()
+    Thread.detachNewThread {
+      request.yield(server.serveOne(script))
+      request.finish()
+    }
+    let result: Swift.Result<Result, any Error>
+    do {
+      result = .success(try await body(server.url))
+    } catch {
+      result = .failure(error)
+    }
+    shutdown(server.listener, Int32(SHUT_RDWR))
+    var received = ""
+    for await request in requests { received = request }
+    close(server.listener)
+    return (result, received)
+  }
+
+  /// Serves any number of connections, each by the ``Wish`` of its request, until the process ends.
+  package func serveWishes() -> Never {
+    while true {
+      let connection = accept(listener, nil, nil)
+      guard connection >= 0 else { continue }
+      Thread.detachNewThread { Self.serveWishes(on: connection) }
+    }
+  }
+
+  private static func serveWishes(on connection: Int32) {
+    struct Request: Decodable {
+      let variables: Wish
+    }
+    defer { close(connection) }
+    var rest: [UInt8] = []
+    while let request = readRequest(from: connection, &rest) {
+      guard let script = try? JSONDecoder().decode(Request.self, from: Data(request.body)).variables.script,
+        answer(script, on: connection)
+      else { return }
+    }
+  }
+
+  /// Reads a request, answers it, and gives its head; empty if no client came.
+  private func serveOne(_ script: Script) -> String {
+    let connection = accept(listener, nil, nil)
+    guard connection >= 0 else { return "" }
+    defer { close(connection) }
+    var rest: [UInt8] = []
+    guard let request = Self.readRequest(from: connection, &rest) else { return "" }
+    _ = Self.answer(script, on: connection)
+    return request.head
+  }
+
+  /// Answers a request; returns whether to expect another one on the connection.
+  private static func answer(_ script: Script, on connection: Int32) -> Bool {
+    guard send(script.bytes, to: connection) else { return false }
+    switch script.ending {
+    case .close:
+      // Else the rest of a request that nobody reads would end the connection before the response is read.
+      shutdown(connection, Int32(SHUT_WR))
+    case .waitForClient:
+      var byte: UInt8 = 0
+      while recv(connection, &byte, 1, 0) > 0 {}
+    case .trickle:
+      while send(Data(" ".utf8), to: connection) { Thread.sleep(forTimeInterval: 0.01) }
+    case .flood(let bytes):
+      while send(bytes, to: connection) {}
+    case .keepAlive:
+      return true
+    }
+    return false
+  }
+
+  // MARK: - Sockets
+
+  private static func listen() throws -> Int32 {
+    #if canImport(Darwin)
+      let stream = SOCK_STREAM
+    #else
+      let stream = Int32(SOCK_STREAM.rawValue)
+    #endif
+    let descriptor = socket(AF_INET, stream, 0)
+    guard descriptor >= 0 else { throw SocketFailure(operation: "socket", code: errno) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    let bound = withUnsafeBytes(of: &address) {
+      bind(
+        descriptor, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self),
+        socklen_t(MemoryLayout<sockaddr_in>.size))
+    }
+    #if canImport(Darwin)
+      let listening = Darwin.listen(descriptor, 128)
+    #elseif canImport(Glibc)
+      let listening = Glibc.listen(descriptor, 128)
+    #else
+      let listening = Musl.listen(descriptor, 128)
+    #endif
+    guard bound == 0, listening == 0 else {
+      defer { close(descriptor) }
+      throw SocketFailure(operation: "bind and listen", code: errno)
+    }
+    return descriptor
+  }
+
+  private static func port(of listener: Int32) throws -> UInt16 {
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let found = withUnsafeMutableBytes(of: &address) {
+      getsockname(listener, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), &length)
+    }
+    guard found == 0 else { throw SocketFailure(operation: "getsockname", code: errno) }
+    return UInt16(bigEndian: address.sin_port)
+  }
+
+  /// Reads the next request; nil when the client has left.
+  ///
+  /// - Parameter rest: What was read behind the last request.
+  private static func readRequest(
+    from connection: Int32, _ rest: inout [UInt8]
+  ) -> (head: String, body: [UInt8])? {
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    let blank = Array("\r\n\r\n".utf8)
+    while true {
+      if let end = rest.firstRange(of: blank) {
+        let head = String(decoding: rest[..<end.lowerBound], as: UTF8.self)
+        let length = head.firstMatch(of: /(?i)content-length: (\d+)/).flatMap { Int($0.output.1) } ?? 0
+        if rest.count - end.upperBound >= length {
+          let body = Array(rest[end.upperBound..<end.upperBound + length])
+          rest.removeFirst(end.upperBound + length)
+          return (head, body)
+        }
+      }
+      let count = recv(connection, &buffer, buffer.count, 0)
+      guard count > 0 else { return nil }
+      rest += buffer[..<count]
+    }
+  }
+
+  /// Sends all bytes; false when the client has left.
+  private static func send(_ bytes: Data, to connection: Int32) -> Bool {
+    #if canImport(Darwin)
+      var isOn: Int32 = 1
+      setsockopt(connection, SOL_SOCKET, SO_NOSIGPIPE, &isOn, socklen_t(MemoryLayout<Int32>.size))
+      let flags: Int32 = 0
+    #else
+      let flags = Int32(MSG_NOSIGNAL)
+    #endif
+    return bytes.withUnsafeBytes { bytes in
+      var sent = 0
+      while sent < bytes.count {
+        let count = unsafeSend(connection, bytes.baseAddress! + sent, bytes.count - sent, flags)
+        guard count > 0 else { return false }
+        sent += count
+      }
+      return true
+    }
+  }
+}
+
+/// The system's `send`, which the method of the same name hides.
+private func unsafeSend(_ connection: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int32) -> Int {
+  send(connection, bytes, count, flags)
+}
