@@ -11,14 +11,18 @@ extension APISession {
   ///   there is none, as in a command-line program.
   /// - Returns: The three headers.
   public static func defaultHeaders(appVersion: String? = nil) -> [String: String] {
-    let bundleVersion = Bundle.main.object(forInfoDictionaryKey: "CFBundleShortVersionString") as? String
-    let system = ProcessInfo.processInfo.operatingSystemVersion
-    return [
-      "x-app-platform": platform,
-      "x-app-version": appVersion ?? bundleVersion ?? "unknown",
-      "x-os-version": "\(system.majorVersion).\(system.minorVersion).\(system.patchVersion)",
+    [
+      "x-app-platform": platform, "x-app-version": appVersion ?? bundleVersion ?? "unknown",
+      "x-os-version": systemVersion,
     ]
   }
+
+  private static let bundleVersion = Bundle.main.object(forInfoDictionaryKey: "CFBundleShortVersionString") as? String
+
+  private static let systemVersion: String = {
+    let version = ProcessInfo.processInfo.operatingSystemVersion
+    return "\(version.majorVersion).\(version.minorVersion).\(version.patchVersion)"
+  }()
 
   private static var platform: String {
     #if os(macOS)

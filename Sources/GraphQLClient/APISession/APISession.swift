@@ -15,7 +15,8 @@ public import Foundation
 ///   that the server did not act on it.
 /// - **Time**: The timeout covers the whole exchange, from connecting to the last byte of the response, redirections
 ///   included.
-/// - **Memory**: No more of a response than ``maximumReplySize`` is kept, whatever length it claims to have.
+/// - **Memory**: No more of a response than ``maximumReplySize`` is kept, and no more than 64 KiB of one that only says
+///   why there is none, whatever length it claims to have.
 /// - **Redirections**: Followed as the ``RedirectPolicy`` says, by default to the same origin only. Nothing is cached.
 /// - **Words of the server**: They are cleaned and cut wherever they become part of an error.
 ///

@@ -5,8 +5,8 @@ public import Foundation
 /// Every way to fail is a case of its own, so a caller can tell a server that is away (keep the change, try again:
 /// ``isTransient``) from one that refused, from one that is not this API's, and each from a cancelled call.
 ///
-/// No case and no ``description`` contains a control character of a server, or more than ``excerptLength`` characters
-/// of its text in a row.
+/// No ``description`` contains a control character of a server, or more than ``excerptLength`` characters of its text in
+/// a row. Nor does a case, except in ``GraphQLError/extensions``, which are data.
 public enum APISessionError: Error, Equatable, Sendable {
   /// No complete response came over the network: no connection, no such host, or a connection lost midway.
   case transport(URLError)
@@ -66,8 +66,8 @@ public enum APISessionError: Error, Equatable, Sendable {
   /// The HTTP status of the response; `nil` where none arrived, and where it was a success.
   public var status: Int? {
     switch self {
-    case .statusCode(let status, _, _), .notAnAPIResponse(let status, _, _): status
-    case .graphQL(_, let status, _): (200...299).contains(status) ? nil : status
+    case .statusCode(let status, _, _), .notAnAPIResponse(let status, _, _), .graphQL(_, let status, _):
+      (200...299).contains(status) ? nil : status
     default: nil
     }
   }

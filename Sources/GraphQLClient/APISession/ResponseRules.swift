@@ -62,7 +62,10 @@ struct ResponseRules {
     body: Data, isComplete: Bool, now: Date, as payload: Payload.Type
   ) throws(APISessionError) -> GraphQLResponse<Payload> {
     guard isTrusted else { throw failure(body: body, isComplete: isComplete, now: now) }
-    guard isComplete else { throw .replyTooLarge(limit: maximumReplySize) }
+    guard isComplete else {
+      if isSuccess || body.count == maximumReplySize { throw .replyTooLarge(limit: maximumReplySize) }
+      throw failure(body: body, isComplete: false, now: now)
+    }
     guard !body.isEmpty else {
       if isSuccess { throw .emptyReply }
       throw failure(body: body, isComplete: true, now: now)
@@ -73,11 +76,22 @@ struct ResponseRules {
     } catch {
       if !isSuccess { throw failure(body: body, isComplete: true, now: now) }
       // JSON of another shape is another API's; what is no JSON may be a reply of this one that was cut off.
-      if case DecodingError.typeMismatch(_, let context) = error, context.codingPath.isEmpty { throw notAnAPI(body) }
+      if Self.isOfAnotherShape(error) { throw notAnAPI(body) }
       throw .undecodable(reason: CodingFailure.reason(of: error), excerpt: ServerText.line(of: body))
     }
-    guard reply.isGraphQL else { throw notAnAPI(body) }
+    guard reply.isGraphQL else {
+      throw isSuccess ? notAnAPI(body) : failure(body: body, isComplete: true, now: now)
+    }
     return try response(reply, body: body, now: now)
+  }
+
+  /// Whether a body was JSON and no object.
+  private static func isOfAnotherShape(_ error: any Error) -> Bool {
+    switch error {
+    case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
+      context.codingPath.isEmpty
+    default: false
+    }
   }
 
   private func response<Payload>(
@@ -111,6 +125,6 @@ struct ResponseRules {
 
   private func notAnAPI(_ body: Data) -> APISessionError {
     .notAnAPIResponse(
-      status: status, location: headers["Location"].map(ServerText.line), bodyExcerpt: ServerText.line(of: body))
+      status: status, location: headers["Location"].map { ServerText.line($0) }, bodyExcerpt: ServerText.line(of: body))
   }
 }

@@ -1,7 +1,8 @@
 /// One entry of the `errors` list in a GraphQL response.
 ///
 /// The words in it are a server's, so creating or decoding an error cleans them: ``message``, ``code`` and the names in
-/// ``path`` are on one line, without control characters, and at most ``APISessionError/excerptLength`` characters long.
+/// ``path`` are on one line and without control characters. A message has at most ``APISessionError/excerptLength``
+/// characters, a name at most 128.
 public struct GraphQLError: Error, Hashable, Sendable {
   /// One step of the way from the root of the response to the field that failed.
   public enum PathElement: Hashable, Sendable {
@@ -13,6 +14,8 @@ public struct GraphQLError: Error, Hashable, Sendable {
 
   /// The longest path that is kept; a longer one is cut.
   static let maximumPathLength = 32
+  /// The most characters of a path in a description.
+  private static let maximumPathWidth = 256
 
   /// What went wrong, in the server's words.
   public let message: String
@@ -37,7 +40,7 @@ public struct GraphQLError: Error, Hashable, Sendable {
   ) {
     self.message = ServerText.line(message)
     self.path = path.map { $0.prefix(Self.maximumPathLength).map(\.cleaned) }
-    self.code = (code ?? extensions["code"]?.string).map(ServerText.line)
+    self.code = (code ?? extensions["code"]?.string).map(ServerText.name)
     self.extensions = extensions
   }
 }
@@ -46,7 +49,7 @@ extension GraphQLError: CustomStringConvertible {
   /// The message, followed by the path and the code where there are any.
   public var description: String {
     let notes = [
-      path.map { "at \(ServerText.line($0.map(\.description).joined(separator: ".")))" },
+      path.map { "at \(ServerText.line($0.map(\.description).joined(separator: "."), maximumLength: Self.maximumPathWidth))" },
       code.map { "code \($0)" },
     ].compactMap(\.self)
     return notes.isEmpty ? message : "\(message) (\(notes.joined(separator: ", ")))"
@@ -64,7 +67,7 @@ extension GraphQLError.PathElement: CustomStringConvertible {
 
   fileprivate var cleaned: Self {
     switch self {
-    case .field(let name): .field(ServerText.line(name))
+    case .field(let name): .field(ServerText.name(name))
     case .index: self
     }
   }

@@ -44,11 +44,16 @@ public struct HTTPHeaders: Hashable, Sendable {
   }
 
   /// Appends a value to the field of this name, behind a comma and a space if there is one already.
+  ///
+  /// - Complexity: O(*m*) on average, where *m* is the length of the name and the value.
   public mutating func add(_ value: String, for name: String) {
-    if let present = fieldsByLowercasedName[name.lowercased()] {
-      fieldsByLowercasedName[name.lowercased()] = Field(name: present.name, value: "\(present.value), \(value)")
+    let key = name.lowercased()
+    if fieldsByLowercasedName[key] == nil {
+      fieldsByLowercasedName[key] = Field(name: name, value: value)
     } else {
-      self[name] = value
+      // In place, since a server may repeat a field as often as it likes.
+      fieldsByLowercasedName[key]?.value.append(", ")
+      fieldsByLowercasedName[key]?.value.append(value)
     }
   }
 

@@ -6,10 +6,12 @@ struct Origin: Hashable, Sendable {
   let host: String
   let port: Int
 
-  /// `nil` where the address has another scheme, or no host.
+  /// `nil` where the address has another scheme, no host, or a port that is no port.
   init?(_ url: URL) {
     guard let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https",
-      let host = url.host(percentEncoded: false)?.lowercased(), !host.isEmpty
+      let host = url.host(percentEncoded: false)?.lowercased(), !host.isEmpty,
+      let components = URLComponents(url: url, resolvingAgainstBaseURL: true),
+      components.rangeOfPort == nil || components.port != nil
     else { return nil }
     self.scheme = scheme
     self.host = host

@@ -27,7 +27,8 @@ enum RetryAfter {
   /// Reads an HTTP date in the form that RFC 9110 has senders use, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
   private static func date(_ text: String) -> Date? {
     guard
-      let match = text.wholeMatch(of: /[A-Z][a-z]{2}, (\d{2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT/),
+      let match = text.wholeMatch(
+        of: /[A-Z][a-z]{2}, ([0-9]{2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT/),
       let month = months.firstIndex(of: String(match.2))
     else { return nil }
     let parts = DateComponents(

@@ -9,6 +9,9 @@ enum ServerText {
   /// The most Unicode scalars a line has.
   static let maximumLength = APISessionError.excerptLength
 
+  /// The most Unicode scalars a name has, such as a code or a field of a path.
+  static let maximumNameLength = 128
+
   /// The most bytes of UTF-8 that a line can come from: no scalar takes more than four.
   static let maximumByteCount = 4 * maximumLength
 
@@ -17,8 +20,8 @@ enum ServerText {
   /// Control and formatting characters and line separators become spaces. The limit counts scalars, since a single
   /// character can have any number of them. Text that is cut ends in “…”.
   ///
-  /// - Complexity: O(``maximumLength``), however long the text is.
-  static func line(_ text: String) -> String {
+  /// - Complexity: O(`maximumLength`), however long the text is.
+  static func line(_ text: String, maximumLength: Int = maximumLength) -> String {
     var scalars = String.UnicodeScalarView()
     var count = 0
     for scalar in text.unicodeScalars {
@@ -31,6 +34,11 @@ enum ServerText {
       count += 1
     }
     return String(scalars)
+  }
+
+  /// Returns the beginning of a name on one line.
+  static func name(_ text: String) -> String {
+    line(text, maximumLength: maximumNameLength)
   }
 
   /// Returns the beginning of a body on one line; bytes that are not UTF-8 appear as U+FFFD.

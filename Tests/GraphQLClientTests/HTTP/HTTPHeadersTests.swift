@@ -17,14 +17,70 @@ struct HTTPHeadersTests {
     }
   }
 
+  @Test func `Of two spellings in a literal the later wins`() {
+    let headers: HTTPHeaders = ["x-a": "lower", "X-B": "b", "X-A": "upper"]
+    #expect(headers.fields == [.init(name: "X-A", value: "upper"), .init(name: "X-B", value: "b")])
+    let empty: HTTPHeaders = [:]
+    #expect(empty == HTTPHeaders())
+    #expect(empty.fields == [])
+  }
+
+  @Test func `Setting a field replaces its value and its spelling`() {
+    var headers: HTTPHeaders = ["x-a": "1"]
+    headers["X-A"] = "2"
+    headers["X-B"] = ""
+    #expect(headers.fields == [.init(name: "X-A", value: "2"), .init(name: "X-B", value: "")])
+  }
+
+  @Test func `Setting a field to nil removes it, whatever its case`() {
+    var headers: HTTPHeaders = ["X-A": "1", "X-B": "2"]
+    headers["x-a"] = nil
+    headers["x-c"] = nil
+    #expect(headers.fields == [.init(name: "X-B", value: "2")])
+    #expect(headers["X-A"] == nil)
+  }
+
+  @Test func `Adding to a field appends behind a comma and keeps the spelling`() {
+    var headers = HTTPHeaders()
+    headers.add("1", for: "X-A")
+    #expect(headers.fields == [.init(name: "X-A", value: "1")])
+    headers.add("2", for: "x-a")
+    headers.add("3, 4", for: "X-a")
+    headers.add("", for: "X-B")
+    #expect(headers.fields == [.init(name: "X-A", value: "1, 2, 3, 4"), .init(name: "X-B", value: "")])
+  }
+
+  @Test func `Fields are in the order of their names`() {
+    let headers: HTTPHeaders = ["b": "1", "A": "2", "C": "3", "a-b": "4"]
+    #expect(headers.fields.map(\.name) == ["A", "a-b", "b", "C"])
+  }
+
+  @Test func `A copy keeps what it had`() {
+    var headers: HTTPHeaders = ["a": "1"]
+    let copy = headers
+    headers.add("2", for: "a")
+    #expect(copy["a"] == "1")
+    #expect(copy != headers)
+  }
+
   @Test(arguments: ["a", "!#$%&'*+-.^_`|~09azAZ"])
   func `A token is a name`(name: String) {
     #expect(HTTPHeaders([name: "a\tb 值"]).firstInvalidName == nil)
+  }
+
+  @Test(arguments: ["", " ", "a b", "a:", "é", "a(b)", "a/b", "\"a\"", "a\u{212A}"])
+  func `What is no token is no name`(name: String) {
+    #expect(HTTPHeaders([name: "a"]).firstInvalidName == name)
   }
 
   @Test(arguments: ["\r", "\n", "\0", "\u{1B}", "\u{7F}"])
   func `A control character is refused, in a name and in a value`(character: String) {
     #expect(HTTPHeaders(["a": "b\(character)"]).firstInvalidName == "a")
     #expect(HTTPHeaders(["a\(character)": "b"]).firstInvalidName == "a\(character)")
+  }
+
+  @Test func `The first of several invalid names is reported`() {
+    #expect(HTTPHeaders(["c d": "1", "a": "1", "B": "\n"]).firstInvalidName == "B")
+    #expect(HTTPHeaders().firstInvalidName == nil)
   }
 }

@@ -21,12 +21,51 @@ struct ServerTextTests {
     #expect(excerpt == "a" + String(repeating: "😀", count: 510) + "…")
   }
 
+  @Test func `Whole scalars of four bytes fill a line`() {
+    let longest = String(repeating: "😀", count: 512)
+    #expect(ServerText.line(of: Data(longest.utf8)) == longest)
+    #expect(ServerText.line(of: Data((longest + "😀").utf8)) == String(repeating: "😀", count: 511) + "…")
+  }
+
   @Test func `What a terminal would obey becomes spaces`() {
     let body = "a\r\n\u{1B}[2Jb\u{202E}c\u{2028}d"
     #expect(ServerText.line(of: Data(body.utf8)) == "a   [2Jb c d")
+    #expect(ServerText.line(body) == "a   [2Jb c d")
+  }
+
+  @Test(arguments: [
+    "\0", "\t", "\u{07}", "\u{7F}", "\u{85}", "\u{9B}", "\u{AD}", "\u{200B}", "\u{200E}", "\u{2029}", "\u{2066}",
+    "\u{2069}", "\u{FEFF}", "\u{E0041}",
+  ])
+  func `Each control and formatting character becomes a space`(character: String) {
+    #expect(ServerText.line("a\(character)b") == "a b")
+  }
+
+  @Test func `Letters, marks and symbols stay`() {
+    let text = "Größe 没有 e\u{301} עברית 👍🏽 “a” \u{A0}"
+    #expect(ServerText.line(text).unicodeScalars.elementsEqual(text.unicodeScalars))
+  }
+
+  @Test func `The limit counts scalars, since one character can have any number of them`() {
+    let text = "a" + String(repeating: "\u{301}", count: 100_000)
+    let line = ServerText.line(text)
+    #expect(line.unicodeScalars.count == 512)
+    #expect(line.unicodeScalars.last == "…")
+    #expect(text.count == 1)
+  }
+
+  @Test func `Text of any length is cut`() {
+    let text = String(repeating: "x", count: 4 << 20)
+    #expect(ServerText.line(text) == String(repeating: "x", count: 511) + "…")
+    #expect(ServerText.line(of: Data(text.utf8)) == String(repeating: "x", count: 511) + "…")
   }
 
   @Test func `Bytes that are no text are marked`() {
     #expect(ServerText.line(of: Data([0x61, 0xFF, 0x62])) == "a\u{FFFD}b")
+    #expect(ServerText.line(of: Data(repeating: 0xFF, count: 5000)) == String(repeating: "\u{FFFD}", count: 511) + "…")
+  }
+
+  @Test func `A part of a body is quoted from its own beginning`() {
+    #expect(ServerText.line(of: Data("skipped text".utf8).dropFirst(8)) == "text")
   }
 }

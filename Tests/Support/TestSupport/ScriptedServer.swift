@@ -26,10 +26,15 @@ package struct ScriptedServer {
     }
 
     package var bytes: Data
+    /// Sent so many times behind the bytes.
+    package var repeated: Data
+    package var repetitionCount: Int
     package var ending: Ending
 
-    package init(_ bytes: Data, ending: Ending = .close) {
+    package init(_ bytes: Data, repeating repeated: Data = Data(), count: Int = 0, ending: Ending = .close) {
       self.bytes = bytes
+      self.repeated = repeated
+      repetitionCount = count
       self.ending = ending
     }
 
@@ -134,7 +139,9 @@ package struct ScriptedServer {
 
   /// Answers a request; returns whether to expect another one on the connection.
   private static func answer(_ script: Script, on connection: Int32) -> Bool {
-    guard send(script.bytes, to: connection) else { return false }
+    guard send(script.bytes, to: connection),
+      send(repeating(script.repeated, script.repetitionCount), to: connection)
+    else { return false }
     switch script.ending {
     case .close:
       // Else the rest of a request that nobody reads would end the connection before the response is read.
@@ -145,11 +152,18 @@ package struct ScriptedServer {
     case .trickle:
       while send(Data(" ".utf8), to: connection) { Thread.sleep(forTimeInterval: 0.01) }
     case .flood(let bytes):
-      while send(bytes, to: connection) {}
+      let block = repeating(bytes, 65536 / bytes.count + 1)
+      while send(block, to: connection) {}
     case .keepAlive:
       return true
     }
     return false
+  }
+
+  private static func repeating(_ bytes: Data, _ count: Int) -> Data {
+    var repeated = Data(capacity: bytes.count * count)
+    for _ in 0..<count { repeated.append(bytes) }
+    return repeated
   }
 
   // MARK: - Sockets

@@ -34,7 +34,7 @@
         failure = URLError(
           .badServerResponse,
           userInfo: [
-            NSLocalizedDescriptionKey: "The head of the response is larger than \(HTTPHeadReader.maximumSize) bytes"
+            NSLocalizedDescriptionKey: "The head of the response is too large"
           ])
         return false
       }

@@ -6,7 +6,7 @@
   ///
   /// ## Behavior
   ///
-  /// - **Hostile servers**: A response's head may have 64 KiB, and the lengths and redirections it claims mean nothing to
+  /// - **Hostile servers**: A response's head may have 256 fields and 64 KiB, and the lengths and redirections it claims mean nothing to
   ///   the transport. An exchange that is given up is closed at once, however fast the server sends.
   /// - **Connections**: Each exchange has a thread and a connection of its own, so none holds up another. Both are used
   ///   again for 30 seconds. Beyond the limit for a host, requests wait in line.

@@ -4,6 +4,8 @@ internal import Foundation
 struct HTTPHeadReader {
   /// The most bytes of all heads of one response, interim ones and trailers included.
   static let maximumSize = 64 * 1024
+  /// The most fields of one head.
+  static let maximumFieldCount = 256
 
   enum Action: Equatable {
     case proceed
@@ -13,38 +15,43 @@ struct HTTPHeadReader {
   }
 
   private var size = 0
+  /// With the status line.
+  private var lineCount = 0
   private var headers = HTTPHeaders()
 
-  /// Takes a line as it came, with its line break. An empty one ends a head.
+  /// Takes a line as it came, with its line break: the status line, fields, and an empty one that ends the head.
   ///
-  /// Lines that are no field are left out, since nothing in this module depends on them. A value that is not UTF-8 is read
-  /// as Latin-1, as RFC 9110, section 5.5, asks.
+  /// Lines that are no field are left out. A value that is not UTF-8 is read as Latin-1, and its control characters
+  /// become spaces, as RFC 9110, section 5.5, asks.
   mutating func receive(line: Data) -> Action {
     size += line.count
     guard size <= Self.maximumSize else { return .tooLarge }
     let text = line.trimmingSuffix { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
     if text.isEmpty {
-      defer { headers = HTTPHeaders() }
+      defer { (headers, lineCount) = (HTTPHeaders(), 0) }
       return .head(headers)
     }
+    lineCount += 1
+    guard lineCount <= Self.maximumFieldCount + 1 else { return .tooLarge }
     if let field = Self.field(text) { headers.add(field.value, for: field.name) }
     return .proceed
   }
 
   private static func field(_ line: Data) -> HTTPHeaders.Field? {
     guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
-    let value = line[line.index(after: colon)...].trimmingSuffix(while: \.isBlank).drop(while: \.isBlank)
-    let field = HTTPHeaders.Field(name: String(decoding: line[..<colon], as: UTF8.self), value: Self.text(value))
+    let value = line[line.index(after: colon)...].trimmingSuffix(while: \.isBlankOrControl).drop(while: \.isBlankOrControl)
+    let field = HTTPHeaders.Field(name: String(decoding: line[..<colon], as: UTF8.self), value: text(value))
     return field.isValid ? field : nil
   }
 
   private static func text(_ bytes: Data) -> String {
-    String(validating: bytes, as: UTF8.self) ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    let clean = bytes.map { $0.isBlankOrControl ? UInt8(ascii: " ") : $0 }
+    return String(validating: clean, as: UTF8.self) ?? String(String.UnicodeScalarView(clean.map { Unicode.Scalar($0) }))
   }
 }
 
 extension UInt8 {
-  fileprivate var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
+  fileprivate var isBlankOrControl: Bool { self <= UInt8(ascii: " ") || self == 0x7F }
 }
 
 extension Data {

@@ -1,0 +1,245 @@
+import Foundation
+import GraphQLClient
+import MomentsTesting
+import Multicast
+import Testing
+
+/// What a session asks of its transport, without a network.
+@Suite(.timeLimit(.minutes(5)))
+struct APIExchangeTests {
+  private struct Payload: Codable, Equatable {
+    let a: Int
+  }
+
+  private static let url = URL(string: "https://api.example/graphql")!
+  private static let sound = HTTPResponse.json(#"{"data":{"a":1}}"#)
+
+  private static func post(
+    by transport: ScriptedTransport, headers: [String: String] = [:], maximumReplySize: Int = 1000,
+    redirects: RedirectPolicy = .sameOrigin, clock: any Clock<Duration> = ContinuousClock()
+  ) async throws(APISessionError) -> Payload {
+    let session = APISession(
+      url: url, headers: ["Authorization": "Bearer secret", "X-Tenant": "7"], maximumReplySize: maximumReplySize,
+      redirects: redirects, transport: transport, clock: clock)
+    return try await session.post(
+      document: "{ a }", operationName: "a", variables: ["x": 1], headers: headers, as: Payload.self)
+  }
+
+  // MARK: - The request
+
+  @Test func `A request is a POST of JSON that accepts both media types`() async throws {
+    let transport = ScriptedTransport { _ in Self.sound }
+    #expect(try await Self.post(by: transport) == Payload(a: 1))
+    let request = try #require(transport.requests.first)
+    #expect(request.url == Self.url)
+    #expect(request.method == "POST")
+    #expect(request.headers["Accept"] == "application/graphql-response+json, application/json;q=0.9")
+    #expect(request.headers["Content-Type"] == "application/json")
+    #expect(request.headers["authorization"] == "Bearer secret")
+    #expect(request.timeout == .seconds(30))
+    let body = try JSONDecoder().decode([String: JSONValue].self, from: request.body)
+    #expect(body == ["query": .string("{ a }"), "operationName": .string("a"), "variables": .object(["x": .integer(1)])])
+  }
+
+  // MARK: - Redirections
+
+  @Test(arguments: [307, 308])
+  func `A redirection to the same origin takes the whole request along`(status: Int) async throws {
+    let transport = ScriptedTransport { request in
+      request.url.path() == "/v2" ? Self.sound : .redirect(status, to: "/v2")
+    }
+    #expect(try await Self.post(by: transport, headers: ["Idempotency-Key": "k"]) == Payload(a: 1))
+    let (first, second) = (transport.requests[0], transport.requests[1])
+    #expect(second.url.absoluteString == "https://api.example/v2")
+    #expect(second.method == "POST")
+    #expect(second.body == first.body)
+    #expect(second.headers == first.headers)
+  }
+
+  @Test func `A redirection to another host that is allowed takes none of the caller's headers along but the key`()
+    async throws
+  {
+    let transport = ScriptedTransport { request in
+      request.url.host() == "api.example" ? .redirect(308, to: "https://other.example/graphql") : Self.sound
+    }
+    let payload = try await Self.post(
+      by: transport, headers: ["Idempotency-Key": "k", "Cookie": "c"], redirects: .hosts(["other.example"]))
+    #expect(payload == Payload(a: 1))
+    let secrets = transport.requests.map { [$0.headers["Authorization"], $0.headers["X-Tenant"]] }
+    #expect(secrets == [["Bearer secret", "7"], [nil, nil]])
+    let other = transport.requests[1].headers
+    #expect(other["Cookie"] == nil)
+    #expect(other["Idempotency-Key"] == "k")
+    #expect(other["Content-Type"] == "application/json")
+    #expect(other["x-app-platform"] == APISession.defaultHeaders()["x-app-platform"])
+  }
+
+  @Test(arguments: [
+    (301, "https://api.example/v2"), (302, "/login"), (303, "/v2"), (307, "https://evil.example/graphql"),
+    (307, "http://api.example/graphql"), (308, "https://api.example:444/graphql"), (307, "javascript:1"), (307, ""),
+  ])
+  func `Any other redirection is not followed, and is not a refusal`(status: Int, location: String) async throws {
+    let transport = ScriptedTransport { _ in .redirect(status, to: location) }
+    await #expect(throws: APISessionError.notAnAPIResponse(status: status, location: location, bodyExcerpt: "")) {
+      try await Self.post(by: transport)
+    }
+    #expect(transport.requests.count == 1)
+  }
+
+  @Test func `A redirection to itself ends`() async throws {
+    let transport = ScriptedTransport { _ in .redirect(307, to: "/graphql") }
+    await #expect(throws: APISessionError.notAnAPIResponse(status: 307, location: "/graphql", bodyExcerpt: "")) {
+      try await Self.post(by: transport)
+    }
+    #expect(transport.requests.count == 6)
+    let never = ScriptedTransport { _ in .redirect(307, to: "/graphql") }
+    await #expect(throws: APISessionError.self) { try await Self.post(by: never, redirects: .never) }
+    #expect(never.requests.count == 1)
+  }
+
+  // MARK: - Time
+
+  @Test func `The time is over for a transport that does not answer, and its exchange is cancelled`() async throws {
+    let clock = ManualClock()
+    let gate = Gate()
+    let transport = ScriptedTransport { _ throws(URLError) in
+      await gate.pass()
+      throw URLError(Task.isCancelled ? .cancelled : .unknown)
+    }
+    let call = Task { () async throws in try await Self.post(by: transport, clock: clock) }
+    await gate.arrivals()
+    await clock.sleepers()
+    clock.advance(by: .seconds(29))
+    #expect(transport.requests.count == 1)
+    clock.advance(by: .seconds(1))
+    await #expect(throws: APISessionError.timedOut) { try await call.value }
+  }
+
+  @Test func `The time covers the body and the redirections`() async throws {
+    let clock = ManualClock()
+    let gate = Gate()
+    let (chunks, chunk) = AsyncStream<Data>.makeStream()
+    let transport = ScriptedTransport { request in
+      if request.url.path() == "/graphql" { return .redirect(307, to: "/v2") }
+      gate.open()
+      return HTTPResponse(
+        status: 200, headers: ["Content-Type": "application/json"],
+        body: HTTPBody(chunks, translatingErrors: { _ in URLError(.unknown) }))
+    }
+    let call = Task { () async throws in try await Self.post(by: transport, clock: clock) }
+    await gate.pass()
+    await clock.sleepers()
+    chunk.yield(Data(#"{"data""#.utf8))
+    clock.advance(by: .seconds(30))
+    await #expect(throws: APISessionError.timedOut) { try await call.value }
+    #expect(transport.requests.count == 2)
+  }
+
+  // MARK: - Failures of the transport
+
+  @Test(arguments: [URLError.Code.timedOut, .cancelled, .notConnectedToInternet])
+  func `A failure of the transport is told as what it is to the caller`(code: URLError.Code) async throws {
+    let transport = ScriptedTransport { _ throws(URLError) in throw URLError(code) }
+    // The system cancels requests too; only the caller's own cancellation is one.
+    let expected: APISessionError = code == .timedOut ? .timedOut : .transport(URLError(code))
+    await #expect(throws: expected) { try await Self.post(by: transport) }
+  }
+
+  @Test func `A failure that quotes a server is cleaned`() async throws {
+    let transport = ScriptedTransport { _ throws(URLError) in
+      throw URLError(.badServerResponse, userInfo: [NSLocalizedDescriptionKey: "bad \u{1B}[2J" + String(repeating: "x", count: 4000)])
+    }
+    let error = await #expect(throws: APISessionError.self) { try await Self.post(by: transport) }
+    guard case .transport(let failure) = error else {
+      Issue.record("expected a failure of the transport, got \(String(describing: error))")
+      return
+    }
+    #expect(failure.code == .badServerResponse)
+    #expect(failure.localizedDescription.hasPrefix("bad  [2Jxxx"))
+    #expect(failure.localizedDescription.count == 512)
+  }
+
+  @Test func `A connection that is lost in the body of a failure leaves the status`() async throws {
+    let transport = ScriptedTransport { _ in
+      let (chunks, chunk) = AsyncThrowingStream<Data, any Error>.makeStream()
+      chunk.yield(Data("half of the wor".utf8))
+      chunk.finish(throwing: URLError(.networkConnectionLost))
+      return HTTPResponse(
+        status: 503, headers: ["Content-Type": "text/plain", "Retry-After": "7"],
+        body: HTTPBody(chunks, translatingErrors: { $0 as? URLError ?? URLError(.unknown) }))
+    }
+    await #expect(throws: APISessionError.statusCode(503, bodyExcerpt: "half of the wor", retryAfter: .seconds(7))) {
+      try await Self.post(by: transport)
+    }
+  }
+
+  // MARK: - Sizes
+
+  @Test func `No more of a body is taken than the limit and a chunk`() async throws {
+    let taken = Lock(0)
+    let transport = ScriptedTransport { _ in
+      let chunks = AsyncStream { () -> Data? in
+        taken.withLock { $0 += 1 }
+        return Data(repeating: UInt8(ascii: " "), count: 100)
+      }
+      return HTTPResponse(
+        status: 200, headers: ["Content-Type": "application/json"],
+        body: HTTPBody(chunks, translatingErrors: { _ in URLError(.unknown) }))
+    }
+    await #expect(throws: APISessionError.replyTooLarge(limit: 1000)) { try await Self.post(by: transport) }
+    #expect(taken.withLock { $0 } == 11)
+  }
+
+  @Test func `Nothing of a body is taken that announces too much`() async throws {
+    let taken = Lock(0)
+    let transport = ScriptedTransport { _ in
+      let chunks = AsyncStream { () -> Data? in
+        taken.withLock { $0 += 1 }
+        return nil
+      }
+      return HTTPResponse(
+        status: 200, headers: ["Content-Type": "application/json", "Content-Length": "1001"],
+        body: HTTPBody(chunks, translatingErrors: { _ in URLError(.unknown) }))
+    }
+    await #expect(throws: APISessionError.replyTooLarge(limit: 1000)) { try await Self.post(by: transport) }
+    #expect(taken.withLock { $0 } == 0)
+  }
+
+  // MARK: - What cannot be sent
+
+  @Test(arguments: [
+    "X-Name": "a\r\nX-Smuggled: b", "X Name": "a", "": "a", "X-Nul": "a\0b", "X-Näme": "a", "X-Colon:": "a",
+  ])
+  func `A header that would break the request is refused`(name: String, value: String) async throws {
+    let transport = ScriptedTransport { _ in Self.sound }
+    await #expect(throws: APISessionError.invalidHeader(name: name)) {
+      try await Self.post(by: transport, headers: [name: value])
+    }
+    #expect(transport.requests.isEmpty)
+  }
+
+  @Test(arguments: ["file:///etc/hosts", "ftp://127.0.0.1/graphql", "data:,hello", "graphql", "http:///graphql"])
+  func `An address that is not of HTTP is refused`(address: String) async throws {
+    let transport = ScriptedTransport { _ in Self.sound }
+    let session = APISession(url: try #require(URL(string: address)), transport: transport)
+    await #expect(throws: APISessionError.unsupportedURL(address)) {
+      _ = try await session.post(document: "{ a }", operationName: "a", variables: [String: Int](), as: Payload.self)
+    }
+    #expect(transport.requests.isEmpty)
+  }
+
+  @Test func `Variables that are no JSON are refused`() async throws {
+    let transport = ScriptedTransport { _ in Self.sound }
+    let session = APISession(url: Self.url, transport: transport)
+    let error = await #expect(throws: APISessionError.self) {
+      _ = try await session.post(
+        document: "{ a }", operationName: "a", variables: ["x": Double.nan], as: Payload.self)
+    }
+    guard case .unencodableVariables(let reason) = error else {
+      Issue.record("expected unencodable variables, got \(String(describing: error))")
+      return
+    }
+    #expect(reason.hasSuffix("at variables.x"))
+    #expect(transport.requests.isEmpty)
+  }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import GraphQLClient
+import Testing
+
+struct APISessionErrorTests {
+  private static let refusal = [GraphQLError(message: "m")]
+
+  private static let all: [APISessionError] = [
+    .transport(URLError(.cannotConnectToHost)), .timedOut, .cancelled, .statusCode(500, bodyExcerpt: "out of order"),
+    .statusCode(401, bodyExcerpt: ""), .statusCode(503, bodyExcerpt: "", retryAfter: .seconds(5)),
+    .graphQL(refusal), .graphQL(refusal, status: 500), .graphQL(refusal, status: 429, retryAfter: .seconds(5)),
+    .notAnAPIResponse(status: 200, bodyExcerpt: "<html>"),
+    .notAnAPIResponse(status: 302, location: "/login", bodyExcerpt: ""), .emptyReply, .replyTooLarge(limit: 100),
+    .undecodable(reason: "“a” is missing", excerpt: "{}"), .unencodableVariables(reason: "not a number"),
+    .unsupportedURL("ftp://a"), .invalidHeader(name: "a b"),
+  ]
+
+  // MARK: - Descriptions
+
+  @Test func `Every error says what happened and what to do, in sentences of its own`() {
+    let descriptions = Self.all.map(\.description)
+    #expect(Set(descriptions).count == descriptions.count)
+    for description in descriptions {
+      #expect(description.hasSuffix("."))
+      #expect(description.contains(". ") || description.contains("; "), "\(description)")
+      #expect(!description.contains("\n"))
+    }
+    #expect(Self.all.map(\.localizedDescription) == descriptions)
+  }
+
+  @Test func `A failure's description has its status, its text and what to do`() {
+    #expect(
+      APISessionError.statusCode(503, bodyExcerpt: "busy").description
+        == "The server answered with HTTP status 503: “busy”. Try again later.")
+    #expect(
+      APISessionError.statusCode(401, bodyExcerpt: "").description
+        == "The server answered with HTTP status 401 and no text. "
+        + "Check the server's address and the credentials of the request.")
+    #expect(APISessionError.replyTooLarge(limit: 100).description.contains("100 bytes"))
+  }
+
+  @Test func `A transient error's description says when to try again`() {
+    func ending(_ retryAfter: Duration?) -> String {
+      let error = APISessionError.statusCode(503, bodyExcerpt: "", retryAfter: retryAfter)
+      return error.description.replacing("The server answered with HTTP status 503 and no text. ", with: "")
+    }
+    #expect(ending(nil) == "Try again later.")
+    #expect(ending(.seconds(1)) == "Try again in 1 second.")
+    #expect(ending(.seconds(120)) == "Try again in 120 seconds.")
+    #expect(
+      APISessionError.graphQL(Self.refusal, status: 429, retryAfter: .seconds(30)).description
+        == "The server refused the request: m. Try again in 30 seconds.")
+  }
+
+  @Test func `An error that waiting does not help says so, whatever the server asks`() {
+    #expect(
+      APISessionError.graphQL(Self.refusal, status: 422, retryAfter: .seconds(30)).description
+        == "The server refused the request: m. Correct the request; sending it again unchanged will not help.")
+  }
+
+  @Test func `What is not the API's is described with its status, its text and where it redirects`() {
+    #expect(
+      APISessionError.notAnAPIResponse(status: 200, bodyExcerpt: "<html>").description
+        == "Something that is not the API answered, with HTTP status 200: “<html>”. "
+        + "Check the server's address, and whether the network wants a sign-in.")
+    #expect(
+      APISessionError.notAnAPIResponse(status: 302, location: "https://login.example/", bodyExcerpt: "").description
+        == "Something that is not the API answered, with HTTP status 302 and no text. "
+        + "It redirects to “https://login.example/”; if that is the server, use its address or allow its host. "
+        + "Check the server's address, and whether the network wants a sign-in.")
+  }
+
+  @Test func `A transport error names its code, and no control character of its text`() {
+    let error = URLError(.networkConnectionLost, userInfo: [NSLocalizedDescriptionKey: "a\u{1B}[2Jb"])
+    let description = APISessionError.transport(error).description
+    #expect(description.contains("a [2Jb; URLError -1005"))
+    #expect(!description.contains("\u{1B}"))
+  }
+
+  @Test func `Reported errors are named with their paths and codes`() {
+    let errors = [
+      GraphQLError(message: "no such user", path: [.field("users"), .index(3)], code: "NOT_FOUND"),
+      GraphQLError(message: "no such moment"),
+    ]
+    #expect(
+      APISessionError.graphQL(errors).description
+        .contains("no such user (at users.3, code NOT_FOUND); no such moment. "))
+  }
+
+  @Test func `Many errors are summarized`() {
+    func quoted(_ count: Int) -> String {
+      let errors = (1...count).map { GraphQLError(message: "m\($0)") }
+      return APISessionError.graphQL(errors).description
+        .replacing("The server refused the request: ", with: "")
+        .replacing(" Correct the request; sending it again unchanged will not help.", with: "")
+    }
+    #expect(quoted(1) == "m1.")
+    #expect(quoted(3) == "m1; m2; m3.")
+    #expect(quoted(4) == "m1; m2; m3; and 1 more.")
+    #expect(quoted(100) == "m1; m2; m3; and 97 more.")
+  }
+
+  @Test(arguments: [1, 3, 4, 100])
+  func `The description of errors stays under 4,000 characters, whatever they say`(count: Int) {
+    let long = String(repeating: "x", count: 10_000)
+    let error = GraphQLError(
+      message: long, path: Array(repeating: .field(long), count: 100), code: long, extensions: ["a": .string(long)])
+    let description = APISessionError.graphQL(Array(repeating: error, count: count)).description
+    #expect(description.unicodeScalars.count < 4000)
+  }
+
+  // MARK: - Facts
+
+  @Test func `An error is transient exactly when waiting may help`() {
+    let transient: [APISessionError] = [
+      .transport(URLError(.networkConnectionLost)), .timedOut, .notAnAPIResponse(status: 200, bodyExcerpt: ""),
+      .notAnAPIResponse(status: 302, bodyExcerpt: ""), .notAnAPIResponse(status: 404, bodyExcerpt: ""),
+    ]
+    #expect(transient.map(\.isTransient) == transient.map { _ in true })
+    let final: [APISessionError] = [
+      .cancelled, .graphQL(Self.refusal), .emptyReply, .replyTooLarge(limit: 1), .undecodable(reason: "", excerpt: ""),
+      .unencodableVariables(reason: ""), .unsupportedURL(""), .invalidHeader(name: ""),
+    ]
+    #expect(final.map(\.isTransient) == final.map { _ in false })
+  }
+
+  @Test func `A status is transient exactly when waiting may help`() {
+    for status in 0...700 {
+      let isTransient = [408, 425, 429].contains(status) || (500...599).contains(status)
+      #expect(APISessionError.statusCode(status, bodyExcerpt: "").isTransient == isTransient, "\(status)")
+      #expect(APISessionError.graphQL(Self.refusal, status: status).isTransient == isTransient, "\(status)")
+    }
+  }
+
+  @Test func `What a server asks to wait makes no error transient`() {
+    #expect(!APISessionError.statusCode(403, bodyExcerpt: "", retryAfter: .seconds(1)).isTransient)
+    #expect(!APISessionError.graphQL(Self.refusal, retryAfter: .seconds(1)).isTransient)
+  }
+
+  @Test func `An error knows the status of its response, unless that was a success`() {
+    #expect(APISessionError.statusCode(401, bodyExcerpt: "").status == 401)
+    #expect(APISessionError.graphQL(Self.refusal, status: 422).status == 422)
+    #expect(APISessionError.graphQL(Self.refusal, status: 302).status == 302)
+    #expect(APISessionError.notAnAPIResponse(status: 302, bodyExcerpt: "").status == 302)
+    #expect(APISessionError.graphQL(Self.refusal).status == nil)
+    #expect(APISessionError.graphQL(Self.refusal, status: 294).status == nil)
+    #expect(APISessionError.notAnAPIResponse(status: 200, bodyExcerpt: "").status == nil)
+  }
+
+  @Test func `An error without a response has no status`() {
+    let errors: [APISessionError] = [
+      .transport(URLError(.networkConnectionLost)), .timedOut, .cancelled, .emptyReply, .replyTooLarge(limit: 1),
+      .undecodable(reason: "", excerpt: ""), .unencodableVariables(reason: ""), .unsupportedURL(""),
+      .invalidHeader(name: ""),
+    ]
+    #expect(errors.map(\.status) == errors.map { _ in nil })
+    #expect(errors.map(\.retryAfter) == errors.map { _ in nil })
+  }
+
+  @Test func `An error knows how long the server asks to wait`() {
+    #expect(APISessionError.statusCode(503, bodyExcerpt: "", retryAfter: .seconds(7)).retryAfter == .seconds(7))
+    #expect(APISessionError.graphQL(Self.refusal, status: 429, retryAfter: .zero).retryAfter == .zero)
+    #expect(APISessionError.statusCode(503, bodyExcerpt: "").retryAfter == nil)
+    #expect(APISessionError.notAnAPIResponse(status: 302, bodyExcerpt: "").retryAfter == nil)
+  }
+}

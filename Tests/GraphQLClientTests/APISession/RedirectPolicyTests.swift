@@ -1,0 +1,156 @@
+import Foundation
+import Testing
+
+@testable import GraphQLClient
+
+struct RedirectPolicyTests {
+  private static let secure = "https://api.example/graphql"
+  private static let plain = "http://api.example/graphql"
+  private static let listed = RedirectPolicy.hosts(["Other.Example"])
+
+  private static func target(
+    _ policy: RedirectPolicy, _ location: String?, from url: String = secure, status: Int = 307
+  ) throws -> String? {
+    let url = try #require(URL(string: url))
+    return policy.target(status: status, location: location, from: url)?.absoluteString
+  }
+
+  // MARK: - Statuses
+
+  @Test(arguments: [307, 308])
+  func `A redirection that keeps the method is followed`(status: Int) throws {
+    #expect(try Self.target(.sameOrigin, "/other", status: status) == "https://api.example/other")
+    #expect(
+      try Self.target(Self.listed, "https://other.example/a", status: status) == "https://other.example/a")
+  }
+
+  @Test(arguments: [100, 200, 201, 300, 301, 302, 303, 304, 305, 306, 309, 400, 500])
+  func `No other status redirects`(status: Int) throws {
+    #expect(try Self.target(.sameOrigin, "/other", status: status) == nil)
+    #expect(try Self.target(Self.listed, "https://other.example/a", status: status) == nil)
+  }
+
+  @Test func `A redirection without a location is not followed`() throws {
+    #expect(try Self.target(.sameOrigin, nil) == nil)
+    #expect(try Self.target(Self.listed, nil) == nil)
+  }
+
+  // MARK: - Policies
+
+  @Test(arguments: ["/other", "https://api.example/other", "https://other.example/"])
+  func `The policy never follows none`(location: String) throws {
+    #expect(try Self.target(.never, location) == nil)
+  }
+
+  @Test(arguments: [
+    ("/other", "https://api.example/other"),
+    ("other", "https://api.example/other"),
+    ("../other?x=1", "https://api.example/other?x=1"),
+    ("?x=1", "https://api.example/graphql?x=1"),
+    ("//api.example/other", "https://api.example/other"),
+    ("https://api.example/other", "https://api.example/other"),
+    ("https://api.example:443/other", "https://api.example:443/other"),
+    ("https://api.example:/other", "https://api.example:/other"),
+    ("HTTPS://API.Example/Other", "HTTPS://API.Example/Other"),
+  ])
+  func `The same origin is followed by each policy but never`(location: String, expected: String) throws {
+    #expect(try Self.target(.sameOrigin, location) == expected)
+    #expect(try Self.target(Self.listed, location) == expected)
+    #expect(try Self.target(.hosts([]), location) == expected)
+    #expect(try Self.target(.never, location) == nil)
+  }
+
+  @Test func `A default port is the same as none`() throws {
+    #expect(
+      try Self.target(.sameOrigin, "/b", from: "https://api.example:443/a") == "https://api.example:443/b")
+    #expect(
+      try Self.target(.sameOrigin, "https://api.example/b", from: "https://api.example:443/a")
+        == "https://api.example/b")
+    #expect(
+      try Self.target(.sameOrigin, "http://api.example:80/b", from: Self.plain) == "http://api.example:80/b")
+    #expect(try Self.target(.sameOrigin, "https://api.example:80/b") == nil)
+    #expect(try Self.target(.sameOrigin, "http://api.example:443/b", from: Self.plain) == nil)
+  }
+
+  @Test(arguments: [
+    "https://api.example:8443/", "https://api.example:99999/", "https://api.example:99999999999999999999/",
+    "https://other.api.example/", "https://example/", "https://api.example./", "https://other.example/",
+    "https://api.example@other.example/",
+  ])
+  func `Another origin is refused by the policy of the same origin`(location: String) throws {
+    #expect(try Self.target(.sameOrigin, location) == nil)
+  }
+
+  @Test(arguments: [
+    "https://other.example/a", "https://OTHER.example/a", "https://other.example:8443/a",
+    "https://api.example@other.example/a",
+  ])
+  func `A listed host is followed by any port, whatever the case`(location: String) throws {
+    #expect(try Self.target(Self.listed, location) == location)
+  }
+
+  @Test(arguments: [
+    "https://third.example/", "https://sub.other.example/", "https://other.example.third.example/",
+    "https://other.example@third.example/", "https://api.example:8443/",
+  ])
+  func `A host that is not listed is refused`(location: String) throws {
+    #expect(try Self.target(Self.listed, location) == nil)
+  }
+
+  @Test func `A host that is listed may be that of the request`() throws {
+    let policy = RedirectPolicy.hosts(["api.example"])
+    #expect(try Self.target(policy, "https://api.example:8443/") == "https://api.example:8443/")
+  }
+
+  // MARK: - Schemes
+
+  @Test func `No redirection leads from https to http`() throws {
+    for policy in [.never, .sameOrigin, Self.listed, .hosts(["api.example"])] {
+      #expect(try Self.target(policy, "http://api.example/") == nil)
+      #expect(try Self.target(policy, "http://api.example:443/") == nil)
+      #expect(try Self.target(policy, "http://other.example/") == nil)
+    }
+  }
+
+  @Test func `A redirection from http to https is followed to a listed host only`() throws {
+    #expect(try Self.target(.sameOrigin, Self.secure, from: Self.plain) == nil)
+    #expect(try Self.target(Self.listed, Self.secure, from: Self.plain) == nil)
+    #expect(try Self.target(.hosts(["api.example"]), Self.secure, from: Self.plain) == Self.secure)
+    #expect(
+      try Self.target(Self.listed, "https://other.example/", from: Self.plain) == "https://other.example/")
+    #expect(try Self.target(Self.listed, "http://other.example/", from: Self.plain) == "http://other.example/")
+  }
+
+  // MARK: - Hostile locations
+
+  @Test(arguments: [
+    "", "//%00/", "http://[::1", "javascript:1", "//[fe80::1%25eth0]/", "//[fe80::1]/", "https:///a", "https:a", "//",
+    "http://", "data:,a", "file:///etc/passwd", "ftp://api.example/", "https://api.example:-1/",
+    "https://api.example\u{0}.third.example/", "//\u{202E}elpmaxe.ipa/", "https://third.example\\@a@third.example/",
+    "https://api.example\\@third.example/", String(repeating: "https://", count: 10_000), "///third.example/",
+    "////third.example/", "//api.example\r\n.third.example/", "https://api.example:443@third.example/",
+    "https://third.example#@api.example/",
+  ])
+  func `A hostile location is refused`(location: String) throws {
+    for policy in [.never, .sameOrigin, Self.listed, .hosts([""]), .hosts(["api.example"])] {
+      for url in [Self.secure, Self.plain] {
+        #expect(try Self.target(policy, location, from: url) == nil)
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("/a\u{1B}[2J", "https://api.example/a%1B%5B2J"), ("/a\u{0}b", "https://api.example/a%00b"),
+    ("/a\r\nHost: third.example", "https://api.example/a%0D%0AHost:%20third.example"),
+    ("/\u{202E}", "https://api.example/%E2%80%AE"), ("/\u{2028}", "https://api.example/%E2%80%A8"),
+    ("\\\\third.example/", "https://api.example/%5C%5Cthird.example/"),
+  ])
+  func `Control characters in the path of a location are escaped`(location: String, expected: String) throws {
+    #expect(try Self.target(.sameOrigin, location) == expected)
+  }
+
+  @Test func `A request without an origin is not redirected`() throws {
+    #expect(try Self.target(.sameOrigin, "/other", from: "ftp://api.example/") == nil)
+    #expect(try Self.target(Self.listed, "https://other.example/", from: "data:,a") == nil)
+  }
+}

@@ -1,0 +1,411 @@
+import Foundation
+import Testing
+
+@testable import GraphQLClient
+
+/// What a response means, by its media type, its status and its body.
+struct ResponseRulesTests {
+  private struct Payload: Decodable, Equatable {
+    var a: Int
+  }
+
+  private static let now = Date(timeIntervalSince1970: 1_000_000_000)
+
+  private static func outcome<P: Decodable & Sendable>(
+    status: Int, headers: HTTPHeaders, body: String, isComplete: Bool = true, as payload: P.Type
+  ) -> Result<GraphQLResponse<P>, APISessionError> {
+    Result { () throws(APISessionError) in
+      try ResponseRules(status: status, headers: headers, maximumReplySize: 1 << 24)
+        .response(body: Data(body.utf8), isComplete: isComplete, now: now, as: payload)
+    }
+  }
+
+  /// The outcome of a response with the media type, with no other field.
+  private static func outcome(
+    _ contentType: String?, _ status: Int, _ body: String, isComplete: Bool = true
+  ) -> Result<GraphQLResponse<Payload>, APISessionError> {
+    var headers = HTTPHeaders()
+    headers["Content-Type"] = contentType
+    return outcome(status: status, headers: headers, body: body, isComplete: isComplete, as: Payload.self)
+  }
+
+  private static func error(
+    _ contentType: String?, _ status: Int, _ body: String, isComplete: Bool = true
+  ) -> APISessionError? {
+    if case .failure(let error) = outcome(contentType, status, body, isComplete: isComplete) { error } else { nil }
+  }
+
+  // MARK: - The table
+
+  enum Body: String, CaseIterable {
+    case data = #"{"data":{"a":1}}"#
+    case dataAndErrors = #"{"data":{"a":1},"errors":[{"message":"m"}]}"#
+    case nullData = #"{"data":null}"#
+    case nullDataAndErrors = #"{"data":null,"errors":[{"message":"m"}]}"#
+    case errors = #"{"errors":[{"message":"m"}]}"#
+    case emptyObject = "{}"
+    case list = "[]"
+    case html = "<html>Sign in</html>"
+    case nothing = ""
+    case cutOff = #"{"data":{"a":1"#
+  }
+
+  enum Meaning {
+    case response, emptyReply, graphQL, statusCode, notAnAPI, undecodable
+  }
+
+  /// The meaning of each body, for some media types and some statuses.
+  struct Row: CustomTestStringConvertible {
+    var testDescription: String
+    let contentTypes: [String?]
+    let statuses: [Int]
+    let meanings: [Body: Meaning]
+  }
+
+  private static let graphQLTypes: [String?] = [
+    "application/graphql-response+json", "Application/GraphQL-Response+JSON; charset=utf-8",
+  ]
+  private static let jsonTypes: [String?] = ["application/json; charset=utf-8", "application/problem+json", nil]
+  private static let otherTypes: [String?] = ["text/html; charset=utf-8", "application/octet-stream"]
+
+  private static let successes = [200, 201, 204, 294]
+  private static let speakingForThemselves = [401, 407, 408, 409, 425, 429, 500, 503]
+  private static let redirections = [300, 302, 307]
+  private static let otherFailures = [101, 400, 403, 404, 413, 422, 600]
+
+  private static func all(_ meaning: Meaning) -> [Body: Meaning] {
+    Dictionary(uniqueKeysWithValues: Body.allCases.map { ($0, meaning) })
+  }
+
+  static let table: [Row] = [
+    Row(
+      testDescription: "success, of a type that counts", contentTypes: graphQLTypes + jsonTypes, statuses: successes,
+      meanings: [
+        .data: .response, .dataAndErrors: .response, .nullData: .emptyReply, .nullDataAndErrors: .graphQL,
+        .errors: .graphQL, .emptyObject: .notAnAPI, .list: .notAnAPI, .html: .undecodable, .nothing: .emptyReply,
+        .cutOff: .undecodable,
+      ]),
+    Row(
+      testDescription: "failure, of the type of GraphQL", contentTypes: graphQLTypes,
+      statuses: speakingForThemselves + redirections + otherFailures,
+      meanings: [
+        .data: .statusCode, .dataAndErrors: .graphQL, .nullData: .statusCode, .nullDataAndErrors: .graphQL,
+        .errors: .graphQL, .emptyObject: .statusCode, .list: .statusCode, .html: .statusCode, .nothing: .statusCode,
+        .cutOff: .statusCode,
+      ]),
+    Row(
+      testDescription: "failure that speaks for itself, of another type", contentTypes: jsonTypes + otherTypes,
+      statuses: speakingForThemselves, meanings: all(.statusCode)),
+    Row(
+      testDescription: "redirection, of JSON", contentTypes: jsonTypes, statuses: redirections,
+      meanings: all(.notAnAPI)),
+    Row(
+      testDescription: "other failure, of JSON", contentTypes: jsonTypes, statuses: otherFailures,
+      meanings: [
+        .data: .statusCode, .dataAndErrors: .statusCode, .nullData: .statusCode, .nullDataAndErrors: .statusCode,
+        .errors: .statusCode, .emptyObject: .notAnAPI, .list: .notAnAPI, .html: .notAnAPI, .nothing: .notAnAPI,
+        .cutOff: .notAnAPI,
+      ]),
+    Row(
+      testDescription: "anything else, of no JSON", contentTypes: otherTypes,
+      statuses: successes + redirections + otherFailures, meanings: all(.notAnAPI)),
+  ]
+
+  /// The outcome of a response that asks to wait and names a location.
+  private static func expected(
+    _ meaning: Meaning, status: Int, body: Body
+  ) -> Result<GraphQLResponse<Payload>, APISessionError> {
+    let errors = [GraphQLError(message: "m")]
+    switch meaning {
+    case .response:
+      return .success(GraphQLResponse(data: Payload(a: 1), errors: body == .dataAndErrors ? errors : []))
+    case .emptyReply:
+      return .failure(.emptyReply)
+    case .graphQL:
+      return .failure(.graphQL(errors, status: status, retryAfter: .seconds(120)))
+    case .statusCode:
+      return .failure(.statusCode(status, bodyExcerpt: body.rawValue, retryAfter: .seconds(120)))
+    case .notAnAPI:
+      return .failure(
+        .notAnAPIResponse(status: status, location: "https://login.example/", bodyExcerpt: body.rawValue))
+    case .undecodable:
+      return .failure(.undecodable(reason: "The given data was not valid JSON", excerpt: body.rawValue))
+    }
+  }
+
+  @Test(arguments: table)
+  func `Media type, status and body say what a response means`(row: Row) throws {
+    for contentType in row.contentTypes {
+      for status in row.statuses {
+        for body in Body.allCases {
+          var headers: HTTPHeaders = ["Retry-After": "120", "Location": "https://login.example/"]
+          headers["Content-Type"] = contentType
+          let outcome = Self.outcome(status: status, headers: headers, body: body.rawValue, as: Payload.self)
+          let meaning = try #require(row.meanings[body])
+          #expect(
+            outcome == Self.expected(meaning, status: status, body: body), "\(contentType ?? "none") \(status) \(body)")
+        }
+      }
+    }
+  }
+
+  @Test func `The table has each media type and status exactly once`() {
+    let contentTypes = Self.graphQLTypes + Self.jsonTypes + Self.otherTypes
+    let statuses = Self.successes + Self.speakingForThemselves + Self.redirections + Self.otherFailures
+    for contentType in contentTypes {
+      for status in statuses {
+        let rows = Self.table.filter { $0.contentTypes.contains(contentType) && $0.statuses.contains(status) }
+        #expect(rows.count == 1, "\(contentType ?? "none") \(status)")
+      }
+    }
+    #expect(Set(statuses).count == 22)
+    #expect(Set(contentTypes).count == 7)
+  }
+
+  // MARK: - Shapes
+
+  @Test(arguments: ["application/json", "application/graphql-response+json"])
+  func `Data of another shape is undecodable, with the place`(contentType: String) throws {
+    let body = #"{"data":{"a":"text"}}"#
+    guard case .undecodable(let reason, let excerpt) = Self.error(contentType, 200, body) else {
+      Issue.record("the reply is decodable")
+      return
+    }
+    #expect(reason.hasSuffix(" at data.a"))
+    #expect(excerpt == body)
+  }
+
+  @Test func `The server's errors win over data of another shape`() {
+    let body = #"{"data":{"a":null},"errors":[{"message":"m"}]}"#
+    #expect(Self.error("application/json", 200, body) == .graphQL([GraphQLError(message: "m")]))
+    #expect(
+      Self.error("application/graphql-response+json", 422, body)
+        == .graphQL([GraphQLError(message: "m")], status: 422))
+  }
+
+  @Test func `With a failure, data of another shape does not matter`() {
+    let body = #"{"data":{"a":null}}"#
+    #expect(Self.error("application/graphql-response+json", 400, body) == .statusCode(400, bodyExcerpt: body))
+    #expect(Self.error("application/json", 400, body) == .statusCode(400, bodyExcerpt: body))
+  }
+
+  @Test(arguments: ["1", "true", "null", #""text""#, #"{"message":"m"}"#, #"[{"data":{"a":1}}]"#])
+  func `JSON of another shape is not the API's`(body: String) {
+    #expect(Self.error("application/json", 200, body) == .notAnAPIResponse(status: 200, bodyExcerpt: body))
+    #expect(Self.error("application/json", 400, body) == .notAnAPIResponse(status: 400, bodyExcerpt: body))
+  }
+
+  @Test(arguments: [
+    #"{"errors":[]}"#, #"{"errors":["m"]}"#, #"{"errors":[{"detail":"m"}]}"#, #"{"errors":{"a":["m"]}}"#,
+    #"{"errors":null}"#, #"{"errors":[{"message":1}]}"#, #"{"error":"m"}"#,
+  ])
+  func `With a failure, errors of another API are not the API's`(body: String) {
+    #expect(Self.error("application/json", 400, body) == .notAnAPIResponse(status: 400, bodyExcerpt: body))
+  }
+
+  @Test(arguments: [#"{"errors":null}"#, #"{"errors":[]}"#, #"{"data":null,"errors":null}"#])
+  func `With success, neither data nor errors is empty`(body: String) {
+    #expect(Self.error("application/json", 200, body) == .emptyReply)
+  }
+
+  @Test func `A response carries its extensions`() {
+    let body = #"{"data":{"a":1},"errors":[{"message":"m","extensions":{"x":true}}],"extensions":{"cost":3}}"#
+    #expect(
+      Self.outcome("application/json", 200, body)
+        == .success(
+          GraphQLResponse(
+            data: Payload(a: 1), errors: [GraphQLError(message: "m", extensions: ["x": .bool(true)])],
+            extensions: ["cost": .integer(3)])))
+  }
+
+  // MARK: - Sizes
+
+  @Test func `A reply may have the whole size, and a failure what it takes to quote it`() {
+    func size(_ contentType: String?, _ status: Int) -> Int {
+      var headers = HTTPHeaders()
+      headers["Content-Type"] = contentType
+      return ResponseRules(status: status, headers: headers, maximumReplySize: 1_000_000).maximumBodySize
+    }
+    #expect(size("application/json", 200) == 1_000_000)
+    #expect(size(nil, 299) == 1_000_000)
+    #expect(size("application/graphql-response+json", 200) == 1_000_000)
+    #expect(size("application/graphql-response+json", 500) == 1_000_000)
+    #expect(size("application/json", 199) == 65_536)
+    #expect(size("application/json", 300) == 65_536)
+    #expect(size(nil, 500) == 65_536)
+    #expect(size("text/html", 200) == 2048)
+    #expect(size("text/html", 500) == 2048)
+  }
+
+  @Test func `A body beyond the limit is too large, or a failure`() {
+    let data = #"{"data":{"a":1}}"#
+    #expect(Self.error("application/json", 200, data, isComplete: false) == .replyTooLarge(limit: 1 << 24))
+    #expect(Self.error(nil, 200, "", isComplete: false) == .replyTooLarge(limit: 1 << 24))
+    #expect(Self.error("application/json", 500, "{", isComplete: false) == .statusCode(500, bodyExcerpt: "{"))
+    #expect(
+      Self.error("application/json", 400, data, isComplete: false)
+        == .notAnAPIResponse(status: 400, bodyExcerpt: data))
+    #expect(
+      Self.error("text/html", 200, "<", isComplete: false) == .notAnAPIResponse(status: 200, bodyExcerpt: "<"))
+  }
+
+  /// An exchange that loses the rest of a failure's body passes on what it has, far below the limit.
+  @Test func `A failure whose text was lost midway is a failure, not too large`() {
+    #expect(
+      Self.error("application/graphql-response+json", 503, #"{"errors":[{"mes"#, isComplete: false)
+        == .statusCode(503, bodyExcerpt: #"{"errors":[{"mes"#))
+  }
+
+  @Test(arguments: [
+    ("100", false), ("101", true), ("0", false), ("9223372036854775807", true), ("9223372036854775808", true),
+    ("99999999999999999999999999", true), ("", false), ("-1", false), ("many", false), ("101, 101", false),
+    ("1e9", false),
+  ])
+  func `A length beyond the limit is announced only by a number`(length: String, announces: Bool) {
+    let headers: HTTPHeaders = ["Content-Type": "application/json", "Content-Length": length]
+    #expect(
+      ResponseRules(status: 200, headers: headers, maximumReplySize: 100).announcesTooMuch == announces)
+  }
+
+  @Test func `A length counts only where the body counts, as it is`() {
+    func announces(_ status: Int, _ headers: HTTPHeaders) -> Bool {
+      ResponseRules(status: status, headers: headers, maximumReplySize: 100).announcesTooMuch
+    }
+    #expect(announces(200, ["Content-Length": "101"]))
+    #expect(announces(500, ["Content-Type": "application/graphql-response+json", "Content-Length": "101"]))
+    #expect(!announces(200, ["Content-Encoding": "gzip", "Content-Length": "101"]))
+    #expect(!announces(200, ["Content-Type": "text/html", "Content-Length": "101"]))
+    #expect(!announces(500, ["Content-Type": "application/json", "Content-Length": "101"]))
+    #expect(!announces(200, ["Content-Type": "application/json"]))
+  }
+
+  // MARK: - Fields
+
+  @Test func `A failure says how long the server asks to wait`() {
+    func retryAfter(_ fields: HTTPHeaders) -> Duration? {
+      guard
+        case .failure(let error) = Self.outcome(status: 503, headers: fields, body: "", as: Payload.self)
+      else { return nil }
+      return error.retryAfter
+    }
+    #expect(retryAfter(["Retry-After": "7"]) == .seconds(7))
+    #expect(retryAfter(["Retry-After": "86401"]) == .seconds(86_400))
+    #expect(retryAfter(["Retry-After": "Sun, 09 Sep 2001 01:46:50 GMT"]) == .seconds(10))
+    #expect(
+      retryAfter(["Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:07 GMT"])
+        == .seconds(30))
+    #expect(retryAfter(["Retry-After": "soon"]) == nil)
+    #expect(retryAfter([:]) == nil)
+  }
+
+  @Test func `Reported errors say how long the server asks to wait`() {
+    let errors = #"{"errors":[{"message":"m"}]}"#
+    let headers: HTTPHeaders = ["Content-Type": "application/graphql-response+json", "Retry-After": "5"]
+    #expect(
+      Self.outcome(status: 429, headers: headers, body: errors, as: Payload.self)
+        == .failure(.graphQL([GraphQLError(message: "m")], status: 429, retryAfter: .seconds(5))))
+  }
+
+  @Test func `What is not the API's says where it redirects`() {
+    #expect(
+      Self.outcome(status: 302, headers: ["Location": "/login"], body: "", as: Payload.self)
+        == .failure(.notAnAPIResponse(status: 302, location: "/login", bodyExcerpt: "")))
+    #expect(Self.error(nil, 302, "") == .notAnAPIResponse(status: 302, bodyExcerpt: ""))
+  }
+
+  // MARK: - The server's words
+
+  private static let hostile = "a\u{1B}[2Jb\u{07}c\u{202E}d\u{2028}e"
+  private static let cleaned = "a [2Jb c d e"
+  private static let huge = String(repeating: "x", count: 4 << 20)
+  private static let cut = String(repeating: "x", count: 511) + "…"
+
+  /// The text as a JSON string, with its quotation marks.
+  private static func quoted(_ text: String) throws -> String {
+    String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
+  }
+
+  private static func isHarmless(_ text: String) -> Bool {
+    text.unicodeScalars.allSatisfy { scalar in
+      switch scalar.properties.generalCategory {
+      case .control, .format, .lineSeparator, .paragraphSeparator: false
+      default: true
+      }
+    }
+  }
+
+  /// Checks that an outcome is the error, and that its description is harmless, short and contains the words.
+  private static func expect<P: Decodable & Sendable & Equatable>(
+    _ outcome: Result<GraphQLResponse<P>, APISessionError>, is expected: APISessionError, quoting words: String,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    #expect(outcome == .failure(expected), sourceLocation: sourceLocation)
+    guard case .failure(let error) = outcome else { return }
+    #expect(isHarmless(error.description), sourceLocation: sourceLocation)
+    #expect(isHarmless(error.localizedDescription), sourceLocation: sourceLocation)
+    #expect(error.description.unicodeScalars.count < 4000, sourceLocation: sourceLocation)
+    #expect(error.description.contains(words), sourceLocation: sourceLocation)
+  }
+
+  @Test func `The text of a failure is clean and short`() {
+    for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
+      for contentType in ["text/html", "application/json", "application/graphql-response+json"] {
+        Self.expect(
+          Self.outcome(contentType, 500, text), is: .statusCode(500, bodyExcerpt: words), quoting: "“\(words)”")
+      }
+    }
+  }
+
+  @Test func `The text and the location of what is not the API's are clean and short`() {
+    for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
+      let headers: HTTPHeaders = ["Content-Type": "text/html", "Location": text]
+      let outcome = Self.outcome(status: 302, headers: headers, body: text, as: Payload.self)
+      Self.expect(
+        outcome, is: .notAnAPIResponse(status: 302, location: words, bodyExcerpt: words), quoting: "to “\(words)”")
+    }
+  }
+
+  @Test func `The words of reported errors are clean and short`() throws {
+    for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
+      let json = try Self.quoted(text)
+      let body = #"{"errors":[{"message":\#(json),"path":[\#(json),1],"extensions":{"code":\#(json)}}]}"#
+      for status in [200, 401] {
+        Self.expect(
+          Self.outcome("application/graphql-response+json", status, body),
+          is: .graphQL(
+            [
+              GraphQLError(
+                message: words, path: [.field(words), .index(1)], code: words, extensions: ["code": .string(text)])
+            ],
+            status: status),
+          quoting: "code \(GraphQLError(message: "", code: words).code ?? "")")
+      }
+    }
+  }
+
+  @Test func `The excerpt of what cannot be read is clean and short`() {
+    for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
+      Self.expect(
+        Self.outcome("application/json", 200, text),
+        is: .undecodable(reason: "The given data was not valid JSON", excerpt: words), quoting: "begins “\(words)”")
+    }
+  }
+
+  @Test func `The reason why a reply cannot be read is clean and short`() throws {
+    for (text, words) in [(Self.hostile, " at data.\(Self.cleaned)"), (Self.huge, "xxx…")] {
+      let body = #"{"data":{\#(try Self.quoted(text)):"text"}}"#
+      let outcome = Self.outcome(
+        status: 200, headers: ["Content-Type": "application/json"], body: body, as: [String: Int].self)
+      guard case .failure(let error) = outcome, case .undecodable(let reason, let excerpt) = error else {
+        Issue.record("the reply is decodable")
+        return
+      }
+      #expect(reason.hasSuffix(words))
+      #expect(reason.unicodeScalars.count <= 512)
+      #expect(excerpt.unicodeScalars.count <= 512)
+      Self.expect(outcome, is: error, quoting: words)
+      #expect(Self.isHarmless(reason))
+      #expect(Self.isHarmless(excerpt))
+    }
+  }
+}

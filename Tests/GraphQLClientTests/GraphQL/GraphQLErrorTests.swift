@@ -1,0 +1,114 @@
+import Foundation
+import Testing
+
+@testable import GraphQLClient
+
+struct GraphQLErrorTests {
+  private static let hostile = "a\u{1B}[2Jb\u{07}c\u{202E}d\u{2028}e"
+  private static let cleaned = "a [2Jb c d e"
+  private static let long = String(repeating: "长", count: 600)
+  private static let cut = String(repeating: "长", count: 511) + "…"
+  /// A name is cut earlier than a message, and a path in a description between the two.
+  private static let cutName = String(repeating: "长", count: 127) + "…"
+
+  private static func error(_ json: String) throws -> GraphQLError {
+    try JSONDecoder().decode(GraphQLError.self, from: Data(json.utf8))
+  }
+
+  private static func quoted(_ text: String) throws -> String {
+    String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
+  }
+
+  // MARK: - Cleaning
+
+  @Test func `Creating an error cleans its words`() {
+    for (text, words, name) in [(Self.hostile, Self.cleaned, Self.cleaned), (Self.long, Self.cut, Self.cutName)] {
+      let error = GraphQLError(message: text, path: [.field(text), .index(7)], code: text)
+      #expect(error.message == words)
+      #expect(error.path == [.field(name), .index(7)])
+      #expect(error.code == name)
+    }
+  }
+
+  @Test func `Decoding an error cleans its words`() throws {
+    for (text, words, name) in [(Self.hostile, Self.cleaned, Self.cleaned), (Self.long, Self.cut, Self.cutName)] {
+      let json = try Self.quoted(text)
+      let error = try Self.error(
+        #"{"message":\#(json),"path":[\#(json),7],"extensions":{"code":\#(json),"a":\#(json)}}"#)
+      #expect(error.message == words)
+      #expect(error.path == [.field(name), .index(7)])
+      #expect(error.code == name)
+      #expect(error.extensions == ["code": .string(text), "a": .string(text)])
+    }
+  }
+
+  @Test func `A path is cut after 32 steps`() throws {
+    func steps(_ count: Int) -> [GraphQLError.PathElement] { (0..<count).map { .index($0) } }
+    #expect(GraphQLError(message: "m", path: steps(32)).path == steps(32))
+    #expect(GraphQLError(message: "m", path: steps(33)).path == steps(32))
+    let numbers = (0..<10_000).map(String.init).joined(separator: ",")
+    #expect(try Self.error(#"{"message":"m","path":[\#(numbers)]}"#).path == steps(32))
+  }
+
+  // MARK: - Code
+
+  @Test func `The code is the one given, or the text under code in the extensions`() {
+    #expect(GraphQLError(message: "m").code == nil)
+    #expect(GraphQLError(message: "m", code: "A").code == "A")
+    #expect(GraphQLError(message: "m", extensions: ["code": .string("B")]).code == "B")
+    #expect(GraphQLError(message: "m", code: "A", extensions: ["code": .string("B")]).code == "A")
+    #expect(GraphQLError(message: "m", extensions: ["code": .integer(7)]).code == nil)
+    #expect(GraphQLError(message: "m", extensions: ["Code": .string("B")]).code == nil)
+  }
+
+  // MARK: - Decoding
+
+  @Test(arguments: [
+    (#"{"message":"m"}"#, GraphQLError(message: "m")),
+    (#"{"message":""}"#, GraphQLError(message: "")),
+    (#"{"message":"m","path":null,"extensions":null}"#, GraphQLError(message: "m")),
+    (#"{"message":"m","path":[]}"#, GraphQLError(message: "m", path: [])),
+    (#"{"message":"m","path":["a",0,"0"]}"#, GraphQLError(message: "m", path: [.field("a"), .index(0), .field("0")])),
+    (#"{"message":"m","locations":7,"other":[]}"#, GraphQLError(message: "m")),
+    (#"{"message":"m","extensions":{"a":1}}"#, GraphQLError(message: "m", extensions: ["a": .integer(1)])),
+    (#"{"message":"m","extensions":"text"}"#, GraphQLError(message: "m")),
+  ])
+  func `An entry of errors is decoded`(json: String, expected: GraphQLError) throws {
+    #expect(try Self.error(json) == expected)
+  }
+
+  @Test(arguments: [
+    "{}", "[]", #""m""#, #"{"message":null}"#, #"{"message":7}"#, #"{"message":"m","path":"a"}"#,
+    #"{"message":"m","path":[true]}"#, #"{"message":"m","path":[null]}"#, #"{"message":"m","path":[1.5]}"#,
+    #"{"message":"m","path":[["a"]]}"#,
+  ])
+  func `An entry without a message, or with a path that is none, is an error`(json: String) {
+    #expect(throws: DecodingError.self) { try Self.error(json) }
+  }
+
+  // MARK: - Description
+
+  @Test func `The description has the message, the path and the code`() {
+    #expect(GraphQLError(message: "m").description == "m")
+    #expect(GraphQLError(message: "m", path: [.field("users"), .index(3)]).description == "m (at users.3)")
+    #expect(GraphQLError(message: "m", code: "C").description == "m (code C)")
+    #expect(
+      GraphQLError(message: "m", path: [.field("a"), .field("b")], code: "C").description == "m (at a.b, code C)")
+    #expect("\(GraphQLError.PathElement.field("a")) \(GraphQLError.PathElement.index(12))" == "a 12")
+  }
+
+  @Test func `A long path is cut in the description`() {
+    let path = Array(repeating: GraphQLError.PathElement.field(Self.long), count: 40)
+    #expect(GraphQLError(message: "m", path: path).description == "m (at \(Self.cutName).\(Self.cutName.dropLast(2))…)")
+  }
+
+  @Test func `Errors are equal when all that is known of them is`() {
+    let errors = [
+      GraphQLError(message: "m"), GraphQLError(message: "n"), GraphQLError(message: "m", path: []),
+      GraphQLError(message: "m", path: [.field("0")]), GraphQLError(message: "m", path: [.index(0)]),
+      GraphQLError(message: "m", code: "C"), GraphQLError(message: "m", extensions: ["a": .null]),
+      GraphQLError(message: "m", extensions: ["code": .string("C")]),
+    ]
+    #expect(Set(errors).count == errors.count)
+  }
+}

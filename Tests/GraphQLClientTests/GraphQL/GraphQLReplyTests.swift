@@ -1,0 +1,161 @@
+import Foundation
+import Testing
+
+@testable import GraphQLClient
+
+struct GraphQLReplyTests {
+  private struct Payload: Decodable, Equatable {
+    var a: Int
+  }
+
+  private static func reply(_ json: String) throws -> GraphQLReply<Payload> {
+    try GraphQLReply.decode(Data(json.utf8))
+  }
+
+  /// What became of the data, as text.
+  private static func data(_ json: String) throws -> String {
+    switch try reply(json).data {
+    case .missing: "missing"
+    case .null: "null"
+    case .payload(let payload): "payload \(payload.a)"
+    case .mismatch(let reason): "mismatch: \(reason)"
+    }
+  }
+
+  // MARK: - Data
+
+  @Test(arguments: [
+    #"{"data":{"a":1}}"#, #"{"data":{"a":1},"errors":null}"#, #"{"data":{"a":1},"errors":[]}"#,
+    #"{"extensions":{"x":1},"data":{"b":2,"a":1}}"#, " \n{\"data\":{\"a\":1}}\n",
+  ])
+  func `Data without errors is the payload`(json: String) throws {
+    #expect(try Self.data(json) == "payload 1")
+    #expect(try Self.reply(json).errors == [])
+  }
+
+  @Test(arguments: [
+    ("{}", "missing", false), (#"{"message":"m"}"#, "missing", false), (#"{"errors":null}"#, "missing", true),
+    (#"{"errors":[]}"#, "missing", true), (#"{"data":null}"#, "null", true),
+    (#"{"data":null,"errors":[]}"#, "null", true), (#"{"extensions":{}}"#, "missing", false),
+  ])
+  func `Data that is null differs from none, and each says whether this is GraphQL`(
+    json: String, data: String, isGraphQL: Bool
+  ) throws {
+    #expect(try Self.data(json) == data)
+    #expect(try Self.reply(json).isGraphQL == isGraphQL)
+    #expect(try Self.reply(json).errors == [])
+  }
+
+  @Test(arguments: [
+    (#"{"errors":[{"message":"m"}]}"#, "missing"), (#"{"data":null,"errors":[{"message":"m"}]}"#, "null"),
+    (#"{"data":{"a":1},"errors":[{"message":"m"}]}"#, "payload 1"),
+  ])
+  func `Errors are kept beside data`(json: String, data: String) throws {
+    #expect(try Self.reply(json).errors == [GraphQLError(message: "m")])
+    #expect(try Self.data(json) == data)
+    #expect(try Self.reply(json).isGraphQL)
+  }
+
+  @Test(arguments: [
+    (#"{"data":{"a":"text"}}"#, " at data.a"), (#"{"data":{}}"#, "“a” is missing at data"),
+    (#"{"data":{"a":null}}"#, " at data.a"), (#"{"data":[]}"#, " at data"),
+  ])
+  func `Data of another shape is a mismatch, with the place`(json: String, place: String) throws {
+    let data = try Self.data(json)
+    #expect(data.hasPrefix("mismatch: "))
+    #expect(data.hasSuffix(place), "\(data)")
+  }
+
+  @Test func `Data of another shape does not hide the errors`() throws {
+    let json = #"{"data":{"a":null},"errors":[{"message":"m"}]}"#
+    #expect(try Self.data(json).hasPrefix("mismatch: "))
+    #expect(try Self.reply(json).errors == [GraphQLError(message: "m")])
+  }
+
+  // MARK: - Errors
+
+  @Test func `An error carries its path, its code and its extensions`() throws {
+    let json = """
+      {"errors": [
+        {"message": "m", "path": ["a", 0, "b"], "locations": [{"line": 1, "column": 2}], "extensions": {"code": "C"}},
+        {"message": "n", "path": null, "extensions": {"code": 7}},
+        {"message": "o", "extensions": []},
+        {"message": "p", "path": [], "extensions": null}
+      ]}
+      """
+    #expect(
+      try Self.reply(json).errors == [
+        GraphQLError(
+          message: "m", path: [.field("a"), .index(0), .field("b")], code: "C", extensions: ["code": .string("C")]),
+        GraphQLError(message: "n", extensions: ["code": .integer(7)]),
+        GraphQLError(message: "o"),
+        GraphQLError(message: "p", path: []),
+      ])
+  }
+
+  @Test func `The first 100 errors are kept, and the others are not even read`() throws {
+    let errors = (1...100).map { #"{"message":"m\#($0)"}"# }
+    let all = (1...100).map { GraphQLError(message: "m\($0)") }
+    func kept(_ list: [String]) throws -> [GraphQLError] {
+      try Self.reply(#"{"data":{"a":1},"errors":[\#(list.joined(separator: ","))]}"#).errors
+    }
+    #expect(try kept(errors) == all)
+    #expect(try kept(errors + [#"{"message":"m101"}"#]) == all)
+    #expect(try kept(errors + ["7", "{}"]) == all)
+    #expect(try Self.data(#"{"errors":[\#((errors + ["7"]).joined(separator: ","))],"data":{"a":1}}"#) == "payload 1")
+  }
+
+  // MARK: - What cannot be read
+
+  @Test(arguments: [
+    (#"{"errors":[{}]}"#, "“message” is missing at errors.0"),
+    (#"{"errors":[{"message":"m"},{"message":null}]}"#, " at errors.1.message"),
+    (#"{"errors":[{"message":"m","path":["a",true]}]}"#, " at errors.0.path.1"),
+    (#"{"errors":[{"message":"m","path":"a"}]}"#, " at errors.0.path"),
+    (#"{"errors":"none"}"#, " at errors"),
+    ("<html>", "not valid JSON"),
+    ("", "not valid JSON"),
+    (#"{"data":{"a":1}"#, "not valid JSON"),
+    (#"{"data":{"a":1}} x"#, "not valid JSON"),
+  ])
+  func `What cannot be read is an error, with the place`(json: String, place: String) {
+    let error = #expect(throws: DecodingError.self) { try Self.reply(json) }
+    #expect(error.map(CodingFailure.reason(of:))?.hasSuffix(place) == true)
+  }
+
+  @Test(arguments: ["[]", "1", "true", #""text""#])
+  func `JSON that is no object differs in type at its root`(json: String) {
+    let error = #expect(throws: DecodingError.self) { try Self.reply(json) }
+    guard case .typeMismatch(_, let context) = error else {
+      Issue.record("expected another type, got \(String(describing: error))")
+      return
+    }
+    #expect(context.codingPath.isEmpty)
+  }
+
+  @Test(arguments: [#"{"data":"#, #"{"extensions":"#, #"{"errors":[{"extensions":"#, ""])
+  func `A reply nested without end is refused, not followed`(beginning: String) {
+    #expect(throws: DecodingError.self) { try Self.reply(beginning + String(repeating: "[", count: 100_000)) }
+    #expect(throws: DecodingError.self) {
+      try Self.reply(beginning + String(repeating: #"{"a":"#, count: 100_000))
+    }
+  }
+
+  // MARK: - Shape
+
+  @Test(arguments: [
+    #"{"data":{"a":1}}"#, #"{"data":null}"#, #"{"data":[]}"#, #"{"errors":[{"message":"m"}]}"#,
+    #"{"errors":[{"message":"m","path":7}, 7]}"#, #"{"data":null,"errors":"none"}"#,
+  ])
+  func `An object with data, or errors that have a message, is shaped like a response`(json: String) {
+    #expect(GraphQLShape.matches(Data(json.utf8)))
+  }
+
+  @Test(arguments: [
+    "", "{}", "[]", "null", "7", "<html>", #"{"errors":[]}"#, #"{"errors":null}"#, #"{"errors":["m"]}"#,
+    #"{"errors":[{"message":7}]}"#, #"{"errors":{"message":"m"}}"#, #"{"message":"m"}"#, #"{"data":1"#,
+  ])
+  func `Anything else is not shaped like a response`(json: String) {
+    #expect(!GraphQLShape.matches(Data(json.utf8)))
+  }
+}

@@ -1,0 +1,215 @@
+import Foundation
+import Testing
+
+@testable import GraphQLClient
+
+struct JSONValueTests {
+  private static func value(_ json: String) throws -> JSONValue {
+    try JSONDecoder().decode(JSONValue.self, from: Data(json.utf8))
+  }
+
+  private static func reply(_ json: String) throws -> GraphQLReply<[String: Int]> {
+    try GraphQLReply.decode(Data(json.utf8))
+  }
+
+  // MARK: - Kinds
+
+  @Test(arguments: [
+    ("null", JSONValue.null), ("true", .bool(true)), ("false", .bool(false)), ("0", .integer(0)), ("1", .integer(1)),
+    ("-7", .integer(-7)), ("1.0", .integer(1)), ("1e3", .integer(1000)), ("1.5", .number(1.5)),
+    ("-0.25", .number(-0.25)), ("9007199254740993", .integer(9_007_199_254_740_993)),
+    ("9223372036854775807", .integer(.max)), ("-9223372036854775808", .integer(.min)),
+    ("9223372036854775808", .number(9_223_372_036_854_775_808)),
+    ("-9223372036854775809", .number(-9_223_372_036_854_775_808)),
+    ("18446744073709551615", .number(18_446_744_073_709_551_616)), ("1e300", .number(1e300)),
+    (#""""#, .string("")), (#""没有\u001b""#, .string("没有\u{1B}")), (#""1""#, .string("1")), ("[]", .array([])),
+    ("{}", .object([:])),
+  ])
+  func `A value of each kind is decoded as what it is`(json: String, expected: JSONValue) throws {
+    #expect(try Self.value(json) == expected)
+  }
+
+  @Test func `Lists and objects keep what is in them`() throws {
+    #expect(
+      try Self.value(#"{"a":[1,"b",null,[true]],"c":{"d":{}},"":2.5}"#)
+        == .object([
+          "a": .array([.integer(1), .string("b"), .null, .array([.bool(true)])]),
+          "c": .object(["d": .object([:])]),
+          "": .number(2.5),
+        ]))
+  }
+
+  @Test func `Of members under the same name one is kept`() throws {
+    let value = try Self.value(#"{"a":1,"a":2}"#)
+    #expect([.object(["a": .integer(1)]), .object(["a": .integer(2)])].contains(value))
+  }
+
+  @Test(arguments: ["", "nul", "[1", #""\ud800""#, "1e400"])
+  func `What is no value is an error`(json: String) {
+    #expect(throws: DecodingError.self) { try Self.value(json) }
+  }
+
+  @Test func `Values are equal when their kinds and contents are`() {
+    let values: [JSONValue] = [
+      .null, .bool(false), .bool(true), .integer(0), .integer(1), .number(0), .number(1), .string(""), .string("0"),
+      .array([]), .array([.null]), .object([:]), .object(["a": .null]),
+    ]
+    #expect(Set(values).count == values.count)
+    for (index, value) in values.enumerated() {
+      #expect(values.map { $0 == value } == values.indices.map { $0 == index })
+    }
+    #expect(JSONValue.object(["a": .integer(1), "b": .null]) == .object(["b": .null, "a": .integer(1)]))
+  }
+
+  @Test func `Only a string has text`() {
+    #expect(JSONValue.string("a\u{1B}").string == "a\u{1B}")
+    let others: [JSONValue] = [.null, .bool(true), .integer(1), .number(1.5), .array([.string("a")]), .object([:])]
+    #expect(others.map(\.string) == others.map { _ in nil })
+  }
+
+  // MARK: - Limits
+
+  private static func lists(_ count: Int) -> String {
+    String(repeating: "[", count: count) + String(repeating: "]", count: count)
+  }
+
+  @Test func `A value may be nested in 32 others`() throws {
+    var expected = JSONValue.array([])
+    for _ in 0..<32 { expected = .array([expected]) }
+    #expect(try Self.value(Self.lists(33)) == expected)
+    let error = #expect(throws: DecodingError.self) { try Self.value(Self.lists(34)) }
+    guard case .dataCorrupted(let context) = error else {
+      Issue.record("expected corrupted data, got \(String(describing: error))")
+      return
+    }
+    #expect(context.codingPath.count == 33)
+  }
+
+  @Test func `An object nested too deep is refused as well`() throws {
+    func objects(_ count: Int) -> String {
+      String(repeating: #"{"a":"#, count: count) + "1" + String(repeating: "}", count: count)
+    }
+    #expect(throws: Never.self) { try Self.value(objects(32)) }
+    #expect(throws: DecodingError.self) { try Self.value(objects(33)) }
+  }
+
+  @Test func `Extensions nested too deep are left out, and the rest is kept`() throws {
+    func reply(_ depth: Int) throws -> GraphQLReply<[String: Int]> {
+      try Self.reply(
+        """
+        {"data":{"a":1},"extensions":{"x":\(Self.lists(depth)),"y":1},
+        "errors":[{"message":"m","path":["a"],"extensions":{"x":\(Self.lists(depth)),"code":"C"}}]}
+        """)
+    }
+    // The innermost list of the response's extensions is nested in two more, and that of an error's in four more.
+    #expect(try reply(29).extensions["y"] == .integer(1))
+    #expect(try reply(29).errors.map(\.code) == ["C"])
+    #expect(try reply(31).extensions["y"] == .integer(1))
+    for depth in [32, 100, 500] {
+      let cut = try reply(depth)
+      #expect(cut.extensions == [:])
+      #expect(cut.errors == [GraphQLError(message: "m", path: [.field("a")])])
+      #expect(cut.payload == ["a": 1])
+    }
+  }
+
+  /// An object that counts for `count` values: a list and its elements, under the name x.
+  private static func extensions(_ count: Int) -> String {
+    #"{"x":[\#(Array(repeating: "0", count: count - 1).joined(separator: ","))]}"#
+  }
+
+  private static func list(_ count: Int) -> [String: JSONValue] {
+    ["x": .array(Array(repeating: .integer(0), count: count - 1))]
+  }
+
+  @Test func `A reply keeps 1,000 values of extensions`() throws {
+    let whole = try Self.reply(#"{"data":{"a":1},"extensions":\#(Self.extensions(1000))}"#)
+    #expect(whole.extensions == Self.list(1000))
+    #expect(whole.payload == ["a": 1])
+    let cut = try Self.reply(#"{"data":{"a":1},"extensions":\#(Self.extensions(1001))}"#)
+    #expect(cut.extensions == [:])
+    #expect(cut.payload == ["a": 1])
+  }
+
+  @Test func `Members of extensions count as well as elements of lists`() throws {
+    func extensions(_ count: Int) throws -> [String: JSONValue] {
+      let members = (0..<count).map { #""x\#($0)":0"# }.joined(separator: ",")
+      return try Self.reply(#"{"extensions":{\#(members)}}"#).extensions
+    }
+    #expect(try extensions(1000) == Dictionary(uniqueKeysWithValues: (0..<1000).map { ("x\($0)", .integer(0)) }))
+    #expect(try extensions(1001) == [:])
+  }
+
+  @Test func `Too many values in an error's extensions leave its message and the data`() throws {
+    let json = """
+      {"data":{"a":1},"errors":[{"message":"m","path":["a"],"extensions":\(Self.extensions(1001))},{"message":"n"}]}
+      """
+    let reply = try Self.reply(json)
+    #expect(reply.errors == [GraphQLError(message: "m", path: [.field("a")]), GraphQLError(message: "n")])
+    #expect(reply.payload == ["a": 1])
+  }
+
+  @Test func `All extensions of a reply share the limit`() throws {
+    func reply(_ count: Int) throws -> GraphQLReply<[String: Int]> {
+      try Self.reply(
+        """
+        {"extensions":\(Self.extensions(count)),"data":{"a":1},
+        "errors":[{"message":"m","extensions":\(Self.extensions(400))},
+        {"message":"n","extensions":\(Self.extensions(500))}]}
+        """)
+    }
+    let errors = [
+      GraphQLError(message: "m", extensions: Self.list(400)), GraphQLError(message: "n", extensions: Self.list(500)),
+    ]
+    #expect(try reply(100).errors == errors)
+    #expect(try reply(100).extensions == Self.list(100))
+    #expect(try reply(101).errors == errors)
+    #expect(try reply(101).extensions == [:])
+    #expect(try reply(101).payload == ["a": 1])
+  }
+
+  @Test func `A reply full of small values is read soon`() throws {
+    let many = Array(repeating: "[[],{}]", count: 200_000).joined(separator: ",")
+    let reply = try Self.reply(#"{"data":{"a":1},"errors":[{"message":"m","extensions":{"x":[\#(many)]}}]}"#)
+    #expect(reply.errors == [GraphQLError(message: "m")])
+    #expect(reply.payload == ["a": 1])
+  }
+
+  @Test func `Each reply has a limit of its own`() throws {
+    for _ in 0..<3 {
+      #expect(try Self.reply(#"{"extensions":\#(Self.extensions(1000))}"#).extensions == Self.list(1000))
+    }
+  }
+
+  @Test func `Outside of a reply the number of values has no limit`() throws {
+    #expect(try Self.value(Self.extensions(5000)) == .object(Self.list(5000)))
+  }
+
+  // MARK: - Extensions
+
+  @Test(arguments: ["null", "[]", "[1]", "1", "true", #""text""#])
+  func `Extensions that are no object are left out`(json: String) throws {
+    let reply = try Self.reply(
+      #"{"extensions":\#(json),"data":{"a":1},"errors":[{"message":"m","extensions":\#(json)}]}"#)
+    #expect(reply.extensions == [:])
+    #expect(reply.errors == [GraphQLError(message: "m")])
+    #expect(reply.payload == ["a": 1])
+  }
+
+  @Test func `Extensions with a number that does not fit are left out`() throws {
+    let reply = try Self.reply(#"{"extensions":{"a":1e400,"b":1},"data":{"a":1}}"#)
+    #expect(reply.extensions == [:])
+    #expect(reply.payload == ["a": 1])
+  }
+
+  @Test func `Extensions keep text as the server sent it`() throws {
+    let reply = try Self.reply(#"{"data":{},"extensions":{"a":"\u001b[2J\u202e"}}"#)
+    #expect(reply.extensions == ["a": .string("\u{1B}[2J\u{202E}")])
+  }
+}
+
+extension GraphQLReply {
+  fileprivate var payload: Payload? {
+    if case .payload(let payload) = data { payload } else { nil }
+  }
+}

@@ -1,0 +1,32 @@
+import Testing
+
+@testable import GraphQLClient
+
+struct MediaTypeTests {
+  @Test(arguments: [
+    "application/graphql-response+json", "application/graphql-response+json; charset=utf-8",
+    "application/graphql-response+json;charset=utf-8", "Application/GraphQL-Response+JSON ;charset=utf-8",
+    " application/graphql-response+json\t", "application/graphql-response+json;",
+  ])
+  func `The type of GraphQL is told apart, with and without parameters`(contentType: String) {
+    #expect(MediaType(contentType: contentType) == .graphQLResponse)
+  }
+
+  @Test(arguments: [
+    nil, "", " ", "; charset=utf-8", "application/json", "APPLICATION/JSON", "application/json; charset=utf-8",
+    "application/json;odata=verbose", "application/problem+json", "application/vnd.api+json; a=b",
+  ])
+  func `JSON of any other kind is JSON, and so is none given`(contentType: String?) {
+    #expect(MediaType(contentType: contentType) == .json)
+  }
+
+  @Test(arguments: [
+    "text/html", "text/html; charset=utf-8", "text/plain", "text/json", "application/octet-stream",
+    "application/json-seq", "application/jsonp", "json", "application/graphql", "application/xml",
+    "text/html; a=application/json", "text/html;application/graphql-response+json", "application/graphql-response",
+    "application/json+xml",
+  ])
+  func `Anything else is another type`(contentType: String) {
+    #expect(MediaType(contentType: contentType) == .other)
+  }
+}

@@ -1,0 +1,147 @@
+import Foundation
+import Testing
+
+@testable import GraphQLClient
+
+struct HTTPHeadReaderTests {
+  /// The answer to the last of some lines, the others of which are only fields.
+  private static func answer(to lines: [Data]) -> HTTPHeadReader.Action? {
+    var reader = HTTPHeadReader()
+    for line in lines.dropLast() {
+      let answer = reader.receive(line: line)
+      guard answer == .proceed else {
+        Issue.record("\(answer) after \(line.count) bytes")
+        return nil
+      }
+    }
+    return lines.last.map { reader.receive(line: $0) }
+  }
+
+  private static func head(_ lines: String...) -> HTTPHeadReader.Action? {
+    answer(to: (["HTTP/1.1 200 OK\r\n"] + lines + ["\r\n"]).map { Data($0.utf8) })
+  }
+
+  // MARK: - Fields
+
+  @Test func `A head has the fields of its lines`() {
+    #expect(
+      Self.head("Content-Type: application/json\r\n", "x-a: 1\r\n")
+        == .head(["Content-Type": "application/json", "x-a": "1"]))
+    #expect(Self.head() == .head([:]))
+  }
+
+  @Test(arguments: ["a: b\r\n", "a: b\n", "a: b", "a:b\r\n", "a: \t b \t \r\n", "a: b\r\r\n"])
+  func `Line breaks and white space around a value are left out`(line: String) {
+    #expect(Self.head(line) == .head(["a": "b"]))
+  }
+
+  @Test func `White space and colons within a value stay`() {
+    #expect(Self.head("a: b   c: d\r\n") == .head(["a": "b   c: d"]))
+    #expect(Self.head("Location: https://a.example:80/\r\n") == .head(["Location": "https://a.example:80/"]))
+  }
+
+  @Test(arguments: ["a:\r\n", "a: \t \r\n", "a:"])
+  func `A value may be empty`(line: String) {
+    #expect(Self.head(line) == .head(["a": ""]))
+  }
+
+  @Test func `Repeated fields are joined in their order, under the first spelling`() {
+    #expect(
+      Self.head("X-A: 1\r\n", "b: 2\r\n", "x-a: 3\r\n", "X-a: 4, 5\r\n") == .head(["X-A": "1, 3, 4, 5", "b": "2"]))
+    #expect(Self.head("a: 1\r\n", "a:\r\n") == .head(["a": "1, "]))
+  }
+
+  @Test func `A line is read wherever its bytes lie`() {
+    let lines = Data("skip a: b\r\n\r\n".utf8)
+    #expect(Self.answer(to: [lines[5..<11], lines[11...]]) == .head(["a": "b"]))
+  }
+
+  // MARK: - Heads
+
+  @Test(arguments: ["\r\n", "\n", "", "\r"])
+  func `An empty line ends a head`(end: String) {
+    #expect(Self.answer(to: [Data("a: b\r\n".utf8), Data(end.utf8)]) == .head(["a": "b"]))
+  }
+
+  @Test func `Each of several heads has its own fields`() {
+    var reader = HTTPHeadReader()
+    func receive(_ text: String) -> HTTPHeadReader.Action { reader.receive(line: Data(text.utf8)) }
+    #expect(receive("HTTP/1.1 103 Early Hints\r\n") == .proceed)
+    #expect(receive("Link: </a>\r\n") == .proceed)
+    #expect(receive("\r\n") == .head(["Link": "</a>"]))
+    #expect(receive("HTTP/1.1 200 OK\r\n") == .proceed)
+    #expect(receive("a: 1\r\n") == .proceed)
+    #expect(receive("\r\n") == .head(["a": "1"]))
+    #expect(receive("\r\n") == .head([:]))
+  }
+
+  // MARK: - Text
+
+  @Test func `A value is UTF-8, else Latin-1`() {
+    #expect(Self.head("a: 没有\r\n") == .head(["a": "没有"]))
+    #expect(
+      Self.answer(to: [Data("a: Gr".utf8) + [0xF6, 0xDF, 0x65, 0xFF], Data("\r\n".utf8)]) == .head(["a": "Größeÿ"]))
+  }
+
+  @Test(arguments: ["\0", "\r", "\t", "\u{1B}", "\u{1F}", "\u{7F}"])
+  func `A control character within a value becomes a space`(character: String) {
+    #expect(Self.head("a: b\(character)c\r\n") == .head(["a": "b c"]))
+    #expect(
+      Self.answer(to: [Data("a: b\(character)".utf8) + [0xE9], Data("\r\n".utf8)]) == .head(["a": "b é"]))
+  }
+
+  @Test(arguments: [
+    "HTTP/1.1 200 a: b\r\n", "no colon\r\n", ": a\r\n", " : a\r\n", " a: b\r\n", "\ta: b\r\n", "a : b\r\n",
+    "a b: c\r\n", "é: a\r\n", "a/b: c\r\n", "a\0: b\r\n", ":\r\n", " \r\n", " continued\r\n",
+  ])
+  func `A line that is no field is left out`(line: String) {
+    #expect(Self.head("b: 1\r\n", line, "c: 2\r\n") == .head(["b": "1", "c": "2"]))
+  }
+
+  @Test func `A name that is no text is left out`() {
+    #expect(Self.answer(to: [Data([0xFF, 0x3A, 0x61]), Data("a: b\r\n".utf8), Data()]) == .head(["a": "b"]))
+  }
+
+  // MARK: - The limit
+
+  /// A line with a field, of so many bytes.
+  private static func line(_ size: Int) -> Data {
+    Data("a: ".utf8) + Data(repeating: UInt8(ascii: "b"), count: size - 5) + Data("\r\n".utf8)
+  }
+
+  @Test func `The limit is 64 KiB`() {
+    #expect(HTTPHeadReader.maximumSize == 65_536)
+  }
+
+  @Test func `A head may have 64 KiB, line breaks included`() {
+    let value = String(repeating: "b", count: 65_536 - 7)
+    #expect(Self.answer(to: [Self.line(65_534), Data("\r\n".utf8)]) == .head(["a": value]))
+  }
+
+  @Test func `A head may not have one byte more`() {
+    #expect(Self.answer(to: [Self.line(65_535), Data("\r\n".utf8)]) == .tooLarge)
+    #expect(Self.answer(to: [Self.line(65_536)]) == .proceed)
+    #expect(Self.answer(to: [Self.line(65_537)]) == .tooLarge)
+  }
+
+  @Test func `All heads of a response share the limit, and so do lines that are left out`() {
+    var reader = HTTPHeadReader()
+    let value = String(repeating: "b", count: 32_768 - 7)
+    for _ in 0..<2 {
+      #expect(reader.receive(line: Self.line(32_766)) == .proceed)
+      #expect(reader.receive(line: Data("\r\n".utf8)) == .head(["a": value]))
+    }
+    #expect(reader.receive(line: Data()) == .head([:]))
+    #expect(reader.receive(line: Data("x".utf8)) == .tooLarge)
+    var other = HTTPHeadReader()
+    #expect(other.receive(line: Data(repeating: UInt8(ascii: "x"), count: 65_536)) == .proceed)
+    #expect(other.receive(line: Data("\r\n".utf8)) == .tooLarge)
+  }
+
+  @Test func `After too much everything is too much`() {
+    var reader = HTTPHeadReader()
+    #expect(reader.receive(line: Self.line(65_537)) == .tooLarge)
+    #expect(reader.receive(line: Data("a: b\r\n".utf8)) == .tooLarge)
+    #expect(reader.receive(line: Data("\r\n".utf8)) == .tooLarge)
+  }
+}

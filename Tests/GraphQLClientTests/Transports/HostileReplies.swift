@@ -1,0 +1,281 @@
+import Foundation
+import TestSupport
+
+/// A reply that no well-behaved server sends.
+struct HostileReply: Sendable {
+  /// What a call must come to.
+  enum Outcome: Sendable {
+    case value
+    case emptyReply
+    case replyTooLarge
+    case undecodable
+    case graphQL
+    case notAnAPIResponse
+    case statusCode(Int)
+    /// The exchange fails, or its time is over.
+    case transportOrTimeout
+    /// A value or any error: versions of libraries differ in how forgiving they are.
+    case anything
+  }
+
+  let name: String
+  let script: ScriptedServer.Script
+  let outcome: Outcome
+
+  /// The limit of the session that meets them, in bytes.
+  static let maximumReplySize = 100_000
+
+  /// A sound body.
+  static let sound = #"{"data":{"a":1}}"#
+
+  static let all: [HostileReply] = {
+    var list = List()
+    list.addLengths()
+    list.addChunks()
+    list.addHeaders()
+    list.addHeads()
+    list.addStatuses()
+    list.addEncodings()
+    list.addBodies()
+    list.addFailures()
+    list.addRedirections()
+    return list.replies
+  }()
+}
+
+private struct List {
+  var replies: [HostileReply] = []
+
+  private let sound = HostileReply.sound
+  private let ok = "HTTP/1.1 200 OK\r\n"
+  private let json = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+  private let chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+  private mutating func add(
+    _ outcome: HostileReply.Outcome, _ name: String, _ text: String, then ending: ScriptedServer.Script.Ending = .close
+  ) {
+    add(outcome, name, bytes: Data(text.utf8), then: ending)
+  }
+
+  private mutating func add(
+    _ outcome: HostileReply.Outcome, _ name: String, bytes: Data, then ending: ScriptedServer.Script.Ending = .close
+  ) {
+    replies.append(HostileReply(name: name, script: .init(bytes, ending: ending), outcome: outcome))
+  }
+
+  /// A well-formed response with this body.
+  private mutating func add(
+    _ outcome: HostileReply.Outcome, _ name: String, body: String, status: String = "200 OK",
+    type: String = "application/json", headers: String = ""
+  ) {
+    add(outcome, name, response(body, status: status, type: type, headers: headers))
+  }
+
+  private func response(
+    _ body: String, status: String = "200 OK", type: String = "application/json", headers: String = ""
+  ) -> String {
+    let fields = "Content-Type: \(type)\r\n\(headers)Content-Length: \(body.utf8.count)\r\n"
+    return "HTTP/1.1 \(status)\r\n\(fields)\r\n\(body)"
+  }
+
+  // MARK: - Lengths
+
+  mutating func addLengths() {
+    let huge = [
+      "9223372036854775807", "9223372036854775296", "9223372036854775295", "9223372036854775808",
+      "18446744073709551616", "99999999999999999999999999",
+    ]
+    for length in huge { add(.replyTooLarge, "length \(length)", "\(json)Content-Length: \(length)\r\n\r\n\(sound)") }
+    for length in ["-1", "abc", "", "1e3", "0x10", "+16", "16, 16", "16, 17", " 16"] {
+      add(.anything, "length “\(length)”", "\(json)Content-Length: \(length)\r\n\r\n\(sound)")
+    }
+    add(.anything, "two lengths", "\(json)Content-Length: 16\r\nContent-Length: 17\r\n\r\n\(sound)")
+    add(.transportOrTimeout, "a body shorter than its length", "\(json)Content-Length: 100\r\n\r\n\(sound)")
+    add(.value, "a body longer than its length", "\(json)Content-Length: 16\r\n\r\n\(sound)\(sound)")
+    add(.value, "no length", "\(json)\r\n\(sound)")
+  }
+
+  // MARK: - Chunks
+
+  mutating func addChunks() {
+    for size in ["zz", "-1", "FFFFFFFFFFFFFFFF", "7FFFFFFFFFFFFFFF", "FFFFFFFFFFFFFFFFFFFFFFFF", ""] {
+      add(.transportOrTimeout, "a chunk of “\(size)”", "\(chunked)\(size)\r\n\(sound)\r\n0\r\n\r\n")
+    }
+    add(.replyTooLarge, "chunks without end", chunked, then: .flood(Data("5\r\n     \r\n".utf8)))
+    let chunk = "10\r\n\(sound)\r\n"
+    add(.value, "trailers", "\(chunked)\(chunk)0\r\nX-T: 1\r\nContent-Length: 5\r\n\r\n")
+    add(.anything, "a trailer without a name", "\(chunked)\(chunk)0\r\n: bad\r\n\r\n")
+    add(.transportOrTimeout, "trailers without end", "\(chunked)\(chunk)0\r\n", then: .flood(Data("X-T: 1\r\n".utf8)))
+    add(.transportOrTimeout, "chunks that are cut off", "\(chunked)10\r\n{\"data\"")
+    let length = "Content-Length: 9223372036854775807\r\n"
+    add(.anything, "a length beside chunks", "\(json)\(length)Transfer-Encoding: chunked\r\n\r\n\(chunk)0\r\n\r\n")
+  }
+
+  // MARK: - Heads
+
+  mutating func addHeaders() {
+    let headers = [
+      ": a", "a", "a b: c", "X:\u{0}y", "X: a\rb", "X: a\nY: b", " folded", "\t", "X: \u{1B}[2J", "X-é: 1", "=?: 1",
+      "Set-Cookie: =;;;; expires=x; max-age=99999999999999999999", "Transfer-Encoding: bogus",
+      "Connection: upgrade\r\nUpgrade: h2c", "Alt-Svc: h3=\":1\"", "HTTP/1.1 200 OK", "Content-Range: bytes 0-1/2",
+    ]
+    for header in headers {
+      add(.anything, "the header “\(header)”", "\(json)\(header)\r\nContent-Length: 16\r\n\r\n\(sound)")
+    }
+    let (name, value) = (String(repeating: "X", count: 70_000), String(repeating: "y", count: 70_000))
+    add(.transportOrTimeout, "a name of 70,000 bytes", "\(json)\(name): 1\r\n\r\n\(sound)")
+    add(.transportOrTimeout, "a value of 70,000 bytes", "\(json)X: \(value)\r\n\r\n\(sound)")
+    let many = (0..<20_000).map { "x\($0): 1\r\n" }.joined()
+    add(.transportOrTimeout, "20,000 headers", "\(json)\(many)\r\n\(sound)")
+    add(.transportOrTimeout, "headers without end", ok, then: .flood(Data("a: b\r\n".utf8)))
+    add(.transportOrTimeout, "a line without end", "\(ok)X: ", then: .flood(Data("y".utf8)))
+    let types = String(repeating: "Content-Type: application/json\r\n", count: 200)
+    add(.notAnAPIResponse, "200 content types", "\(ok)\(types)\r\n\(sound)")
+    add(.transportOrTimeout, "1,000 content types", "\(ok)\(types)\(types)\(types)\(types)\(types)\r\n\(sound)")
+    add(.notAnAPIResponse, "a content type of control characters", body: sound, type: "application/\u{1B}[2J")
+    let notUTF8 = Data("X: ".utf8) + Data([0xFF, 0xFE]) + Data("\r\n\r\n".utf8)
+    add(.value, "a value that is no UTF-8", bytes: Data(json.utf8) + notUTF8 + Data(sound.utf8))
+  }
+
+  mutating func addHeads() {
+    add(.transportOrTimeout, "a head that is cut off", "\(ok)X-A: 1\r\n")
+    add(.transportOrTimeout, "a head that stops", "\(ok)X-A: 1\r\n", then: .waitForClient)
+    add(.transportOrTimeout, "nothing", "")
+    add(.transportOrTimeout, "nothing, for ever", "", then: .waitForClient)
+    add(.transportOrTimeout, "no HTTP", sound)
+    add(.transportOrTimeout, "all bytes", bytes: Data(0...255) + Data(0...255))
+  }
+
+  // MARK: - Statuses
+
+  mutating func addStatuses() {
+    let impossible = [
+      "HTTP/1.1 099 x", "HTTP/1.1 1000 x", "HTTP/1.1 abc x", "HTTP/1.1 -20 x", "HTTP/3 200 OK", "ICY 200 OK", "garbage",
+    ]
+    for line in impossible {
+      add(.transportOrTimeout, "the status line “\(line)”", "\(line)\r\nContent-Length: 16\r\n\r\n\(sound)")
+    }
+    for line in ["HTTP/1.1 200", "HTTP/1.1  200 OK", "HTTP/1.0 200 OK", "HTTP/2 200 OK", "HTTP/1.2 200 OK"] {
+      add(.anything, "the status line “\(line)”", "\(line)\r\nContent-Length: 16\r\n\r\n\(sound)")
+    }
+    for status in [100, 102, 103, 199] {
+      let interim = String(repeating: "HTTP/1.1 \(status) x\r\nX: 1\r\n\r\n", count: 500)
+      add(.value, "500 times \(status)", "\(interim)\(response(sound))")
+    }
+    let endless = Data("HTTP/1.1 103 x\r\nX: 1\r\n\r\n".utf8)
+    add(.transportOrTimeout, "103 without end", "", then: .flood(endless))
+    add(.transportOrTimeout, "100 and the end", "HTTP/1.1 100 Continue\r\n\r\n")
+    add(.anything, "101", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nyes")
+    add(.emptyReply, "204 with a body", body: sound, status: "204 No Content")
+    add(.anything, "205 with a body", body: sound, status: "205 Reset Content")
+    add(.notAnAPIResponse, "304 with a body", body: sound, status: "304 Not Modified")
+    add(.statusCode(600), "600", body: sound, status: "600 x")
+    add(.notAnAPIResponse, "999 with HTML", body: "<html>", status: "999 x", type: "text/html")
+  }
+
+  // MARK: - Encodings
+
+  mutating func addEncodings() {
+    add(.transportOrTimeout, "no such encoding", body: sound, headers: "Content-Encoding: bogus\r\n")
+    add(.transportOrTimeout, "gzip that is none", body: sound, headers: "Content-Encoding: gzip\r\n")
+    add(.transportOrTimeout, "deflate that is none", body: "0123456789", headers: "Content-Encoding: deflate\r\n")
+    let hundred = Array(repeating: "gzip", count: 100).joined(separator: ", ")
+    add(.transportOrTimeout, "gzip a hundred times", body: sound, headers: "Content-Encoding: \(hundred)\r\n")
+    for (name, encoding, text) in Self.bombs {
+      let bytes = Data(base64Encoded: text) ?? Data()
+      let head = "\(json)Content-Encoding: \(encoding)\r\nContent-Length: \(bytes.count)\r\n\r\n"
+      add(.replyTooLarge, name, bytes: Data(head.utf8) + bytes)
+    }
+  }
+
+  /// Spaces, compressed: `head -c 100000000 /dev/zero | tr '\0' ' ' | gzip -9n | gzip -9n`, and once more.
+  private static let bombs = [
+    ("100 MB in a few hundred bytes", "gzip, gzip", "H4sIAAAAAAACA+3dIU8CYRzH8Tvu3JyBg8AMBK/6DihsMDeCiYCZEYxEM+cYm87sSzD4AngBNt4B2LCb2CThzt29BsuzfT7p"
+        + "n7/5t+e5ejmPKo3k++OxOor89ff68v0iAgAAAAAAAAACV3wuk7g68nI7Gt8BAAAAAAAAAKGbZc20HgWcpt2hHAAAAAAAAAAQ"
+        + "vFW/16pfCDgs5qkcAAAAAAAAABC8znE/qLcAm3LdnugBAAAAAAAAAMHbLZO42gLk5XY0lgMAAAAAAAAAgjfLmmm1BShO0+5Q"
+        + "DgAAAAAAAAAI3qrfa9WfBBwW81QOAAAAAAAAAAhe57gf1FuATbluT/QAAAAAAAAAgODtlklcbQHycjsaywEAAAAAAAAAwZtl"
+        + "zbTaAhSnaXcoBwAAAAAAAAAE763fy6stQOtQPtw0IgAAAAAAAPh3WXx7//wUff2c/QHwp7L4MHsBAA=="),
+    ("100 MB in fewer bytes still", "gzip, gzip, gzip", "H4sIAAAAAAACA5Pv5mAAASbmt3cV/ZkSZY5/tH53Z05j8wEelvW/+DRyDMybOhtmCva4GD+XmH3ujbfBD6YKRrN7jDc2zL6h"
+        + "8vDc3b1spzfX2r2cv//n9uc7qyz7tXqf/H680arrz9fvvz79VWJigACm8Bq9yTusPhVZS91nhIotnJ16dosc65xldxfKQIUE"
+        + "9oTuv74qnsNC59lKhNi5QvsV2xlmF92d9wKm9+Bt3ck7bjE9eVpmMo0ZKtZkfnpW5lZWDb/L7wL4oGIc91bdz746n0VG7HMI"
+        + "XCzu+Q75K9ENvjvz/L9AxRoevJ3mGZPLCHLgabglIAfeYhJZnlmuwQ4VY3m/9v7p1boOrwPs7pgoQcR+lEfWVP//I1L7d85f"
+        + "xg/LN/0wqGZkAAAoK7+JWgEAAA=="),
+  ]
+
+  // MARK: - Bodies
+
+  mutating func addBodies() {
+    add(.emptyReply, "nothing in it", body: "")
+    add(.notAnAPIResponse, "null", body: "null")
+    add(.notAnAPIResponse, "a list", body: "[]")
+    add(.notAnAPIResponse, "an object of another API", body: #"{"ok":true}"#)
+    add(.notAnAPIResponse, "a login page", body: "<html>", type: "text/html")
+    add(.undecodable, "a login page that says it is JSON", body: "<html>")
+    add(.emptyReply, "no data", body: #"{"data":null}"#)
+    add(.undecodable, "data of another shape", body: #"{"data":{"a":"text"}}"#)
+    add(.undecodable, "half of the data", body: #"{"data":{"a""#)
+    add(.undecodable, "errors of another shape", body: #"{"errors":{}}"#)
+    add(.undecodable, "errors without words", body: #"{"errors":[{}]}"#)
+    add(.undecodable, "90,000 levels", body: #"{"data":"# + String(repeating: "[", count: 90_000))
+    add(.undecodable, "18,000 levels of objects", body: String(repeating: #"{"a":"#, count: 18_000))
+    let deep = String(repeating: "[", count: 400) + String(repeating: "]", count: 400)
+    add(.value, "levels in an extension", body: #"{"data":{"a":1},"extensions":{"x":\#(deep)}}"#)
+    let wide = Array(repeating: "[]", count: 30_000).joined(separator: ",")
+    add(.value, "an extension with too many values", body: #"{"data":{"a":1},"extensions":{"x":[\#(wide)]}}"#)
+    let errors = Array(repeating: #"{"message":"m"}"#, count: 6000).joined(separator: ",")
+    add(.graphQL, "too many errors", body: #"{"errors":[\#(errors)]}"#)
+    add(.value, "keys twice", body: #"{"data":{"a":1,"a":1},"data":{"a":1}}"#)
+    add(.undecodable, "a number out of range", body: #"{"data":{"a":1e999}}"#)
+    add(.undecodable, "a number of 90,000 digits", body: #"{"data":{"a":"# + String(repeating: "9", count: 90_000) + "}}")
+    add(.undecodable, "bytes that are no UTF-8", bytes: Data("\(json)\r\n{\"data\":\"".utf8) + Data([0xFF, 0x22, 0x7D]))
+    let mark = Data([0xEF, 0xBB, 0xBF])
+    add(.anything, "a byte order mark", bytes: Data("\(json)\r\n".utf8) + mark + Data(sound.utf8))
+    add(.anything, "UTF-16", bytes: Data("\(json)\r\n".utf8) + (sound.data(using: .utf16) ?? Data()))
+    add(.graphQL, "words that a terminal obeys", body: #"{"errors":[{"message":"\u001B[2J\u0007\u202E"}]}"#)
+    let long = String(repeating: "long ", count: 18_000)
+    add(.graphQL, "90,000 bytes of words", body: #"{"errors":[{"message":"\#(long)","path":["\#("a")"]}]}"#)
+    add(.replyTooLarge, "a body without end", "\(json)\r\n", then: .flood(Data("    ".utf8)))
+    add(.transportOrTimeout, "a body that trickles", "\(json)\r\n", then: .trickle)
+    add(.transportOrTimeout, "a body that stops", "\(json)Content-Length: 100\r\n\r\n{", then: .waitForClient)
+    let second = response(#"{"errors":[{"message":"m"}]}"#)
+    add(.value, "a second reply behind the first", "\(response(sound))\(second)", then: .keepAlive)
+    // Without the header, the next request could be sent over a connection where nothing answers.
+    let last = response(sound, headers: "Connection: close\r\n")
+    add(.value, "a reply and silence", last, then: .waitForClient)
+  }
+
+  // MARK: - Failures and redirections
+
+  mutating func addFailures() {
+    add(.notAnAPIResponse, "403 with HTML", body: "<html>", status: "403 x", type: "text/html")
+    let flood = Data("    ".utf8)
+    add(.statusCode(503), "503 without end", "HTTP/1.1 503 x\r\n\r\n", then: .flood(flood))
+    add(.notAnAPIResponse, "404 without end", "HTTP/1.1 404 x\r\n\r\n", then: .flood(flood))
+    for challenge in ["Basic realm", "Digest", "realm=", "Basic realm=\"", "Negotiate", "\u{1B}[2J"] {
+      add(
+        .statusCode(401), "401 that asks for “\(challenge)”", body: "no", status: "401 x",
+        headers: "WWW-Authenticate: \(challenge)\r\n")
+    }
+    add(.statusCode(407), "407", body: "no", status: "407 x", headers: "Proxy-Authenticate: Digest\r\n")
+    for wait in ["99999999999999999999", "-1", "Sun, 99 Nov 9999 99:99:99 GMT", "\u{1B}[2J"] {
+      add(.statusCode(429), "to come back after “\(wait)”", body: "", status: "429 x", headers: "Retry-After: \(wait)\r\n")
+    }
+  }
+
+  mutating func addRedirections() {
+    let locations = [
+      "http://127.0.0.1:1/", "//%00/", "//[fe80::1%25eth0]/", "http://[::1", "javascript:1", "file:///etc/passwd",
+      "http://user:password@127.0.0.1:1/", "//host:99999/x", "http://\u{1B}[2J/", "/graphql",
+    ]
+    for location in locations {
+      add(
+        .notAnAPIResponse, "a redirection to “\(location)”", body: "there", status: "307 x", type: "text/html",
+        headers: "Location: \(location)\r\n")
+    }
+    add(.notAnAPIResponse, "302", body: "", status: "302 Found", headers: "Location: /login\r\n")
+    add(.notAnAPIResponse, "308 to nowhere", body: "", status: "308 x", type: "text/html")
+    add(
+      .notAnAPIResponse, "a redirection without end", "HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n",
+      then: .flood(Data("    ".utf8)))
+  }
+}

@@ -1,0 +1,570 @@
+import Foundation
+import MomentsTesting
+import Testing
+
+@testable import GraphQLClient
+
+/// The machine, input × state.
+struct TransferStateTests {
+  private static let lost = URLError(.networkConnectionLost)
+
+  private static func running() -> Machine {
+    var machine = Machine()
+    #expect(machine.begin() == .send)
+    return machine
+  }
+
+  /// A transfer whose head has arrived and was given to the caller.
+  private static func receiving() -> Machine {
+    var machine = running()
+    #expect(machine.receiveHead(200) == .keep)
+    #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
+    return machine
+  }
+
+  private static func ended(_ error: URLError? = nil) -> Machine {
+    var machine = receiving()
+    #expect(machine.end(error) == .ignore)
+    return machine
+  }
+
+  private static func cancelled() -> Machine {
+    var machine = receiving()
+    #expect(machine.cancel() == .stop(head: nil, chunk: nil))
+    return machine
+  }
+
+  // MARK: - Begin
+
+  @Test func begin_whenCreated_sends() {
+    var machine = Machine()
+    #expect(!machine.isRunning)
+    #expect(machine.begin() == .send)
+    #expect(machine.isRunning)
+  }
+
+  @Test func begin_whenCancelled_skips() {
+    var machine = Machine()
+    #expect(machine.cancel() == .ignore)
+    #expect(machine.begin() == .skip)
+    #expect(!machine.isRunning)
+    #expect(machine.awaitHead(1) == .failHead(1, .cancelled))
+  }
+
+  // MARK: - The head
+
+  @Test func awaitHead_whenCreated_waitsForTheHead() {
+    var machine = Machine()
+    #expect(machine.awaitHead(1) == .wait)
+    #expect(machine.begin() == .send)
+    #expect(machine.receiveHead(204) == .resumeHead(1, status: 204))
+  }
+
+  @Test func awaitHead_whenTheHeadIsThere_givesIt() {
+    var machine = Self.running()
+    #expect(machine.receiveHead(204) == .keep)
+    #expect(machine.awaitHead(1) == .resumeHead(1, status: 204))
+  }
+
+  @Test func awaitHead_whenEndedAfterTheHead_givesIt() {
+    var machine = Self.running()
+    #expect(machine.receiveHead(200) == .keep)
+    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.end(Self.lost) == .ignore)
+    #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
+    #expect(machine.take(2) == .give("a", resumesNetwork: true))
+    #expect(machine.take(3) == .end(.networkConnectionLost))
+  }
+
+  @Test func awaitHead_whenEndedBeforeTheHead_fails() {
+    var machine = Self.running()
+    #expect(machine.end(Self.lost) == .ignore)
+    #expect(machine.awaitHead(1) == .failHead(1, .networkConnectionLost))
+  }
+
+  @Test func awaitHead_whenEndedWithNothing_failsAsABadResponse() {
+    var machine = Self.running()
+    #expect(machine.end(nil) == .ignore)
+    #expect(machine.awaitHead(1) == .failHead(1, .badServerResponse))
+  }
+
+  @Test func awaitHead_whenCancelled_failsEvenIfTheHeadIsThere() {
+    var machine = Self.running()
+    #expect(machine.receiveHead(200) == .keep)
+    #expect(machine.cancel() == .stop(head: nil, chunk: nil))
+    #expect(machine.awaitHead(1) == .failHead(1, .cancelled))
+  }
+
+  @Test func receiveHead_whenNotRunning_isIgnored() {
+    var created = Machine()
+    #expect(created.receiveHead(200) == .ignore)
+    #expect(created.awaitHead(1) == .wait)
+    var ended = Self.running()
+    #expect(ended.end(nil) == .ignore)
+    #expect(ended.receiveHead(200) == .ignore)
+    var cancelled = Self.cancelled()
+    #expect(cancelled.receiveHead(200) == .ignore)
+  }
+
+  @Test func receiveHead_whenThereIsOne_isIgnored() {
+    var machine = Self.running()
+    #expect(machine.receiveHead(200) == .keep)
+    #expect(machine.receiveHead(500) == .ignore)
+    #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
+    #expect(machine.receiveHead(500) == .ignore)
+  }
+
+  // MARK: - Chunks
+
+  @Test func receiveChunk_whenTheCallerWaits_givesIt() {
+    var machine = Self.receiving()
+    #expect(machine.take(2) == .wait)
+    #expect(machine.receiveChunk("a") == .resumeChunk(2, "a"))
+    #expect(machine.take(3) == .wait)
+    #expect(machine.receiveChunk("b") == .resumeChunk(3, "b"))
+  }
+
+  @Test func receiveChunk_whenNoCallerWaits_holdsUp() {
+    var machine = Self.receiving()
+    #expect(machine.receiveChunk("a") == .holdUp)
+  }
+
+  @Test func receiveChunk_beforeTheHead_isKept() {
+    var machine = Self.running()
+    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveHead(200) == .keep)
+    #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
+    #expect(machine.take(2) == .give("a", resumesNetwork: true))
+  }
+
+  @Test func receiveChunk_whenNotRunning_isRefused() {
+    var created = Machine()
+    #expect(created.receiveChunk("a") == .refuse)
+    var ended = Self.ended()
+    #expect(ended.receiveChunk("a") == .refuse)
+    #expect(ended.take(2) == .end(nil))
+    var cancelled = Self.cancelled()
+    #expect(cancelled.receiveChunk("a") == .refuse)
+    #expect(cancelled.take(2) == .end(.cancelled))
+  }
+
+  @Test func take_whenAChunkWaits_givesIt() {
+    var machine = Self.receiving()
+    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.take(2) == .give("a", resumesNetwork: true))
+    #expect(machine.take(3) == .wait)
+  }
+
+  @Test func take_whenSeveralChunksWait_resumesTheNetworkWithTheLast() {
+    var machine = Self.receiving()
+    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("b") == .holdUp)
+    #expect(machine.receiveChunk("c") == .holdUp)
+    #expect(machine.take(2) == .give("a", resumesNetwork: false))
+    #expect(machine.take(3) == .give("b", resumesNetwork: false))
+    #expect(machine.take(4) == .give("c", resumesNetwork: true))
+    #expect(machine.take(5) == .wait)
+  }
+
+  @Test func take_whenEnded_givesWhatWaitsBeforeTheEnd() {
+    for error in [nil, Self.lost] {
+      var machine = Self.receiving()
+      #expect(machine.receiveChunk("a") == .holdUp)
+      #expect(machine.end(error) == .ignore)
+      #expect(machine.take(2) == .give("a", resumesNetwork: true))
+      #expect(machine.take(3) == .end(error?.code))
+      #expect(machine.take(4) == .end(error?.code))
+    }
+  }
+
+  @Test func take_whenCancelled_endsAtOnce() {
+    var machine = Self.receiving()
+    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.cancel() == .stop(head: nil, chunk: nil))
+    #expect(machine.take(2) == .end(.cancelled))
+    #expect(machine.take(3) == .end(.cancelled))
+  }
+
+  // MARK: - The end
+
+  @Test func end_whenTheCallerAwaitsTheHead_failsIt() {
+    var lost = Self.running()
+    #expect(lost.awaitHead(1) == .wait)
+    #expect(lost.end(Self.lost) == .failHead(1, .networkConnectionLost))
+    var empty = Self.running()
+    #expect(empty.awaitHead(1) == .wait)
+    #expect(empty.end(nil) == .failHead(1, .badServerResponse))
+    #expect(!empty.isRunning)
+  }
+
+  @Test func end_whenTheCallerWaitsForAChunk_endsTheBody() {
+    for error in [nil, Self.lost] {
+      var machine = Self.receiving()
+      #expect(machine.take(2) == .wait)
+      #expect(machine.end(error) == .endBody(2, error?.code))
+      #expect(machine.take(3) == .end(error?.code))
+    }
+  }
+
+  @Test func end_whenNotRunning_isIgnored() {
+    var created = Machine()
+    #expect(created.end(Self.lost) == .ignore)
+    #expect(created.begin() == .send)
+    var ended = Self.ended()
+    #expect(ended.end(Self.lost) == .ignore)
+    #expect(ended.take(2) == .end(nil))
+    var cancelled = Self.cancelled()
+    #expect(cancelled.end(nil) == .ignore)
+    #expect(cancelled.take(2) == .end(.cancelled))
+  }
+
+  // MARK: - Cancelling
+
+  @Test func cancel_whenTheCallerAwaitsTheHead_handsItBack() {
+    var machine = Self.running()
+    #expect(machine.awaitHead(1) == .wait)
+    #expect(machine.cancel() == .stop(head: 1, chunk: nil))
+    #expect(!machine.isRunning)
+    #expect(machine.receiveHead(200) == .ignore)
+    #expect(machine.end(Self.lost) == .ignore)
+  }
+
+  @Test func cancel_whenTheCallerWaitsForAChunk_handsItBack() {
+    var machine = Self.receiving()
+    #expect(machine.take(2) == .wait)
+    #expect(machine.cancel() == .stop(head: nil, chunk: 2))
+    #expect(machine.receiveChunk("a") == .refuse)
+    #expect(machine.end(nil) == .ignore)
+  }
+
+  @Test func cancel_beforeTheBegin_handsBackTheCaller() {
+    var machine = Machine()
+    #expect(machine.awaitHead(1) == .wait)
+    #expect(machine.cancel() == .stop(head: 1, chunk: nil))
+    #expect(machine.begin() == .skip)
+  }
+
+  @Test func cancel_whenEnded_dropsWhatWaits() {
+    var machine = Self.receiving()
+    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.end(nil) == .ignore)
+    #expect(machine.cancel() == .ignore)
+    #expect(machine.take(2) == .end(.cancelled))
+  }
+
+  @Test func cancel_again_isIgnored() {
+    var machine = Self.cancelled()
+    #expect(machine.cancel() == .ignore)
+    var created = Machine()
+    #expect(created.cancel() == .ignore)
+    #expect(created.cancel() == .ignore)
+  }
+
+  // MARK: - Random runs
+
+  private static let seeds: Range<UInt64> = 0..<200
+  private static let stepCount = 150
+
+  /// A failure names its seed and its step.
+  @Test func `A random transfer hands back each waiter once, and loses no chunk`() {
+    var seen: Set<String> = []
+    var stepCount = 0
+    for seed in Self.seeds {
+      var run = RandomTransfer(seed: seed)
+      for step in 0..<Self.stepCount {
+        run.step()
+        stepCount += 1
+        if let fault = run.fault {
+          Issue.record("seed \(seed), step \(step): \(fault)\nafter \(run.log.suffix(20).joined(separator: ", "))")
+          return
+        }
+      }
+      run.finish()
+      if let fault = run.fault {
+        Issue.record("seed \(seed), at the end: \(fault)\nafter \(run.log.suffix(20).joined(separator: ", "))")
+        return
+      }
+      seen.formUnion(run.kinds)
+    }
+    #expect(stepCount == 30_000)
+    // Every answer of the machine came up.
+    #expect(
+      seen == [
+        "send", "skip", "wait", "keep", "ignore", "holdUp", "refuse", "resumeHead", "failHead", "resumeChunk", "give",
+        "end", "endBody", "stop",
+      ])
+  }
+}
+
+/// What the machine answers to an input, in a form that can be compared.
+private enum Answer: Equatable {
+  case send, skip, wait, keep, ignore, holdUp, refuse
+  case resumeHead(Int, status: Int)
+  case failHead(Int, URLError.Code)
+  case resumeChunk(Int, String)
+  case give(String, resumesNetwork: Bool)
+  case end(URLError.Code?)
+  case endBody(Int, URLError.Code?)
+  case stop(head: Int?, chunk: Int?)
+
+  /// The name of the case.
+  var kind: String { String("\(self)".prefix { $0 != "(" }) }
+}
+
+/// The machine with numbers for waiters and text for chunks.
+private struct Machine {
+  private var state = TransferState<Int, Int>()
+
+  var isRunning: Bool { state.isRunning }
+
+  mutating func begin() -> Answer {
+    switch state.begin() {
+    case .send: .send
+    case .skip: .skip
+    }
+  }
+
+  mutating func awaitHead(_ waiter: Int) -> Answer {
+    switch state.awaitHead(waiter) {
+    case .wait: .wait
+    case .resume(let waiter, .success(let head)): .resumeHead(waiter, status: head.status)
+    case .resume(let waiter, .failure(let error)): .failHead(waiter, error.code)
+    }
+  }
+
+  mutating func receiveHead(_ status: Int) -> Answer {
+    switch state.receive(head: HTTPHead(status: status, headers: ["a": "1"])) {
+    case .resume(let waiter, let head): .resumeHead(waiter, status: head.status)
+    case .keep: .keep
+    case .ignore: .ignore
+    }
+  }
+
+  mutating func receiveChunk(_ text: String) -> Answer {
+    switch state.receive(chunk: Data(text.utf8)) {
+    case .resume(let waiter, let chunk): .resumeChunk(waiter, String(decoding: chunk, as: UTF8.self))
+    case .holdUp: .holdUp
+    case .refuse: .refuse
+    }
+  }
+
+  mutating func take(_ waiter: Int) -> Answer {
+    switch state.take(waiter) {
+    case .wait: .wait
+    case .give(let chunk, let resumesNetwork):
+      .give(String(decoding: chunk, as: UTF8.self), resumesNetwork: resumesNetwork)
+    case .end(let error): .end(error?.code)
+    }
+  }
+
+  mutating func end(_ error: URLError?) -> Answer {
+    switch state.end(error: error) {
+    case .failHead(let waiter, let error): .failHead(waiter, error.code)
+    case .endBody(let waiter, let error): .endBody(waiter, error?.code)
+    case .ignore: .ignore
+    }
+  }
+
+  mutating func cancel() -> Answer {
+    switch state.cancel() {
+    case .stop(let head, let chunk): .stop(head: head, chunk: chunk)
+    case .ignore: .ignore
+    }
+  }
+}
+
+/// A transfer with random inputs, and what it promises.
+///
+/// The caller keeps its part of the contract: it awaits the head once, and takes one chunk at a time after that. The
+/// network begins once; with an even seed it also obeys when it is told to hold up.
+private struct RandomTransfer {
+  private var machine = Machine()
+  private var generator: SplitMix64
+  private let networkObeys: Bool
+  /// Transfers with an even quotient are cancelled only late, so that long bodies come up.
+  private let cancelsRarely: Bool
+
+  private(set) var fault: String?
+  private(set) var log: [String] = []
+  private(set) var kinds: Set<String> = []
+
+  private var hasBegun = false
+  private var hasEnded = false
+  private var endCode: URLError.Code?
+  private var isCancelled = false
+  private var isHeldUp = false
+  private var hasAwaitedHead = false
+  private var hasHead = false
+
+  private var waiterCount = 0
+  /// The waiters that the machine has, each of which it must hand back.
+  private var waiting: Set<Int> = []
+  private var chunkWaiter: Int?
+
+  private var sentCount = 0
+  private var accepted: [String] = []
+  private var given: [String] = []
+
+  init(seed: UInt64) {
+    generator = SplitMix64(seed: seed)
+    networkObeys = seed % 2 == 0
+    cancelsRarely = seed / 2 % 2 == 0
+  }
+
+  private var isRunning: Bool { hasBegun && !hasEnded && !isCancelled }
+
+  /// Gives the machine one random input.
+  mutating func step() {
+    switch Int.random(in: 0..<100, using: &generator) {
+    case 0..<10: begin()
+    case 10..<20: receiveHead()
+    case 20..<50: receiveChunk()
+    case 50..<60: awaitHead()
+    case 60..<97: take()
+    case 97: end()
+    case 98 where Int.random(in: 0..<3, using: &generator) == 0: end()
+    case 99 where !cancelsRarely || Int.random(in: 0..<10, using: &generator) == 0: cancel()
+    default: receiveChunk()
+    }
+    if machine.isRunning != isRunning { fault = "isRunning is \(machine.isRunning)" }
+  }
+
+  /// Cancels, after which the machine may have no waiter.
+  mutating func finish() {
+    cancel()
+    if !waiting.isEmpty { fault = "the waiters \(waiting) were not handed back" }
+    take()
+  }
+
+  private mutating func record(_ input: String, _ answer: Answer) -> Answer {
+    log.append("\(input): \(answer)")
+    kinds.insert(answer.kind)
+    return answer
+  }
+
+  private mutating func handIn() -> Int {
+    waiterCount += 1
+    waiting.insert(waiterCount)
+    return waiterCount
+  }
+
+  private mutating func handBack(_ waiter: Int) {
+    if waiting.remove(waiter) == nil { fault = "the waiter \(waiter) was handed back twice, or never handed in" }
+    if waiter == chunkWaiter { chunkWaiter = nil }
+  }
+
+  private mutating func unexpected(_ input: String, _ answer: Answer) {
+    fault = "unexpected answer to \(input): \(answer)"
+  }
+
+  // MARK: - The network's side
+
+  private mutating func begin() {
+    guard !hasBegun else { return }
+    let answer = record("begin", machine.begin())
+    if answer != (isCancelled ? .skip : .send) { unexpected("begin", answer) }
+    hasBegun = !isCancelled
+  }
+
+  private mutating func receiveHead() {
+    let answer = record("head", machine.receiveHead(200))
+    switch answer {
+    case .resumeHead(let waiter, 200) where isRunning && !hasHead: handBack(waiter)
+    case .keep where isRunning && !hasHead && !hasAwaitedHead: break
+    case .ignore where !isRunning || hasHead: return
+    default: unexpected("head", answer)
+    }
+    hasHead = true
+  }
+
+  private mutating func receiveChunk() {
+    guard !(networkObeys && isHeldUp) else { return }
+    let chunk = "\(sentCount)"
+    sentCount += 1
+    let answer = record("chunk \(chunk)", machine.receiveChunk(chunk))
+    switch answer {
+    case .resumeChunk(let waiter, let text) where isRunning && waiter == chunkWaiter && given == accepted:
+      accepted.append(chunk)
+      handBack(waiter)
+      give(text)
+    case .holdUp where isRunning && chunkWaiter == nil:
+      accepted.append(chunk)
+      isHeldUp = true
+    case .refuse where !isRunning: break
+    default: unexpected("chunk", answer)
+    }
+    if networkObeys, accepted.count - given.count > 1 { fault = "\(accepted.count - given.count) chunks are held" }
+  }
+
+  private mutating func end() {
+    let error = Bool.random(using: &generator) ? URLError(.networkConnectionLost) : nil
+    let answer = record("end", machine.end(error))
+    switch answer {
+    case .failHead(let waiter, let code) where isRunning && !hasHead:
+      handBack(waiter)
+      if code != error?.code ?? .badServerResponse { unexpected("end", answer) }
+    case .endBody(let waiter, let code) where isRunning && code == error?.code: handBack(waiter)
+    case .ignore where !isRunning: return
+    case .ignore where waiting.isEmpty: break
+    default: unexpected("end", answer)
+    }
+    hasEnded = true
+    endCode = error?.code
+  }
+
+  // MARK: - The caller's side
+
+  private mutating func awaitHead() {
+    guard !hasAwaitedHead else { return }
+    hasAwaitedHead = true
+    let answer = record("await head", machine.awaitHead(handIn()))
+    switch answer {
+    case .wait where !isCancelled && !hasEnded && !hasHead: break
+    case .resumeHead(let waiter, 200) where !isCancelled && hasHead: handBack(waiter)
+    case .failHead(let waiter, .cancelled) where isCancelled: handBack(waiter)
+    case .failHead(let waiter, endCode ?? .badServerResponse) where !isCancelled && hasEnded && !hasHead:
+      handBack(waiter)
+    default: unexpected("await head", answer)
+    }
+  }
+
+  private mutating func take() {
+    guard hasHead, hasAwaitedHead, chunkWaiter == nil else { return }
+    let waiter = handIn()
+    let answer = record("take", machine.take(waiter))
+    switch answer {
+    case .wait where isRunning && given == accepted:
+      chunkWaiter = waiter
+      return
+    case .give(let chunk, let resumesNetwork) where !isCancelled:
+      give(chunk)
+      if resumesNetwork != (given == accepted) { unexpected("take", answer) }
+      if resumesNetwork { isHeldUp = false }
+    case .end(.cancelled) where isCancelled: break
+    case .end(let code) where hasEnded && !isCancelled && code == endCode && given == accepted: break
+    default: unexpected("take", answer)
+    }
+    handBack(waiter)
+  }
+
+  private mutating func give(_ chunk: String) {
+    given.append(chunk)
+    if isCancelled { fault = "the chunk \(chunk) was given after the cancellation" }
+    if given.count > accepted.count || accepted[given.count - 1] != chunk {
+      fault = "the chunk \(chunk) is out of order"
+    }
+  }
+
+  private mutating func cancel() {
+    let answer = record("cancel", machine.cancel())
+    switch answer {
+    case .stop(let head, let chunk) where !isCancelled && (isRunning || head != nil || chunk != nil):
+      if let head { handBack(head) }
+      if let chunk { handBack(chunk) }
+    case .ignore where !isRunning && waiting.isEmpty: break
+    default: unexpected("cancel", answer)
+    }
+    isCancelled = true
+    if !waiting.isEmpty { fault = "the waiters \(waiting) were not handed back" }
+  }
+}

@@ -1,0 +1,147 @@
+internal import Foundation
+internal import GraphQLClient
+internal import Multicast
+internal import TestSupport
+
+extension TestChild {
+  /// Serves what requests wish for until the standard input ends; says the address first.
+  static func serveWishes() throws {
+    let server = try ScriptedServer()
+    Thread.detachNewThread {
+      while !FileHandle.standardInput.availableData.isEmpty {}
+      exit(0)
+    }
+    say(server.url.absoluteString)
+    server.serveWishes()
+  }
+
+  /// Collects what a process sees while it talks to hostile servers.
+  private final class Watch: Sendable {
+    private let observations = Lock(Observations())
+
+    func note(_ body: (inout Observations) -> Void) {
+      observations.withLock { body(&$0) }
+    }
+
+    var result: Observations { observations.withLock { $0 } }
+  }
+
+  private struct Observations: Encodable {
+    /// How late a task woke that sleeps 10 ms at a time, at worst.
+    var latestWakeMilliseconds = 0.0
+    /// How long the slowest call to a good server took.
+    var slowestGoodCallMilliseconds = 0.0
+    var goodCallCount = 0
+    /// How far the slowest call ran over its limit.
+    var longestOverrunMilliseconds = 0.0
+    /// How much the resident memory grew, at most.
+    var memoryGrowthKiB = 0
+    /// What the calls came to.
+    var outcomes: [String: Int] = [:]
+  }
+
+  /// Meets twenty of each kind of hostile server at once, and says what became of the process meanwhile.
+  static func meetHostileServers(_ address: String) async throws {
+    guard let url = URL(string: address) else { fail("\(address) is no address") }
+    // Once before, so that what every process needs is there.
+    _ = try await goodCall(to: url)
+    let start = residentMemory()
+    let watch = Watch()
+
+    let sleeper = Task {
+      while !Task.isCancelled {
+        let begin = ContinuousClock.now
+        try? await Task.sleep(for: .milliseconds(10))
+        let late = (ContinuousClock.now - begin - .milliseconds(10)) / .milliseconds(1)
+        let growth = residentMemory() - start
+        watch.note {
+          $0.latestWakeMilliseconds = max($0.latestWakeMilliseconds, late)
+          $0.memoryGrowthKiB = max($0.memoryGrowthKiB, growth)
+        }
+      }
+    }
+    let good = Task {
+      while !Task.isCancelled {
+        let begin = ContinuousClock.now
+        do {
+          _ = try await goodCall(to: url)
+        } catch {
+          if Task.isCancelled { return }
+          // On a busy machine it may find no time within its limit.
+          if case APISessionError.timedOut = error { continue }
+          fail("A good server's reply was lost: \(error)")
+        }
+        let took = (ContinuousClock.now - begin) / .milliseconds(1)
+        watch.note {
+          $0.goodCallCount += 1
+          $0.slowestGoodCallMilliseconds = max($0.slowestGoodCallMilliseconds, took)
+        }
+      }
+    }
+    await withTaskGroup { group in
+      for _ in 0..<20 {
+        for (name, script) in hostileScripts {
+          group.addTask {
+            let begin = ContinuousClock.now
+            let outcome = await hostileCall(to: url, script)
+            let overrun = (ContinuousClock.now - begin - hostileLimit) / .milliseconds(1)
+            watch.note {
+              $0.longestOverrunMilliseconds = max($0.longestOverrunMilliseconds, overrun)
+              $0.outcomes["\(name): \(outcome)", default: 0] += 1
+            }
+          }
+        }
+      }
+    }
+    sleeper.cancel()
+    good.cancel()
+    _ = await (sleeper.value, good.value)
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    say(String(decoding: try encoder.encode(watch.result), as: UTF8.self))
+  }
+
+  private static let hostileLimit = Duration.seconds(2)
+
+  private static let hostileScripts: [(name: String, script: ScriptedServer.Script)] = {
+    let head = "HTTP/1.1 200 OK\r\n"
+    let (spaces, header) = (Data("        ".utf8), Data("x-a: 1\r\n".utf8))
+    return [
+      ("body without end", .init(Data("\(head)\r\n".utf8), ending: .flood(spaces))),
+      ("redirection without end", .init(Data("HTTP/1.1 302 x\r\nLocation: /x\r\n\r\n".utf8), ending: .flood(spaces))),
+      ("20,000 headers", .init(Data(head.utf8), repeating: header, count: 20_000)),
+      ("headers without end", .init(Data(head.utf8), ending: .flood(header))),
+      ("a head that stops", .init(Data(head.utf8), ending: .waitForClient)),
+      ("a body that trickles", .init(Data("\(head)\r\n".utf8), ending: .trickle)),
+    ]
+  }()
+
+  private static func hostileCall(to url: URL, _ script: ScriptedServer.Script) async -> String {
+    let session = APISession(url: url, timeout: hostileLimit, maximumReplySize: 256 * 1024)
+    do {
+      _ = try await session.post(
+        document: "{ a }", operationName: "", variables: ScriptedServer.Wish(script), as: [String: Int].self)
+      return "value"
+    } catch {
+      return switch error {
+      case .replyTooLarge: "too large"
+      case .notAnAPIResponse: "not an API"
+      case .timedOut: "timed out"
+      case .transport(let error): "transport \(error.code.rawValue)"
+      default: "\(error)"
+      }
+    }
+  }
+
+  private static func goodCall(to url: URL) async throws -> [String: Int] {
+    try await APISession(url: url).post(
+      document: "{ a }", operationName: "", variables: ScriptedServer.Wish(.json(#"{"data":{"a":1}}"#)),
+      as: [String: Int].self)
+  }
+
+  /// In KiB; 0 where the system does not say.
+  private static func residentMemory() -> Int {
+    guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }
+    return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4
+  }
+}
