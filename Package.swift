@@ -79,7 +79,10 @@ let package = Package(
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MomentsTests",
-      dependencies: ["Moments", "GraphQLClient", "Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
+      dependencies: [
+        "Moments", "GraphQLClient", "Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild",
+        "TestSupport",
+      ],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "SignInTests", dependencies: ["SignIn", "Multicast", "MomentsTesting"], swiftSettings: swiftSettings),
@@ -95,7 +98,8 @@ let package = Package(
     .testTarget(
       name: "MomentsCommandTests",
       dependencies: [
-        "MomentsCommand", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting",
+        "MomentsCommand", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast",
+        "MomentsTesting",
         "TestSupport", "ThreadSanitizerSuppressions",
       ],
       swiftSettings: swiftSettings),

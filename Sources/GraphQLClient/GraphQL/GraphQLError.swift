@@ -19,7 +19,9 @@ public struct GraphQLError: Error, Hashable, Sendable {
 
   /// What went wrong, in the server's words.
   public let message: String
-  /// Where in the response it went wrong, if the server says so. Errors of the request as a whole have no path.
+  /// Where in the response it went wrong, if the server says so.
+  ///
+  /// Errors of the request as a whole have no path.
   public let path: [PathElement]?
   /// The server's machine-readable name for the error (`extensions.code`), if it gives one as text.
   public let code: String?
@@ -48,8 +50,9 @@ public struct GraphQLError: Error, Hashable, Sendable {
 extension GraphQLError: CustomStringConvertible {
   /// The message, followed by the path and the code where there are any.
   public var description: String {
+    let place = path.map { $0.map(\.description).joined(separator: ".") }
     let notes = [
-      path.map { "at \(ServerText.line($0.map(\.description).joined(separator: "."), maximumLength: Self.maximumPathWidth))" },
+      place.map { "at \(ServerText.line($0, maximumLength: Self.maximumPathWidth))" },
       code.map { "code \($0)" },
     ].compactMap(\.self)
     return notes.isEmpty ? message : "\(message) (\(notes.joined(separator: ", ")))"

@@ -3,7 +3,9 @@
 /// At most 100 errors are kept, and of all `extensions` together at most 1,000 values, 32 levels deep: an object with
 /// more is left out whole.
 public struct GraphQLResponse<Payload: Sendable>: Sendable {
-  /// What was asked for. Where there are ``errors``, the fields they name are `nil`.
+  /// What was asked for.
+  ///
+  /// Where there are ``errors``, the fields they name are `nil`.
   public var data: Payload
   /// What went wrong with parts of the data; empty when it is complete.
   public var errors: [GraphQLError]

@@ -56,8 +56,8 @@ extension JSONValue: Decodable {
   public init(from decoder: any Decoder) throws {
     let budget = decoder.userInfo[Budget.key] as? Budget
     guard decoder.codingPath.count <= Self.maximumDepth, budget?.spend() ?? true else {
-      throw DecodingError.dataCorrupted(
-        .init(codingPath: decoder.codingPath, debugDescription: "There are too many values, or they are nested too deep"))
+      let reason = "There are too many values, or they are nested too deep"
+      throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: reason))
     }
     if let keyed = try? decoder.container(keyedBy: Key.self) {
       var members: [String: JSONValue] = [:]

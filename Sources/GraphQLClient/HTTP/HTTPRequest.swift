@@ -6,7 +6,9 @@ public struct HTTPRequest: Sendable {
   public var url: URL
   /// The method, in upper case.
   public var method: String
-  /// The header fields. The transport adds those that carry the message itself, such as `Host` and `Content-Length`.
+  /// The header fields.
+  ///
+  /// The transport adds those that carry the message itself, such as `Host` and `Content-Length`.
   public var headers: HTTPHeaders
   /// The body; empty for a request without one.
   public var body: Data

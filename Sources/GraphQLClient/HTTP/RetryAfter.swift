@@ -2,8 +2,9 @@ internal import Foundation
 
 /// The `Retry-After` field of RFC 9110, section 10.2.3.
 enum RetryAfter {
-  /// The longest wait that a server can ask for. A longer one counts as this, so that no server puts a client off for
-  /// good.
+  /// The longest wait that a server can ask for.
+  ///
+  /// A longer one counts as this, so that no server puts a client off for good.
   static let maximum = Duration.seconds(24 * 60 * 60)
 
   /// Returns the wait that a response asks for.

@@ -7,7 +7,7 @@ public import Foundation
 ///
 /// Some responses end the process inside `URLSession` on Linux, and others cannot be stopped; see
 /// ``URLSessionTransport``. A library cannot work around that from the outside, so this transport calls libcurl itself,
-/// through ``CurlTransport``. The library is the one that Foundation is linked with, so nothing needs to be installed.
+/// through `CurlTransport`. The library is the one that Foundation is linked with, so nothing needs to be installed.
 /// Where it cannot be found, as in a statically linked program, this transport is a ``URLSessionTransport`` with the
 /// limits described there.
 ///

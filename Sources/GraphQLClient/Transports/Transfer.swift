@@ -7,7 +7,9 @@ internal import Multicast
 /// The lock guards the state alone. Waiters are resumed, and the network is stopped or held up, after it is released:
 /// a resumed task may run at once, and a network's own lock may be held by a thread that waits for this one.
 final class Transfer: Sendable {
-  /// How to steer the network side of a transfer. Each is called from any thread, and must not wait.
+  /// How to steer the network side of a transfer.
+  ///
+  /// Each is called from any thread, and must not wait.
   struct Network: Sendable {
     /// Ends the exchange; called at most once.
     var stop: @Sendable () -> Void
@@ -97,7 +99,8 @@ final class Transfer: Sendable {
       cancel()
     }
     let received = try head.get()
-    return HTTPResponse(status: received.status, headers: received.headers, body: HTTPBody(TransferBody(transfer: self)))
+    let body = HTTPBody(TransferBody(transfer: self))
+    return HTTPResponse(status: received.status, headers: received.headers, body: body)
   }
 
   /// Waits for the next chunk of the body; `nil` at its end.

@@ -59,7 +59,9 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     case resume(HeadWaiter, Result<HTTPHead, URLError>)
   }
 
-  /// The caller waits for the head. It does so once.
+  /// The caller waits for the head.
+  ///
+  /// It does so once.
   mutating func awaitHead(_ waiter: HeadWaiter) -> HeadAction {
     precondition(headWaiter == nil, "A transfer has one caller.")
     if case .cancelled = phase { return .resume(waiter, .failure(URLError(.cancelled))) }
@@ -113,7 +115,9 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     case end(URLError?)
   }
 
-  /// The caller asks for the next chunk. It does so after the head arrived, one chunk at a time.
+  /// The caller asks for the next chunk.
+  ///
+  /// It does so after the head arrived, one chunk at a time.
   mutating func take(_ waiter: ChunkWaiter) -> TakeAction {
     precondition(chunkWaiter == nil, "A body is iterated once, by one task at a time.")
     if !chunks.isEmpty {

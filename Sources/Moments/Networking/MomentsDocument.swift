@@ -3,7 +3,9 @@
 /// The query of a whole timeline and the mutation are those of the lecture's app, field by field, so that a server with
 /// its schema answers them. Only ``Page`` asks for what such a server does not have.
 enum MomentsDocument {
-  /// A whole timeline. Likes are left out of the reply unless `withLikes` is true.
+  /// A whole timeline.
+  ///
+  /// Likes are left out of the reply unless `withLikes` is true.
   enum GetMomentsDetailsByUserID {
     static let operationName = "getMomentsDetailsByUserID"
 
@@ -48,7 +50,9 @@ enum MomentsDocument {
     typealias Reply = GetMomentsDetailsByUserID.Reply
   }
 
-  /// A like or an unlike. The reply is the whole timeline, with likes.
+  /// A like or an unlike.
+  ///
+  /// The reply is the whole timeline, with likes.
   enum UpdateMomentLike {
     static let operationName = "updateMomentLike"
 

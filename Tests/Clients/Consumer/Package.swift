@@ -11,6 +11,7 @@ let package = Package(
       name: "Consumer",
       dependencies: [
         .product(name: "DataStore", package: "Moments"),
+        .product(name: "GraphQLClient", package: "Moments"),
         .product(name: "Moments", package: "Moments"),
         .product(name: "Multicast", package: "Moments"),
         .product(name: "Repository", package: "Moments"),

@@ -38,7 +38,8 @@ struct APIExchangeTests {
     #expect(request.headers["authorization"] == "Bearer secret")
     #expect(request.timeout == .seconds(30))
     let body = try JSONDecoder().decode([String: JSONValue].self, from: request.body)
-    #expect(body == ["query": .string("{ a }"), "operationName": .string("a"), "variables": .object(["x": .integer(1)])])
+    #expect(
+      body == ["query": .string("{ a }"), "operationName": .string("a"), "variables": .object(["x": .integer(1)])])
   }
 
   // MARK: - Redirections
@@ -147,7 +148,9 @@ struct APIExchangeTests {
 
   @Test func `A failure that quotes a server is cleaned`() async throws {
     let transport = ScriptedTransport { _ throws(URLError) in
-      throw URLError(.badServerResponse, userInfo: [NSLocalizedDescriptionKey: "bad \u{1B}[2J" + String(repeating: "x", count: 4000)])
+      throw URLError(
+        .badServerResponse, userInfo: [NSLocalizedDescriptionKey: "bad \u{1B}[2J" + String(repeating: "x", count: 4000)]
+      )
     }
     let error = await #expect(throws: APISessionError.self) { try await Self.post(by: transport) }
     guard case .transport(let failure) = error else {

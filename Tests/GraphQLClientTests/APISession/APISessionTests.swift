@@ -112,8 +112,9 @@ struct APISessionTests {
   func `Another status without a GraphQL response is not the API's`(status: Int) async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", value: status))
-      await #expect(throws: APISessionError.notAnAPIResponse(status: status, bodyExcerpt: "Injected status \(status). "))
-      {
+      await #expect(
+        throws: APISessionError.notAnAPIResponse(status: status, bodyExcerpt: "Injected status \(status). ")
+      ) {
         try await Self.name(from: APISession(url: server.url))
       }
     }

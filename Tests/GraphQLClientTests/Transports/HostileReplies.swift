@@ -190,16 +190,22 @@ private struct List {
 
   /// Spaces, compressed: `head -c 100000000 /dev/zero | tr '\0' ' ' | gzip -9n | gzip -9n`, and once more.
   private static let bombs = [
-    ("100 MB in a few hundred bytes", "gzip, gzip", "H4sIAAAAAAACA+3dIU8CYRzH8Tvu3JyBg8AMBK/6DihsMDeCiYCZEYxEM+cYm87sSzD4AngBNt4B2LCb2CThzt29BsuzfT7p"
+    (
+      "100 MB in a few hundred bytes", "gzip, gzip",
+      "H4sIAAAAAAACA+3dIU8CYRzH8Tvu3JyBg8AMBK/6DihsMDeCiYCZEYxEM+cYm87sSzD4AngBNt4B2LCb2CThzt29BsuzfT7p"
         + "n7/5t+e5ejmPKo3k++OxOor89ff68v0iAgAAAAAAAAACV3wuk7g68nI7Gt8BAAAAAAAAAKGbZc20HgWcpt2hHAAAAAAAAAAQ"
         + "vFW/16pfCDgs5qkcAAAAAAAAABC8znE/qLcAm3LdnugBAAAAAAAAAMHbLZO42gLk5XY0lgMAAAAAAAAAgjfLmmm1BShO0+5Q"
         + "DgAAAAAAAAAI3qrfa9WfBBwW81QOAAAAAAAAAAhe57gf1FuATbluT/QAAAAAAAAAgODtlklcbQHycjsaywEAAAAAAAAAwZtl"
-        + "zbTaAhSnaXcoBwAAAAAAAAAE763fy6stQOtQPtw0IgAAAAAAAPh3WXx7//wUff2c/QHwp7L4MHsBAA=="),
-    ("100 MB in fewer bytes still", "gzip, gzip, gzip", "H4sIAAAAAAACA5Pv5mAAASbmt3cV/ZkSZY5/tH53Z05j8wEelvW/+DRyDMybOhtmCva4GD+XmH3ujbfBD6YKRrN7jDc2zL6h"
+        + "zbTaAhSnaXcoBwAAAAAAAAAE763fy6stQOtQPtw0IgAAAAAAAPh3WXx7//wUff2c/QHwp7L4MHsBAA=="
+    ),
+    (
+      "100 MB in fewer bytes still", "gzip, gzip, gzip",
+      "H4sIAAAAAAACA5Pv5mAAASbmt3cV/ZkSZY5/tH53Z05j8wEelvW/+DRyDMybOhtmCva4GD+XmH3ujbfBD6YKRrN7jDc2zL6h"
         + "8vDc3b1spzfX2r2cv//n9uc7qyz7tXqf/H680arrz9fvvz79VWJigACm8Bq9yTusPhVZS91nhIotnJ16dosc65xldxfKQIUE"
         + "9oTuv74qnsNC59lKhNi5QvsV2xlmF92d9wKm9+Bt3ck7bjE9eVpmMo0ZKtZkfnpW5lZWDb/L7wL4oGIc91bdz746n0VG7HMI"
         + "XCzu+Q75K9ENvjvz/L9AxRoevJ3mGZPLCHLgabglIAfeYhJZnlmuwQ4VY3m/9v7p1boOrwPs7pgoQcR+lEfWVP//I1L7d85f"
-        + "xg/LN/0wqGZkAAAoK7+JWgEAAA=="),
+        + "xg/LN/0wqGZkAAAoK7+JWgEAAA=="
+    ),
   ]
 
   // MARK: - Bodies
@@ -226,8 +232,10 @@ private struct List {
     add(.graphQL, "too many errors", body: #"{"errors":[\#(errors)]}"#)
     add(.value, "keys twice", body: #"{"data":{"a":1,"a":1},"data":{"a":1}}"#)
     add(.undecodable, "a number out of range", body: #"{"data":{"a":1e999}}"#)
-    add(.undecodable, "a number of 90,000 digits", body: #"{"data":{"a":"# + String(repeating: "9", count: 90_000) + "}}")
-    add(.undecodable, "bytes that are no UTF-8", bytes: Data("\(json)\r\n{\"data\":\"".utf8) + Data([0xFF, 0x22, 0x7D]))
+    add(
+      .undecodable, "a number of 90,000 digits", body: #"{"data":{"a":"# + String(repeating: "9", count: 90_000) + "}}")
+    add(
+      .undecodable, "bytes that are no UTF-8", bytes: Data("\(json)\r\n{\"data\":\"".utf8) + Data([0xFF, 0x22, 0x7D]))
     let mark = Data([0xEF, 0xBB, 0xBF])
     add(.anything, "a byte order mark", bytes: Data("\(json)\r\n".utf8) + mark + Data(sound.utf8))
     add(.anything, "UTF-16", bytes: Data("\(json)\r\n".utf8) + (sound.data(using: .utf16) ?? Data()))
@@ -258,7 +266,9 @@ private struct List {
     }
     add(.statusCode(407), "407", body: "no", status: "407 x", headers: "Proxy-Authenticate: Digest\r\n")
     for wait in ["99999999999999999999", "-1", "Sun, 99 Nov 9999 99:99:99 GMT", "\u{1B}[2J"] {
-      add(.statusCode(429), "to come back after “\(wait)”", body: "", status: "429 x", headers: "Retry-After: \(wait)\r\n")
+      add(
+        .statusCode(429), "to come back after “\(wait)”", body: "", status: "429 x", headers: "Retry-After: \(wait)\r\n"
+      )
     }
   }
 

@@ -60,7 +60,8 @@ struct HostileReplyTests {
             if case .failure(let error) = result {
               #expect(error.description.utf8.count < 10_000, "\(reply.name)")
               #expect(
-                !error.description.unicodeScalars.contains { $0.properties.generalCategory == .control }, "\(reply.name)")
+                !error.description.unicodeScalars.contains { $0.properties.generalCategory == .control },
+                "\(reply.name)")
             }
           }
         }
@@ -70,8 +71,8 @@ struct HostileReplyTests {
       #expect(await Self.ask(sound, at: server.url, transport: transport) == .success(Payload(a: 1)))
     }
 
-    /// What the documentation of `URLSessionTransport` says of Foundation on Linux. Where one of these ends in an error
-    /// instead, Foundation was mended, and the documentation is to be changed.
+    // The documentation of `URLSessionTransport` says so. Where one of these ends in an error instead, Foundation was
+    // mended, and the documentation is to be changed.
     @Test(arguments: ["a head that is cut off", "length 9223372036854775807", "trailers", "a redirection to “//%00/”"])
     func `A reply that ends the process inside URLSession on Linux`(name: String) async throws {
       let server = try ScriptedServer()

@@ -137,7 +137,8 @@ struct GetMomentsByUserIDSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A page of an unknown user is the server's error, and says nothing of paging`(schema: ServerSchema) async throws {
+  func `A page of an unknown user is the server's error, and says nothing of paging`(schema: ServerSchema) async throws
+  {
     try await BFFServer.run(options: schema.options) { server in
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       let error = GraphQLError(

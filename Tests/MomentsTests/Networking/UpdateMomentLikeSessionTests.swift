@@ -47,7 +47,9 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A change sent again under its key is not made again, and has the reply of the first time`(schema: ServerSchema) async throws {
+  func `A change sent again under its key is not made again, and has the reply of the first time`(schema: ServerSchema)
+    async throws
+  {
     try await BFFServer.run(keepsState: true, options: schema.options) { server in
       let apiSession = APISession(url: server.url)
       let session = UpdateMomentLikeSession(apiSession: apiSession)
@@ -67,7 +69,9 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A change whose reply was lost is made once, and its reply comes with the next attempt`(schema: ServerSchema) async throws {
+  func `A change whose reply was lost is made once, and its reply comes with the next attempt`(schema: ServerSchema)
+    async throws
+  {
     try await BFFServer.run(options: schema.options) { server in
       let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
       try await server.arm(.init(fault: "drop-after"))
@@ -84,7 +88,9 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `Attempts at one change at the same time make it once, and have the same reply`(schema: ServerSchema) async throws {
+  func `Attempts at one change at the same time make it once, and have the same reply`(schema: ServerSchema)
+    async throws
+  {
     try await BFFServer.run(options: schema.options) { server in
       let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
       try await server.arm(.init(fault: "hold", count: 2, gate: "both"))
@@ -128,7 +134,9 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A change whose reply is lost was made, and the caller is told that the reply is missing`(schema: ServerSchema) async throws {
+  func `A change whose reply is lost was made, and the caller is told that the reply is missing`(schema: ServerSchema)
+    async throws
+  {
     try await BFFServer.run(options: schema.options) { server in
       let apiSession = APISession(url: server.url)
       try await server.arm(.init(fault: "drop-after-headers"))

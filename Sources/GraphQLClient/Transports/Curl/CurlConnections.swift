@@ -2,7 +2,9 @@
   internal import CCurl
   internal import Foundation
 
-  /// The connections of one thread, and the exchange that runs over one of them. Used by that thread alone.
+  /// The connections of one thread, and the exchange that runs over one of them.
+  ///
+  /// That thread alone uses them.
   struct CurlConnections {
     private let multi = CurlMulti()
 

@@ -8,7 +8,7 @@
     let transfer: Transfer
   }
 
-  /// The threads of a ``CurlTransport``: performs what ``CurlPoolState`` decides.
+  /// The threads of a `CurlTransport`: performs what ``CurlPoolState`` decides.
   final class CurlPool: Sendable {
     private let state: Lock<CurlPoolState<CurlWorker, CurlJob>>
 

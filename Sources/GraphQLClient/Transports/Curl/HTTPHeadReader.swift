@@ -39,19 +39,21 @@ struct HTTPHeadReader {
 
   private static func field(_ line: Data) -> HTTPHeaders.Field? {
     guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
-    let value = line[line.index(after: colon)...].trimmingSuffix(while: \.isBlankOrControl).drop(while: \.isBlankOrControl)
+    let value = line[line.index(after: colon)...].drop(while: \.isBlank).trimmingSuffix(while: \.isBlank)
     let field = HTTPHeaders.Field(name: String(decoding: line[..<colon], as: UTF8.self), value: text(value))
     return field.isValid ? field : nil
   }
 
   private static func text(_ bytes: Data) -> String {
-    let clean = bytes.map { $0.isBlankOrControl ? UInt8(ascii: " ") : $0 }
-    return String(validating: clean, as: UTF8.self) ?? String(String.UnicodeScalarView(clean.map { Unicode.Scalar($0) }))
+    let clean = bytes.map { $0.isBlank ? UInt8(ascii: " ") : $0 }
+    if let text = String(validating: clean, as: UTF8.self) { return text }
+    return String(String.UnicodeScalarView(clean.map { Unicode.Scalar($0) }))
   }
 }
 
 extension UInt8 {
-  fileprivate var isBlankOrControl: Bool { self <= UInt8(ascii: " ") || self == 0x7F }
+  /// Whether it is a space or a control character.
+  fileprivate var isBlank: Bool { self <= UInt8(ascii: " ") || self == 0x7F }
 }
 
 extension Data {

@@ -11,7 +11,7 @@ public import Foundation
 ///
 /// ## Linux
 ///
-/// Choose this transport on Linux only for servers that you trust, and use ``CurlTransport`` for all others. Foundation's
+/// Choose this transport on Linux only for servers that you trust, and use `CurlTransport` for all others. Foundation's
 /// `URLSession` ends the **process** there, as of Swift 6.3, on responses with
 ///
 /// - a head that is cut off, as when a server is stopped in the middle of it,

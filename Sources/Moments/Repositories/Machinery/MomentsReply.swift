@@ -84,8 +84,8 @@ extension MomentsDetails {
   /// - Complexity: O(*n*), where *n* is the number of moments; O(1) extra where no address is missing.
   fileprivate func withAddresses(from stored: MomentsDetails?) -> MomentsDetails {
     guard let stored, lacksAddresses else { return self }
-    let addresses = Dictionary(
-      stored.moments.compactMap { moment in moment.url.map { (moment.id, $0) } }, uniquingKeysWith: { first, _ in first })
+    let known = stored.moments.compactMap { moment in moment.url.map { (moment.id, $0) } }
+    let addresses = Dictionary(known, uniquingKeysWith: { first, _ in first })
     var details = self
     for index in details.moments.indices where details.moments[index].url == nil {
       details.moments[index].url = addresses[details.moments[index].id]

@@ -1,4 +1,6 @@
 import DataStore
+import Foundation
+import GraphQLClient
 import Moments
 import Multicast
 import Repository
@@ -30,8 +32,18 @@ struct Consumer {
     }
   }
 
+  /// A network of its own.
+  struct Echo: HTTPTransport {
+    func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
+      HTTPResponse(
+        status: 200, headers: ["Content-Type": "application/graphql-response+json"],
+        body: HTTPBody(Data(#"{"data":{"size":\#(request.body.count)}}"#.utf8)))
+    }
+  }
+
   static func main() async throws {
     await broadcast()
+    try await ask()
     try await followTimeline()
     try await queueMutations()
     try await keepTodos()
@@ -50,6 +62,14 @@ struct Consumer {
     for number in 1...100 { channel.send(number) }
     channel.finish()
     print("The sum of what was sent is \(await sum.value).")
+  }
+
+  private static func ask() async throws {
+    guard let url = URL(string: "https://example.com/graphql") else { return }
+    let session = APISession(url: url, transport: Echo())
+    let reply: [String: Int] = try await session.post(
+      document: "{ size }", operationName: "", variables: [String: String]())
+    print("The request had \(reply["size"] ?? 0) bytes.")
   }
 
   private static func followTimeline() async throws {

@@ -1,0 +1,2 @@
+// A program that makes the sessions of this module makes an `APISession` for them, and handles its errors.
+@_exported public import GraphQLClient
