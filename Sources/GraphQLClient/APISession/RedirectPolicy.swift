@@ -3,8 +3,8 @@ internal import Foundation
 /// Which redirections an ``APISession`` follows.
 ///
 /// Only the statuses 307 and 308 are followed, since they keep the method and the body of a request. Whatever the
-/// policy, no redirection leads from `https` to `http`, at most five are followed in a row, and the caller's headers,
-/// which may be credentials, go to the origin of the session's URL alone: to another one go only those fields that
+/// policy, no redirection leads from `https` to `http` or to an address with a user of its own, at most five are followed in a
+/// row, and the caller's headers, which may be credentials, go to the origin of the session's URL alone: to another one go only those fields that
 /// carry the message, the ``APISession/defaultHeaders(appVersion:)``, and `Idempotency-Key`.
 public struct RedirectPolicy: Hashable, Sendable {
   /// The most redirections in a row.
@@ -35,8 +35,13 @@ public struct RedirectPolicy: Hashable, Sendable {
       let target = URL(string: location, relativeTo: url)?.absoluteURL, let origin = Origin(target),
       let source = Origin(url)
     else { return nil }
-    if origin == source { return target }
-    guard hosts.contains(origin.host), origin.scheme == "https" || source.scheme == "http" else { return nil }
+    if origin == source {
+      // A relative address inherits the session's own user.
+      let isOwn = target.user() == nil || (target.user() == url.user() && target.password() == url.password())
+      return isOwn ? target : nil
+    }
+    guard target.user() == nil, hosts.contains(origin.host), origin.scheme == "https" || source.scheme == "http"
+    else { return nil }
     return target
   }
 }

@@ -36,3 +36,18 @@ public struct HTTPRequest: Sendable {
     self.timeout = timeout
   }
 }
+
+extension HTTPRequest {
+  /// Checks that the request can be sent as it is, and as one request.
+  ///
+  /// - Throws: `URLError(.unsupportedURL)` for another scheme or no host, `URLError(.badURL)` for a method or a header
+  ///   field that would break the request or smuggle something into it.
+  func check() throws(URLError) {
+    guard Origin(url) != nil else { throw URLError(.unsupportedURL) }
+    guard HTTPHeaders.Field(name: method, value: "").isValid, headers.firstInvalidName == nil else {
+      let description =
+        "The HTTP method or the header “\(ServerText.name(headers.firstInvalidName ?? method))” cannot be sent"
+      throw URLError(.badURL, userInfo: [NSLocalizedDescriptionKey: description])
+    }
+  }
+}

@@ -83,10 +83,20 @@ struct RedirectPolicyTests {
 
   @Test(arguments: [
     "https://other.example/a", "https://OTHER.example/a", "https://other.example:8443/a",
-    "https://api.example@other.example/a",
   ])
   func `A listed host is followed by any port, whatever the case`(location: String) throws {
     #expect(try Self.target(Self.listed, location) == location)
+  }
+
+  @Test func `An address with a user is refused, except that of the session itself`() throws {
+    for location in ["https://user@api.example/a", "https://user:word@other.example/a"] {
+      #expect(try Self.target(Self.listed, location) == nil)
+    }
+    let own = "https://user:word@api.example/graphql"
+    #expect(try Self.target(Self.listed, "/a", from: own) == "https://user:word@api.example/a")
+    #expect(try Self.target(Self.listed, "https://user:word@other.example/a", from: own) == nil)
+    #expect(try Self.target(Self.listed, "https://user:other@api.example/a", from: own) == nil)
+    #expect(try Self.target(Self.listed, "https://other.example/a", from: own) == "https://other.example/a")
   }
 
   @Test(arguments: [

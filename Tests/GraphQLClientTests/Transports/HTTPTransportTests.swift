@@ -102,6 +102,25 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
+  func `A request that would be two is not sent`(kind: TransportKind) async throws {
+    let transport = try kind.makeTransport()
+    let (result, request) = try await ScriptedServer.run(.json("{}")) { url in
+      var method = Self.request(url)
+      method.method = "POST /other HTTP/1.1\r\nX:"
+      let requests = [
+        (Self.request(url, headers: ["X-A": "1\r\nX-B: 2"]), URLError.Code.badURL), (method, .badURL),
+        (Self.request(URL(filePath: "/etc/hosts")), .unsupportedURL),
+      ]
+      for (request, code) in requests {
+        let error = await #expect(throws: URLError.self) { _ = try await transport.send(request) }
+        #expect(error?.code == code)
+      }
+    }
+    try result.get()
+    #expect(request.isEmpty)
+  }
+
+  @Test(arguments: TransportKind.allCases)
   func `A refused connection says that nothing was sent`(kind: TransportKind) async throws {
     let transport = try kind.makeTransport()
     let url = try #require(URL(string: "http://127.0.0.1:1/graphql"))

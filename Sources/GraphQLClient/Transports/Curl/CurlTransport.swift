@@ -38,6 +38,7 @@
     /// Sends a request and returns the response as soon as its head has arrived.
     public func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
       if Task.isCancelled { throw URLError(.cancelled) }
+      try request.check()
       guard let origin = Origin(request.url) else { throw URLError(.unsupportedURL) }
       let transfer = Transfer()
       pool.add(CurlJob(request: request, transfer: transfer), to: origin)

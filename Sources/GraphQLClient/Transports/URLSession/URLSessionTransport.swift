@@ -63,6 +63,7 @@ public final class URLSessionTransport: HTTPTransport {
   /// Sends a request and returns the response as soon as its head has arrived.
   public func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
     if Task.isCancelled { throw URLError(.cancelled) }
+    try request.check()
     let transfer = Transfer()
     let urlRequest = URLRequest(request)
     queue.async { [session, events, queue] in
