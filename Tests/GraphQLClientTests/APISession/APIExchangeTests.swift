@@ -208,6 +208,53 @@ struct APIExchangeTests {
     #expect(taken.withLock { $0 } == 0)
   }
 
+  // MARK: - Long responses
+
+  /// Holds threads until so many are held.
+  private static let rendezvous = Rendezvous(count: 16)
+
+  private final class Rendezvous: Sendable {
+    private let count: Int
+    private let arrived = Lock(0)
+    private let isComplete = DispatchSemaphore(value: 0)
+
+    init(count: Int) {
+      self.count = count
+    }
+
+    func meet() {
+      let number = arrived.withLock { arrived in
+        arrived += 1
+        return arrived
+      }
+      if number == count { for _ in 1..<count { isComplete.signal() } } else { isComplete.wait() }
+    }
+  }
+
+  /// A payload that takes as long to decode as sixteen of them need to meet.
+  private struct SlowPayload: Decodable {
+    init(from decoder: any Decoder) throws {
+      APIExchangeTests.rendezvous.meet()
+    }
+  }
+
+  @Test func `A long response is read without a thread that tasks run on`() async throws {
+    let padding = String(repeating: " ", count: 64 * 1024)
+    let transport = ScriptedTransport { _ in .json(#"{"data":{"a":1}}"# + padding) }
+    let session = APISession(url: Self.url, transport: transport)
+    // On those threads, of which there are as many as cores, the sixteen would never meet.
+    await withTaskGroup { group in
+      for _ in 0..<16 {
+        group.addTask {
+          await #expect(throws: Never.self) {
+            _ = try await session.post(
+              document: "{ a }", operationName: "a", variables: [String: Int](), as: SlowPayload.self)
+          }
+        }
+      }
+    }
+  }
+
   // MARK: - What cannot be sent
 
   @Test(arguments: [
