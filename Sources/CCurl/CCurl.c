@@ -102,7 +102,7 @@ void CCurlEasySetDefaults(CCurlEasy *easy) {
   curl.easy_setopt(easy, PROTOCOLS, (long)(PROTOCOL_HTTP | PROTOCOL_HTTPS));
   curl.easy_setopt(easy, ACCEPT_ENCODING, "");
   curl.easy_setopt(easy, SUPPRESS_CONNECT_HEADERS, 1L);
-  // Not to wait for a name server that does not answer when a transfer is given up; older versions do not know it.
+  // A cancelled transfer does not wait for a name server that does not answer. Older versions ignore the option.
   curl.easy_setopt(easy, QUICK_EXIT, 1L);
 }
 

@@ -13,7 +13,7 @@ enum LongWork {
   /// Cancellation doesn't end the work.
   static func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { continuation in
-      // A serial queue has a thread whatever others do; a concurrent one would share those of the tasks.
+      // A serial queue gets a thread of its own; a concurrent one would share those of the tasks.
       DispatchQueue(label: "GraphQLClient.LongWork").async { continuation.resume(returning: work()) }
     }
   }

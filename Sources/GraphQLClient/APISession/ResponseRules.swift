@@ -8,7 +8,7 @@ internal import Foundation
 /// - `application/json` counts with a status of success alone, since a gateway sends it too. With another status it is
 ///   an HTTP failure, and its text is quoted.
 /// - Anything else, and JSON that is not shaped like a GraphQL response, is not the API's. Statuses that speak for
-///   themselves (credentials, conflicts, limits, failures) are failures all the same, whoever sent them.
+///   themselves (credentials, conflicts, limits, failures) are failures, even when a gateway sent them.
 struct ResponseRules {
   let status: Int
   let headers: HTTPHeaders
@@ -31,7 +31,7 @@ struct ResponseRules {
   /// Whether the body is a GraphQL response if it is well-formed.
   private var isTrusted: Bool { mediaType == .graphQLResponse || (isSuccess && mediaType == .json) }
 
-  /// Whether the status says enough, whoever sent it.
+  /// Whether the status says enough, even when a gateway sent it.
   private var speaksForItself: Bool {
     [401, 407, 408, 409, 425, 429].contains(status) || (500...599).contains(status)
   }

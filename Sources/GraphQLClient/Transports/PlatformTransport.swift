@@ -17,7 +17,7 @@ public struct PlatformTransport: HTTPTransport {
 
   /// Creates a transport with connections of its own.
   public init() {
-    #if canImport(FoundationNetworking)
+    #if os(Linux)
       base = CurlTransport() ?? URLSessionTransport()
     #else
       base = URLSessionTransport()

@@ -13,7 +13,7 @@ final class Transfer: Sendable {
   struct Network: Sendable {
     /// Ends the exchange; called at most once.
     var stop: @Sendable () -> Void
-    /// Continues an exchange that ``Transfer/receive(chunk:)`` told to hold up.
+    /// Continues an exchange that ``Transfer/receive(chunk:)`` answered with `holdUp`.
     var goOn: @Sendable () -> Void
   }
 

@@ -73,7 +73,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
 
   enum ReceiveHeadAction {
     case resume(HeadWaiter, HTTPHead)
-    /// Nobody waits for it yet.
+    /// The caller does not wait for it yet.
     case keep
     /// The transfer is over.
     case ignore
@@ -91,7 +91,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     case resume(ChunkWaiter, Data)
     /// Send no more until a chunk was taken, or the transfer was cancelled.
     case holdUp
-    /// Send no more at all: nobody wants it.
+    /// Send no more at all: the transfer is over.
     case refuse
   }
 
@@ -151,7 +151,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   }
 
   enum CancelAction {
-    /// Stop the network, which may be held up, and hand the cancellation to whoever waits.
+    /// Stop the network, which may be held up, and resume the waiters with the cancellation.
     case stop(HeadWaiter?, ChunkWaiter?)
     /// The network is done, or was never started.
     case ignore
@@ -167,7 +167,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     return isRunning || head != nil || chunk != nil ? .stop(head, chunk) : .ignore
   }
 
-  /// Whether the network side still has somebody to work for.
+  /// Whether the caller still wants what the network side reads.
   var isRunning: Bool {
     if case .running = phase { true } else { false }
   }

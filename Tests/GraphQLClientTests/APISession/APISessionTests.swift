@@ -3,10 +3,6 @@ import GraphQLClient
 import TestSupport
 import Testing
 
-#if canImport(FoundationNetworking)
-  import FoundationNetworking
-#endif
-
 @Suite(.requiresBFF, .timeLimit(.minutes(5)))
 struct APISessionTests {
   private struct UserID: Encodable {

@@ -45,7 +45,7 @@ struct HostileReplyTests {
     #expect(Set(HostileReply.all.map(\.name)).count == HostileReply.all.count)
   }
 
-  #if canImport(FoundationNetworking)
+  #if os(Linux)
     @Test func `Each hostile reply ends in a value within the limit or in a typed error, and the session goes on`()
       async throws
     {

@@ -1,12 +1,12 @@
-#if canImport(FoundationNetworking)
+#if os(Linux)
   import Foundation
   import TestSupport
   import Testing
 
   /// A process that talks to many hostile servers at once.
   ///
-  /// It runs in a process of its own, beside a third one with the servers, because its memory and its threads are what is
-  /// looked at. Times and memory mean something only where nothing else runs, so they are checked under
+  /// It runs in a process of its own, beside a third one with the servers, because its memory and its threads are
+  /// measured. Times and memory mean something only where nothing else runs, so they are checked under
   /// `MOMENTS_QUIET_MACHINE=1` alone.
   @Suite(.timeLimit(.minutes(5)))
   struct HostileServerTests {

@@ -144,7 +144,7 @@ package struct ScriptedServer {
     else { return false }
     switch script.ending {
     case .close:
-      // Else the rest of a request that nobody reads would end the connection before the response is read.
+      // Closing at once could reset the connection before the client has read the response.
       shutdown(connection, Int32(SHUT_WR))
     case .waitForClient:
       var byte: UInt8 = 0

@@ -1,4 +1,4 @@
-#if canImport(FoundationNetworking)
+#if os(Linux)
   internal import CCurl
   internal import Foundation
 

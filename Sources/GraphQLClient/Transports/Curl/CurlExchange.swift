@@ -1,4 +1,4 @@
-#if canImport(FoundationNetworking)
+#if os(Linux)
   internal import CCurl
   internal import Dispatch
   internal import Foundation
@@ -12,7 +12,7 @@
     let room = DispatchSemaphore(value: 0)
     /// The handle that the response belongs to.
     var easy: OpaquePointer?
-    /// Why the exchange was given up by this side.
+    /// Why this side ended the exchange.
     private(set) var failure: URLError?
     private var head = HTTPHeadReader()
 

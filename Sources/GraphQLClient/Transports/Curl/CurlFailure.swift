@@ -1,4 +1,4 @@
-#if canImport(FoundationNetworking)
+#if os(Linux)
   internal import Foundation
 
   /// What libcurl's result codes mean as `URLError`.

@@ -66,7 +66,7 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
     return true
   }
 
-  /// No more jobs are added; returns the workers that rest, to be told to leave.
+  /// No more jobs are added; returns the workers that rest, which have to leave.
   mutating func close() -> [Worker] {
     isClosed = true
     defer { resting = [] }

@@ -1,4 +1,4 @@
-#if canImport(FoundationNetworking)
+#if os(Linux)
   internal import CCurl
   public import Foundation
 
@@ -7,7 +7,7 @@
   /// ## Behavior
   ///
   /// - **Hostile servers**: A response's head may have 256 fields and 64 KiB, and the lengths and redirections it claims mean nothing to
-  ///   the transport. An exchange that is given up is closed at once, however fast the server sends.
+  ///   the transport. An exchange that is cancelled or over a limit is closed at once, however fast the server sends.
   /// - **Connections**: Each exchange has a thread and a connection of its own, so none holds up another. Both are used
   ///   again for 30 seconds. Beyond the limit for a host, requests wait in line.
   /// - **Backpressure**: A chunk has 16 KiB at most. While one waits to be taken, the transport reads nothing more.
@@ -32,7 +32,7 @@
       pool.close()
     }
 
-    /// Whether libcurl was found; looked up once.
+    /// Whether libcurl was found; the search runs once.
     private static let isAvailable = CCurlOpen()
 
     /// Sends a request and returns the response as soon as its head has arrived.

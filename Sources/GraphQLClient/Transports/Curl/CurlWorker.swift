@@ -1,8 +1,13 @@
-#if canImport(FoundationNetworking)
+#if os(Linux)
   internal import Dispatch
   internal import Foundation
-  internal import Glibc
   internal import Multicast
+
+  #if canImport(Glibc)
+    internal import Glibc
+  #elseif canImport(Musl)
+    internal import Musl
+  #endif
 
   /// A thread that runs one exchange after the other, over connections that it keeps.
   final class CurlWorker: Sendable {

@@ -4,8 +4,8 @@
   /// A delegate queue that runs each call where the session makes it.
   ///
   /// On Linux a session adds a call for each part of a response that it reads, and reads on whatever happens to the
-  /// calls, so a server that sends fast would fill the memory with parts that nothing has looked at. Run in place, each
-  /// part is looked at before the next one is read.
+  /// calls, so a server that sends fast would fill the memory with parts that wait. Run in place, each part is handled
+  /// before the next one is read.
   ///
   /// The session calls on the queue that all sessions of a process share. So a delegate must neither wait nor call back
   /// into a session, which would wait for that queue.

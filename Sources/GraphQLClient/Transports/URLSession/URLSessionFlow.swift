@@ -32,9 +32,9 @@ struct URLSessionFlow: Sendable {
     /// The most bytes that wait to be taken.
     private static let maximumWaitingByteCount = 64 * 1024 * 1024
 
-    /// Gives the exchange up when too much of it waits.
+    /// Ends the exchange when too much of it waits.
     ///
-    /// Nothing gentler is possible: a task that is suspended gives up its connection and sends its request again, and a
+    /// Nothing gentler is possible: a suspended task closes its connection and later sends its request again, and a
     /// delegate that waits stops all sessions of the process.
     func holdUp() {
       guard transfer.waitingByteCount > Self.maximumWaitingByteCount else { return }

@@ -11,7 +11,7 @@ public import Foundation
 ///
 /// ## Linux
 ///
-/// Choose this transport on Linux only for servers that you trust, and use `CurlTransport` for all others. Foundation's
+/// Choose this transport on Linux only for servers that you trust, and use `CurlTransport` otherwise. Foundation's
 /// `URLSession` ends the **process** there, as of Swift 6.3, on responses with
 ///
 /// - a head that is cut off, as when a server is stopped in the middle of it,
@@ -23,7 +23,7 @@ public import Foundation
 /// process: an endless redirection, which is kept in memory and cannot be stopped, or many header fields, which take
 /// time that grows with the square of their number. A caller's timeout and cancellation hold all the same, because this
 /// transport calls the session on a queue of its own. A task there cannot be held up either, so an exchange of which
-/// 64 MiB wait to be taken is given up with `URLError(.dataLengthExceedsMaximum)`.
+/// 64 MiB wait to be taken ends with `URLError(.dataLengthExceedsMaximum)`.
 ///
 /// - SeeAlso: [swift-corelibs-foundation](https://github.com/swiftlang/swift-corelibs-foundation)
 public final class URLSessionTransport: HTTPTransport {
