@@ -40,8 +40,8 @@ extension TestChild {
     var outcomes: [String: Int] = [:]
   }
 
-  /// Meets twenty of each kind of hostile server at once, and says what became of the process meanwhile.
-  static func meetHostileServers(_ address: String) async throws {
+  /// Meets twenty of each of the first kinds of hostile servers at once, and says what became of the process meanwhile.
+  static func meetHostileServers(_ address: String, kindCount: Int) async throws {
     guard let url = URL(string: address) else { fail("\(address) is no address") }
     // Once before, so that what every process needs is there.
     _ = try await goodCall(to: url)
@@ -80,7 +80,7 @@ extension TestChild {
     }
     await withTaskGroup { group in
       for _ in 0..<20 {
-        for (name, script) in hostileScripts {
+        for (name, script) in hostileScripts.prefix(kindCount) {
           group.addTask {
             let begin = ContinuousClock.now
             let outcome = await hostileCall(to: url, script)
@@ -108,8 +108,8 @@ extension TestChild {
     let (spaces, header) = (Data("        ".utf8), Data("x-a: 1\r\n".utf8))
     return [
       ("body without end", .init(Data("\(head)\r\n".utf8), ending: .flood(spaces))),
-      ("redirection without end", .init(Data("HTTP/1.1 302 x\r\nLocation: /x\r\n\r\n".utf8), ending: .flood(spaces))),
       ("20,000 headers", .init(Data(head.utf8), repeating: header, count: 20_000)),
+      ("redirection without end", .init(Data("HTTP/1.1 302 x\r\nLocation: /x\r\n\r\n".utf8), ending: .flood(spaces))),
       ("headers without end", .init(Data(head.utf8), ending: .flood(header))),
       ("a head that stops", .init(Data(head.utf8), ending: .waitForClient)),
       ("a body that trickles", .init(Data("\(head)\r\n".utf8), ending: .trickle)),
