@@ -15,20 +15,26 @@ enum {
   HTTPHEADER = 10023,
   HEADERDATA = 10029,
   CUSTOMREQUEST = 10036,
+  NOBODY = 44,
   POST = 47,
+  FRESH_CONNECT = 74,
   HTTPGET = 80,
   NOSIGNAL = 99,
   ACCEPT_ENCODING = 10102,
+  CONNECTTIMEOUT_MS = 156,
   PROTOCOLS = 181,
   SUPPRESS_CONNECT_HEADERS = 265,
   QUICK_EXIT = 322,
+  PREREQDATA = 10313,
   WRITEFUNCTION = 20011,
   HEADERFUNCTION = 20079,
+  PREREQFUNCTION = 20312,
   POSTFIELDSIZE_LARGE = 30120,
 };
 enum { PROTOCOL_HTTP = 1, PROTOCOL_HTTPS = 2 };
 enum { INFO_RESPONSE_CODE = 0x200002 };
 enum { GLOBAL_DEFAULT = 3 };
+enum { PREREQFUNC_OK = 0, PREREQFUNC_ABORT = 1 };
 enum { MESSAGE_DONE = 1 };
 
 // From multi.h.
@@ -106,6 +112,26 @@ void CCurlEasySetDefaults(CCurlEasy *easy) {
   curl.easy_setopt(easy, QUICK_EXIT, 1L);
 }
 
+static int allowFirst(void *count, char *address, char *ownAddress, int port, int ownPort) {
+  (void)address, (void)ownAddress, (void)port, (void)ownPort;
+  *(int *)count += 1;
+  return *(int *)count == 1 ? PREREQFUNC_OK : PREREQFUNC_ABORT;
+}
+
+void CCurlEasySendOnce(CCurlEasy *easy, int *count) {
+  *count = 0;
+  int code = curl.easy_setopt(easy, PREREQDATA, count);
+  code |= curl.easy_setopt(easy, PREREQFUNCTION, allowFirst);
+  if (code == 0) return;
+  // Before libcurl 7.80: a new connection is never given up for another one.
+  curl.easy_setopt(easy, FRESH_CONNECT, 1L);
+  *count = 1;
+}
+
+void CCurlEasySetConnectTimeout(CCurlEasy *easy, long milliseconds) {
+  curl.easy_setopt(easy, CONNECTTIMEOUT_MS, milliseconds);
+}
+
 bool CCurlEasySetRequest(
     CCurlEasy *easy, const char *url, const char *method, const void *body, long long bodyLength, CCurlList *fields) {
   int code = curl.easy_setopt(easy, URL, url);
@@ -113,6 +139,8 @@ bool CCurlEasySetRequest(
     code |= curl.easy_setopt(easy, POST, 1L);
     code |= curl.easy_setopt(easy, POSTFIELDSIZE_LARGE, bodyLength);
     code |= curl.easy_setopt(easy, POSTFIELDS, body ? body : "");
+  } else if (strcmp(method, "HEAD") == 0) {
+    code |= curl.easy_setopt(easy, NOBODY, 1L);
   } else {
     code |= curl.easy_setopt(easy, HTTPGET, 1L);
   }

@@ -27,9 +27,18 @@ const char *_Nonnull CCurlVersion(void);
 CCurlEasy *_Nullable CCurlEasyMake(void);
 void CCurlEasyFree(CCurlEasy *_Nonnull easy);
 
-/// Sets the options that are the same for all requests: no signals, no redirections, http and https only, every
-/// compression that libcurl knows.
+/// Sets the options that are the same for all requests: no signals, http and https only, and every compression that
+/// libcurl knows. Redirections are not followed, as libcurl does by itself.
 void CCurlEasySetDefaults(CCurlEasy *_Nonnull easy);
+/// Has the request sent once.
+///
+/// libcurl by itself sends a request again, over a new connection, where a connection that was used before is closed
+/// without a byte of a response. The server may have acted on the first one.
+///
+/// `count` is how often the request was begun to be sent; it is used until the transfer ends.
+void CCurlEasySendOnce(CCurlEasy *_Nonnull easy, int *_Nonnull count);
+/// How long to try to connect at most.
+void CCurlEasySetConnectTimeout(CCurlEasy *_Nonnull easy, long milliseconds);
 /// `url`, `method`, `body` and `fields` are used until the transfer ends, but for `url` and `method`, which are copied.
 bool CCurlEasySetRequest(
     CCurlEasy *_Nonnull easy, const char *_Nonnull url, const char *_Nonnull method, const void *_Nullable body,

@@ -1,7 +1,8 @@
 internal import Foundation
 
 extension APISession {
-  /// Returns the headers that say what the program runs on, which every request carries unless the caller replaces them.
+  /// Returns the headers that say what the program runs on, which every request carries unless the caller replaces
+  /// them.
   ///
   /// - `x-app-platform`: the operating system, in lower case (`ios`, `linux`, …).
   /// - `x-app-version`: the version of the program.

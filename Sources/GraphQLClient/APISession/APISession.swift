@@ -7,12 +7,12 @@ public import Foundation
 ///
 /// ## Behavior
 ///
-/// - **Errors**: Every way to fail is a case of ``APISessionError``. ``post(document:operationName:variables:headers:as:)``
-///   takes a response with `errors` for a failure, even if it has `data` too;
-///   ``response(to:operationName:variables:headers:as:)`` returns both.
-/// - **Cancellation**: Cancelling the calling task cancels the request at once and throws ``APISessionError/cancelled``.
-///   A call made by a task that is cancelled already sends nothing. Cancelling after the request was sent does not mean
-///   that the server did not act on it.
+/// - **Errors**: Every way to fail is a case of ``APISessionError``.
+///   ``post(document:operationName:variables:headers:as:)`` takes a response with `errors` for a failure, even if it
+///   has `data` too; ``response(to:operationName:variables:headers:as:)`` returns both.
+/// - **Cancellation**: Cancelling the calling task cancels the request at once and throws
+///   ``APISessionError/cancelled``. A call made by a task that is cancelled already sends nothing. Cancelling after the
+///   request was sent does not mean that the server did not act on it.
 /// - **Time**: The timeout covers the whole exchange, from connecting to the last byte of the response, redirections
 ///   included. Reading the response comes on top: about 30 milliseconds for a megabyte of JSON, on a thread of its own.
 /// - **Memory**: No more of a response than ``maximumReplySize`` is kept, and no more than 64 KiB of one that only says
@@ -104,8 +104,8 @@ public struct APISession: Sendable {
   ///   - headers: Headers for this request, which win over those of the session.
   ///   - replyType: The type of `data`. Give it optional properties for fields that may fail on their own.
   /// - Returns: The response, which has data.
-  /// - Throws: ``APISessionError``, see there for each case; ``APISessionError/graphQL(_:status:retryAfter:)`` where the
-  ///   response has errors and no data of that type.
+  /// - Throws: ``APISessionError``, see there for each case; ``APISessionError/graphQL(_:status:retryAfter:)`` where
+  ///   the response has errors and no data of that type.
   public func response<Variables: Encodable & Sendable, Reply: Decodable & Sendable>(
     to document: String,
     operationName: String,
@@ -138,7 +138,7 @@ public struct APISession: Sendable {
   private func request(
     _ body: GraphQLRequest<some Encodable & Sendable>, headers: [String: String]
   ) throws(APISessionError) -> HTTPRequest {
-    guard Origin(url) != nil else { throw .unsupportedURL(url.absoluteString) }
+    guard Origin(url) != nil else { throw .unsupportedURL(url.withoutUser.absoluteString) }
     let headers = messageHeaders.merging(callerHeaders).merging(headers)
     if let name = headers.firstInvalidName { throw .invalidHeader(name: name) }
     do {

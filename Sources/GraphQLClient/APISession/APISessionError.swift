@@ -5,8 +5,8 @@ public import Foundation
 /// Every way to fail is a case of its own, so a caller can tell a server that is away (keep the change, try again:
 /// ``isTransient``) from one that refused, from one that is not this API's, and each from a cancelled call.
 ///
-/// No ``description`` contains a control character of a server, or more than ``excerptLength`` characters of its text in
-/// a row. Nor does a case, except in ``GraphQLError/extensions``, which are data.
+/// No ``description`` contains a control character of a server, or more than ``excerptLength`` characters of its text
+/// in a row. Nor does a case, except in ``GraphQLError/extensions``, which are data.
 public enum APISessionError: Error, Equatable, Sendable {
   /// No complete response came over the network: no connection, no such host, or a connection lost midway.
   case transport(URLError)
@@ -50,9 +50,9 @@ public enum APISessionError: Error, Equatable, Sendable {
   /// Whether the same request may succeed later without any change to it.
   ///
   /// True when the network or the server was away, slow, or overloaded: ``transport(_:)``, ``timedOut``, and the
-  /// statuses 408, 425, 429 and 5xx; and when something else than the server answered, ``notAnAPIResponse(status:location:bodyExcerpt:)``.
-  /// False when the server understood and refused, when its response makes no sense, when the request itself is wrong,
-  /// and for ``cancelled``.
+  /// statuses 408, 425, 429 and 5xx; and when something else than the server answered,
+  /// ``notAnAPIResponse(status:location:bodyExcerpt:)``. False when the server understood and refused, when its
+  /// response makes no sense, when the request itself is wrong, and for ``cancelled``.
   public var isTransient: Bool {
     switch self {
     case .transport, .timedOut, .notAnAPIResponse: true

@@ -3,12 +3,15 @@ internal import Foundation
 /// Which redirections an ``APISession`` follows.
 ///
 /// Only the statuses 307 and 308 are followed, since they keep the method and the body of a request. Whatever the
-/// policy, no redirection leads from `https` to `http` or to an address with a user of its own, at most five are followed in a
-/// row, and the caller's headers, which may be credentials, go to the origin of the session's URL alone: to another one go only those fields that
-/// carry the message, the ``APISession/defaultHeaders(appVersion:)``, and `Idempotency-Key`.
+/// policy, no redirection leads from `https` to `http` or to an address with a user of its own, at most five are
+/// followed in a row, and the caller's headers, which may be credentials, go to the origin of the session's URL alone:
+/// to another one go only those fields that carry the message, the ``APISession/defaultHeaders(appVersion:)``, and
+/// `Idempotency-Key`.
 public struct RedirectPolicy: Hashable, Sendable {
   /// The most redirections in a row.
   static let maximumCount = 5
+  /// The longest address that is followed, in bytes.
+  private static let maximumLength = 8 * 1024
 
   private let isFollowing: Bool
   private let hosts: Set<String>
@@ -31,7 +34,7 @@ public struct RedirectPolicy: Hashable, Sendable {
   ///   - location: The value of its `Location` field.
   ///   - url: The address of the request.
   func target(status: Int, location: String?, from url: URL) -> URL? {
-    guard isFollowing, status == 307 || status == 308, let location,
+    guard isFollowing, status == 307 || status == 308, let location, location.utf8.count <= Self.maximumLength,
       let target = URL(string: location, relativeTo: url)?.absoluteURL, let origin = Origin(target),
       let source = Origin(url)
     else { return nil }

@@ -44,7 +44,9 @@ struct ResponseRules {
 
   /// Whether the response announces a body beyond the limit, so that no byte of it needs to be read.
   var announcesTooMuch: Bool {
-    guard isTrusted, headers["Content-Encoding"] == nil, let length = headers["Content-Length"] else { return false }
+    guard isTrusted, isSuccess, headers["Content-Encoding"] == nil, let length = headers["Content-Length"] else {
+      return false
+    }
     guard let count = Int(length) else {
       return !length.isEmpty && length.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     }
@@ -63,7 +65,7 @@ struct ResponseRules {
   ) throws(APISessionError) -> GraphQLResponse<Payload> {
     guard isTrusted else { throw failure(body: body, isComplete: isComplete, now: now) }
     guard isComplete else {
-      if isSuccess || body.count == maximumReplySize { throw .replyTooLarge(limit: maximumReplySize) }
+      if isSuccess { throw .replyTooLarge(limit: maximumReplySize) }
       throw failure(body: body, isComplete: false, now: now)
     }
     guard !body.isEmpty else {
@@ -76,13 +78,18 @@ struct ResponseRules {
     } catch {
       if !isSuccess { throw failure(body: body, isComplete: true, now: now) }
       // JSON of another shape is another API's; what is no JSON may be a reply of this one that was cut off.
-      if Self.isOfAnotherShape(error) { throw notAnAPI(body) }
+      if Self.isOfAnotherShape(error) || Self.isMarkup(body) { throw notAnAPI(body) }
       throw .undecodable(reason: CodingFailure.reason(of: error), excerpt: ServerText.line(of: body))
     }
     guard reply.isGraphQL else {
       throw isSuccess ? notAnAPI(body) : failure(body: body, isComplete: true, now: now)
     }
     return try response(reply, body: body, now: now)
+  }
+
+  /// Whether a body begins like HTML or XML, whatever its media type says.
+  private static func isMarkup(_ body: Data) -> Bool {
+    body.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "<")
   }
 
   /// Whether a body was JSON and no object.

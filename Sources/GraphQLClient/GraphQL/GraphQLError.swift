@@ -83,17 +83,30 @@ extension GraphQLError: Decodable {
 
   /// Decodes an entry of `errors`.
   ///
-  /// A server is free in what it puts into `extensions`, so extensions that cannot be kept are left out: they must not
-  /// hide the message.
+  /// A path that is none, and extensions that cannot be kept, are left out: they must not hide the message.
   ///
   /// - Parameter decoder: The decoder to read from.
-  /// - Throws: `DecodingError` when the message is missing or the path is not one.
+  /// - Throws: `DecodingError` when the message is missing.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(
       message: try container.decode(String.self, forKey: .message),
-      path: try container.decodeIfPresent([PathElement].self, forKey: .path),
+      path: Self.path(in: container),
       extensions: container.extensions(forKey: .extensions))
+  }
+}
+
+extension GraphQLError {
+  /// The path, as far as it is kept; `nil` where there is none, or it is not a list of names and numbers.
+  private static func path(in container: KeyedDecodingContainer<CodingKeys>) -> [PathElement]? {
+    guard var list = try? container.nestedUnkeyedContainer(forKey: .path) else { return nil }
+    var path: [PathElement] = []
+    while !list.isAtEnd, path.count < maximumPathLength {
+      // Whatever is wrong with a step, the rest of the error counts.
+      guard let step = try? list.decode(PathElement.self) else { return nil }
+      path.append(step)
+    }
+    return path
   }
 }
 

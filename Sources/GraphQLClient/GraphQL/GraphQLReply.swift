@@ -49,7 +49,17 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
     guard container.contains(.errors), try !container.decodeNil(forKey: .errors) else { return [] }
     var list = try container.nestedUnkeyedContainer(forKey: .errors)
     var errors: [GraphQLError] = []
-    while !list.isAtEnd, errors.count < maximumErrorCount { errors.append(try list.decode(GraphQLError.self)) }
+    var failure: (any Error)?
+    while !list.isAtEnd, errors.count < maximumErrorCount {
+      // An entry that is none must not hide those that are.
+      let entry = try list.superDecoder()
+      do {
+        errors.append(try GraphQLError(from: entry))
+      } catch {
+        failure = failure ?? error
+      }
+    }
+    if errors.isEmpty, let failure { throw failure }
     return errors
   }
 
@@ -57,6 +67,7 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
   ///
   /// - Throws: `DecodingError`.
   static func decode(_ body: Data) throws -> GraphQLReply {
+    try JSONText.check(body)
     let decoder = JSONDecoder()
     decoder.userInfo[JSONValue.Budget.key] = JSONValue.Budget()
     return try decoder.decode(GraphQLReply.self, from: body)
@@ -82,7 +93,13 @@ struct GraphQLShape: Decodable {
 
   /// Whether `body` is a JSON object with `data`, or with `errors` that have a message.
   static func matches(_ body: Data) -> Bool {
-    // What does not decode is of another shape; nothing else can go wrong here.
-    (try? JSONDecoder().decode(GraphQLShape.self, from: body)) != nil
+    do {
+      try JSONText.check(body)
+      _ = try JSONDecoder().decode(GraphQLShape.self, from: body)
+      return true
+    } catch {
+      // What does not decode is of another shape.
+      return false
+    }
   }
 }

@@ -50,8 +50,8 @@ extension JSONValue: Decodable {
   /// Decodes a value of any shape.
   ///
   /// - Parameter decoder: The decoder to read from.
-  /// - Throws: `DecodingError.dataCorrupted` for a value nested more than 32 levels deep, and where a session's reply has
-  ///   more than 1,000 such values.
+  /// - Throws: `DecodingError.dataCorrupted` for a value nested more than 32 levels deep, and where a session's reply
+  ///   has more than 1,000 such values.
   /// - Complexity: O(*n*), where *n* is the number of values.
   public init(from decoder: any Decoder) throws {
     let budget = decoder.userInfo[Budget.key] as? Budget

@@ -7,7 +7,8 @@ public import Foundation
 /// - **Once**: A body is iterated once.
 /// - **Backpressure**: A transport reads from the network only what is asked for, and at most a chunk more.
 /// - **Failure**: The iteration throws `URLError` when the connection is lost before the body's end.
-/// - **Cancellation**: When the iterating task is cancelled, `next()` throws `URLError(.cancelled)` and the exchange ends.
+/// - **Cancellation**: When the iterating task is cancelled, `next()` throws `URLError(.cancelled)` and the exchange
+///   ends.
 public struct HTTPBody: AsyncSequence, Sendable {
   private let chunks: any AsyncSequence<Data, URLError> & Sendable
 
@@ -43,7 +44,8 @@ public struct HTTPBody: AsyncSequence, Sendable {
 
     /// Returns the next chunk, or `nil` at the end of the body.
     ///
-    /// - Throws: `URLError` when the connection is lost before the end, `URLError(.cancelled)` when the task is cancelled.
+    /// - Throws: `URLError` when the connection is lost before the end, `URLError(.cancelled)` when the task is
+    ///   cancelled.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(URLError) -> Data? {

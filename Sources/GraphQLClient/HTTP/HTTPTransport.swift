@@ -22,8 +22,8 @@ public protocol HTTPTransport: Sendable {
   /// - Parameter request: The request.
   /// - Returns: The response, whatever its status.
   /// - Throws: `URLError`, whose code says what is known: `cannotFindHost`, `cannotConnectToHost` and
-  ///   `notConnectedToInternet` mean that the server surely got nothing, as do `unsupportedURL` and `badURL`, which are about the request itself; `networkConnectionLost` and `timedOut`, that it
-  ///   may have acted on the request; `badServerResponse`, that what it sent is not HTTP; `cancelled`, that the calling
-  ///   task was cancelled.
+  ///   `notConnectedToInternet` mean that the server surely got nothing, as do `unsupportedURL` and `badURL`, which are
+  ///   about the request itself; `networkConnectionLost` and `timedOut`, that it may have acted on the request;
+  ///   `badServerResponse`, that what it sent is not HTTP; `cancelled`, that the calling task was cancelled.
   func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse
 }

@@ -7,13 +7,22 @@ enum MediaType: Equatable {
   /// Anything else, such as the HTML of a proxy.
   case other
 
+  /// The longest name of a type, in bytes; RFC 6838 allows 127 for each of its two parts.
+  private static let maximumLength = 255
+
   /// - Parameter contentType: The value of the `Content-Type` field, with or without parameters.
   init(contentType: String?) {
     guard let contentType else {
       self = .json
       return
     }
-    let essence = contentType.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+    // By bytes, since text from a server can make characters expensive.
+    let bytes = contentType.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
+    guard bytes.count <= Self.maximumLength, bytes.allSatisfy({ $0 < 0x80 }) else {
+      self = .other
+      return
+    }
+    let essence = String(decoding: bytes, as: UTF8.self).lowercased()
     switch essence {
     case "application/graphql-response+json": self = .graphQLResponse
     case "application/json", "": self = .json

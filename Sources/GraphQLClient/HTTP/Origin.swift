@@ -18,3 +18,13 @@ struct Origin: Hashable, Sendable {
     port = url.port ?? (scheme == "https" ? 443 : 80)
   }
 }
+
+extension URL {
+  /// The address without a user and a password, for an error's text.
+  var withoutUser: URL {
+    guard user() != nil, var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return self }
+    components.user = nil
+    components.password = nil
+    return components.url ?? self
+  }
+}

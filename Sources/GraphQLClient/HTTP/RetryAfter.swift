@@ -27,7 +27,7 @@ enum RetryAfter {
 
   /// Reads an HTTP date in the form that RFC 9110 has senders use, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
   private static func date(_ text: String) -> Date? {
-    guard
+    guard text.utf8.count == 29, text.utf8.allSatisfy({ $0 < 0x80 }),
       let match = text.wholeMatch(
         of: /[A-Z][a-z]{2}, ([0-9]{2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT/),
       let month = months.firstIndex(of: String(match.2))

@@ -1,7 +1,7 @@
 public import Foundation
 
-/// The transport of the platform: `URLSession` on Apple's systems, and libcurl, on which `URLSession` is built there, on
-/// Linux.
+/// The transport of the platform: `URLSession` on Apple's systems, and libcurl, on which `URLSession` is built there,
+/// on Linux.
 ///
 /// ## Why not `URLSession` on Linux
 ///

@@ -9,8 +9,8 @@ struct HTTPHead: Equatable, Sendable {
 /// One transfer between a network and a caller: a pure state machine.
 ///
 /// The network side calls ``begin()``, ``receive(head:)``, ``receive(chunk:)`` and ``end(error:)``. The caller's side
-/// calls ``awaitHead(_:)``, then ``take(_:)`` for each chunk, and ``cancel()`` at any time. A waiter that is handed in is
-/// handed back exactly once.
+/// calls ``awaitHead(_:)``, then ``take(_:)`` for each chunk, and ``cancel()`` at any time. A waiter that is handed in
+/// is handed back exactly once.
 ///
 ///     created ── begin ──▶ running ── end ──▶ ended
 ///        └────────────────────┴─── cancel ──────┴──▶ cancelled

@@ -101,6 +101,7 @@ extension APISessionError {
   /// Errors of fields have a path; those of a document have none.
   fileprivate var isRefusalOfDocument: Bool {
     switch self {
+    case _ where isTransient: false
     case .graphQL(let errors, _, _): errors.allSatisfy { $0.path == nil }
     case .statusCode(400, _, _), .statusCode(422, _, _): true
     default: false

@@ -105,13 +105,23 @@ struct GraphQLReplyTests {
     #expect(try Self.data(#"{"errors":[\#((errors + ["7"]).joined(separator: ","))],"data":{"a":1}}"#) == "payload 1")
   }
 
+  @Test func `An entry that is none does not hide those that are`() throws {
+    let errors = try Self.reply(#"{"errors":[7,{"message":"m"},{"message":null},{"message":"n"}]}"#).errors
+    #expect(errors == [GraphQLError(message: "m"), GraphQLError(message: "n")])
+  }
+
   // MARK: - What cannot be read
+
+  @Test func `Text in another encoding than UTF-8 is not read`() throws {
+    for encoding in [String.Encoding.utf16, .utf16LittleEndian, .utf32BigEndian] {
+      let body = try #require(#"{"data":{"a":1}}"#.data(using: encoding))
+      #expect(throws: DecodingError.self) { try GraphQLReply<Payload>.decode(body) }
+    }
+  }
 
   @Test(arguments: [
     (#"{"errors":[{}]}"#, "“message” is missing at errors.0"),
-    (#"{"errors":[{"message":"m"},{"message":null}]}"#, " at errors.1.message"),
-    (#"{"errors":[{"message":"m","path":["a",true]}]}"#, " at errors.0.path.1"),
-    (#"{"errors":[{"message":"m","path":"a"}]}"#, " at errors.0.path"),
+    (#"{"errors":[{},{"message":null}]}"#, "“message” is missing at errors.0"),
     (#"{"errors":"none"}"#, " at errors"),
     ("<html>", "not valid JSON"),
     ("", "not valid JSON"),

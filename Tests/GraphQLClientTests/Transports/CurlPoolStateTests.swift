@@ -13,6 +13,28 @@ struct CurlPoolStateTests {
     Origin(URL(string: url)!)!
   }
 
+  // MARK: - A worker that cannot be started
+
+  @Test func startFailed_whenItsHostHasOtherWorkers_leavesTheLineToThem() {
+    var pool = Pool(limit: 2)
+    #expect(pool.add(1, to: Self.a) == .start)
+    #expect(pool.add(2, to: Self.a) == .start)
+    #expect(pool.add(3, to: Self.a) == .wait)
+    #expect(pool.startFailed(of: Self.a) == [])
+    #expect(pool.finish("x", of: Self.a) == .run(3))
+    #expect(pool.add(4, to: Self.a) == .start)
+  }
+
+  @Test func startFailed_whenItWasTheOnlyWorker_givesUpTheLine() {
+    var pool = Pool(limit: 1)
+    #expect(pool.add(1, to: Self.a) == .start)
+    #expect(pool.add(2, to: Self.a) == .wait)
+    #expect(pool.add(3, to: Self.b) == .start)
+    #expect(pool.startFailed(of: Self.a) == [2])
+    #expect(pool.add(4, to: Self.a) == .start)
+    #expect(pool.add(5, to: Self.b) == .wait)
+  }
+
   // MARK: - Add
 
   @Test func add_whenNoWorkerRests_startsOne() {
@@ -238,6 +260,8 @@ private struct PoolMachine<Worker: Equatable & Sendable> {
   }
 
   mutating func leave(_ worker: Worker) -> Bool { state.leave(worker) }
+
+  mutating func startFailed(of origin: Origin) -> [Int] { state.startFailed(of: origin) }
 
   mutating func close() -> [Worker] { state.close() }
 }

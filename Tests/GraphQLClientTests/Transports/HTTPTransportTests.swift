@@ -121,6 +121,54 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
+  func `The head of a response comes without its body where only that is asked for`(kind: TransportKind) async throws {
+    // The server keeps its end open until the transport is released.
+    let script = ScriptedServer.Script(head: ["HTTP/1.1 200 OK", "Content-Length: 16"], ending: .waitForClient)
+    let (result, request) = try await ScriptedServer.run(script) { url in
+      let response = try await kind.makeTransport().send(
+        HTTPRequest(url: url, method: "HEAD", timeout: .seconds(1_000)))
+      #expect(response.headers["Content-Length"] == "16")
+      for try await _ in response.body { Issue.record("There is a body.") }
+    }
+    try result.get()
+    #expect(request.hasPrefix("HEAD /graphql HTTP/1.1\r\n"))
+  }
+
+  @Test(arguments: TransportKind.allCases)
+  func `A transport that is released while a cancelled call begins does no harm`(kind: TransportKind) async throws {
+    let url = try #require(URL(string: "http://127.0.0.1:1/graphql"))
+    for _ in 0..<200 {
+      var transport: (any HTTPTransport)? = try kind.makeTransport()
+      let call = Task { [transport] () async throws in _ = try await transport?.send(Self.request(url)) }
+      transport = nil
+      call.cancel()
+      _ = await call.result
+    }
+  }
+
+  @Test(arguments: TransportKind.allCases.filter(\.survivesHostileServers))
+  func `A request is sent once, also where a kept connection is closed without a response`(
+    kind: TransportKind
+  ) async throws {
+    let transport = try kind.makeTransport()
+    let server = try ScriptedServer()
+    Thread.detachNewThread { server.serveWishes() }
+    func ask(_ script: ScriptedServer.Script) async throws -> String {
+      let wish = try JSONEncoder().encode(["variables": ScriptedServer.Wish(script)])
+      let response = try await transport.send(
+        HTTPRequest(url: server.url, method: "POST", body: wish, timeout: .seconds(1_000)))
+      var body = Data()
+      for try await chunk in response.body { body += chunk }
+      return String(decoding: body, as: UTF8.self)
+    }
+    #expect(try await ask(.json("1", ending: .keepAlive)) == "1")
+    let error = await #expect(throws: URLError.self) { _ = try await ask(.init(Data())) }
+    #expect(error?.code == .networkConnectionLost)
+    #expect(server.wishCount == 2)
+    #expect(try await ask(.json("2")) == "2")
+  }
+
+  @Test(arguments: TransportKind.allCases)
   func `A refused connection says that nothing was sent`(kind: TransportKind) async throws {
     let transport = try kind.makeTransport()
     let url = try #require(URL(string: "http://127.0.0.1:1/graphql"))

@@ -1,4 +1,5 @@
 package import Foundation
+internal import Multicast
 
 #if canImport(Darwin)
   internal import Darwin
@@ -69,6 +70,14 @@ package struct ScriptedServer {
   }
 
   private let listener: Int32
+  private let wishes = Wishes()
+
+  /// How many wishes were served.
+  package var wishCount: Int { wishes.count.withLock { $0 } }
+
+  private final class Wishes: Sendable {
+    let count = Lock(0)
+  }
 
   /// The address to send requests to.
   package let url: URL
@@ -109,20 +118,21 @@ package struct ScriptedServer {
     while true {
       let connection = accept(listener, nil, nil)
       guard connection >= 0 else { continue }
-      Thread.detachNewThread { Self.serveWishes(on: connection) }
+      Thread.detachNewThread { serveWishes(on: connection) }
     }
   }
 
-  private static func serveWishes(on connection: Int32) {
+  private func serveWishes(on connection: Int32) {
     struct Request: Decodable {
       let variables: Wish
     }
     defer { close(connection) }
     var rest: [UInt8] = []
-    while let request = readRequest(from: connection, &rest) {
-      guard let script = try? JSONDecoder().decode(Request.self, from: Data(request.body)).variables.script,
-        answer(script, on: connection)
+    while let request = Self.readRequest(from: connection, &rest) {
+      guard let script = try? JSONDecoder().decode(Request.self, from: Data(request.body)).variables.script
       else { return }
+      wishes.count.withLock { $0 += 1 }
+      guard Self.answer(script, on: connection) else { return }
     }
   }
 

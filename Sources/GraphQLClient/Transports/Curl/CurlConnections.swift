@@ -8,6 +8,9 @@
   struct CurlConnections {
     private let multi = CurlMulti()
 
+    /// Whether libcurl could make its handle.
+    var isUsable: Bool { multi.handle != nil }
+
     /// Runs an exchange to its end, or until its transfer is cancelled.
     func run(_ job: CurlJob) {
       let exchange = CurlExchange(transfer: job.transfer)
@@ -37,9 +40,10 @@
         var result: CInt = 0
         guard CCurlMultiPerform(handle) == 0 else { return CurlFailure.outOfMemory }
         if CCurlMultiTakeResult(handle, &result) {
-          return exchange.failure ?? CurlFailure.error(result, easy.errorText)
+          return exchange.failure ?? CurlFailure.error(result, easy.errorText, wasSent: easy.wasSent)
         }
-        _ = CCurlMultiWait(handle, 60_000)
+        // Not for long, as libcurl makes a handle that cannot be woken where the process has no free descriptors.
+        _ = CCurlMultiWait(handle, 500)
       }
       return URLError(.cancelled)
     }
@@ -47,8 +51,8 @@
 
   /// libcurl's handle for a set of connections.
   ///
-  /// Unchecked, because it holds a pointer: ``wake()`` is the one function that libcurl lets other threads call, and all
-  /// others are called by the one thread that has the ``CurlConnections``. It is freed when no thread has it.
+  /// Unchecked, because it holds a pointer: ``wake()`` is the one function that libcurl lets other threads call, and
+  /// all others are called by the one thread that has the ``CurlConnections``. It is freed when no thread has it.
   private final class CurlMulti: @unchecked Sendable {
     let handle = CCurlMultiMake()
 
@@ -68,11 +72,14 @@
     private let fields: OpaquePointer?
     private let body: UnsafeMutableRawBufferPointer
     private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCurlErrorSize))
+    /// How often libcurl began to send the request.
+    private let sendCount = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
     /// - Parameter exchange: Gets what libcurl reads. It must live as long as this handle.
     init?(_ request: HTTPRequest, _ exchange: CurlExchange) {
       guard let handle = CCurlEasyMake() else {
         errorBuffer.deallocate()
+        sendCount.deallocate()
         return nil
       }
       self.handle = handle
@@ -81,6 +88,9 @@
       fields = Self.fields(of: request)
       CCurlEasySetDefaults(handle)
       CCurlEasySetErrorBuffer(handle, errorBuffer)
+      CCurlEasySendOnce(handle, sendCount)
+      // A caller that waits longer than a day for a connection does not wait for that.
+      CCurlEasySetConnectTimeout(handle, Int(min(request.timeout, .seconds(86_400)) / .milliseconds(1)) + 1_000)
       CCurlEasySetCallbacks(handle, receiveHeader, receiveBody, Unmanaged.passUnretained(exchange).toOpaque())
       let isSet = CCurlEasySetRequest(
         handle, request.url.absoluteString, request.method, body.isEmpty ? nil : body.baseAddress,
@@ -94,7 +104,11 @@
       CCurlListFree(fields)
       body.deallocate()
       errorBuffer.deallocate()
+      sendCount.deallocate()
     }
+
+    /// Whether the server may have got the request, or a part of it.
+    var wasSent: Bool { sendCount.pointee > 0 }
 
     /// libcurl's words for a failure; they may quote the server.
     var errorText: String { ServerText.line(String(cString: errorBuffer)) }
@@ -105,7 +119,8 @@
         headers["User-Agent"] = "\(programName) libcurl/\(String(cString: CCurlVersion()))"
       }
       var list: OpaquePointer?
-      for field in headers.fields {
+      for var field in headers.fields {
+        field.value = field.value.trimmingCharacters(in: .whitespaces)
         // A field without a value is written with a semicolon; with a colon libcurl would take it for one to leave out.
         list = CCurlListAppend(list, field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
       }

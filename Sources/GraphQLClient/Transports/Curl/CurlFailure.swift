@@ -6,10 +6,22 @@
     static let outOfMemory = URLError(.unknown, userInfo: [NSLocalizedDescriptionKey: "libcurl is out of memory"])
 
     /// Returns the error of a result, whose numbers are those of `CURLcode`; `nil` for success.
-    static func error(_ result: CInt, _ text: String) -> URLError? {
+    ///
+    /// - Parameters:
+    ///   - result: The result.
+    ///   - text: libcurl's words for it.
+    ///   - wasSent: Whether the server may have got the request. If so, no error may say that it surely got nothing.
+    static func error(_ result: CInt, _ text: String, wasSent: Bool) -> URLError? {
       guard result != 0 else { return nil }
       let description = text.isEmpty ? "libcurl's error \(result)" : text
-      return URLError(code(of: result), userInfo: [NSLocalizedDescriptionKey: description])
+      var code = code(of: result)
+      if wasSent, [.cannotFindHost, .cannotConnectToHost].contains(code) || result == 42 {
+        code = .networkConnectionLost
+      } else if !wasSent, code == .networkConnectionLost {
+        // A proxy refused to connect.
+        code = .cannotConnectToHost
+      }
+      return URLError(code, userInfo: [NSLocalizedDescriptionKey: description])
     }
 
     private static func code(of result: CInt) -> URLError.Code {

@@ -6,6 +6,13 @@
   struct CurlJob: Sendable {
     let request: HTTPRequest
     let transfer: Transfer
+
+    /// Ends the transfer without an exchange, as the system has no thread for it.
+    func fail() {
+      guard transfer.begin(Transfer.Network(stop: {}, goOn: {})) else { return }
+      let description = "The system has no thread left for the request"
+      transfer.end(error: URLError(.cannotConnectToHost, userInfo: [NSLocalizedDescriptionKey: description]))
+    }
   }
 
   /// The threads of a `CurlTransport`: performs what ``CurlPoolState`` decides.
@@ -20,7 +27,9 @@
     func add(_ job: CurlJob, to origin: Origin) {
       switch state.withLock({ $0.add(job, to: origin) }) {
       case .wake(let worker): worker.give(.run(job, origin))
-      case .start: CurlWorker(pool: self).start(with: job, of: origin)
+      case .start:
+        if CurlWorker(pool: self).start(with: job, of: origin) { break }
+        for job in [job] + state.withLock({ $0.startFailed(of: origin) }) { job.fail() }
       case .wait: break
       }
     }

@@ -1,7 +1,7 @@
 /// Which worker runs which job, and which jobs wait: a pure state machine.
 ///
-/// A host has a limited number of workers at once; its other jobs wait in line. A worker that is done takes the next job
-/// of its host, else it rests, and the one that rested least is used first.
+/// A host has a limited number of workers at once; its other jobs wait in line. A worker that is done takes the next
+/// job of its host, else it rests, and the one that rested least is used first.
 struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
   private struct Line {
     var workerCount = 0
@@ -38,6 +38,20 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
     // One that has a connection to this host, if any.
     guard let index = resting.lastIndex(where: { $0.origin == origin }) ?? resting.indices.last else { return .start }
     return .wake(resting.remove(at: index).worker)
+  }
+
+  /// A new worker could not be started for a job.
+  ///
+  /// - Returns: The jobs that no worker is left for, to be given up with that job.
+  mutating func startFailed(of origin: Origin) -> [Job] {
+    guard var line = lines[origin] else { preconditionFailure("The host of a worker has a line.") }
+    line.workerCount -= 1
+    guard line.workerCount == 0 else {
+      lines[origin] = line
+      return []
+    }
+    lines[origin] = nil
+    return line.jobs
   }
 
   enum FinishAction {

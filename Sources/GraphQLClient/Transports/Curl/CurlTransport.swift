@@ -6,13 +6,16 @@
   ///
   /// ## Behavior
   ///
-  /// - **Hostile servers**: A response's head may have 256 fields and 64 KiB, and the lengths and redirections it claims mean nothing to
-  ///   the transport. An exchange that is cancelled or over a limit is closed at once, however fast the server sends.
+  /// - **Hostile servers**: A response's head may have 256 fields and 64 KiB, and the lengths and redirections it
+  ///   claims mean nothing to the transport. An exchange that is cancelled or over a limit is closed at once, however
+  ///   fast the server sends.
+  /// - **Once**: A request is sent once. Where a connection that was kept turns out to be closed, the exchange fails
+  ///   with `networkConnectionLost`, because the server may have acted on the request.
   /// - **Connections**: Each exchange has a thread and a connection of its own, so none holds up another. Both are used
   ///   again for 30 seconds. Beyond the limit for a host, requests wait in line.
   /// - **Backpressure**: A chunk has 16 KiB at most. While one waits to be taken, the transport reads nothing more.
-  /// - **TLS and proxies**: As libcurl is configured on the system, with the certificates of the system and the variables
-  ///   `https_proxy`, `http_proxy` and `no_proxy`.
+  /// - **TLS and proxies**: As libcurl is configured on the system, with the certificates of the system and the
+  ///   variables `https_proxy`, `http_proxy` and `no_proxy`.
   ///
   /// Copies of a transport share their connections, which are closed when the last copy is gone.
   public final class CurlTransport: HTTPTransport {

@@ -27,12 +27,19 @@
       self.pool = pool
     }
 
-    /// Starts the thread.
-    func start(with job: CurlJob, of origin: Origin) {
-      let thread = Thread { self.work(job, origin) }
-      thread.name = "CurlTransport"
-      thread.stackSize = 512 * 1024
-      thread.start()
+    /// Starts the thread; returns whether the system could make one.
+    func start(with job: CurlJob, of origin: Origin) -> Bool {
+      give(.run(job, origin))
+      var thread: pthread_t = 0
+      let worker = Unmanaged.passRetained(self)
+      // Not Foundation's `Thread`, which does not say when the system has no thread left.
+      let code = pthread_create(&thread, nil, workOfThread, worker.toOpaque())
+      guard code == 0 else {
+        worker.release()
+        return false
+      }
+      pthread_detach(thread)
+      return true
     }
 
     /// Gives an order to the thread, which rests.
@@ -41,15 +48,16 @@
       orders.signal()
     }
 
-    private func work(_ job: CurlJob, _ origin: Origin) {
+    fileprivate func work() {
       // The app's signals are not this thread's; and a broken connection is an error here, not a SIGPIPE.
       var signals = sigset_t()
       sigfillset(&signals)
       pthread_sigmask(SIG_BLOCK, &signals, nil)
 
-      let connections = CurlConnections()
-      var (job, origin) = (job, origin)
+      guard case .run(var job, var origin) = rest() else { return }
+      var connections = CurlConnections()
       while true {
+        if !connections.isUsable { connections = CurlConnections() }
         connections.run(job)
         switch pool.finish(self, of: origin) {
         case .run(let next):
@@ -70,6 +78,11 @@
       }
       return order.withLock { $0.take() } ?? .leave
     }
+  }
+
+  private func workOfThread(_ worker: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    if let worker { Unmanaged<CurlWorker>.fromOpaque(worker).takeRetainedValue().work() }
+    return nil
   }
 
   extension CurlWorker: Equatable {

@@ -21,8 +21,8 @@ struct HTTPHeadReader {
 
   /// Takes a line as it came, with its line break: the status line, fields, and an empty one that ends the head.
   ///
-  /// Lines that are no field are left out. A value that is not UTF-8 is read as Latin-1, and its control characters
-  /// become spaces, as RFC 9110, section 5.5, asks.
+  /// Lines that are no field are left out. A value that is not UTF-8, or has much of it, is read as Latin-1. Control
+  /// characters become spaces, as RFC 9110, section 5.5, asks.
   mutating func receive(line: Data) -> Action {
     size += line.count
     guard size <= Self.maximumSize else { return .tooLarge }
@@ -46,7 +46,9 @@ struct HTTPHeadReader {
 
   private static func text(_ bytes: Data) -> String {
     let clean = bytes.map { $0.isBlank ? UInt8(ascii: " ") : $0 }
-    if let text = String(validating: clean, as: UTF8.self) { return text }
+    // Latin-1 has no combining marks, see `CombiningMarks`.
+    let isShort = clean.count { $0 >= 0x80 } <= CombiningMarks.maximumRun
+    if isShort, let text = String(validating: clean, as: UTF8.self) { return text }
     return String(String.UnicodeScalarView(clean.map { Unicode.Scalar($0) }))
   }
 }

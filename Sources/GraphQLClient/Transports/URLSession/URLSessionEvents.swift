@@ -65,7 +65,8 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
     completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
   ) {
     switch challenge.protectionSpace.authenticationMethod {
-    case NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodDefault:
+    case NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodDefault,
+      NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate:
       #if canImport(FoundationNetworking)
         // Linux asks when the response is complete, and takes a refusal for a cancellation of the task.
         entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }?.transfer.end(error: nil)

@@ -56,8 +56,9 @@ public final class URLSessionTransport: HTTPTransport {
   }
 
   deinit {
-    // A session keeps its delegate, its threads and its connections until it is invalidated.
-    session.finishTasksAndInvalidate()
+    // A session keeps its delegate, its threads and its connections until it is invalidated. That comes behind the
+    // requests that were sent before, since making a task of an invalidated session ends the process.
+    queue.async { [session] in session.finishTasksAndInvalidate() }
   }
 
   /// Sends a request and returns the response as soon as its head has arrived.

@@ -1,0 +1,82 @@
+internal import Foundation
+
+/// Guards against text whose comparison takes time that grows with the square of its length.
+///
+/// Swift compares strings by canonical equivalence, so it sorts the combining marks of each character. A run of marks
+/// that are out of order takes time quadratic in its length: a key of 256 KB, in any object of a reply, would take ten
+/// seconds to hash. Text that people write has a few marks a character; Unicode's stream-safe format allows 30.
+///
+/// - SeeAlso: Unicode Standard Annex #15, section 13.
+struct CombiningMarks {
+  /// The most marks in a row that are read.
+  static let maximumRun = 256
+
+  private var run = 0
+  /// The first half of a character that is escaped as two.
+  private var highSurrogate: UInt32?
+
+  /// Whether JSON in UTF-8 has no longer run of marks, as they are or escaped.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of bytes.
+  static func areReadable(in json: Data) -> Bool {
+    json.withUnsafeBytes { bytes in
+      var marks = CombiningMarks()
+      var index = 0
+      while index < bytes.count {
+        let (scalar, length) = marks.scalar(at: index, in: bytes)
+        index += length
+        if let scalar, !marks.accept(scalar) { return false }
+      }
+      return true
+    }
+  }
+
+  /// Counts a scalar; returns whether the run it belongs to is short enough.
+  private mutating func accept(_ scalar: UInt32) -> Bool {
+    // No mark has a lower number.
+    guard scalar >= 0x300, let scalar = Unicode.Scalar(scalar),
+      scalar.properties.canonicalCombiningClass != .notReordered
+    else {
+      run = 0
+      return true
+    }
+    run += 1
+    return run <= Self.maximumRun
+  }
+
+  /// Returns the scalar at a place, and how many bytes it takes; `nil` for the first half of a pair.
+  private mutating func scalar(at index: Int, in bytes: UnsafeRawBufferPointer) -> (UInt32?, length: Int) {
+    let byte = bytes[index]
+    if byte == UInt8(ascii: "\\") { return escape(at: index, in: bytes) }
+    highSurrogate = nil
+    guard byte >= 0xC0 else { return (UInt32(byte), 1) }
+    let length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2
+    guard index + length <= bytes.count else { return (0, bytes.count - index) }
+    var value = UInt32(byte) & (0x7F >> UInt32(length))
+    for next in bytes[(index + 1)..<(index + length)] { value = value << 6 | UInt32(next & 0x3F) }
+    return (value, length)
+  }
+
+  private mutating func escape(at index: Int, in bytes: UnsafeRawBufferPointer) -> (UInt32?, length: Int) {
+    guard index + 5 < bytes.count, bytes[index + 1] == UInt8(ascii: "u") else {
+      highSurrogate = nil
+      return (0, min(2, bytes.count - index))
+    }
+    var value: UInt32 = 0
+    for digit in bytes[(index + 2)..<(index + 6)] {
+      guard let digit = Character(Unicode.Scalar(digit)).hexDigitValue else { return (0, 2) }
+      value = value << 4 | UInt32(digit)
+    }
+    switch (value, highSurrogate) {
+    case (0xD800...0xDBFF, _):
+      highSurrogate = value
+      return (nil, 6)
+    case (0xDC00...0xDFFF, let high?):
+      highSurrogate = nil
+      return (0x10000 + ((high - 0xD800) << 10) + (value - 0xDC00), 6)
+    default:
+      highSurrogate = nil
+      return (value, 6)
+    }
+  }
+}
