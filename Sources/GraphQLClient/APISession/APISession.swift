@@ -46,7 +46,7 @@ public struct APISession: Sendable {
   ///   - timeout: The time a whole exchange may take.
   ///   - maximumReplySize: The most bytes the body of a response may have, not negative.
   ///   - redirects: Which redirections to follow.
-  ///   - transport: What carries the requests; `nil` makes a ``PlatformTransport`` for this session.
+  ///   - transport: What carries the requests; `nil` makes a ``PlatformTransport`` of its own.
   ///   - clock: What measures the timeout.
   public init(
     url: URL,

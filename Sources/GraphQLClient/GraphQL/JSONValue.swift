@@ -59,6 +59,7 @@ extension JSONValue: Decodable {
       let reason = "There are too many values, or they are nested too deep"
       throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: reason))
     }
+    // An attempt that fails says only that the value is of another kind; the last one's failure is thrown.
     if let keyed = try? decoder.container(keyedBy: Key.self) {
       var members: [String: JSONValue] = [:]
       for key in keyed.allKeys { members[key.stringValue] = try keyed.decode(JSONValue.self, forKey: key) }

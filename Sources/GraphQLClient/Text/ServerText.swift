@@ -3,8 +3,8 @@ internal import Foundation
 /// Text from a server, made fit for a log, a terminal or an error message.
 ///
 /// A server chooses its words, so they may contain escape sequences that a terminal obeys, characters that reverse the
-/// direction of a line, or megabytes. All text of a server that this module passes on has gone through ``line(_:)``,
-/// except the data of a successful reply.
+/// direction of a line, or megabytes. All text of a server that this module passes on has gone through here, except what
+/// is data: that of a successful reply, and ``GraphQLError/extensions``.
 enum ServerText {
   /// The most Unicode scalars a line has.
   static let maximumLength = APISessionError.excerptLength

@@ -139,7 +139,7 @@ struct APIExchangeTests {
   // MARK: - Failures of the transport
 
   @Test(arguments: [URLError.Code.timedOut, .cancelled, .notConnectedToInternet])
-  func `A failure of the transport is told as what it is to the caller`(code: URLError.Code) async throws {
+  func `A failure of the transport is reported as what it is to the caller`(code: URLError.Code) async throws {
     let transport = ScriptedTransport { _ throws(URLError) in throw URLError(code) }
     // The system cancels requests too; only the caller's own cancellation is one.
     let expected: APISessionError = code == .timedOut ? .timedOut : .transport(URLError(code))

@@ -376,7 +376,7 @@ private struct Machine {
 /// A transfer with random inputs, and what it promises.
 ///
 /// The caller keeps its part of the contract: it awaits the head once, and takes one chunk at a time after that. The
-/// network begins once; with an even seed it also obeys when it is told to hold up.
+/// network begins once; with an even seed it also obeys the answer to hold up.
 private struct RandomTransfer {
   private var machine = Machine()
   private var generator: SplitMix64
