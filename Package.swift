@@ -19,6 +19,8 @@ let package = Package(
     .library(name: "Moments", targets: ["Moments"]),
     .library(name: "SignIn", targets: ["SignIn"]),
     .library(name: "Todo", targets: ["Todo"]),
+    .library(name: "MulticastTesting", targets: ["MulticastTesting"]),
+    .library(name: "DataStoreTesting", targets: ["DataStoreTesting"]),
     .library(name: "MomentsTesting", targets: ["MomentsTesting"]),
     .executable(name: "moments", targets: ["MomentsCommand"]),
   ],
@@ -44,6 +46,8 @@ let package = Package(
       swiftSettings: swiftSettings),
     .target(name: "SignIn", dependencies: ["Multicast"], swiftSettings: swiftSettings),
     .target(name: "Todo", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
+    .target(name: "MulticastTesting", dependencies: ["Multicast"], swiftSettings: swiftSettings),
+    .target(name: "DataStoreTesting", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
     .target(
       name: "MomentsTesting", dependencies: ["Moments", "GraphQLClient", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
@@ -54,8 +58,8 @@ let package = Package(
     .executableTarget(
       name: "TestChild",
       dependencies: [
-        "Moments", "GraphQLClient", "Repository", "DataStore", "Multicast", "MomentsTesting", "TestSupport",
-        "ThreadSanitizerSuppressions",
+        "Moments", "GraphQLClient", "Repository", "DataStore", "Multicast", "MomentsTesting", "MulticastTesting",
+        "TestSupport", "ThreadSanitizerSuppressions",
       ],
       path: "Tests/Support/TestChild", swiftSettings: swiftSettings),
     .target(name: "ThreadSanitizerSuppressions", path: "Tests/Support/ThreadSanitizerSuppressions"),
@@ -64,43 +68,46 @@ let package = Package(
       path: "Tests/Support/TestSupport",
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "MulticastTests", dependencies: ["Multicast", "MomentsTesting"],
+      name: "MulticastTests", dependencies: ["Multicast", "MulticastTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "DataStoreTests", dependencies: ["DataStore", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
+      name: "DataStoreTests",
+      dependencies: [
+        "DataStore", "Multicast", "DataStoreTesting", "MulticastTesting", "TestChild", "TestSupport",
+      ],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "RepositoryTests",
-      dependencies: ["Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
+      dependencies: ["Repository", "DataStore", "Multicast", "MulticastTesting", "TestChild", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "GraphQLClientTests",
-      dependencies: ["GraphQLClient", "Multicast", "MomentsTesting", "TestChild", "TestSupport"],
+      dependencies: ["GraphQLClient", "Multicast", "MulticastTesting", "TestChild", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MomentsTests",
       dependencies: [
-        "Moments", "GraphQLClient", "Repository", "DataStore", "Multicast", "MomentsTesting", "TestChild",
-        "TestSupport",
+        "Moments", "GraphQLClient", "Repository", "DataStore", "Multicast", "MomentsTesting", "MulticastTesting",
+        "TestChild", "TestSupport",
       ],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "SignInTests", dependencies: ["SignIn", "Multicast", "MomentsTesting"], swiftSettings: swiftSettings),
+      name: "SignInTests", dependencies: ["SignIn", "Multicast", "MulticastTesting"], swiftSettings: swiftSettings),
     .testTarget(
-      name: "TodoTests", dependencies: ["Todo", "DataStore", "Multicast", "MomentsTesting"],
+      name: "TodoTests", dependencies: ["Todo", "DataStore", "Multicast", "MulticastTesting"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "DocumentationTests",
       dependencies: [
-        "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting",
+        "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "DataStoreTesting",
+        "MulticastTesting",
       ],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "MomentsCommandTests",
       dependencies: [
         "MomentsCommand", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast",
-        "MomentsTesting",
-        "TestSupport", "ThreadSanitizerSuppressions",
+        "MomentsTesting", "MulticastTesting", "TestSupport", "ThreadSanitizerSuppressions",
       ],
       swiftSettings: swiftSettings),
   ]

@@ -1,7 +1,6 @@
 import DataStore
 import Dispatch
 import Foundation
-import MomentsTesting
 import Multicast
 import Testing
 

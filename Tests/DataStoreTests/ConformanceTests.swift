@@ -1,6 +1,6 @@
 import DataStore
+import DataStoreTesting
 import Foundation
-import MomentsTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct ConformanceTests {

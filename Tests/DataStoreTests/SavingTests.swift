@@ -1,8 +1,8 @@
 import DataStore
 import Dispatch
 import Foundation
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 /// Saves that arrive while the store writes are written together.

@@ -1,6 +1,5 @@
 import DataStore
 import Foundation
-import MomentsTesting
 import Multicast
 import Testing
 

@@ -1,5 +1,4 @@
 import Foundation
-import MomentsTesting
 import Multicast
 import Testing
 

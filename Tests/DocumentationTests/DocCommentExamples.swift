@@ -1,8 +1,9 @@
 import DataStore
+import DataStoreTesting
 import Foundation
 import Moments
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 /// The code in the comments of the sources, to the letter: what is there compiles because it compiles here.

@@ -4,7 +4,8 @@ import Testing
 /// The Swift blocks in the comments of the sources, which must appear in `DocCommentExamples.swift`.
 @Suite struct DocCommentTests {
   static let sources = [
-    "Multicast", "DataStore", "Repository", "GraphQLClient", "Moments", "SignIn", "Todo", "MomentsTesting",
+    "Multicast", "DataStore", "Repository", "GraphQLClient", "Moments", "SignIn", "Todo", "MulticastTesting",
+    "DataStoreTesting", "MomentsTesting",
   ].flatMap {
     Repository.files(in: "Sources/\($0)", named: ".swift")
   }

@@ -2,6 +2,7 @@ import DataStore
 import Foundation
 import Moments
 import MomentsTesting
+import MulticastTesting
 import Repository
 import Testing
 

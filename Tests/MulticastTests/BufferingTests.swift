@@ -1,5 +1,5 @@
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 /// C5–C8, C19, C20 and C22: what a busy reader's buffer keeps, drops and counts.

@@ -1,5 +1,5 @@
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 /// C14–C16, C18 and C23: how a reader leaves.

@@ -1,5 +1,5 @@
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 /// C9–C12 and C17: how a channel ends and what is left after it.

@@ -1,5 +1,5 @@
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 /// C1–C4 and C21: what a reader sees, in which order, and from when on.

@@ -1,4 +1,3 @@
-import MomentsTesting
 import Multicast
 import Testing
 

@@ -1,5 +1,5 @@
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 /// C26: how long a channel keeps an element alive.

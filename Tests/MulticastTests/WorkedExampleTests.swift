@@ -1,5 +1,5 @@
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 /// The three examples of the lecture on subjects, step by step: two observers, drained in order after each step.

@@ -1,6 +1,6 @@
 #if SQLite
   import Foundation
-  import MomentsTesting
+  import MulticastTesting
   import Testing
 
   @testable import DataStore

@@ -1,7 +1,7 @@
 import Foundation
 import GraphQLClient
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 /// What a session asks of its transport, without a network.

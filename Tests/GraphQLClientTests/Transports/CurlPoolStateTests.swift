@@ -1,5 +1,5 @@
 import Foundation
-import MomentsTesting
+import MulticastTesting
 import Testing
 
 @testable import GraphQLClient

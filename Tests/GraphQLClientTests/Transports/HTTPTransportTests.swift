@@ -1,6 +1,6 @@
 import Foundation
 import GraphQLClient
-import MomentsTesting
+import MulticastTesting
 import TestSupport
 import Testing
 

@@ -1,6 +1,5 @@
 import Foundation
 import GraphQLClient
-import MomentsTesting
 import TestSupport
 import Testing
 

@@ -3,6 +3,7 @@ import Foundation
 import Moments
 import MomentsTesting
 import Multicast
+import MulticastTesting
 import Repository
 import Testing
 

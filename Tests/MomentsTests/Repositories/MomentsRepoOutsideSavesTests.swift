@@ -2,6 +2,7 @@ import DataStore
 import Moments
 import MomentsTesting
 import Multicast
+import MulticastTesting
 import Repository
 import TestSupport
 import Testing

@@ -3,6 +3,7 @@ import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast
+import MulticastTesting
 import Repository
 import TestSupport
 import Testing

@@ -4,6 +4,7 @@ import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct MomentsRepoTests {

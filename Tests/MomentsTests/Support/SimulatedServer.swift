@@ -2,6 +2,7 @@ import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast
+import MulticastTesting
 
 /// A server whose every step a test takes: when a request is served, when its reply arrives, what is lost on the way.
 ///

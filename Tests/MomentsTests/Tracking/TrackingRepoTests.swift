@@ -2,6 +2,7 @@ import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct TrackingRepoTests {

@@ -4,6 +4,7 @@ import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast
+import MulticastTesting
 import Observation
 import Repository
 import Testing

@@ -1,5 +1,5 @@
-import MomentsTesting
 import Multicast
+import MulticastTesting
 
 /// A real channel, driven by events through its public surface.
 ///

@@ -1,4 +1,4 @@
-import MomentsTesting
+import MulticastTesting
 import Testing
 
 /// Draws what happens next to a channel, from what can happen.

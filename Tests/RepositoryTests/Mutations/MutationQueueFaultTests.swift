@@ -1,6 +1,6 @@
 import DataStore
 import Foundation
-import MomentsTesting
+import MulticastTesting
 import Repository
 import Testing
 

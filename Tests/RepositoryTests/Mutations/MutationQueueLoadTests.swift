@@ -1,5 +1,4 @@
 import DataStore
-import MomentsTesting
 import Multicast
 import Repository
 import Testing

@@ -1,4 +1,4 @@
-import MomentsTesting
+import MulticastTesting
 import Repository
 import Testing
 

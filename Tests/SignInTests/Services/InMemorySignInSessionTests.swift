@@ -1,6 +1,6 @@
 import Foundation
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import SignIn
 import Testing
 

@@ -2,6 +2,7 @@ internal import Foundation
 internal import GraphQLClient
 internal import Moments
 internal import MomentsTesting
+internal import MulticastTesting
 
 #if canImport(FoundationNetworking)
   internal import FoundationNetworking

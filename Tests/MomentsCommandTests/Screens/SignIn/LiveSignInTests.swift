@@ -1,5 +1,5 @@
 import Foundation
-import MomentsTesting
+import MulticastTesting
 import SignIn
 import Synchronization
 import Testing

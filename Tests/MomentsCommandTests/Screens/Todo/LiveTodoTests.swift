@@ -1,7 +1,7 @@
 import DataStore
 import Foundation
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import TestSupport
 import Testing
 import Todo

@@ -1,5 +1,5 @@
-import MomentsTesting
 import Multicast
+import MulticastTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct ManualClockTests {
