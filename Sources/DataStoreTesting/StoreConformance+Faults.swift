@@ -2,9 +2,9 @@ internal import DataStore
 internal import Multicast
 
 extension StoreConformance {
-  /// The rules of values that cannot be coded.
+  /// The rules about values that can't be encoded or decoded.
   static let faultChecks = [
-    Check("A value that cannot be encoded throws, is sent to nobody, and leaves the old one") { harness in
+    Check("A value that cannot be encoded throws, is not sent, and leaves the old one") { harness in
       let store = try await harness.open()
       let old = try await store.save(Note("old"), for: key)
       let observer = try await store.changes(of: key).subscribe()
@@ -20,7 +20,7 @@ extension StoreConformance {
       try expect(await read(2, from: observer, on: harness), is: [.saved(key, old), .saved(key, new)], "the changes")
       try expect(await harness.open().load(key)?.value, is: new.value, "load after opening again")
     },
-    Check("Bytes that are no value are told once by load, and by an event", needsCorruption: true) { harness in
+    Check("Corrupt bytes are reported once by load, and by an event", needsCorruption: true) { harness in
       try await spoilSavedValue(on: harness)
       let store = try await harness.open()
       try await expectUndecodable { () throws(StoreError) in try await store.load(key) }
@@ -28,7 +28,7 @@ extension StoreConformance {
       try await expectCorruption(of: [key], in: store, on: harness)
       try expect(await harness.open().load(key), is: nil, "load after opening again")
     },
-    Check("A stream opened on bytes that are no value delivers the next save", needsCorruption: true) { harness in
+    Check("A stream opened on corrupt bytes delivers the next save", needsCorruption: true) { harness in
       try await spoilSavedValue(on: harness)
       let store = try await harness.open()
       let observer = try await store.changes(of: key).subscribe()
@@ -37,7 +37,7 @@ extension StoreConformance {
       try expect(await read(1, from: observer, on: harness), is: [.saved(key, saved)], "the first change")
       try expect(await store.load(key), is: saved, "load")
     },
-    Check("A stream goes on when a value is spoiled under it", needsCorruption: true) { harness in
+    Check("A stream goes on when its value becomes corrupt", needsCorruption: true) { harness in
       let store = try await harness.open()
       let early = try await store.changes(of: key).subscribe()
       let first = try await store.save(Note("first"), for: key)
@@ -45,7 +45,7 @@ extension StoreConformance {
       do throws(StoreError) {
         _ = try await store.load(key)
       } catch {
-        // A store that watches may have moved the bytes aside already.
+        // A store that watches may have quarantined the bytes already.
         guard case .undecodable = error else { throw error }
       }
       try expect(await store.load(key), is: nil, "load")
@@ -56,26 +56,26 @@ extension StoreConformance {
         await read(2, from: early, on: harness), is: [.saved(key, first), .saved(key, second)], "an early observer")
       try expect(await read(1, from: late, on: harness), is: [.saved(key, second)], "a late observer")
     },
-    Check("Observing every user leaves out bytes that are no value", needsCorruption: true) { harness in
+    Check("Observing a collection leaves out corrupt bytes", needsCorruption: true) { harness in
       try await spoilSavedValue(on: harness)
-      let other = Key("note", userID: "Mattt")
+      let other = Key("note", id: "Mattt")
       try await harness.open().save(Note("good"), for: other)
       let store = try await harness.open()
-      let observation = try await store.observe(everyUserOf: key.name, as: Note.self)
-      try expect(observation.stored.map(\.key), is: [other], "whose values are stored")
+      let observation = try await store.observe(collection: key.collection, as: Note.self)
+      try expect(observation.stored.map(\.key), is: [other], "the observed keys")
       try await expectCorruption(of: [key], in: store, on: harness)
       let saved = try await store.save(Note("good again"), for: key)
       try expect(
-        await read(1, from: observation.changes, on: harness), is: [.saved(key, saved)], "the first change")
+        await read(1, from: observation.changes, on: harness), is: [[.saved(key, saved)]], "the first change")
     },
-    Check("A first save does not overwrite bytes that are no value", needsCorruption: true) { harness in
+    Check("A first save does not overwrite corrupt bytes", needsCorruption: true) { harness in
       try await spoilSavedValue(on: harness)
       let store = try await harness.open()
       let saved = try await store.save(Note("good"), for: key)
       try await expectCorruption(of: [key], in: store, on: harness)
       try expect(await store.load(key), is: saved, "load")
     },
-    Check("Bytes that are moved aside replace none that were moved before", needsCorruption: true) { harness in
+    Check("Quarantined bytes replace none that were quarantined before", needsCorruption: true) { harness in
       let store = try await harness.open()
       let events = store.events.subscribe()
       for _ in 1...3 {
@@ -84,12 +84,12 @@ extension StoreConformance {
         try await expectUndecodable { () throws(StoreError) in try await store.load(key) }
       }
       let places = try await read(3, from: events, on: harness).map { event in
-        guard case .corruptValueMovedAside(_, let movedTo, _) = event else { return "\(event)" }
+        guard case .valueQuarantined(_, let movedTo, _) = event else { return "\(event)" }
         return movedTo
       }
       try expect(Set(places).count, is: 3, "the number of different places among \(places)")
     },
-    Check("Bytes that are no value are moved aside by a removal", needsCorruption: true) { harness in
+    Check("Corrupt bytes are quarantined by a removal", needsCorruption: true) { harness in
       try await spoilSavedValue(on: harness)
       let store = try await harness.open()
       try await store.remove(key)
@@ -116,13 +116,13 @@ extension StoreConformance {
       where: { error in if case .undecodable(key.keyName, _, _) = error { true } else { false } }, body)
   }
 
-  /// Expects the store to have told of bytes moved aside, for these keys and no others.
+  /// Expects events about quarantined bytes of these keys and no others.
   private static func expectCorruption(of keys: [Key], in store: any KeyValueStore, on harness: StoreHarness)
     async throws
   {
     let events = try await read(keys.count, from: store.events.subscribe(), on: harness)
     let found = events.map { event in
-      if case .corruptValueMovedAside(let keyName, _, _) = event { keyName } else { nil as StoreKeyName? }
+      if case .valueQuarantined(let keyName, _, _) = event { keyName } else { nil as StoreKeyName? }
     }
     try expect(found, is: keys.map(\.keyName), "the keys of corruption events")
   }

@@ -1,17 +1,17 @@
 internal import DataStore
 
 extension StoreConformance {
-  /// The rules of keys.
+  /// The rules about keys.
   static let keyChecks = [
-    Check("Each user has a value of their own, and so has nobody") { harness in
+    Check("Each id has a value of its own, and so has no id") { harness in
       let store = try await harness.open()
-      let keys = [Key("note"), Key("note", userID: "Jake"), Key("note", userID: "Mattt")]
+      let keys = [Key("note"), Key("note", id: "Jake"), Key("note", id: "Mattt")]
       let saved = try await save(to: keys, in: store)
       try await expectAll(saved, in: store)
       try await store.remove(keys[1])
-      try expect(await store.load(keys[0]), is: saved[keys[0]], "the value of nobody")
+      try expect(await store.load(keys[0]), is: saved[keys[0]], "the value without an id")
       try expect(await store.load(keys[1]), is: nil, "the removed value")
-      try expect(await store.load(keys[2]), is: saved[keys[2]], "the value of another user")
+      try expect(await store.load(keys[2]), is: saved[keys[2]], "the value of another id")
     },
     Check("No key is mistaken for another, whatever its characters") { harness in
       let store = try await harness.open()
@@ -28,8 +28,8 @@ extension StoreConformance {
     },
     Check("Keys that are equal are one key, however their characters are composed") { harness in
       let store = try await harness.open()
-      let saved = try await store.save(Note("composed"), for: Key("\u{E9}", userID: "\u{E9}"))
-      try expect(await store.load(Key("e\u{301}", userID: "e\u{301}")), is: saved, "load")
+      let saved = try await store.save(Note("composed"), for: Key("\u{E9}", id: "\u{E9}"))
+      try expect(await store.load(Key("e\u{301}", id: "e\u{301}")), is: saved, "load")
     },
     Check("A key of the greatest length works") { harness in
       let store = try await harness.open()
@@ -45,30 +45,40 @@ extension StoreConformance {
         try await expect(expected, from: "save") { () throws(StoreError) in try await store.save(Note(""), for: key) }
         try await expect(expected, from: "remove") { () throws(StoreError) in try await store.remove(key) }
         try await expect(expected, from: "changes") { () throws(StoreError) in try await store.changes(of: key) }
-        guard key.userID == nil else { continue }
+        var batch = StoreBatch()
+        batch.save(Note("valid"), for: Self.key)
+        batch.remove(key)
+        let invalidBatch = batch
+        try await expect(expected, from: "commit") { () throws(StoreError) in try await store.commit(invalidBatch) }
+        try expect(await store.load(Self.key), is: nil, "the valid key of the batch")
+        try await expect(expected, from: "validate") { () throws(StoreError) in try key.validate() }
+        guard key.id == nil else { continue }
         try await expect(expected, from: "observe") { () throws(StoreError) in
-          try await store.observe(everyUserOf: key.name, as: Note.self)
+          try await store.observe(collection: key.collection, as: Note.self)
+        }
+        try await expect(expected, from: "removeAll") { () throws(StoreError) in
+          try await store.removeAll(in: key.collection)
         }
       }
     },
-    Check("A name stands for one type") { harness in
+    Check("A collection has values of one type") { harness in
       let store = try await harness.open()
       let saved = try await store.save(Note("first"), for: key)
       let wrong = StoreKey<Int>(key.keyName)
       let isExpected = { (error: StoreError) in
-        if case .keyHasAnotherType(key.name, _, _) = error { true } else { false }
+        if case .collectionHasAnotherType(key.collection, _, _) = error { true } else { false }
       }
-      try await expectError("keyHasAnotherType", from: "load", where: isExpected) { () throws(StoreError) in
+      try await expectError("collectionHasAnotherType", from: "load", where: isExpected) { () throws(StoreError) in
         try await store.load(wrong)
       }
-      try await expectError("keyHasAnotherType", from: "save", where: isExpected) { () throws(StoreError) in
+      try await expectError("collectionHasAnotherType", from: "save", where: isExpected) { () throws(StoreError) in
         try await store.save(1, for: wrong)
       }
-      try await expectError("keyHasAnotherType", from: "changes", where: isExpected) { () throws(StoreError) in
+      try await expectError("collectionHasAnotherType", from: "changes", where: isExpected) { () throws(StoreError) in
         try await store.changes(of: wrong)
       }
-      try await expectError("keyHasAnotherType", from: "observe", where: isExpected) { () throws(StoreError) in
-        try await store.observe(everyUserOf: key.name, as: Int.self)
+      try await expectError("collectionHasAnotherType", from: "observe", where: isExpected) { () throws(StoreError) in
+        try await store.observe(collection: key.collection, as: Int.self)
       }
       try expect(await store.load(key), is: saved, "the value afterwards")
     },
@@ -79,15 +89,15 @@ extension StoreConformance {
       "../x", "..", ".", "/", "/etc/passwd", "a/b", "a.b", "a%2fb", "a%2Fb", "%", "a\\b", "a:b", "a\u{0}", "a\u{0}b",
       "a", "A", "ab", " ", "-", "_", "~", "*", "CON", "\n", "\u{1F389}", "名字", "名", "字", "a.value", ".DataStore-1",
       "a.corrupt-20201116T102240.000Z",
-    ].flatMap { [Key($0), Key($0, userID: "b"), Key("a", userID: $0)] }.removingDuplicates()
+    ].flatMap { [Key($0), Key($0, id: "b"), Key("a", id: $0)] }.removingDuplicates()
 
   private static let invalidKeys: [(Key, StoreError.InvalidKey)] = [
-    (Key(""), .emptyName),
-    (Key("", userID: "Jake"), .emptyName),
-    (Key("note", userID: ""), .emptyUserID),
+    (Key(""), .emptyCollection),
+    (Key("", id: "Jake"), .emptyCollection),
+    (Key("note", id: ""), .emptyID),
     (Key(String(repeating: "a", count: 201)), .tooLong(encodedLength: 201)),
     (Key(String(repeating: "名", count: 23)), .tooLong(encodedLength: 207)),
-    (Key("note", userID: String(repeating: "A", count: 66)), .tooLong(encodedLength: 203)),
+    (Key("note", id: String(repeating: "A", count: 66)), .tooLong(encodedLength: 203)),
   ]
 
   private static func save(to keys: [Key], in store: any KeyValueStore) async throws -> [Key: StoredValue<Note>] {

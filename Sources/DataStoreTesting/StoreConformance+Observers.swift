@@ -2,7 +2,7 @@ internal import DataStore
 internal import Multicast
 
 extension StoreConformance {
-  /// The rules of watching one key.
+  /// The rules about observing one key.
   static let observerChecks = [
     Check("An empty store sends nothing until the first save") { harness in
       let store = try await harness.open()
@@ -15,7 +15,7 @@ extension StoreConformance {
       let store = try await harness.open()
       let observer = try await store.changes(of: key).subscribe()
       let after = try await store.save(Note("after"), for: key)
-      let replayed = StoredValue(value: before.value, savedAt: before.savedAt, revision: 0)
+      let replayed = StoredValue(value: before.value, savedAt: before.savedAt, revision: 0, tag: before.tag)
       try expect(
         await read(2, from: observer, on: harness), is: [.saved(key, replayed), .saved(key, after)], "the changes")
     },
@@ -42,12 +42,12 @@ extension StoreConformance {
       try expect(
         await read(2, from: observer, on: harness), is: [.saved(key, first), .saved(key, second)], "the changes")
     },
-    Check("An observer hears of its own key only") { harness in
+    Check("An observer gets changes of its own key only") { harness in
       let store = try await harness.open()
       let observer = try await store.changes(of: key).subscribe()
-      try await store.save(Note("another user's"), for: Key("note", userID: "Mattt"))
-      try await store.save(Note("nobody's"), for: Key("note"))
-      try await store.save(Note("another name"), for: Key("letter", userID: "Jake"))
+      try await store.save(Note("another id"), for: Key("note", id: "Mattt"))
+      try await store.save(Note("no id"), for: Key("note"))
+      try await store.save(Note("another collection"), for: Key("letter", id: "Jake"))
       let own = try await store.save(Note("own"), for: key)
       try expect(await read(1, from: observer, on: harness), is: [.saved(key, own)], "the first change")
     },
@@ -84,54 +84,54 @@ extension StoreConformance {
     },
   ]
 
-  /// The rules of watching every user's value of one name.
-  static let everyUserChecks = [
-    Check("Observing every user gives what is stored, in the order it was saved, then every change") { harness in
+  /// The rules about observing a collection.
+  static let collectionChecks = [
+    Check("Observing a collection gives what is stored, in the order it was saved, then every change") { harness in
       let store = try await harness.open()
-      let (zoe, adam, nobody) = (Key("note", userID: "Zoe"), Key("note", userID: "Adam"), Key("note"))
+      let (zoe, adam, nobody) = (Key("note", id: "Zoe"), Key("note", id: "Adam"), Key("note"))
       try await store.save(Note("old"), for: adam)
       let first = try await store.save(Note("1"), for: zoe)
       let second = try await store.save(Note("2"), for: adam)
       let third = try await store.save(Note("3"), for: nobody)
-      try await store.save(Note("another name"), for: Key("letter", userID: "Zoe"))
-      let observation = try await store.observe(everyUserOf: "note", as: Note.self)
+      try await store.save(Note("another collection"), for: Key("letter", id: "Zoe"))
+      let observation = try await store.observe(collection: "note", as: Note.self)
       try expect(
         observation.stored,
         is: [.init(key: zoe, stored: first), .init(key: adam, stored: second), .init(key: nobody, stored: third)],
         "what is stored")
 
       let later = try await store.save(Note("5"), for: adam)
-      try await store.save(Note("another name"), for: Key("letter", userID: "Zoe"))
+      try await store.save(Note("another collection"), for: Key("letter", id: "Zoe"))
       try await store.remove(zoe)
-      let last = try await store.save(Note("7"), for: Key("note", userID: "New"))
+      let last = try await store.save(Note("7"), for: Key("note", id: "New"))
       try expect(
         await read(3, from: observation.changes, on: harness),
         is: [
-          .saved(adam, later), .removed(zoe, revision: later.revision + 2),
-          .saved(Key("note", userID: "New"), last),
+          [.saved(adam, later)], [.removed(zoe, revision: later.revision + 2)],
+          [.saved(Key("note", id: "New"), last)],
         ], "the changes")
     },
-    Check("A store opened again tells every user's value in the order of their times") { harness in
+    Check("A store opened again gives the values of a collection in the order of their times") { harness in
       let store = try await harness.open()
       var entries: [StoreObservation<Note>.Entry] = []
-      for userID in ["Zoe", "Adam", "Mattt"] {
-        let saved = try await store.save(Note(userID), for: Key("note", userID: userID))
+      for id in ["Zoe", "Adam", "Mattt"] {
+        let saved = try await store.save(Note(id), for: Key("note", id: id))
         entries.append(
           .init(
-            key: Key("note", userID: userID), stored: .init(value: saved.value, savedAt: saved.savedAt, revision: 0)))
+            key: Key("note", id: id), stored: .init(value: saved.value, savedAt: saved.savedAt, revision: 0, tag: saved.tag)))
       }
-      // Two saves may fall into one instant, or a clock may be put back: the times decide, then the users' ids.
-      entries.sort { ($0.stored.savedAt, $0.key.userID!) < ($1.stored.savedAt, $1.key.userID!) }
-      let observation = try await harness.open().observe(everyUserOf: "note", as: Note.self)
+      // Two saves may fall into one instant, or a clock may be put back: the times decide, then the ids.
+      entries.sort { ($0.stored.savedAt, $0.key.id!) < ($1.stored.savedAt, $1.key.id!) }
+      let observation = try await harness.open().observe(collection: "note", as: Note.self)
       try expect(observation.stored, is: entries, "what is stored")
     },
-    Check("Observing every user amid saves misses nothing and repeats nothing") { harness in
+    Check("Observing a collection amid saves misses nothing and repeats nothing") { harness in
       let store = try await harness.open()
       let last = 40
       async let saving: Void = saveNumbers(1...last, in: store)
       var observations: [StoreObservation<Note>] = []
       while try await store.load(key)?.value.number != Double(last) {
-        observations.append(try await store.observe(everyUserOf: key.name, as: Note.self))
+        observations.append(try await store.observe(collection: key.collection, as: Note.self))
       }
       try await saving
       try await saveNumbers(last + 1...last + 1, in: store)
@@ -139,15 +139,16 @@ extension StoreConformance {
         let number = Int(observation.stored.first?.stored.value.number ?? 0)
         let rest = try await read(last + 1 - number, from: observation.changes, on: harness)
         try expect(
-          rest.map(\.stored?.value.number), is: (number...last).map { Double($0 + 1) }, "the changes after \(number)")
+          rest.map { $0[0].stored?.value.number }, is: (number...last).map { Double($0 + 1) },
+          "the changes after \(number)")
       }
     },
     Check("Concurrent saves have one order, the same for every observer and for what is stored") { harness in
       let store = try await harness.open()
-      let keys = ["Jake", "Mattt", "Taylor"].map { Key("note", userID: $0) }
+      let keys = ["Jake", "Mattt", "Taylor"].map { Key("note", id: $0) }
       let observers = [
-        try await store.observe(everyUserOf: "note", as: Note.self).changes,
-        try await store.observe(everyUserOf: "note", as: Note.self).changes,
+        try await store.observe(collection: "note", as: Note.self).changes,
+        try await store.observe(collection: "note", as: Note.self).changes,
       ]
       let ownObservers = [
         try await store.changes(of: keys[0]).subscribe(), try await store.changes(of: keys[1]).subscribe(),
@@ -170,7 +171,7 @@ extension StoreConformance {
       let inOrder = changes.sorted { $0.revision < $1.revision }
       try expect(inOrder.map(\.revision), is: Array(1...60), "the revisions")
       for observer in observers {
-        try expect(await read(60, from: observer, on: harness), is: inOrder, "an observer of every user")
+        try expect(await read(60, from: observer, on: harness), is: inOrder.map { [$0] }, "an observer of the collection")
       }
       for (key, observer) in zip(keys, ownObservers) {
         let own = inOrder.filter { $0.key == key }

@@ -3,17 +3,18 @@ internal import Foundation
 internal import Multicast
 
 extension StoreConformance {
-  /// The rules of values whose layout changes from one version of a program to another.
+  /// The rules about values whose layout changes from one version of a program to another.
   static let schemaChecks = [
     Check("A value of an older schema is migrated when it is read, and stays as it is until the next save") { harness in
       let old = try await harness.open().save(OldLetter(text: "Dear Jake"), for: oldLetter)
-      let expected = StoredValue(value: Letter(words: ["Dear", "Jake"]), savedAt: old.savedAt, revision: 0)
+      let expected = StoredValue(
+        value: Letter(words: ["Dear", "Jake"]), savedAt: old.savedAt, revision: 0, tag: old.tag)
       for _ in 1...2 {
         let store = try await harness.open()
         try expect(await store.load(letter), is: expected, "load")
         let observer = try await store.changes(of: letter).subscribe()
         try expect(await read(1, from: observer, on: harness), is: [.saved(letter, expected)], "the first change")
-        let observation = try await store.observe(everyUserOf: letter.name, as: Letter.self)
+        let observation = try await store.observe(collection: letter.collection, as: Letter.self)
         try expect(observation.stored, is: [.init(key: letter, stored: expected)], "what is stored")
       }
       try expect(await harness.open().load(oldLetter)?.value, is: old.value, "the old program's load")
@@ -29,8 +30,8 @@ extension StoreConformance {
       }
       try await expectNewerSchema(from: "remove") { () throws(StoreError) in try await store.remove(oldLetter) }
       try await expectNewerSchema(from: "changes") { () throws(StoreError) in try await store.changes(of: oldLetter) }
-      let observation = try await store.observe(everyUserOf: oldLetter.name, as: OldLetter.self)
-      try expect(observation.stored.map(\.key), is: [], "whose values are stored")
+      let observation = try await store.observe(collection: oldLetter.collection, as: OldLetter.self)
+      try expect(observation.stored.map(\.key), is: [], "the observed keys")
       let events = try await read(1, from: store.events.subscribe(), on: harness)
       guard case .newerValueLeftUntouched(oldLetter.keyName, let found, let supported) = events[0] else {
         throw Mismatch(explanation: "expected an event of a newer value, found \(events)")
@@ -38,7 +39,7 @@ extension StoreConformance {
       try expect([found.schema, supported.schema], is: [2, 1], "the schemas of the event")
       try expect(await harness.open().load(letter)?.value, is: new.value, "the newer program's load")
     },
-    Check("A value whose migration fails is told by load and by an event, and does not stop the next save") { harness in
+    Check("A value whose migration fails is reported by load and by an event, and does not stop the next save") { harness in
       try await harness.open().save(OldLetter(text: ""), for: oldLetter)
       for _ in 1...2 {
         let store = try await harness.open()
@@ -61,7 +62,7 @@ extension StoreConformance {
     },
   ]
 
-  private static let letter = StoreKey<Letter>("letter", userID: "Jake")
+  private static let letter = StoreKey<Letter>("letter", id: "Jake")
   private static let oldLetter = StoreKey<OldLetter>(letter.keyName)
 
   /// Schema 1 of a letter.

@@ -2,7 +2,7 @@ internal import DataStore
 internal import Multicast
 
 extension StoreConformance {
-  /// The rules of those who save at the same time.
+  /// The rules about concurrent saves, and about several stores in one place.
   static let sharingChecks = [
     Check("Of saves at once, each has its revision, all are sent in order, and the last is kept") { harness in
       let store = try await harness.open()
@@ -20,12 +20,12 @@ extension StoreConformance {
       try expect(await store.load(key), is: inOrder.last, "load")
       try expect(await harness.open().load(key)?.value, is: inOrder.last?.value, "load after opening again")
     },
-    Check("What another store changes in the same place is seen by the next call, and sent once") { harness in
+    Check("What another store changes in the same place is noticed by the next call, and sent once") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
       let first = try await store.save(Note("first"), for: key)
       let observer = try await store.changes(of: key).subscribe()
-      let theirs = try await other.save(Note("theirs"), for: key)
-      let expected = StoredValue(value: theirs.value, savedAt: theirs.savedAt, revision: 2)
+      let external = try await other.save(Note("external"), for: key)
+      let expected = StoredValue(value: external.value, savedAt: external.savedAt, revision: 2, tag: external.tag)
       for _ in 1...2 { try expect(await store.load(key), is: expected, "load") }
       try await other.remove(key)
       try expect(await store.load(key), is: nil, "load after the other's removal")

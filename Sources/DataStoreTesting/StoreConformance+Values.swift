@@ -1,7 +1,7 @@
 internal import DataStore
 
 extension StoreConformance {
-  /// The rules of loading, saving and removing.
+  /// The rules about loading, saving and removing.
   static let valueChecks = [
     Check("A new store holds nothing") { harness in
       let store = try await harness.open()
@@ -50,7 +50,7 @@ extension StoreConformance {
       let saved = try await harness.open().save(Note("kept"), for: key)
       let loaded = try await harness.open().load(key)
       try expect(
-        loaded, is: StoredValue(value: saved.value, savedAt: saved.savedAt, revision: 0), "load after opening again")
+        loaded, is: StoredValue(value: saved.value, savedAt: saved.savedAt, revision: 0, tag: saved.tag), "load after opening again")
     },
     Check("A store opened again removes what an earlier one saved") { harness in
       try await harness.open().save(Note("old"), for: key)

@@ -95,14 +95,15 @@ public enum StoreConformance {
 
   /// Every rule.
   public static let checks: [Check] =
-    valueChecks + keyChecks + observerChecks + everyUserChecks + sharingChecks + schemaChecks + faultChecks
+    valueChecks + keyChecks + commitChecks + partChecks + observerChecks + collectionChecks + sharingChecks
+    + schemaChecks + faultChecks
 }
 
 extension StoreConformance {
   typealias Key = StoreKey<Note>
   typealias Change = StoreChange<Note>
 
-  static let key = Key("note", userID: "Jake")
+  static let key = Key("note", id: "Jake")
 
   /// What a check throws, before it is known which rule it is about.
   struct Mismatch: Error {

@@ -1,6 +1,6 @@
 public import DataStore
 
-/// A store under test: how to open it, and how to spoil what it keeps.
+/// A store under test: how to open it, and how to corrupt what it keeps.
 ///
 /// A harness stands for one place, such as one folder, that is empty at first. Make a new one for each check.
 ///
@@ -16,27 +16,32 @@ public struct StoreHarness: Sendable {
   /// Opens a store over the harness's place; called again, it opens another over what the first one left there.
   public let open: @Sendable () async throws -> any KeyValueStore
 
-  /// Replaces what is stored for a key by bytes that are no value, behind the store's back; nil when that is not
+  /// Replaces what is stored for a key by bytes that can't be decoded, without the store; `nil` if that isn't
   /// possible.
   public let corrupt: (@Sendable (StoreKeyName) async throws -> Void)?
 
   /// How long a check waits for a change before it fails.
   ///
-  /// A store that keeps the rules is never waited for: it sends a change before the call that made it returns.
+  /// A store that keeps the rules sends its own changes before the call that made them returns.
   public let timeLimit: Duration
+
+  /// Whether the store notices external changes without a call.
+  public let isWatched: Bool
 
   /// Creates a harness.
   ///
   /// - Parameters:
   ///   - timeLimit: How long a check waits for a change before it fails.
+  ///   - isWatched: Whether the store notices external changes without a call.
   ///   - open: Opens a store, always over the same place.
-  ///   - corrupt: Replaces what is stored for a key by bytes that are no value.
+  ///   - corrupt: Replaces what is stored for a key by bytes that can't be decoded.
   public init(
-    timeLimit: Duration = .seconds(10),
+    timeLimit: Duration = .seconds(10), isWatched: Bool = false,
     open: @escaping @Sendable () async throws -> any KeyValueStore,
     corrupt: (@Sendable (StoreKeyName) async throws -> Void)? = nil
   ) {
     self.timeLimit = timeLimit
+    self.isWatched = isWatched
     self.open = open
     self.corrupt = corrupt
   }

@@ -5,9 +5,9 @@ import Multicast
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct BackedStoreTests {
-  private let key = StoreKey<String>("text", userID: "0")
+  private let key = StoreKey<String>("text", id: "0")
   private let newer = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
-  private let supported = StoredVersion(format: 2, schema: 1)
+  private let supported = StoredVersion(format: 3, schema: 1)
 
   @Test func `The store's clock tells when a value was saved`() async throws {
     let time = Lock(Date(timeIntervalSinceReferenceDate: 1.1))
@@ -28,12 +28,12 @@ import Testing
         return time
       }
     }
-    for userID in ["b", "c", "a"] { try await store.save(userID, for: StoreKey("text", userID: userID)) }
-    let observation = try await store.observe(everyUserOf: "text", as: String.self)
-    #expect(observation.stored.map(\.key.userID) == ["b", "c", "a"])
+    for userID in ["b", "c", "a"] { try await store.save(userID, for: StoreKey("text", id: userID)) }
+    let observation = try await store.observe(collection: "text", as: String.self)
+    #expect(observation.stored.map(\.key.id) == ["b", "c", "a"])
 
-    let later = try await InMemoryStore(storage: storage).observe(everyUserOf: "text", as: String.self)
-    #expect(later.stored.map(\.key.userID) == ["a", "c", "b"])
+    let later = try await InMemoryStore(storage: storage).observe(collection: "text", as: String.self)
+    #expect(later.stored.map(\.key.id) == ["a", "c", "b"])
   }
 
   @Test func `A value of a newer program is neither read nor replaced nor removed`() async throws {
@@ -56,7 +56,7 @@ import Testing
     storage[try key.keyName.encoded()] = newer
     let store = InMemoryStore(storage: storage)
     try await store.save("a", for: StoreKey("text"))
-    let observation = try await store.observe(everyUserOf: "text", as: String.self)
+    let observation = try await store.observe(collection: "text", as: String.self)
     #expect(observation.stored.map(\.stored.value) == ["a"])
     var events = store.events.makeAsyncIterator()
     let event = await events.next()
@@ -80,20 +80,20 @@ import Testing
     #expect(storage.names == [movedTo])
     var events = store.events.makeAsyncIterator()
     let event = await events.next()
-    #expect(event == .corruptValueMovedAside(key.keyName, movedTo: movedTo, reason: reason))
+    #expect(event == .valueQuarantined(key.keyName, movedTo: movedTo, reason: reason))
   }
 
   @Test func `To remove undecodable bytes moves them aside, and is told as a removal`() async throws {
     let storage = InMemoryStorage()
     let store = InMemoryStore(storage: storage)
-    let key = StoreKey<String>("text", userID: "0")
+    let key = StoreKey<String>("text", id: "0")
     let saved = try await store.save("good", for: key)
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
     let spoiled = Data("spoiled".utf8)
     storage["text.0"] = spoiled
     try await store.remove(key)
     var events = store.events.makeAsyncIterator()
-    guard case .corruptValueMovedAside(key.keyName, let movedTo, _) = await events.next() else {
+    guard case .valueQuarantined(key.keyName, let movedTo, _) = await events.next() else {
       Issue.record("no event")
       return
     }
@@ -103,11 +103,11 @@ import Testing
     #expect(await changes.next() == .removed(key, revision: 2))
   }
 
-  @Test func `A save that cannot be written throws, is sent to nobody, and does not count`() async throws {
+  @Test func `A save that cannot be written throws, is not sent, and does not count`() async throws {
     let backend = SwitchableBackend()
     let store = BackedStore(backend: backend)
     let changes = try await store.changes(of: key).subscribe()
-    let everyUser = try await store.observe(everyUserOf: "text", as: String.self).changes
+    let collection = try await store.observe(collection: "text", as: String.self).changes
     let first = try await store.save("first", for: key)
     backend.isBroken.withLock { $0 = true }
     await #expect(throws: StoreError.writeFailed(SwitchableBackend.error)) { try await store.save("lost", for: key) }
@@ -116,25 +116,25 @@ import Testing
     #expect(try await store.load(key) == first)
     let second = try await store.save("second", for: key)
     #expect(second.revision == 2)
-    for observer in [changes, everyUser] {
-      var iterator = observer.makeAsyncIterator()
-      #expect(await iterator.next() == .saved(key, first))
-      #expect(await iterator.next() == .saved(key, second))
+    var iterator = changes.makeAsyncIterator()
+    var collectionIterator = collection.makeAsyncIterator()
+    for saved in [first, second] {
+      #expect(await iterator.next() == .saved(key, saved))
+      #expect(await collectionIterator.next() == [.saved(key, saved)])
     }
   }
 
   @Test func `Streams end when the store is released, after what they have`() async throws {
     var store: InMemoryStore? = InMemoryStore()
     let changes = try await store!.changes(of: key).subscribe()
-    let everyUser = try await store!.observe(everyUserOf: "text", as: String.self).changes
+    let collection = try await store!.observe(collection: "text", as: String.self).changes
     let events = store!.events.subscribe()
     let saved = try await store!.save("last", for: key)
     store = nil
-    for observer in [changes, everyUser] {
-      var received: [StoreChange<String>] = []
-      for await change in observer { received.append(change) }
-      #expect(received == [.saved(key, saved)])
-    }
+    var received: [StoreChange<String>] = []
+    for await change in changes { received.append(change) }
+    for await commit in collection { received += commit }
+    #expect(received == [.saved(key, saved), .saved(key, saved)])
     for await event in events { Issue.record("\(event)") }
   }
 
@@ -158,7 +158,7 @@ import Testing
   }
 
   @Test func `A store's calls are isolated on its executor`() async throws {
-    let store = InMemoryStore()
+    let store = BackedStore(backend: BlockingBackend(gate: DispatchSemaphore(value: 0), arrived: MulticastRelay(buffering: .unbounded)))
     await store.checkIsolation()
   }
 }
@@ -173,22 +173,24 @@ extension BackedStore {
 private final class SwitchableBackend: StoreBackend, Sendable {
   static let error = SystemError(code: 28, operation: "write", path: "a full disk")
   let isBroken = Lock(false)
-  private let base = InMemoryBackend(storage: InMemoryStorage())
+  private let storage = InMemoryStorage()
+  private var base: InMemoryBackend { InMemoryBackend(storage: storage) }
 
   func read(_ name: String) -> Data? { base.read(name) }
 
-  func write(_ bytes: Data, to name: String) throws(StoreError) {
-    if isBroken.withLock({ $0 }) { throw .writeFailed(Self.error) }
-    base.write(bytes, to: name)
+  func commit(
+    _ writes: [StoreWrite], deciding decide: (inout SwitchableBackend) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool {
+    var backend = self
+    guard case .proceed(let removals) = try decide(&backend) else { return false }
+    if isBroken.withLock({ $0 }) { throw writes.isEmpty ? .removeFailed(Self.error) : .writeFailed(Self.error) }
+    for name in removals { storage[name] = nil }
+    for write in writes { storage[write.name] = write.bytes }
+    return true
   }
 
-  func remove(_ name: String) throws(StoreError) {
-    if isBroken.withLock({ $0 }) { throw .removeFailed(Self.error) }
-    base.remove(name)
-  }
-
-  func setAside(_ bytes: Data, of name: String, at time: Date) -> String? {
-    base.setAside(bytes, of: name, at: time)
+  func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? {
+    base.quarantine(bytes, of: name, at: time)
   }
 
   func names() -> [String] { base.names() }
@@ -205,8 +207,9 @@ private struct BlockingBackend: StoreBackend {
     return nil
   }
 
-  func write(_ bytes: Data, to name: String) {}
-  func remove(_ name: String) {}
-  func setAside(_ bytes: Data, of name: String, at time: Date) -> String? { name }
+  func commit(
+    _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool { true }
+  func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? { name }
   func names() -> [String] { [] }
 }

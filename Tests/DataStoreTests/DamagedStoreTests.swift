@@ -5,10 +5,10 @@ import Testing
 
 /// What a store does when its backend finds everything damaged.
 @Suite(.timeLimit(.minutes(5))) struct DamagedStoreTests {
-  private let key = StoreKey<String>("text", userID: "0")
+  private let key = StoreKey<String>("text", id: "0")
   private let backend = DamagedBackend()
   private let damaged = StoreError.damaged(movedTo: "a place", reason: "a reason")
-  private let event = StoreEvent.damagedStoreMovedAside(movedTo: "a place", reason: "a reason")
+  private let event = StoreEvent.storeQuarantined(movedTo: "a place", reason: "a reason")
 
   private func expectOneEvent(of store: BackedStore<DamagedBackend>) async throws {
     var events = store.events.subscribe().makeAsyncIterator()
@@ -54,7 +54,7 @@ import Testing
     let first = try await store.save("a", for: key)
     let otherFirst = try await store.save("b", for: other)
     backend.damage()
-    #expect(try await store.observe(everyUserOf: "text", as: String.self).stored == [])
+    #expect(try await store.observe(collection: "text", as: String.self).stored == [])
     var late = try await store.changes(of: other).subscribe().makeAsyncIterator()
     let second = try await store.save("c", for: key)
     let otherSecond = try await store.save("d", for: other)
@@ -98,18 +98,22 @@ private final class DamagedBackend: StoreBackend, Sendable {
     return contents.withLock { $0[name] }
   }
 
-  func write(_ bytes: Data, to name: String) throws(StoreError) {
+  func commit(
+    _ writes: [StoreWrite], deciding decide: (inout DamagedBackend) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool {
+    var backend = self
+    guard case .proceed(let removals) = try decide(&backend) else { return false }
     try look()
-    contents.withLock { $0[name] = bytes }
+    contents.withLock { contents in
+      for name in removals { contents[name] = nil }
+      for write in writes { contents[write.name] = write.bytes }
+    }
+    return true
   }
 
-  func remove(_ name: String) throws(StoreError) {
+  func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
     try look()
     contents.withLock { $0[name] = nil }
-  }
-
-  func setAside(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
-    try remove(name)
     return "aside"
   }
 

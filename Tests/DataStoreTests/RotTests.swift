@@ -13,7 +13,7 @@ import Testing
   }
 
   private let temporary = TemporaryFolder(inMemory: true)
-  private let key = StoreKey<Page>("page", userID: "0")
+  private let key = StoreKey<Page>("page", id: "0")
   private let pages = [
     Page(title: "", isLiked: false, numbers: []),
     Page(title: "名字 \u{1F389} \"\n\u{0}", isLiked: true, numbers: [0.1, 1e300, -7]),
@@ -57,7 +57,7 @@ import Testing
     store = nil
     var places: [String] = []
     for await event in events {
-      guard case .corruptValueMovedAside(key.keyName, let movedTo, _) = event else { throw Problem.event(event) }
+      guard case .valueQuarantined(key.keyName, let movedTo, _) = event else { throw Problem.event(event) }
       places.append(movedTo)
     }
     guard places.count == 1 else { throw Problem.places(places) }

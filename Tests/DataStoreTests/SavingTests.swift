@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct SavingTests {
   private typealias Outcome = Result<StoredValue<Int>, StoreError>
 
-  private let key = StoreKey<Int>("number", userID: "0")
+  private let key = StoreKey<Int>("number", id: "0")
   private let backend = HeldBackend()
   private let store: BackedStore<HeldBackend>
   private let executor = ManualTaskExecutor()
@@ -90,9 +90,9 @@ import Testing
 
   @Test func `Keys that are written together keep one order, and fail each by itself`() async throws {
     let (a, b, c) = (
-      StoreKey<Int>("number", userID: "a"), StoreKey<Int>("number", userID: "b"), StoreKey<Int>("number", userID: "c")
+      StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"), StoreKey<Int>("number", id: "c")
     )
-    let changes = try await store.observe(everyUserOf: "number", as: Int.self).changes
+    let changes = try await store.observe(collection: "number", as: Int.self).changes
     let first = await saveAndHold(0)
     let burst = [(1, a), (2, b), (3, c), (4, a), (5, b), (6, c)].map { save($0.0, for: $0.1) }
     backend.brokenNames.withLock { $0 = ["number.b"] }
@@ -109,13 +109,13 @@ import Testing
     }
     #expect(expected.map(\.revision) == [1, 2, 3, 4, 5])
     var iterator = changes.makeAsyncIterator()
-    for change in expected { #expect(await iterator.next() == change) }
+    for change in expected { #expect(await iterator.next() == [change]) }
   }
 
   @Test func `When others keep the whole store locked, one save of a burst waits for it, and all that follow throw`()
     async throws
   {
-    let keys = ["a", "b", "c"].map { StoreKey<Int>("number", userID: $0) }
+    let keys = ["a", "b", "c"].map { StoreKey<Int>("number", id: $0) }
     let first = await saveAndHold(0)
     let burst = keys.map { save(1, for: $0) }
     backend.lockedNames.withLock { $0 = ["number.b"] }
@@ -129,7 +129,7 @@ import Testing
   }
 
   @Test func `What a burst wrote before everything was found damaged is written again`() async throws {
-    let (a, b) = (StoreKey<Int>("number", userID: "a"), StoreKey<Int>("number", userID: "b"))
+    let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     let first = await saveAndHold(0)
     let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
     backend.damages.withLock { $0 = ["number.b"] }
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test func `A burst that finds everything damaged twice throws from all its saves`() async throws {
-    let (a, b) = (StoreKey<Int>("number", userID: "a"), StoreKey<Int>("number", userID: "b"))
+    let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     _ = await saveAndHold(0)
     let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
     backend.damages.withLock { $0 = ["number.b", "number.b"] }
@@ -225,7 +225,17 @@ private final class HeldBackend: StoreBackend, Sendable {
 
   func read(_ name: String) -> Data? { base.read(name) }
 
-  func write(_ bytes: Data, to name: String) throws(StoreError) {
+  func commit(
+    _ writes: [StoreWrite], deciding decide: (inout HeldBackend) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool {
+    var backend = self
+    guard case .proceed(let removals) = try decide(&backend) else { return false }
+    for write in writes { try self.write(write.bytes, to: write.name) }
+    for name in removals { storage[name] = nil }
+    return true
+  }
+
+  private func write(_ bytes: Data, to name: String) throws(StoreError) {
     if brokenNames.withLock({ $0.contains(name) }) { throw .writeFailed(Self.error) }
     if lockedNames.withLock({ $0.contains(name) }) { throw .writeFailed(Self.lockedOut) }
     let isDamaged = damages.withLock { damages in
@@ -242,13 +252,11 @@ private final class HeldBackend: StoreBackend, Sendable {
       arrive.yield()
       gate.wait()
     }
-    base.write(bytes, to: name)
+    storage[name] = bytes
   }
 
-  func remove(_ name: String) { base.remove(name) }
-
-  func setAside(_ bytes: Data, of name: String, at time: Date) -> String? {
-    base.setAside(bytes, of: name, at: time)
+  func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? {
+    base.quarantine(bytes, of: name, at: time)
   }
 
   func names() -> [String] { base.names() }

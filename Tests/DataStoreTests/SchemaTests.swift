@@ -44,7 +44,7 @@ import Testing
   }
 
   private let storage = InMemoryStorage()
-  private let key = StoreKey<Person>("person", userID: "0")
+  private let key = StoreKey<Person>("person", id: "0")
   private let name: String
 
   init() throws {
@@ -62,13 +62,13 @@ import Testing
     let old = try await saveOld("Jake Lin")
     let bytes = storage[name]
     let person = Person(first: "Jake", last: "Lin")
-    let migrated = StoredValue(value: person, savedAt: old.savedAt, revision: 0)
+    let migrated = StoredValue(value: person, savedAt: old.savedAt, revision: 0, tag: old.tag)
     for _ in 1...2 {
       let store = InMemoryStore(storage: storage)
       #expect(try await store.load(key) == migrated)
       var changes = try await store.changes(of: key).makeAsyncIterator()
       #expect(await changes.next() == .saved(key, migrated))
-      let observation = try await store.observe(everyUserOf: "person", as: Person.self)
+      let observation = try await store.observe(collection: "person", as: Person.self)
       #expect(observation.stored == [.init(key: key, stored: migrated)])
       #expect(storage[name] == bytes)
     }
@@ -89,7 +89,7 @@ import Testing
       }
     }
     let changes = try await store.changes(of: key).subscribe()
-    #expect(try await store.observe(everyUserOf: "person", as: Person.self).stored.isEmpty)
+    #expect(try await store.observe(collection: "person", as: Person.self).stored.isEmpty)
     #expect(storage.names == [name])
     #expect(storage[name] == bytes)
 
@@ -102,7 +102,7 @@ import Testing
     let failure = StoreEvent.migrationFailed(key.keyName, from: 2, reason: "1 names")
     let reason = "the migration from schema 2 failed: 1 names"
     var told = events.makeAsyncIterator()
-    for event in [failure, failure, .corruptValueMovedAside(key.keyName, movedTo: asideName, reason: reason)] {
+    for event in [failure, failure, .valueQuarantined(key.keyName, movedTo: asideName, reason: reason)] {
       #expect(await told.next() == event)
     }
   }

@@ -38,7 +38,7 @@ import Testing
 /// A store that keeps every rule but one.
 struct FaultyStore: KeyValueStore {
   enum Fault: CaseIterable, Sendable {
-    case ignoresUsers
+    case ignoresIDs
     case hidesEncodingFailures
     case losesSavesOnReopening
     case replaysNothing
@@ -48,24 +48,32 @@ struct FaultyStore: KeyValueStore {
     case observesWithAGap
     case hidesNewerValues
     case hidesFailedMigrations
-    case missesOutsideChanges
+    case missesExternalChanges
     case deletesCorruption
+    case commitsHalf
+    case ignoresPreconditions
+    case splitsCommits
+    case removesTooMuch
 
     var brokenRule: String {
       switch self {
-      case .ignoresUsers: "Each user has a value of their own, and so has nobody"
-      case .hidesEncodingFailures: "A value that cannot be encoded throws, is sent to nobody, and leaves the old one"
+      case .ignoresIDs: "Each id has a value of its own, and so has no id"
+      case .hidesEncodingFailures: "A value that cannot be encoded throws, is not sent, and leaves the old one"
       case .losesSavesOnReopening: "A store opened again has the value and the time it was saved, with revision 0"
       case .replaysNothing: "A value from before the store was opened arrives first"
       case .repeatsChanges: "Saving an equal value again is a change"
       case .acceptsEmptyNames: "An empty or too long key is refused by every call"
-      case .swallowsCorruption: "Bytes that are no value are told once by load, and by an event"
-      case .observesWithAGap: "Observing every user amid saves misses nothing and repeats nothing"
+      case .swallowsCorruption: "Corrupt bytes are reported once by load, and by an event"
+      case .observesWithAGap: "Observing a collection amid saves misses nothing and repeats nothing"
       case .hidesNewerValues: "A value of a newer schema is neither read nor replaced nor removed"
       case .hidesFailedMigrations:
-        "A value whose migration fails is told by load and by an event, and does not stop the next save"
-      case .deletesCorruption: "Bytes that are no value are moved aside by a removal"
-      case .missesOutsideChanges: "What another store changes in the same place is seen by the next call, and sent once"
+        "A value whose migration fails is reported by load and by an event, and does not stop the next save"
+      case .deletesCorruption: "Corrupt bytes are quarantined by a removal"
+      case .commitsHalf: "A commit makes all of its changes"
+      case .ignoresPreconditions: "A precondition that does not hold changes nothing, and says of which key"
+      case .splitsCommits: "Observers of a collection get a commit as one element, those of a key their change"
+      case .removesTooMuch: "All values of a collection are removed as one commit, and no others"
+      case .missesExternalChanges: "What another store changes in the same place is noticed by the next call, and sent once"
       }
     }
   }
@@ -82,13 +90,13 @@ struct FaultyStore: KeyValueStore {
   }
 
   private var store: InMemoryStore {
-    fault == .losesSavesOnReopening || fault == .missesOutsideChanges ? other : base
+    fault == .losesSavesOnReopening || fault == .missesExternalChanges ? other : base
   }
 
   private func actual<Value>(_ key: StoreKey<Value>) -> StoreKey<Value> {
     switch fault {
-    case .ignoresUsers: StoreKey(key.name)
-    case .acceptsEmptyNames where key.name.isEmpty: StoreKey("empty")
+    case .ignoresIDs: StoreKey(key.collection)
+    case .acceptsEmptyNames where key.collection.isEmpty: StoreKey("empty")
     default: key
     }
   }
@@ -113,7 +121,7 @@ struct FaultyStore: KeyValueStore {
       return fault == .repeatsChanges ? try await store.save(value, for: actual(key)) : stored
     } catch {
       if fault == .hidesEncodingFailures, case .encodingFailed = error {
-        return StoredValue(value: value, savedAt: Date(), revision: 0)
+        return StoredValue(value: value, savedAt: Date(), revision: 0, tag: StoreTag())
       }
       throw error
     }
@@ -124,18 +132,52 @@ struct FaultyStore: KeyValueStore {
     try await store.remove(actual(key))
   }
 
+  func removeAll(in collection: String) async throws(StoreError) {
+    try await store.removeAll(in: collection)
+    guard fault == .removesTooMuch else { return }
+    for name in storage.names { storage[name] = nil }
+  }
+
+  func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
+    switch fault {
+    case .commitsHalf:
+      let commit = try await store.commit(batch)
+      if let key = batch.keys.first { storage[try key.encoded()] = nil }
+      return commit
+    case .ignoresPreconditions:
+      do throws(StoreError) { return try await store.commit(batch) } catch .preconditionFailed {
+        return StoreCommit(revision: 0, tag: StoreTag())
+      } catch {
+        throw error
+      }
+    default: return try await store.commit(batch)
+    }
+  }
+
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
     guard fault == .replaysNothing else { return try await store.changes(of: actual(key)) }
     return try await other.changes(of: key)
   }
 
   func observe<Value>(
-    everyUserOf name: String, as type: Value.Type
+    collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
-    let observation = try await store.observe(everyUserOf: name, as: type)
+    let observation = try await store.observe(collection: collection, as: type)
+    if fault == .splitsCommits { return split(observation) }
     guard fault == .observesWithAGap else { return observation }
     return StoreObservation(
-      stored: observation.stored, changes: try await store.observe(everyUserOf: name, as: type).changes)
+      stored: observation.stored, changes: try await store.observe(collection: collection, as: type).changes)
+  }
+
+  private func split<Value>(_ observation: StoreObservation<Value>) -> StoreObservation<Value> {
+    let relay = MulticastRelay<[StoreChange<Value>]>(buffering: .unbounded)
+    let changes = relay.stream.subscribe()
+    Task {
+      for await commit in observation.changes {
+        for change in commit { relay.send([change]) }
+      }
+    }
+    return StoreObservation(stored: observation.stored, changes: changes)
   }
 
   var events: MulticastStream<StoreEvent, Never> { store.events }

@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  private let key = StoreKey<String>("text", userID: "0")
+  private let key = StoreKey<String>("text", id: "0")
 
   @Test(arguments: Scenario.allCases, [EIO, ENOSPC, EROFS, EMFILE])
   func `Whichever call fails, memory is as disk, and the next save works`(scenario: Scenario, code: CInt) async throws {
@@ -85,7 +85,7 @@ import Testing
     let file = temporary.url.appending(path: "text.0.value")
     let spoiled = Data("spoiled".utf8)
     let script = Script(code: code)
-    let store = BackedStore(backend: FileBackend(folder: temporary.url, fileSystem: script.fileSystem))
+    let store = FileStore(folder: temporary.url, fileSystem: script.fileSystem)
     let other = FileStore(folder: temporary.url)
     if scenario != .firstSave {
       try await store.save("old", for: key)
@@ -156,7 +156,7 @@ import Testing
     case .load, .loadOfSpoiledBytes:
       return try await store.load(key)?.value
     case .observe:
-      return try await store.observe(everyUserOf: "text", as: String.self).stored.first?.stored.value
+      return try await store.observe(collection: "text", as: String.self).stored.first?.stored.value
     }
   }
 }

@@ -4,7 +4,7 @@ import Testing
 @Suite struct StoreKeyNameTests {
   @Test func `Only lower-case letters, digits, underscore and hyphen are left as they are`() throws {
     #expect(try StoreKeyName("az09_-").encoded() == "az09_-")
-    #expect(try StoreKeyName("timeline", userID: "Jake/0").encoded() == "timeline.%4aake%2f0")
+    #expect(try StoreKeyName("timeline", id: "Jake/0").encoded() == "timeline.%4aake%2f0")
     #expect(try StoreKeyName("../x").encoded() == "%2e%2e%2fx")
     #expect(try StoreKeyName("a\u{0}~%A").encoded() == "a%00%7e%25%41")
     #expect(try StoreKeyName("名").encoded() == "%e5%90%8d")
@@ -12,7 +12,7 @@ import Testing
 
   @Test func `A name with a dot is not a name with a user`() throws {
     #expect(try StoreKeyName("a.b").encoded() == "a%2eb")
-    #expect(try StoreKeyName("a", userID: "b").encoded() == "a.b")
+    #expect(try StoreKeyName("a", id: "b").encoded() == "a.b")
   }
 
   @Test func `Equal names have equal encodings, however their characters are composed`() throws {
@@ -25,7 +25,7 @@ import Testing
     for _ in 0..<2_000 {
       let name = String.random(using: &random)
       let userID = Bool.random(using: &random) ? String.random(using: &random) : nil
-      let keyName = StoreKeyName(name, userID: userID)
+      let keyName = StoreKeyName(name, id: userID)
       let encoded = try keyName.encoded()
       #expect(StoreKeyName(encoded: encoded) == keyName, "\(encoded)")
       #expect(encoded.utf8.allSatisfy { "abcdefghijklmnopqrstuvwxyz0123456789_-%.".utf8.contains($0) })
@@ -41,10 +41,10 @@ import Testing
   }
 
   @Test func `Invalid names throw and say why`() {
-    #expect(throws: StoreError.invalidKey(.emptyName)) { try StoreKeyName("", userID: "Jake").encoded() }
-    #expect(throws: StoreError.invalidKey(.emptyUserID)) { try StoreKeyName("a", userID: "").encoded() }
+    #expect(throws: StoreError.invalidKey(.emptyCollection)) { try StoreKeyName("", id: "Jake").encoded() }
+    #expect(throws: StoreError.invalidKey(.emptyID)) { try StoreKeyName("a", id: "").encoded() }
     #expect(throws: StoreError.invalidKey(.tooLong(encodedLength: 201))) {
-      try StoreKeyName(String(repeating: "a", count: 199), userID: "b").encoded()
+      try StoreKeyName(String(repeating: "a", count: 199), id: "b").encoded()
     }
   }
 }

@@ -51,7 +51,7 @@ enum DocCommentExamples {
   }
 
   static func storeKeyName() throws -> String {
-    try StoreKeyName("timeline", userID: "Jake/0").encoded()  // "timeline.%4aake%2f0"
+    try StoreKeyName("timeline", id: "Jake/0").encoded()  // "timeline.%4aake%2f0"
   }
 
   static func manualTaskExecutor(_ stream: MulticastStream<Int, Never>, record: @escaping @Sendable (Int) -> Void) {
@@ -90,7 +90,7 @@ enum DocCommentExamples {
 struct Timeline: Codable, Sendable {}
 
 extension StoreKey where Value == Timeline {
-  static func timeline(of userID: String) -> Self { Self("timeline", userID: userID) }
+  static func timeline(of userID: String) -> Self { Self("timeline", id: userID) }
 }
 
 @Suite struct MyStoreTests {

@@ -26,7 +26,7 @@ import Testing
   @Test func `The results are those that the comments tell`() throws {
     #expect(DocCommentExamples.currentValueChannel() == .loaded)
     #expect(try DocCommentExamples.storeKeyName() == "timeline.%4aake%2f0")
-    #expect(StoreKey.timeline(of: "0").userID == "0")
+    #expect(StoreKey.timeline(of: "0").id == "0")
   }
 
   /// The documentation comments of a file, as one text.

@@ -184,6 +184,7 @@ public actor MomentsRepo: MomentsRepoType {
     isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(MomentsRepoError) -> MomentLikeOutcome {
     if Task.isCancelled { throw .cancelled }
+    try broadcast.validate(userID: userID)
     let like = MomentLike(userID: userID, momentID: momentID, isLiked: isLiked)
     let id = MutationID()
     let ticket: MutationTicket<Void, MomentsRepoError>

@@ -5,7 +5,7 @@ public import Multicast
 ///
 /// What is read and what is written is named in one place, here, and each user has a key of their own.
 public struct PersistentDataStore<Store: KeyValueStore>: PersistentDataStoreType {
-  private static var name: String { "moments-details" }
+  private static var collection: String { "moments-details" }
 
   private let store: Store
 
@@ -15,14 +15,14 @@ public struct PersistentDataStore<Store: KeyValueStore>: PersistentDataStoreType
   }
 
   private func key(userID: String) -> StoreKey<MomentsDetails> {
-    StoreKey(Self.name, userID: userID)
+    StoreKey(Self.collection, id: userID)
   }
 
   /// The timelines there are, and every later change of any of them, without a gap between the two.
   ///
   /// - Throws: `StoreError`, but never for bytes that could not be decoded: for those see ``events``.
   public func observeMomentsDetails() async throws(StoreError) -> StoreObservation<MomentsDetails> {
-    try await store.observe(everyUserOf: Self.name, as: MomentsDetails.self)
+    try await store.observe(collection: Self.collection, as: MomentsDetails.self)
   }
 
   /// The stored timeline of a user, with the time at which it was saved; nil when there is none.
@@ -43,6 +43,13 @@ public struct PersistentDataStore<Store: KeyValueStore>: PersistentDataStoreType
     momentsDetails: MomentsDetails, userID: String
   ) async throws(StoreError) -> StoredValue<MomentsDetails> {
     try await store.save(momentsDetails, for: key(userID: userID))
+  }
+
+  /// Checks that the timeline of a user can be kept.
+  ///
+  /// - Throws: `StoreError.invalidKey(_:)` for an empty id and for one that is too long.
+  public func validate(userID: String) throws(StoreError) {
+    try key(userID: userID).validate()
   }
 
   /// Removes the timeline of a user, for example when the user logs out.

@@ -25,6 +25,13 @@ public protocol PersistentDataStoreType: Sendable {
     momentsDetails: MomentsDetails, userID: String
   ) async throws(StoreError) -> StoredValue<MomentsDetails>
 
+  /// Checks that the timeline of a user can be kept, before a request or a like depends on it.
+  ///
+  /// Without an implementation every id is valid.
+  ///
+  /// - Throws: `StoreError.invalidKey(_:)`.
+  func validate(userID: String) throws(StoreError)
+
   /// Removes the timeline of a user, for example when the user logs out.
   ///
   /// - Throws: `StoreError`; then the timeline is still there.
@@ -38,6 +45,9 @@ public protocol PersistentDataStoreType: Sendable {
 }
 
 extension PersistentDataStoreType {
+  /// Takes every id for valid.
+  public func validate(userID: String) throws(StoreError) {}
+
   /// The stored timeline of a user; nil when there is none, or one that cannot be decoded.
   ///
   /// That one has been moved aside and told by the store's events; a fresh one takes its place.

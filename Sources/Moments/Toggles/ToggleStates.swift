@@ -4,16 +4,16 @@ internal import Multicast
 /// Whether a toggle is on: its state when it was asked for, then each change.
 struct ToggleStates: AsyncSequence, Sendable {
   let present: Bool
-  let changes: MulticastSubscription<StoreChange<Bool>, Never>
+  let changes: MulticastSubscription<[StoreChange<Bool>], Never>
 
   struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate var present: Bool?
-    fileprivate var changes: MulticastSubscription<StoreChange<Bool>, Never>.AsyncIterator
+    fileprivate var changes: MulticastSubscription<[StoreChange<Bool>], Never>.AsyncIterator
 
     mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> Bool? {
       if let present = present.take() { return present }
       guard let change = await changes.next(isolation: actor) else { return nil }
-      return change.stored?.value ?? false
+      return change.last?.stored?.value ?? false
     }
   }
 

@@ -47,7 +47,7 @@ public struct TogglesDataStore<Store: KeyValueStore>: TogglesDataStoreType {
   ) async throws(TogglesDataStoreError) -> any AsyncSequence<Bool, Never> & Sendable {
     let key = try key(ofAny: toggle)
     do throws(StoreError) {
-      let observation = try await store.observe(everyUserOf: key.name, as: Bool.self)
+      let observation = try await store.observe(collection: key.collection, as: Bool.self)
       let present = observation.stored.last?.stored.value ?? false
       return ToggleStates(present: present, changes: observation.changes)
     } catch {

@@ -18,8 +18,12 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// Called, outside the lock, when the last reader has left; nil for a channel that does not mind.
   private let onUnused: (@Sendable (ChannelCore) -> Void)?
 
-  init(replay: Int, onUnused: (@Sendable (ChannelCore) -> Void)? = nil) {
+  /// Counts a channel that has no owner but its streams; `nil` where the owner counts itself.
+  private let live: MulticastDiagnostics.LiveChannel?
+
+  init(replay: Int, isCounted: Bool = false, onUnused: (@Sendable (ChannelCore) -> Void)? = nil) {
     contents = Lock(Contents(replay: replay))
+    live = isCounted ? MulticastDiagnostics.LiveChannel() : nil
     self.onUnused = onUnused
   }
 

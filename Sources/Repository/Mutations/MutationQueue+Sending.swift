@@ -106,12 +106,12 @@ extension MutationQueue {
   func report(_ event: StoreEvent) {
     guard reportedUnreadable.insert(event).inserted else { return }
     switch event {
-    case .corruptValueMovedAside(let key, let movedTo, let reason) where key.name == name:
-      events.emit(.mutationUnreadable(MutationID(rawValue: key.userID ?? ""), movedTo: movedTo, reason: reason))
-    case .newerValueLeftUntouched(let key, _, _) where key.name == name:
-      events.emit(.mutationOfNewerProgram(MutationID(rawValue: key.userID ?? "")))
-    case .migrationFailed(let key, _, let reason) where key.name == name:
-      events.emit(.mutationNotMigrated(MutationID(rawValue: key.userID ?? ""), reason: reason))
+    case .valueQuarantined(let key, let movedTo, let reason) where key.collection == name:
+      events.emit(.mutationUnreadable(MutationID(rawValue: key.id ?? ""), movedTo: movedTo, reason: reason))
+    case .newerValueLeftUntouched(let key, _, _) where key.collection == name:
+      events.emit(.mutationOfNewerProgram(MutationID(rawValue: key.id ?? "")))
+    case .migrationFailed(let key, _, let reason) where key.collection == name:
+      events.emit(.mutationNotMigrated(MutationID(rawValue: key.id ?? ""), reason: reason))
     default: reportedUnreadable.remove(event)
     }
   }

@@ -16,8 +16,8 @@ public import Multicast
 ///   the reply and the removal from the store, a mutation arrives twice, under the same key.
 /// - **Sending**: Nothing is sent but by ``run()``, which a task of the owner's awaits. Cancelling that task stops the
 ///   queue, with the attempts under way; what is enqueued stays.
-/// - **Storage**: Each mutation is a value of its own in the store, with the queue's name, and its id in the place of
-///   the user's: so each is written and removed by itself, at a cost that does not depend on the length of the queue,
+/// - **Storage**: Each mutation is a value of its own in the store, in the collection of the queue's name, with its own
+///   id: so each is written and removed by itself, at a cost that does not depend on the length of the queue,
 ///   and one that cannot be decoded does not take the others with it: it is moved aside, and told by `events`.
 ///   One queue at a time may use a name in a store.
 public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failure: Error> {
@@ -109,7 +109,7 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
         for await event in storeEvents { await self?.report(event) }
       }
     }
-    let found = try await store.observe(everyUserOf: name, as: StoredMutation<Mutation>.self).stored.map(\.stored.value)
+    let found = try await store.observe(collection: name, as: StoredMutation<Mutation>.self).stored.map(\.stored.value)
     // Another call may have been faster, and what it read may have changed meanwhile.
     if state.isLoaded { return }
     state.load(found.sorted { $0.sequence < $1.sequence }.map { ($0.sequence, $0.entry) })
@@ -146,6 +146,7 @@ public actor MutationQueue<Mutation: Codable & Sendable, Reply: Sendable, Failur
   public func enqueue(
     _ mutation: Mutation, orderingKey: String, id: MutationID = MutationID()
   ) async throws(MutationQueueError) -> Ticket {
+    do throws(StoreError) { try key(of: id).validate() } catch { throw .store(error) }
     try await loadForCall()
     let entry = MutationEntry(id: id, orderingKey: orderingKey, mutation: mutation, enqueuedAt: now())
     guard let sequence = state.reserve(entry) else { throw .alreadyQueued(id) }
@@ -261,7 +262,7 @@ extension MutationQueue {
   }
 
   func key(of id: MutationID) -> StoreKey<StoredMutation<Mutation>> {
-    StoreKey(name, userID: id.rawValue)
+    StoreKey(name, id: id.rawValue)
   }
 
   /// Removes a locked entry from the store, and then from the queue.

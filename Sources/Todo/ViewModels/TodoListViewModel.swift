@@ -147,7 +147,7 @@ public final class TodoListViewModel {
   ///
   /// - Returns: Whether it was news, so that the list is not what is shown.
   private func report(_ event: StoreEvent) -> Bool {
-    guard case .corruptValueMovedAside(TodoList.key.keyName, let movedTo, let reason) = event,
+    guard case .valueQuarantined(TodoList.key.keyName, let movedTo, let reason) = event,
       reported.insert(event).inserted
     else { return false }
     error = .store(.undecodable(TodoList.key.keyName, movedTo: movedTo, reason: reason))

@@ -149,14 +149,14 @@ import Testing
       at: temporary.url.appending(path: "outer"), to: temporary.url.appending(path: "elsewhere"))
     other = FileBackend(folder: inner)
     try other.write(new, to: "a")
-    #expect(try backend.takeOutsideChanges() == .names([]))
+    #expect(try backend.takeExternalChanges() == .names([]))
     #expect(try backend.read("b") == nil)
     #expect(wakes.withLock { $0 } == 1)
-    #expect(try backend.takeOutsideChanges() == .unknown)
+    #expect(try backend.takeExternalChanges() == .unknown)
     try other.write(old, to: "a")
     // There the system takes its time to tell.
     #if !canImport(Darwin)
-      #expect(try backend.takeOutsideChanges() == .names(["a"]))
+      #expect(try backend.takeExternalChanges() == .names(["a"]))
     #endif
   }
 
@@ -179,11 +179,11 @@ import Testing
       #expect(failing.withLock { $0 } == [])
       try FileManager.default.moveItem(at: elsewhere, to: outer)
       try other.write(new, to: "a")
-      #expect(try backend.takeOutsideChanges() == .names(["a"]))
+      #expect(try backend.takeExternalChanges() == .names(["a"]))
       #expect(try backend.read("a") == new)
-      #expect(try backend.takeOutsideChanges() == .unknown)
+      #expect(try backend.takeExternalChanges() == .unknown)
       try other.write(old, to: "a")
-      #expect(try backend.takeOutsideChanges() == .names(["a"]))
+      #expect(try backend.takeExternalChanges() == .names(["a"]))
     }
 
     @Test func `A watched folder that somebody held open while it was removed is seen when it is back`() throws {
@@ -194,10 +194,10 @@ import Testing
       let held = try FileSystem().openFolder(temporary.url.path(percentEncoded: false))
       try FileManager.default.removeItem(at: temporary.url)
       #expect(throws: StoreError.self) { try backend.read("a") }
-      _ = try backend.takeOutsideChanges()
+      _ = try backend.takeExternalChanges()
       var other = self.backend()
       try other.write(new, to: "a")
-      #expect(try backend.takeOutsideChanges() == .unknown)
+      #expect(try backend.takeExternalChanges() == .unknown)
       extendLifetime(held)
     }
   #endif
@@ -268,7 +268,7 @@ import Testing
       let script = Script(failing: failing)
       var backend = backend(script)
       do {
-        let place = try #require(try backend.setAside(old, of: "a", at: Date()))
+        let place = try #require(try backend.quarantine(old, of: "a", at: Date()))
         #expect(try setUp.read("a") == nil, "\(script.lines)")
         #expect(try Data(contentsOf: URL(filePath: place)) == old)
         try FileManager.default.removeItem(atPath: place)

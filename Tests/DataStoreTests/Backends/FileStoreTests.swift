@@ -13,7 +13,7 @@ import Testing
 
 @Suite struct FileStoreTests {
   private let temporary = TemporaryFolder()
-  private let key = StoreKey<String>("text", userID: "0")
+  private let key = StoreKey<String>("text", id: "0")
 
   private var folder: URL { temporary.url }
 
@@ -56,7 +56,7 @@ import Testing
     let store = FileStore(folder: folder)
     #expect(try await store.load(key) == nil)
     try await store.remove(key)
-    #expect(try await store.observe(everyUserOf: "text", as: String.self).stored.isEmpty)
+    #expect(try await store.observe(collection: "text", as: String.self).stored.isEmpty)
     #expect(!FileManager.default.fileExists(atPath: folder.path(percentEncoded: false)))
   }
 
@@ -65,7 +65,7 @@ import Testing
     let store = FileStore(folder: inner)
     for name in ["../x", "..", "/", "/tmp/x", "a/../../x", "x\u{0}/../y", "."] {
       try await store.save("a", for: StoreKey(name))
-      try await store.save("a", for: StoreKey("a", userID: name))
+      try await store.save("a", for: StoreKey("a", id: name))
     }
     #expect(try contents(of: folder) == ["inner"])
     #expect(try contents(of: inner).count == 14)
@@ -108,7 +108,7 @@ import Testing
     for name in foreign { try Data(name.utf8).write(to: file(name)) }
     let store = FileStore(folder: folder)
     try await store.save("a", for: key)
-    let observation = try await store.observe(everyUserOf: "text", as: String.self)
+    let observation = try await store.observe(collection: "text", as: String.self)
     #expect(observation.stored.map(\.key) == [key])
     for name in foreign { #expect(try String(contentsOf: file(name), encoding: .utf8) == name) }
     #expect(try contents(of: folder) == (foreign + ["text.0.value"]).sorted())
@@ -120,8 +120,8 @@ import Testing
     let store = FileStore(folder: folder)
     try await store.save("a", for: key)
     #expect(try contents(of: folder) == [".DataStore-1", "text.0.value"])
-    let later = BackedStore(backend: FileBackend(folder: folder, fileSystem: FileSystem(), leftOverAge: 0))
-    #expect(try await later.observe(everyUserOf: "text", as: String.self).stored.count == 1)
+    let later = FileStore(folder: folder, fileSystem: FileSystem())
+    #expect(try await later.observe(collection: "text", as: String.self).stored.count == 1)
     #expect(try contents(of: folder) == [".DataStore-1", "text.0.value"])
     try await later.save("b", for: key)
     #expect(try contents(of: folder) == ["text.0.value"])
@@ -151,7 +151,7 @@ import Testing
     for userID in ["0", "1"] {
       let path = file("text.\(userID).value").path(percentEncoded: false)
       await #expect(throws: StoreError.readFailed(SystemError(code: EINVAL, operation: "open", path: path))) {
-        try await store.load(StoreKey<String>("text", userID: userID))
+        try await store.load(StoreKey<String>("text", id: userID))
       }
     }
   }

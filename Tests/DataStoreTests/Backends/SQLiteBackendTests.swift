@@ -57,9 +57,9 @@
       let time = Date(timeIntervalSince1970: 0)
       for _ in 1...2 {
         try backend.write(old, to: "a")
-        #expect(try backend.setAside(new, of: "a", at: time) == nil)
+        #expect(try backend.quarantine(new, of: "a", at: time) == nil)
         #expect(try backend.read("a") == old)
-        let moved = try #require(try backend.setAside(old, of: "a", at: time))
+        let moved = try #require(try backend.quarantine(old, of: "a", at: time))
         #expect(moved.hasPrefix("/") && moved.contains("/store.sqlite, table set_aside, id "))
         #expect(try backend.read("a") == nil)
       }

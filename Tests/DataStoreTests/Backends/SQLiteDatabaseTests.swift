@@ -40,7 +40,7 @@
       #expect(try backend.read("a") == nil)
       #expect(try backend.names() == [])
       try backend.remove("a")
-      #expect(try backend.setAside(old, of: "a", at: Date()) == nil)
+      #expect(try backend.quarantine(old, of: "a", at: Date()) == nil)
       #expect(!FileManager.default.fileExists(atPath: place.folder.path(percentEncoded: false)))
       try place.makeFolder()
       #expect(try backend.read("a") == nil)

@@ -6,7 +6,7 @@
 
   @Suite(.timeLimit(.minutes(5))) struct SQLiteStoreTests {
     private let place = SQLitePlace()
-    private let key = StoreKey<String>("text", userID: "0")
+    private let key = StoreKey<String>("text", id: "0")
 
     private var store: SQLiteStore { SQLiteStore(file: place.file, now: { Date(timeIntervalSince1970: 0) }) }
 
@@ -23,7 +23,7 @@
     /// Expects a store's first event to be that the database was moved aside.
     private func expectDamageEvent(of store: SQLiteStore, because expected: String = "file is not a database") async {
       var events = store.events.subscribe().makeAsyncIterator()
-      guard case .damagedStoreMovedAside(let movedTo, let reason) = await events.next() else {
+      guard case .storeQuarantined(let movedTo, let reason) = await events.next() else {
         Issue.record("another event")
         return
       }
@@ -65,7 +65,7 @@
     @Test func `A damaged database has nobody's value`() async throws {
       try spoilDatabase()
       let store = store
-      #expect(try await store.observe(everyUserOf: "text", as: String.self).stored == [])
+      #expect(try await store.observe(collection: "text", as: String.self).stored == [])
       await expectDamageEvent(of: store)
     }
 
@@ -102,7 +102,7 @@
       await #expect(throws: error) { try await store.save("b", for: key) }
       await #expect(throws: error) { try await store.remove(key) }
       await #expect(throws: error) { try await store.changes(of: key) }
-      await #expect(throws: error) { try await store.observe(everyUserOf: "text", as: String.self) }
+      await #expect(throws: error) { try await store.observe(collection: "text", as: String.self) }
       #expect(error.description.hasSuffix("It is left as it is: update the app."))
       try place.execute("PRAGMA user_version = 1")
       #expect(try await store.load(key)?.value == "a")
@@ -111,7 +111,7 @@
     @Test func `What one store saves or removes, another over the same database sees`() async throws {
       let (ours, theirs) = (store, store)
       var changes = try await ours.changes(of: key).subscribe().makeAsyncIterator()
-      var everyUser = try await ours.observe(everyUserOf: "text", as: String.self).changes.makeAsyncIterator()
+      var everyUser = try await ours.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
       for round in 1...5 {
         try await theirs.save("\(round)", for: key)
         let change = await changes.next()

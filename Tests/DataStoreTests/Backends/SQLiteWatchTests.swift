@@ -30,13 +30,13 @@
       var other = place.backend()
       for name in ["a", "b", "c"] { try other.write(bytes, to: name) }
       let wakes = try watching(&backend)
-      #expect(try backend.takeOutsideChanges() == .names([]))
+      #expect(try backend.takeExternalChanges() == .names([]))
       for name in ["b", "d", "a", "b"] { try other.write(bytes, to: name) }
       try other.remove("c")
-      #expect(try backend.takeOutsideChanges() == .names(["d", "a", "b", "c"]))
-      #expect(try backend.takeOutsideChanges() == .names([]))
-      #expect(try other.setAside(bytes, of: "d", at: Date()) != nil)
-      #expect(try backend.takeOutsideChanges() == .names(["d"]))
+      #expect(try backend.takeExternalChanges() == .names(["d", "a", "b", "c"]))
+      #expect(try backend.takeExternalChanges() == .names([]))
+      #expect(try other.quarantine(bytes, of: "d", at: Date()) != nil)
+      #expect(try backend.takeExternalChanges() == .names(["d"]))
       extendLifetime(wakes)
     }
 
@@ -47,10 +47,10 @@
       let wakes = try watching(&backend)
       for name in ["a", "b", "c"] { try backend.write(bytes, to: name) }
       try backend.remove("b")
-      #expect(try backend.takeOutsideChanges() == .names([]))
+      #expect(try backend.takeExternalChanges() == .names([]))
       try other.write(bytes, to: "d")
       try backend.write(bytes, to: "e")
-      #expect(try backend.takeOutsideChanges() == .names(["d"]))
+      #expect(try backend.takeExternalChanges() == .names(["d"]))
       extendLifetime(wakes)
     }
 
@@ -65,10 +65,10 @@
         try other.write(bytes, to: "b")
         try other.remove("b")
       }
-      #expect(try backend.takeOutsideChanges() == .unknown)
-      #expect(try backend.takeOutsideChanges() == .names([]))
+      #expect(try backend.takeExternalChanges() == .unknown)
+      #expect(try backend.takeExternalChanges() == .names([]))
       try other.remove("a")
-      #expect(try backend.takeOutsideChanges() == .names(["a"]))
+      #expect(try backend.takeExternalChanges() == .names(["a"]))
       #expect(try connection.first("SELECT count(*) FROM removed") { $0.integer(0) } == SQLiteLayout.removalLimit)
       extendLifetime(wakes)
     }
@@ -77,18 +77,18 @@
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let wakes = try watching(&backend)
-      #expect(try backend.takeOutsideChanges() == .names([]))
+      #expect(try backend.takeExternalChanges() == .names([]))
       let elsewhere = SQLitePlace()
       var other = elsewhere.backend()
       try other.write(bytes, to: "b")
       for name in try place.contents { try FileManager.default.removeItem(at: place.folder.appending(path: name)) }
-      #expect(try backend.takeOutsideChanges() == .unknown)
+      #expect(try backend.takeExternalChanges() == .unknown)
       for name in try elsewhere.contents {
         try FileManager.default.moveItem(
           at: elsewhere.folder.appending(path: name), to: place.folder.appending(path: name))
       }
-      #expect(try backend.takeOutsideChanges() == .unknown)
-      #expect(try backend.takeOutsideChanges() == .names([]))
+      #expect(try backend.takeExternalChanges() == .unknown)
+      #expect(try backend.takeExternalChanges() == .names([]))
       #expect(try backend.read("b") == bytes)
       extendLifetime(wakes)
     }
@@ -103,13 +103,13 @@
       var other = SQLiteBackend(file: inner)
       try other.write(bytes, to: "b")
       #expect(try backend.read("b") == bytes)
-      #expect(try backend.takeOutsideChanges() == .unknown)
+      #expect(try backend.takeExternalChanges() == .unknown)
       try other.write(bytes, to: "c")
       // There the system takes its time to tell.
       #if !canImport(Darwin)
         #expect(try #require(backend.watch).folderWatcher.takeChangedFiles() != [])
       #endif
-      #expect(try backend.takeOutsideChanges() == .names(["c"]))
+      #expect(try backend.takeExternalChanges() == .names(["c"]))
     }
 
     @Test func `A commit wakes, also the first that makes the folder`() async throws {
@@ -118,10 +118,10 @@
       for name in ["a", "b", "c"] {
         var other = place.backend()
         try other.write(bytes, to: name)
-        var changes = OutsideChanges.names([])
+        var changes = ExternalChanges.names([])
         while changes == .names([]) {
           await wakes.next()
-          changes = try backend.takeOutsideChanges()
+          changes = try backend.takeExternalChanges()
         }
         #expect(changes == (name == "a" ? .unknown : .names([name])))
       }
@@ -142,13 +142,13 @@
       // Nothing more is written, and yet there are more wakes, because somebody has not finished.
       for _ in 1...6 {
         await wakes.next()
-        #expect(try backend.takeOutsideChanges() == .names([]))
+        #expect(try backend.takeExternalChanges() == .names([]))
       }
       try other.run("COMMIT")
-      var changes = OutsideChanges.names([])
+      var changes = ExternalChanges.names([])
       while changes == .names([]) {
         await wakes.next()
-        changes = try backend.takeOutsideChanges()
+        changes = try backend.takeExternalChanges()
       }
       #expect(changes == .names((0..<20).map { "b\($0)" }))
     }
@@ -164,10 +164,10 @@
           let connection = try #require(try other.database.connect(making: false).get())
           _ = try connection.first("PRAGMA wal_checkpoint(\(checkpoint))") { $0.integer(0) }
         }
-        var changes = OutsideChanges.names([])
+        var changes = ExternalChanges.names([])
         while changes == .names([]) {
           await wakes.next()
-          changes = try backend.takeOutsideChanges()
+          changes = try backend.takeExternalChanges()
         }
         #expect(changes == .names(["b\(number)"]))
       }
@@ -214,7 +214,7 @@
       var backend = place.backend(fileSystem: fileSystem)
       try backend.startWatching {}
       for _ in 1...2 {
-        _ = try backend.takeOutsideChanges()
+        _ = try backend.takeExternalChanges()
         // As a store does that is woken.
         do { #expect(try backend.read("a") == nil) } catch {}
         // There the system takes its time to tell.
@@ -260,18 +260,18 @@
       try place.execute("PRAGMA journal_mode = WAL")
       var backend = place.backend()
       var wakes = try watching(&backend).makeAsyncIterator()
-      #expect(try backend.takeOutsideChanges() == .names([]))
+      #expect(try backend.takeExternalChanges() == .names([]))
       var other = place.backend()
       try other.write(bytes, to: "a")
-      var changes = OutsideChanges.names([])
+      var changes = ExternalChanges.names([])
       while changes == .names([]) {
         await wakes.next()
-        changes = try backend.takeOutsideChanges()
+        changes = try backend.takeExternalChanges()
       }
       #expect(changes == .unknown)
       #expect(try backend.read("a") == bytes)
       try other.write(bytes, to: "b")
-      #expect(try backend.takeOutsideChanges() == .names(["b"]))
+      #expect(try backend.takeExternalChanges() == .names(["b"]))
     }
 
     @Test func `As long as somebody writes there is another look, and soon none where nobody can tell`() {
@@ -318,7 +318,7 @@
       var missing = Set((0..<4).flatMap { writer in (0..<25).map { "w\(writer)-\($0)" } })
       while !missing.isEmpty {
         await wakes.next()
-        guard case .names(let names) = try backend.takeOutsideChanges() else {
+        guard case .names(let names) = try backend.takeExternalChanges() else {
           Issue.record("It cannot be said what was changed.")
           return
         }

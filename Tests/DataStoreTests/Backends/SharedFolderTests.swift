@@ -207,7 +207,7 @@ import Testing
     try interleave(hasLocks: hasLocks) { [theirs] in
       try $0.write(theirs, to: "a")
     } with: {
-      place = try $0.setAside(old, of: "a", at: Date())
+      place = try $0.quarantine(old, of: "a", at: Date())
     } afterwards: { [file, theirs] in
       // Where no lock keeps them out it is put back.
       if hasLocks { #expect(FileManager.default.contents(atPath: file.path(percentEncoded: false)) == theirs) }
@@ -224,10 +224,10 @@ import Testing
     let place = Lock<String?>(nil)
     var own: String?
     try interleave { [old] backend in
-      let moved = try backend.setAside(old, of: "a", at: Date())
+      let moved = try backend.quarantine(old, of: "a", at: Date())
       place.withLock { $0 = moved }
     } with: {
-      own = try $0.setAside(old, of: "a", at: Date())
+      own = try $0.quarantine(old, of: "a", at: Date())
     } check: { backend, _ in
       var backend = backend
       let found = try backend.read("a")
@@ -286,7 +286,7 @@ import Testing
       try $0.write(theirs, to: "a")
     } with: { backend in
       // When what they wrote is found in time, nothing is moved, and nothing fails.
-      do { #expect(try backend.setAside(old, of: "a", at: Date()) == nil) } catch {}
+      do { #expect(try backend.quarantine(old, of: "a", at: Date()) == nil) } catch {}
     } check: { backend, interruptedCall in
       var backend = backend
       let found = try backend.read("a")
@@ -346,7 +346,7 @@ import Testing
     #expect(
       locked.withLock { $0 } == replacing + ["rename a.value"] + replacing + ["fstat a.value", "rename a.value"])
     locked.withLock { $0 = [] }
-    #expect(throws: StoreError.self) { try backend.setAside(old, of: "a", at: Date()) }
+    #expect(throws: StoreError.self) { try backend.quarantine(old, of: "a", at: Date()) }
     #expect(locked.withLock { $0 } == replacing + ["fstat a.value", "rename a.corrupt"] + puttingBack)
     locked.withLock { $0 = [] }
     #expect(throws: StoreError.self) { try backend.remove("a") }
@@ -386,7 +386,7 @@ import Testing
     let error = SystemError(code: EWOULDBLOCK, operation: "flock", path: path)
     #expect(throws: StoreError.writeFailed(error)) { try backend.write(new, to: "a") }
     #expect(throws: StoreError.removeFailed(error)) { try backend.remove("a") }
-    #expect(throws: StoreError.writeFailed(error)) { try backend.setAside(old, of: "a", at: Date()) }
+    #expect(throws: StoreError.writeFailed(error)) { try backend.quarantine(old, of: "a", at: Date()) }
     #expect(try backend.read("a") == old)
     #expect(try contents == ["a.value"])
     fileSystem.unlock(folder)

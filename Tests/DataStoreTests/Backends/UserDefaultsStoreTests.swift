@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 @Suite struct UserDefaultsStoreTests {
-  private let key = StoreKey<String>("text", userID: "0")
+  private let key = StoreKey<String>("text", id: "0")
 
   @Test func `Only keys with the store's prefix are touched`() async throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
@@ -14,7 +14,7 @@ import Testing
     try await store.save("a", for: key)
     let keys = { Set((UserDefaults.standard.persistentDomain(forName: suiteName) ?? [:]).keys) }
     #expect(keys() == ["text.0", "DataStore.text.0"])
-    let observation = try await store.observe(everyUserOf: "text", as: String.self)
+    let observation = try await store.observe(collection: "text", as: String.self)
     #expect(observation.stored.map(\.key) == [key])
     try await store.remove(key)
     #expect(keys() == ["text.0"])
@@ -62,6 +62,6 @@ import Testing
     await #expect(throws: StoreError.self) { try await store.save("a", for: key) }
     await #expect(throws: StoreError.self) { try await store.remove(key) }
     await #expect(throws: StoreError.self) { try await store.changes(of: key) }
-    await #expect(throws: StoreError.self) { try await store.observe(everyUserOf: "text", as: String.self) }
+    await #expect(throws: StoreError.self) { try await store.observe(collection: "text", as: String.self) }
   }
 }

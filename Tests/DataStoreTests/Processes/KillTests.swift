@@ -22,7 +22,7 @@ import Testing
     var stored: [String: Int] = [:]
     let store = kind.open(in: temporary)
     for userID in ["0", "1", "2"] {
-      guard let steps = try await store.load(StoreKey<[Int]>("steps", userID: userID))?.value else { continue }
+      guard let steps = try await store.load(StoreKey<[Int]>("steps", id: userID))?.value else { continue }
       #expect(steps == Array(repeating: steps[0], count: 500))
       stored[userID] = steps[0]
     }

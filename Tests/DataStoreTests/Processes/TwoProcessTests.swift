@@ -7,13 +7,13 @@ import Testing
 /// A change in one process is seen by an observer in another.
 @Suite(.timeLimit(.minutes(5))) struct TwoProcessTests {
   private let temporary = TemporaryFolder()
-  private let key = StoreKey<String>("text", userID: "0")
+  private let key = StoreKey<String>("text", id: "0")
 
   @Test(arguments: DurableStore.allCases)
   func `Saves and removals of another process arrive, and own saves once`(kind: DurableStore) async throws {
     let (store, place) = (kind.open(in: temporary), kind.place(in: temporary))
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
-    var everyUser = try await store.observe(everyUserOf: "text", as: String.self).changes.makeAsyncIterator()
+    var collection = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
     #expect(try await ChildProcess.run("save", place, ["theirs", "0"]) == .success)
     let theirs = await changes.next()
     #expect(theirs?.stored?.value == "theirs")
@@ -29,19 +29,19 @@ import Testing
     #expect(again?.revision == 4)
 
     for change in [theirs, .saved(key, ours), .removed(key, revision: 3), again] {
-      #expect(await everyUser.next() == change)
+      #expect(await collection.next() == change.map { [$0] })
     }
   }
 
   @Test(arguments: DurableStore.allCases)
-  func `A user whom another process adds is seen by who watches all`(kind: DurableStore) async throws {
+  func `An id that another process adds is seen by observers of the collection`(kind: DurableStore) async throws {
     let (store, place) = (kind.open(in: temporary), kind.place(in: temporary))
     try await store.save("first", for: key)
-    var changes = try await store.observe(everyUserOf: "text", as: String.self).changes.makeAsyncIterator()
+    var changes = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
     #expect(try await ChildProcess.run("save", place, ["theirs", "new"]) == .success)
     let change = await changes.next()
-    #expect(change?.key.userID == "new")
-    #expect(change?.stored?.value == "theirs")
+    #expect(change?.map(\.key.id) == ["new"])
+    #expect(change?.first?.stored?.value == "theirs")
   }
 
   @Test(arguments: DurableStore.allCases)

@@ -17,7 +17,7 @@ import Testing
 /// What a store does when another store changes the same folder: here two in one process, which is the same to them.
 @Suite(.timeLimit(.minutes(5))) struct WatchingTests {
   private let temporary = TemporaryFolder()
-  private let key = StoreKey<String>("text", userID: "0")
+  private let key = StoreKey<String>("text", id: "0")
 
   private var folder: URL { temporary.url }
 
@@ -29,7 +29,7 @@ import Testing
 
     func store(in folder: URL) -> FileStore {
       let fileSystem = FileSystem { call in self.rule.withLock { $0 }?(call) }
-      return BackedStore(backend: FileBackend(folder: folder, fileSystem: fileSystem))
+      return FileStore(folder: folder, fileSystem: fileSystem)
     }
   }
 
@@ -57,7 +57,7 @@ import Testing
         close(ends[0])
 
         let temporary = TemporaryFolder()
-        let key = StoreKey<String>("text", userID: "0")
+        let key = StoreKey<String>("text", id: "0")
         let store = FileStore(folder: temporary.url)
         var changes = try await store.changes(of: key).makeAsyncIterator()
         try await FileStore(folder: temporary.url).save("theirs", for: key)
@@ -98,7 +98,7 @@ import Testing
     var events = store.events.makeAsyncIterator()
     let spoiled = Data("spoiled".utf8)
     try spoiled.write(to: file)
-    guard case .corruptValueMovedAside(key.keyName, let movedTo, _) = await events.next() else {
+    guard case .valueQuarantined(key.keyName, let movedTo, _) = await events.next() else {
       Issue.record("no event")
       return
     }
@@ -142,7 +142,7 @@ import Testing
       await events.next()
         == .watchingFailed(.readFailed(SystemError(code: EIO, operation: operation, path: path))))
     faults.rule.withLock { $0 = nil }
-    try await other.save("another key", for: StoreKey("text", userID: "1"))
+    try await other.save("another key", for: StoreKey("text", id: "1"))
     let change = await changes.next()
     #expect(change?.stored?.value == "missed")
     #expect(change?.revision == 1)
@@ -190,7 +190,7 @@ import Testing
           == .watchingFailed(.readFailed(SystemError(code: EMFILE, operation: operation, path: path))))
       faults.rule.withLock { $0 = nil }
       try await other.save("second", for: key)
-      _ = try await store.observe(everyUserOf: "letter", as: Int.self)
+      _ = try await store.observe(collection: "letter", as: Int.self)
       #expect(await changes.next()?.stored?.value == "second")
       try await other.save("third", for: key)
       #expect(await changes.next()?.stored?.value == "third")
@@ -221,7 +221,7 @@ import Testing
     let store = InMemoryStore(storage: storage)
     let name = try key.keyName.encoded()
     var early = try await store.changes(of: key).makeAsyncIterator()
-    let newer = try Envelope.encode("newer", savedAt: Date(), schema: 2)
+    let newer = try encodedEnvelope("newer", schema: 2)
     storage[name] = newer
     _ = try await store.changes(of: key)
     _ = try await store.changes(of: key)
@@ -233,7 +233,7 @@ import Testing
     var events = store.events.makeAsyncIterator()
     let (found, supported) = (StoredVersion(format: 2, schema: 2), StoredVersion(format: 2, schema: 1))
     #expect(await events.next() == .newerValueLeftUntouched(key.keyName, found: found, supported: supported))
-    guard case .corruptValueMovedAside = await events.next() else {
+    guard case .valueQuarantined = await events.next() else {
       Issue.record("a second event")
       return
     }
@@ -249,7 +249,7 @@ import Testing
     _ = try await store.changes(of: key)
     _ = try await store.changes(of: key)
     await #expect(throws: StoreError.writeFailed(StuckBackend.error)) { try await store.load(key) }
-    storage[try key.keyName.encoded()] = try Envelope.encode("newer", savedAt: Date(), schema: 2)
+    storage[try key.keyName.encoded()] = try encodedEnvelope("newer", schema: 2)
     _ = try await store.changes(of: key)
     var events = store.events.makeAsyncIterator()
     #expect(await events.next() == .watchingFailed(.writeFailed(StuckBackend.error)))
@@ -265,9 +265,12 @@ import Testing
     let base: InMemoryBackend
 
     func read(_ name: String) -> Data? { base.read(name) }
-    func write(_ bytes: Data, to name: String) { base.write(bytes, to: name) }
-    func remove(_ name: String) { base.remove(name) }
-    func setAside(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
+    mutating func commit(
+      _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
+    ) throws(StoreError) -> Bool {
+      try base.make(writes, decide(&self))
+    }
+    func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
       throw .writeFailed(Self.error)
     }
     func names() -> [String] { base.names() }
@@ -311,18 +314,18 @@ import Testing
     let storage = InMemoryStorage()
     let backend = WokenBackend(base: InMemoryBackend(storage: storage))
     let store = BackedStore(backend: backend)
-    let keys = (0..<5).map { StoreKey<Counted>("counted", userID: "\($0)") }
+    let keys = (0..<5).map { StoreKey<Counted>("counted", id: "\($0)") }
     for key in keys {
       try await store.save(Counted(number: 0), for: key)
       _ = try await store.changes(of: key)
     }
     try await InMemoryStore(storage: storage).save(Counted(number: 1), for: keys[3])
-    var changes = try await store.observe(everyUserOf: "counted", as: Counted.self).changes.makeAsyncIterator()
+    var changes = try await store.observe(collection: "counted", as: Counted.self).changes.makeAsyncIterator()
     let count = Counted.decodings.load(ordering: .relaxed)
     try await InMemoryStore(storage: storage).save(Counted(number: 2), for: keys[3])
     #expect(Counted.decodings.load(ordering: .relaxed) == count + 1)
     backend.wake()
-    #expect(await changes.next()?.stored?.value.number == 2)
+    #expect(await changes.next()?.map(\.stored?.value.number) == [2])
     // Comes behind the look.
     _ = try await store.load(key)
     #expect(Counted.decodings.load(ordering: .relaxed) == count + 2)
@@ -357,20 +360,24 @@ import Testing
     }
 
     func read(_ name: String) -> Data? { base.read(name) }
-    func write(_ bytes: Data, to name: String) { base.write(bytes, to: name) }
-    func remove(_ name: String) { base.remove(name) }
-    func setAside(_ bytes: Data, of name: String, at time: Date) -> String? {
-      base.setAside(bytes, of: name, at: time)
+    func commit(
+      _ writes: [StoreWrite], deciding decide: (inout WokenBackend) throws(StoreError) -> CommitDecision
+    ) throws(StoreError) -> Bool {
+      var backend = self
+      return try base.make(writes, decide(&backend))
+    }
+    func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? {
+      base.quarantine(bytes, of: name, at: time)
     }
     func names() -> [String] { base.names() }
     func startWatching(_ onChange: @escaping @Sendable () -> Void) { self.onChange.withLock { $0 = onChange } }
-    func takeOutsideChanges() -> OutsideChanges { .unknown }
+    func takeExternalChanges() -> ExternalChanges { .unknown }
   }
 
   @Test func `Bytes that cannot be moved aside are an event once, until a call tries again`() async throws {
     let faults = Faults()
     let store = faults.store(in: folder)
-    let keys = [key, StoreKey("text", userID: "1")]
+    let keys = [key, StoreKey("text", id: "1")]
     for key in keys {
       try await store.save("good", for: key)
       _ = try await store.changes(of: key)
@@ -385,11 +392,11 @@ import Testing
         Issue.record("another event")
         return
       }
-      #expect(error.path.contains("/text.\(key.userID!).corrupt-"))
+      #expect(error.path.contains("/text.\(key.id!).corrupt-"))
     }
     faults.rule.withLock { $0 = nil }
     await #expect(throws: StoreError.self) { try await store.load(key) }
-    guard case .corruptValueMovedAside(key.keyName, _, _) = await events.next() else {
+    guard case .valueQuarantined(key.keyName, _, _) = await events.next() else {
       Issue.record("another event")
       return
     }

@@ -6,7 +6,7 @@ import Multicast
 enum DataStoreExamples {
   static func keepAName(in folder: URL, print: Print) async throws {
     let store = FileStore(folder: folder)
-    let name = StoreKey<String>("name", userID: "0")
+    let name = StoreKey<String>("name", id: "0")
 
     try await store.save("Jake", for: name)
     for await change in try await store.changes(of: name) {

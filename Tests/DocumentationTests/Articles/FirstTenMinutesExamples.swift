@@ -20,11 +20,11 @@ enum FirstTenMinutesExamples {
     }
 
     nonisolated func profiles(userID: String) async throws -> MulticastStream<StoreChange<Profile>, Never> {
-      try await store.changes(of: StoreKey("profile", userID: userID))
+      try await store.changes(of: StoreKey("profile", id: userID))
     }
 
     func getProfile(userID: String) async throws {
-      try await store.save(fetch(userID), for: StoreKey("profile", userID: userID))
+      try await store.save(fetch(userID), for: StoreKey("profile", id: userID))
     }
   }
 

@@ -104,7 +104,7 @@ import Testing
     }
     if let bytes = files.timeline.keys.first.flatMap({ spoiled[$0] }) {
       for await event in store.events {
-        guard case .corruptValueMovedAside(StoreKeyName("moments-details", userID: "0"), let movedTo, _) = event else {
+        guard case .valueQuarantined(StoreKeyName("moments-details", id: "0"), let movedTo, _) = event else {
           continue
         }
         #expect(try Data(contentsOf: URL(filePath: movedTo)) == bytes, "seed \(seed)")

@@ -22,7 +22,7 @@ import Testing
     let store = PersistentDataStore(slow)
     let repo = makeRepo(on: store)
     let load = Task { try await repo.getMoments(userID: "0") }
-    for await change in try await slow.changes(of: StoreKey<MomentsDetails>("moments-details", userID: "0")) {
+    for await change in try await slow.changes(of: StoreKey<MomentsDetails>("moments-details", id: "0")) {
       guard case .saved = change else { continue }
       break
     }
@@ -80,7 +80,7 @@ import Testing
         return .fixture(likedMomentIDs: ["0"])
       })
     let events = repo.events.subscribe()
-    let changes = try await slow.changes(of: StoreKey<MomentsDetails>("moments-details", userID: "0")).subscribe()
+    let changes = try await slow.changes(of: StoreKey<MomentsDetails>("moments-details", id: "0")).subscribe()
 
     let like = Task { try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") }
     await sending.arrivals()

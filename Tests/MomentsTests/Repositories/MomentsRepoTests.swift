@@ -183,11 +183,11 @@ import Testing
       updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() })
     let observer = repo.momentsDetails(userID: "0").subscribe()
     let event = try #require(await store.events.first(1).first)
-    guard case .corruptValueMovedAside(let key, let movedTo, _) = event else {
+    guard case .valueQuarantined(let key, let movedTo, _) = event else {
       Issue.record("Unexpected event \(event)")
       return
     }
-    #expect(key == StoreKeyName("moments-details", userID: "0"))
+    #expect(key == StoreKeyName("moments-details", id: "0"))
     #expect(try Data(contentsOf: URL(filePath: movedTo)) == Data("{ half".utf8))
     try await repo.getMoments(userID: "0")
     #expect(await observer.first(1).map(\.userDetails.name) == ["Fresh"])

@@ -32,7 +32,7 @@ import Testing
   private static func stored(_ revision: UInt64, liked: Set<String> = []) -> StoredValue<MomentsDetails> {
     StoredValue(
       value: .fixture(momentIDs: momentIDs, likedMomentIDs: liked), savedAt: Date(timeIntervalSince1970: 0),
-      revision: revision)
+      revision: revision, tag: StoreTag())
   }
 
   private static func like(_ momentID: String, _ isLiked: Bool = true) -> MomentLike {

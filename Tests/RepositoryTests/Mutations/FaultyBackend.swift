@@ -50,20 +50,21 @@ struct FaultyBackend: StoreBackend, Sendable {
     return storage[name]
   }
 
-  func write(_ bytes: Data, to name: String) throws(StoreError) {
+  mutating func commit(
+    _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool {
+    guard case .proceed(let removals) = try decide(&self) else { return false }
     let fault = plan.nextChange()
-    if fault != .refused { storage[name] = bytes }
-    if fault != nil { throw .writeFailed(Self.error) }
+    if fault != .refused {
+      for name in removals { storage[name] = nil }
+      for write in writes { storage[write.name] = write.bytes }
+    }
+    if fault != nil { throw writes.isEmpty ? .removeFailed(Self.error) : .writeFailed(Self.error) }
+    return true
   }
 
-  func remove(_ name: String) throws(StoreError) {
-    let fault = plan.nextChange()
-    if fault != .refused { storage[name] = nil }
-    if fault != nil { throw .removeFailed(Self.error) }
-  }
-
-  func setAside(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
-    InMemoryBackend(storage: storage).setAside(bytes, of: name, at: time)
+  func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
+    InMemoryBackend(storage: storage).quarantine(bytes, of: name, at: time)
   }
 
   func names() throws(StoreError) -> [String] {

@@ -195,7 +195,7 @@ import Testing
 
   @Test func `One that was being written while others failed is told that it has to wait`() async throws {
     let gate = Gate()
-    let store = InterposedStore(beforeSaving: { if $0.userID == Harness.id(2).rawValue { await gate.pass() } })
+    let store = InterposedStore(beforeSaving: { if $0.id == Harness.id(2).rawValue { await gate.pass() } })
     let answers = CurrentValueRelay(1)
     let server = LikeServer { _, attempt in
       await answers.stream.reaches { $0 >= attempt }
@@ -379,7 +379,7 @@ import Testing
     let gate = Gate()
     let store = InterposedStore(
       InMemoryStore(storage: refusing.storage),
-      beforeSaving: { if $0.userID == Harness.id(1).rawValue { await gate.pass() } })
+      beforeSaving: { if $0.id == Harness.id(1).rawValue { await gate.pass() } })
     let harness = Harness(storage: refusing.storage, store: store)
     let requeued = Task { try await harness.queue.requeue(Harness.id(1)) }
     await gate.arrivals()
@@ -399,7 +399,7 @@ import Testing
     let failing = BackedStore(
       backend: FaultyBackend(storage: refusing.storage, plan: FaultPlan { $0 == 2 ? .refused : nil }))
     let store = InterposedStore(
-      failing, beforeSaving: { if $0.userID == Harness.id(1).rawValue { await gate.pass() } })
+      failing, beforeSaving: { if $0.id == Harness.id(1).rawValue { await gate.pass() } })
     let harness = Harness(storage: refusing.storage, store: store)
     let requeued = Task { try await harness.queue.requeue(Harness.id(1)) }
     await gate.arrivals()

@@ -55,8 +55,8 @@ extension TestChild {
       if count.add(1, ordering: .relaxed).newValue == fatal { kill(getpid(), SIGKILL) }
       return nil
     }
-    let backend = FileBackend(folder: storeFolder(in: folder), fileSystem: fileSystem, leftOverAge: 0)
-    let repo = repo(on: BackedStore(backend: backend), at: server(in: folder))
+    let store = FileStore(folder: storeFolder(in: folder), fileSystem: fileSystem)
+    let repo = repo(on: store, at: server(in: folder))
     let events = repo.events.subscribe()
     for number in first...last { await take(like(number), number, by: repo, events) }
   }

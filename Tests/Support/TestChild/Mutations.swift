@@ -26,8 +26,7 @@ extension TestChild {
       if count.add(1, ordering: .relaxed).newValue == fatal { kill(getpid(), SIGKILL) }
       return nil
     }
-    let backend = FileBackend(folder: folder, fileSystem: fileSystem, leftOverAge: 0)
-    let queue = queue(on: BackedStore(backend: backend))
+    let queue = queue(on: FileStore(folder: folder, fileSystem: fileSystem))
     for number in 1...4 {
       let ticket = try await queue.enqueue(number, orderingKey: "a")
       say("queued \(number) \(ticket.id)")

@@ -10,11 +10,9 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// Numbered changes to a store, each told when it is acknowledged, by a process that may be killed at any instant.
+/// Numbered changes to a store, each reported when it is acknowledged, by a process that may be killed at any instant.
 extension TestChild {
-  /// Takes steps, but kills the process in the place of one of its calls of the file system.
-  ///
-  /// What an earlier process left half done is cleared away at once, so the calls are the same each time.
+  /// Takes steps, but kills the process in place of one of its calls of the file system.
   static func dieAtCall(_ fatal: Int, takingStepsFrom first: Int, to last: Int, in place: URL) async throws {
     let count = Atomic(0)
     let fileSystem = FileSystem { _ in
@@ -23,18 +21,17 @@ extension TestChild {
     }
     #if SQLite
       if place.pathExtension == "sqlite" {
-        let backend = SQLiteBackend(file: place, busyTimeout: .seconds(60), now: { Date() }, fileSystem: fileSystem)
-        return try await takeSteps(from: first, to: last, in: BackedStore(backend: backend))
+        let store = SQLiteStore(file: place, busyTimeout: .seconds(60), fileSystem: fileSystem)
+        return try await takeSteps(from: first, to: last, in: store)
       }
     #endif
-    let backend = FileBackend(folder: place, fileSystem: fileSystem, leftOverAge: 0)
-    try await takeSteps(from: first, to: last, in: BackedStore(backend: backend))
+    try await takeSteps(from: first, to: last, in: FileStore(folder: place, fileSystem: fileSystem))
   }
 
   /// Takes steps until the last one, or until it is killed.
   static func takeSteps(from first: Int, to last: Int, in store: any KeyValueStore) async throws {
     for number in first...last {
-      let key = StoreKey<[Int]>("steps", userID: "\(number % 3)")
+      let key = StoreKey<[Int]>("steps", id: "\(number % 3)")
       if number % 7 == 0 {
         try await store.remove(key)
       } else {

@@ -3,7 +3,7 @@ internal import Multicast
 
 /// Texts in a store that another process uses too.
 extension TestChild {
-  private static func key(_ userID: String) -> StoreKey<String> { StoreKey("text", userID: userID) }
+  private static func key(_ userID: String) -> StoreKey<String> { StoreKey("text", id: userID) }
 
   /// Saves a text for a user.
   static func save(_ text: String, for userID: String, in store: any KeyValueStore) async throws {

@@ -1,7 +1,7 @@
 package import DataStore
 package import Multicast
 
-/// A store that does what another does, after what a test puts in between.
+/// A store that forwards to another one, after what a test puts in between.
 package struct InterposedStore: KeyValueStore {
   private let store: any KeyValueStore
   private let beforeSaving: @Sendable (StoreKeyName) async throws(StoreError) -> Void
@@ -11,8 +11,9 @@ package struct InterposedStore: KeyValueStore {
   ///
   /// - Parameters:
   ///   - store: The other; one in memory unless told otherwise.
-  ///   - beforeSaving: Runs before each save, with the name of what is saved; where it throws, nothing is.
-  ///   - beforeObserving: Runs before every user's values are observed, with their name; where it throws, they are not.
+  ///   - beforeSaving: Runs before each save, with its key, and before each commit, with each of its keys; if it throws,
+  ///     nothing is saved.
+  ///   - beforeObserving: Runs before a collection is observed, with its name; if it throws, it isn't.
   package init(
     _ store: any KeyValueStore = InMemoryStore(),
     beforeSaving: @escaping @Sendable (StoreKeyName) async throws(StoreError) -> Void = { _ in },
@@ -36,6 +37,15 @@ package struct InterposedStore: KeyValueStore {
     return try await store.save(value, for: key)
   }
 
+  package func removeAll(in collection: String) async throws(StoreError) {
+    try await store.removeAll(in: collection)
+  }
+
+  package func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
+    for key in batch.keys { try await beforeSaving(key) }
+    return try await store.commit(batch)
+  }
+
   package func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
     try await store.remove(key)
   }
@@ -47,9 +57,9 @@ package struct InterposedStore: KeyValueStore {
   }
 
   package func observe<Value>(
-    everyUserOf name: String, as type: Value.Type
+    collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
-    try await beforeObserving(name)
-    return try await store.observe(everyUserOf: name, as: type)
+    try await beforeObserving(collection)
+    return try await store.observe(collection: collection, as: type)
   }
 }

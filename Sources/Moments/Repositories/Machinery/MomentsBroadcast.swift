@@ -44,6 +44,11 @@ actor MomentsBroadcast {
     self.store = store
   }
 
+  /// Checks that the timeline of a user can be stored, before anything depends on it.
+  nonisolated func validate(userID: String) throws(MomentsRepoError) {
+    do throws(StoreError) { try store.validate(userID: userID) } catch { throw .store(error) }
+  }
+
   // MARK: - Observing
 
   nonisolated var momentsDetails: MulticastStream<MomentsDetails, Never> { everyUser.stream }
@@ -87,18 +92,18 @@ actor MomentsBroadcast {
     var changes = await observe()
     async let sending: Void = send(queue)
     while changes == nil, await isNeeded() { changes = await observe() }
-    if let changes { for await change in changes { receive(change) } }
+    if let changes { for await commit in changes { for change in commit { receive(change) } } }
     await sending
   }
 
   /// Sends what the store holds.
   ///
   /// - Returns: Every change of it since; nil where the store could not be observed.
-  private func observe() async -> MulticastSubscription<StoreChange<MomentsDetails>, Never>? {
+  private func observe() async -> MulticastSubscription<[StoreChange<MomentsDetails>], Never>? {
     do throws(StoreError) {
       let observation = try await store.observeMomentsDetails()
       for entry in observation.stored {
-        guard let userID = entry.key.userID else { continue }
+        guard let userID = entry.key.id else { continue }
         update(userID, isNews: true) { $0.find(entry.stored) }
         reach(entry.stored.revision)
       }
@@ -145,7 +150,7 @@ actor MomentsBroadcast {
 
   private func receive(_ change: StoreChange<MomentsDetails>) {
     // Nothing is stored under the name but timelines of users.
-    guard let userID = change.key.userID else { return }
+    guard let userID = change.key.id else { return }
     switch change {
     case .saved(_, let stored):
       update(userID, isNews: true) { $0.receive(stored) }

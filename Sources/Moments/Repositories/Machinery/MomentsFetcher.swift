@@ -39,6 +39,7 @@ struct MomentsFetcher: Sendable {
   /// - Returns: Whether the server was asked; it is not where there is no next page.
   @discardableResult
   func fetch(_ part: MomentsTimeline.Part = .whole, userID: String) async throws(MomentsRepoError) -> Bool {
+    try broadcast.validate(userID: userID)
     let key = Key(userID: userID, part: part)
     do throws(SharedRequestError<MomentsRepoError>) {
       return try await requests.value(for: key) { () async throws(MomentsRepoError) in try await load(key) }

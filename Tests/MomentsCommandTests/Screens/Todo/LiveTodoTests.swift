@@ -238,6 +238,14 @@ private struct LateStore: KeyValueStore {
     try await store.save(value, for: key)
   }
 
+  func removeAll(in collection: String) async throws(StoreError) {
+    try await store.removeAll(in: collection)
+  }
+
+  func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
+    try await store.commit(batch)
+  }
+
   func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
     try await store.remove(key)
   }
@@ -256,9 +264,9 @@ private struct LateStore: KeyValueStore {
   }
 
   func observe<Value>(
-    everyUserOf name: String, as type: Value.Type
+    collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
-    try await store.observe(everyUserOf: name, as: type)
+    try await store.observe(collection: collection, as: type)
   }
 }
 

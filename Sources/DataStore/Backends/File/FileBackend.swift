@@ -1,0 +1,234 @@
+package import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// Keeps bytes in a folder, one file for each name: `<name>.value`.
+///
+/// Bytes are written to a staged file first, which is synchronised and then takes the place of the old one, and the
+/// folder is synchronised after it. A commit of several files writes a ``CommitJournal`` in between. A step that fails
+/// takes back the ones before it.
+///
+/// Several processes may use one folder: no file is ever changed in place, and staged files have names that no two
+/// backends share. Between the look at what is stored and the change that depends on it a backend has the lock of the
+/// folder, and so has a snapshot. A single read needs no lock: it first finishes the journal that it finds, and so never
+/// sees a part of a commit.
+package struct FileBackend: StoreBackend {
+  private let path: String
+  private let fileSystem: FileSystem
+  private let abandonedAge: Int
+  private let lockTimeout: Duration
+  private var folderWasThere = false
+  private var folderIsDurable = false
+  private var isSwept = false
+  private var watch: FolderWatcher?
+  private var stagedNames = StagedFile.Names()
+  private var events: [StoreEvent] = []
+  /// The folder while it is locked.
+  private var locked: StoreFolder?
+
+  /// Creates a backend in a folder, which the first write makes if it is missing.
+  ///
+  /// - Parameters:
+  ///   - folder: The folder, as a file URL.
+  ///   - fileSystem: Makes the system calls.
+  ///   - abandonedAge: In seconds; older staged files are of a process that has ended, where locks can't tell.
+  ///   - lockTimeout: The longest time that a call waits for another process that has the lock of the folder.
+  package init(
+    folder: URL, fileSystem: FileSystem = FileSystem(), abandonedAge: Int = 3600,
+    lockTimeout: Duration = .seconds(5)
+  ) {
+    var path = folder.isFileURL ? folder.absoluteURL.path(percentEncoded: false) : ""
+    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+    self.path = path
+    self.fileSystem = fileSystem
+    self.abandonedAge = abandonedAge
+    self.lockTimeout = lockTimeout
+  }
+
+  package mutating func read(_ name: String) throws(StoreError) -> Data? {
+    do throws(SystemError) {
+      guard let folder = try openFolder() else { return nil }
+      try finishJournal(in: folder)
+      return try folder.read(FileName.encode(name))
+    } catch {
+      throw .readFailed(error)
+    }
+  }
+
+  package mutating func names() throws(StoreError) -> [String] {
+    do throws(SystemError) {
+      guard let folder = try openFolder() else { return [] }
+      try finishJournal(in: folder)
+      return try folder.list().compactMap(FileName.decode)
+    } catch {
+      throw .readFailed(error)
+    }
+  }
+
+  package mutating func snapshot<Result>(
+    _ body: (inout Self) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    guard locked == nil, let folder = try mapErrors(to: StoreError.readFailed, { (self) throws(SystemError) in
+      try self.openFolder()
+    }) else { return try body(&self) }
+    return try withLock(of: folder, StoreError.readFailed, body)
+  }
+
+  package mutating func commit(
+    _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool {
+    let failure = writes.isEmpty ? StoreError.removeFailed : StoreError.writeFailed
+    let opened = try mapErrors(to: failure) { (self) throws(SystemError) in
+      try writes.isEmpty ? self.openFolder() : self.openOrMakeFolder()
+    }
+    guard let folder = opened else {
+      // Nothing is stored, so there is nothing to remove.
+      return try decide(&self) != .abandon
+    }
+    var staged: [(staged: StagedFile, fileName: String)] = []
+    // After a commit these names are free, unless it failed.
+    defer { for (file, _) in staged { folder.discard(file.name) } }
+    for write in writes {
+      let file = try mapErrors(to: failure) { (self) throws(SystemError) in
+        try folder.stage(write.bytes, &self.stagedNames)
+      }
+      staged.append((file, FileName.encode(write.name)))
+    }
+    let isCommitted = try withLock(of: folder, failure) { (self: inout Self) throws(StoreError) in
+      guard case .proceed(let removals) = try decide(&self) else { return false }
+      try self.mapErrors(to: failure) { (self) throws(SystemError) in
+        try folder.commit(staged, removing: removals.map(FileName.encode), &self.stagedNames)
+      }
+      return true
+    }
+    if isCommitted { staged = [] }
+    return isCommitted
+  }
+
+  package mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
+    let opened = try mapErrors(to: StoreError.writeFailed) { (self) throws(SystemError) in try self.openFolder() }
+    guard let folder = opened else { return nil }
+    return try withLock(of: folder, StoreError.writeFailed) { (self: inout Self) throws(StoreError) in
+      try self.mapErrors(to: StoreError.writeFailed) { (_) throws(SystemError) in
+        let fileName = FileName.encode(name)
+        guard try folder.read(fileName) == bytes else { return nil }
+        return try folder.move(fileName, toQuarantineOf: name, at: time)
+      }
+    }
+  }
+
+  package mutating func takeEvents() -> [StoreEvent] {
+    defer { events = [] }
+    return events
+  }
+
+  // MARK: - Watching
+
+  /// Watches the folder; as long as there is none, the nearest one above it.
+  package mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {
+    do throws(SystemError) {
+      try fileSystem.validate(path)
+      watch = try FolderWatcher(
+        folder: path, ownPrefix: stagedNames.prefix, fileSystem: fileSystem, onChange: onChange)
+    } catch {
+      throw .readFailed(error)
+    }
+  }
+
+  package mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges {
+    guard let watch else { return .names([]) }
+    do throws(SystemError) {
+      guard let files = try watch.takeChangedFiles() else { return .unknown }
+      return .names(files.compactMap(FileName.decode))
+    } catch {
+      self.watch = nil
+      throw .readFailed(error)
+    }
+  }
+
+  // MARK: - The folder
+
+  /// Opens the folder; `nil` if it has never been there.
+  private mutating func openFolder() throws(SystemError) -> StoreFolder? {
+    if let locked { return locked }
+    defer { watch?.checkFolder() }
+    do throws(SystemError) {
+      let folder = try StoreFolder(path: path, fileSystem: fileSystem)
+      folderWasThere = true
+      sweep(folder)
+      return folder
+    } catch {
+      // Another folder that takes its place was made by another process.
+      folderIsDurable = false
+      if error.code == ENOENT, !folderWasThere { return nil }
+      throw error
+    }
+  }
+
+  /// Opens the folder, and makes it if it has never been there.
+  private mutating func openOrMakeFolder() throws(SystemError) -> StoreFolder {
+    if let folder = try openFolder() {
+      if !folderIsDurable { try fileSystem.makeFoundFolderDurable(path) }
+      folderIsDurable = true
+      return folder
+    }
+    try fileSystem.makeFolders(path)
+    let folder = try StoreFolder(path: path, fileSystem: fileSystem)
+    (folderWasThere, folderIsDurable) = (true, true)
+    return folder
+  }
+
+  /// Removes, once, what processes left that ended amid a commit.
+  private mutating func sweep(_ folder: StoreFolder) {
+    guard !isSwept else { return }
+    do throws(SystemError) {
+      try folder.lock(atMost: .zero)
+      defer { folder.unlock() }
+      isSwept = true
+      if let event = try folder.finishJournal(at: Date()) { events.append(event) }
+      try folder.discardAbandonedFiles(olderThan: abandonedAge)
+    } catch {
+      // The call that opens the folder must not fail for it. A later one, or another process, tries again.
+    }
+  }
+
+  /// Finishes the commit of a process that ended before it did so itself, or waits for one that is at it.
+  private mutating func finishJournal(in folder: StoreFolder) throws(SystemError) {
+    guard locked == nil, try folder.hasJournal else { return }
+    try folder.lock(atMost: lockTimeout)
+    defer { folder.unlock() }
+    if let event = try folder.finishJournal(at: Date()) { events.append(event) }
+  }
+
+  /// Runs `body` with the lock of the folder, when no commit is half made.
+  private mutating func withLock<Result>(
+    of folder: StoreFolder, _ failure: (SystemError) -> StoreError,
+    _ body: (inout Self) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    if locked != nil { return try body(&self) }
+    let timeout = lockTimeout
+    try mapErrors(to: failure) { (_) throws(SystemError) in try folder.lock(atMost: timeout) }
+    defer { folder.unlock() }
+    let event = try mapErrors(to: failure) { (_) throws(SystemError) in try folder.finishJournal(at: Date()) }
+    if let event { events.append(event) }
+    locked = folder
+    defer { locked = nil }
+    return try body(&self)
+  }
+
+  private mutating func mapErrors<Result>(
+    to failure: (SystemError) -> StoreError, _ body: (inout Self) throws(SystemError) -> Result
+  ) throws(StoreError) -> Result {
+    do throws(SystemError) {
+      return try body(&self)
+    } catch {
+      throw failure(error)
+    }
+  }
+}

@@ -1,0 +1,299 @@
+internal import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The open folder of a ``FileBackend``, and the steps of which reads and commits are made.
+///
+/// Functions that change names are called with the folder locked, by ``lock(atMost:)``.
+final class StoreFolder {
+  private let descriptor: Descriptor
+  private let fileSystem: FileSystem
+
+  init(path: String, fileSystem: FileSystem) throws(SystemError) {
+    descriptor = try fileSystem.openFolder(path)
+    self.fileSystem = fileSystem
+  }
+
+  // MARK: - Reading
+
+  /// The bytes of a file; `nil` if there is none.
+  func read(_ fileName: String) throws(SystemError) -> Data? {
+    guard let file = try fileSystem.openFile(fileName, in: descriptor) else { return nil }
+    return try fileSystem.read(file)
+  }
+
+  func list() throws(SystemError) -> [String] {
+    try fileSystem.list(descriptor)
+  }
+
+  /// Whether there is a journal of a commit that isn't finished.
+  var hasJournal: Bool {
+    get throws(SystemError) { try exists(CommitJournal.fileName) }
+  }
+
+  private func exists(_ name: String) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+      _ = try fileSystem.status(of: name, in: descriptor)
+      return true
+    } catch {
+      if error.code == ENOENT { return false }
+      throw error
+    }
+  }
+
+  // MARK: - Locking
+
+  /// Waits until no other process has the lock of the folder.
+  ///
+  /// The lock ends with the process that has it. Not every volume knows locks. Without one, commits of two processes in
+  /// the same instant may be made as if the other one didn't exist.
+  func lock(atMost timeout: Duration) throws(SystemError) {
+    do throws(SystemError) {
+      try fileSystem.lock(descriptor, atMost: timeout)
+    } catch {
+      guard error.meansNoLocks else { throw error }
+    }
+  }
+
+  func unlock() {
+    fileSystem.unlock(descriptor)
+  }
+
+  // MARK: - Staging
+
+  /// Creates a synchronised file with bytes that are about to take the place of another file.
+  func stage(_ bytes: Data, _ names: inout StagedFile.Names) throws(SystemError) -> StagedFile {
+    while true {
+      let name = names.next()
+      let file = try fileSystem.create(name, in: descriptor)
+      do throws(SystemError) {
+        // Another process may take a file for abandoned in the instant before it is locked.
+        let isLocked = try fileSystem.tryToLock(file) != false
+        let isLinked = try fileSystem.status(of: file).linkCount > 0
+        guard isLocked, isLinked else { continue }
+        try fileSystem.append(bytes, to: file)
+        try fileSystem.synchronize(file)
+      } catch {
+        discard(name)
+        throw error
+      }
+      return StagedFile(name: name, bytes: bytes, file: file)
+    }
+  }
+
+  /// Removes a file that holds nothing of value.
+  ///
+  /// A failure isn't worth more than the error, or the success, that is being reported: a file that stays is removed by
+  /// the next process that opens the folder.
+  func discard(_ name: String) {
+    do { try fileSystem.unlink(name, in: descriptor) } catch {}
+  }
+
+  /// Removes staged files whose processes have ended.
+  ///
+  /// - Parameter age: In seconds; where files can't be locked, older ones are abandoned.
+  func discardAbandonedFiles(olderThan age: Int) throws(SystemError) {
+    for name in try list() where StagedFile.isName(name) {
+      guard let file = try fileSystem.openFile(name, in: descriptor) else { continue }
+      switch try fileSystem.tryToLock(file) {
+      case true: discard(name)
+      case false: continue
+      case nil: if try fileSystem.status(of: file).changed <= Int(time(nil)) - age { discard(name) }
+      }
+    }
+  }
+
+  // MARK: - Committing
+
+  /// Makes the changes of a commit, durably: all of them or, if this throws, none.
+  func commit(
+    _ writes: [(staged: StagedFile, fileName: String)], removing removals: [String], _ names: inout StagedFile.Names
+  ) throws(SystemError) {
+    switch (writes.count, removals.count) {
+    case (0, 0): break
+    case (1, 0): try replace(writes[0].fileName, by: writes[0].staged, &names)
+    case (0, 1): try remove(removals[0], by: names.next())
+    default: try commitWithJournal(writes, removing: removals, &names)
+    }
+  }
+
+  private func replace(
+    _ fileName: String, by staged: StagedFile, _ names: inout StagedFile.Names
+  ) throws(SystemError) {
+    // Its bytes are within reach as long as it is open.
+    let old = try fileSystem.openFile(fileName, in: descriptor)
+    try fileSystem.rename(staged.name, to: fileName, in: descriptor)
+    do throws(SystemError) {
+      try fileSystem.synchronize(descriptor)
+    } catch {
+      try putBack(old, as: fileName, &names)
+      throw error
+    }
+  }
+
+  private func putBack(
+    _ old: consuming Descriptor?, as fileName: String, _ names: inout StagedFile.Names
+  ) throws(SystemError) {
+    do throws(SystemError) {
+      switch consume old {
+      case .some(let old):
+        let staged = try stage(fileSystem.read(old), &names)
+        try fileSystem.rename(staged.name, to: fileName, in: descriptor)
+      case nil: try fileSystem.unlink(fileName, in: descriptor)
+      }
+    } catch {
+      throw SystemError(code: error.code, operation: "putting back the old value", path: error.path)
+    }
+  }
+
+  private func remove(_ fileName: String, by temporaryName: String) throws(SystemError) {
+    try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
+    do throws(SystemError) {
+      try fileSystem.synchronize(descriptor)
+    } catch {
+      try fileSystem.rename(temporaryName, to: fileName, in: descriptor)
+      throw error
+    }
+    discard(temporaryName)
+  }
+
+  private func commitWithJournal(
+    _ writes: [(staged: StagedFile, fileName: String)], removing removals: [String], _ names: inout StagedFile.Names
+  ) throws(SystemError) {
+    let journal = CommitJournal(
+      replacements: writes.map { staged, fileName in
+        CommitJournal.Replacement(
+          stagedName: staged.name, fileName: fileName, size: staged.bytes.count,
+          checksum: CRC32C.checksum(of: staged.bytes))
+      }, removals: removals)
+    let staged = try stage(journal.encoded, &names)
+    do throws(SystemError) {
+      try fileSystem.rename(staged.name, to: CommitJournal.fileName, in: descriptor)
+    } catch {
+      discard(staged.name)
+      throw error
+    }
+    do throws(SystemError) {
+      // Makes the names of the staged files and of the journal durable, and with them the commit.
+      try fileSystem.synchronize(descriptor)
+    } catch {
+      try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
+      throw error
+    }
+    do throws(SystemError) {
+      try finish(journal)
+    } catch {
+      // The commit is made. Every later call finds the journal and finishes it, or says why it can't.
+    }
+  }
+
+  // MARK: - Recovery
+
+  /// Finishes the commit of a process that ended before it did so itself.
+  ///
+  /// - Returns: What to report if the journal was corrupt.
+  func finishJournal(at time: Date) throws(SystemError) -> StoreEvent? {
+    let bytes: Data
+    do throws(SystemError) {
+      guard let found = try read(CommitJournal.fileName) else { return nil }
+      bytes = found
+    } catch {
+      guard error.concernsOneEntry else { throw error }
+      return try quarantineJournal(at: time, reason: error.description)
+    }
+    let journal: CommitJournal
+    do throws(CommitJournal.Corruption) {
+      journal = try CommitJournal.decode(bytes)
+    } catch {
+      return try quarantineJournal(at: time, reason: error.reason)
+    }
+    if try isComplete(journal) {
+      try finish(journal)
+    } else {
+      // Its commit was never made.
+      try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
+      for replacement in journal.replacements { discard(replacement.stagedName) }
+    }
+    return nil
+  }
+
+  /// Whether the new bytes of each file are there, under one of the two names.
+  private func isComplete(_ journal: CommitJournal) throws(SystemError) -> Bool {
+    for replacement in journal.replacements where try !exists(replacement.stagedName) {
+      guard let bytes = try read(replacement.fileName), bytes.count == replacement.size,
+        CRC32C.checksum(of: bytes) == replacement.checksum
+      else { return false }
+    }
+    return true
+  }
+
+  private func finish(_ journal: CommitJournal) throws(SystemError) {
+    for replacement in journal.replacements {
+      try unlessMissing { () throws(SystemError) in
+        try fileSystem.rename(replacement.stagedName, to: replacement.fileName, in: descriptor)
+      }
+    }
+    for fileName in journal.removals {
+      try unlessMissing { () throws(SystemError) in try fileSystem.unlink(fileName, in: descriptor) }
+    }
+    try fileSystem.synchronize(descriptor)
+    // Durable with the next commit, before that one is acknowledged. Until then to finish it again changes nothing.
+    try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
+  }
+
+  private func unlessMissing(_ body: () throws(SystemError) -> Void) throws(SystemError) {
+    do throws(SystemError) {
+      try body()
+    } catch {
+      guard error.code == ENOENT else { throw error }
+    }
+  }
+
+  private func quarantineJournal(at time: Date, reason: String) throws(SystemError) -> StoreEvent {
+    let movedTo = try move(CommitJournal.fileName, toQuarantineOf: CommitJournal.fileName, at: time)
+    return .journalQuarantined(movedTo: movedTo, reason: reason)
+  }
+
+  // MARK: - Quarantine
+
+  /// Gives a file a name for quarantined bytes, durably.
+  ///
+  /// - Returns: The new path.
+  func move(_ fileName: String, toQuarantineOf name: String, at time: Date) throws(SystemError) -> String {
+    let newName = try reserveQuarantineName(for: name, at: time)
+    do throws(SystemError) {
+      try fileSystem.rename(fileName, to: newName, in: descriptor)
+    } catch {
+      discard(newName)
+      throw error
+    }
+    do throws(SystemError) {
+      try fileSystem.synchronize(descriptor)
+    } catch {
+      try fileSystem.rename(newName, to: fileName, in: descriptor)
+      throw error
+    }
+    return descriptor.path(of: newName)
+  }
+
+  /// Creates an empty file under the new name, because renaming alone would replace a file that is there.
+  private func reserveQuarantineName(for name: String, at time: Date) throws(SystemError) -> String {
+    var attempt = 1
+    while true {
+      let newName = FileBackend.quarantineName(for: name, at: time, attempt: attempt)
+      do throws(SystemError) {
+        _ = try fileSystem.create(newName, in: descriptor)
+        return newName
+      } catch {
+        guard error.code == EEXIST else { throw error }
+        attempt += 1
+      }
+    }
+  }
+}

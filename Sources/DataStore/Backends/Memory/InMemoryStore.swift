@@ -1,0 +1,17 @@
+public import Foundation
+
+/// A store that keeps its values in memory: for tests, previews, and whatever need not survive the process.
+///
+/// A commit is made whole or not at all, also for other stores over the same ``InMemoryStorage``.
+public struct InMemoryStore: StoreFacade {
+  package let base: BackedStore<InMemoryBackend>
+
+  /// Creates a store in memory.
+  ///
+  /// - Parameters:
+  ///   - storage: Where the bytes are. A second store over the same storage simulates a relaunch.
+  ///   - now: Returns the present time, for ``StoredValue/savedAt``.
+  public init(storage: InMemoryStorage = InMemoryStorage(), now: @escaping @Sendable () -> Date = { Date() }) {
+    base = BackedStore(backend: InMemoryBackend(storage: storage), now: now)
+  }
+}

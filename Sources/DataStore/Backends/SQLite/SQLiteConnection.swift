@@ -1,0 +1,243 @@
+#if SQLite
+  internal import CSQLite
+  internal import Foundation
+
+  /// A connection to an SQLite database, and its prepared statements.
+  ///
+  /// Used by one thread at a time, which SQLite's multi-thread mode asks for and nobody else guards.
+  final class SQLiteConnection {
+    /// A value handed to a statement, never a part of its text.
+    enum Parameter {
+      case integer(Int64)
+      case text(String)
+      case blob(Data)
+    }
+
+    /// The row a statement is at.
+    struct Row {
+      fileprivate let statement: OpaquePointer
+
+      func integer(_ column: CInt) -> Int64 {
+        sqlite3_column_int64(statement, column)
+      }
+
+      func text(_ column: CInt) -> String {
+        // The bytes before their count, as SQLite asks, because the first may convert the value.
+        guard let start = sqlite3_column_text(statement, column) else { return "" }
+        let count = Int(sqlite3_column_bytes(statement, column))
+        return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+      }
+
+      func blob(_ column: CInt) -> Data {
+        guard let start = sqlite3_column_blob(statement, column) else { return Data() }
+        return Data(bytes: start, count: Int(sqlite3_column_bytes(statement, column)))
+      }
+    }
+
+    /// The path of the database.
+    let path: String
+    let busyTimeout: Duration
+    private let handle: OpaquePointer
+    private var statements: [String: OpaquePointer] = [:]
+
+    /// Opens a database.
+    ///
+    /// - Parameters:
+    ///   - path: An absolute path without symbolic links.
+    ///   - modelPath: A file whose mode a new database is to have; nil to open only what is there.
+    ///   - busyTimeout: How long a statement waits for other connections.
+    init(path: String, creatingLike modelPath: String?, busyTimeout: Duration) throws(SystemError) {
+      self.path = path
+      self.busyTimeout = busyTimeout
+      var flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX
+      var address = "file:\(Self.escaped(path))"
+      if let modelPath {
+        flags |= SQLITE_OPEN_CREATE
+        address += "?modeof=\(Self.escaped(modelPath))"
+      }
+      var handle: OpaquePointer?
+      let code = sqlite3_open_v2(address, &handle, flags, nil)
+      guard let handle, code == SQLITE_OK else {
+        let error = Self.error(code, from: "sqlite3_open_v2", path: path, handle: handle)
+        sqlite3_close(handle)
+        throw error
+      }
+      self.handle = handle
+      sqlite3_extended_result_codes(handle, 1)
+      setBusyTimeout(busyTimeout)
+    }
+
+    deinit {
+      for statement in statements.values { sqlite3_finalize(statement) }
+      // What was committed is durable, and what was not is rolled back, so closing can lose nothing.
+      sqlite3_close(handle)
+    }
+
+    /// Sets how long a statement waits for other connections.
+    func setBusyTimeout(_ timeout: Duration) {
+      let (seconds, attoseconds) = timeout.components
+      let milliseconds = Int64(clamping: seconds).multipliedReportingOverflow(by: 1_000)
+      let whole = milliseconds.overflow ? Int64(CInt.max) : milliseconds.partialValue
+      sqlite3_busy_timeout(handle, CInt(clamping: max(0, whole) + attoseconds / 1_000_000_000_000_000))
+    }
+
+    /// Prepares a statement for later, which proves that the database understands it.
+    func prepare(_ sql: String) throws(SystemError) {
+      _ = try statement(sql)
+    }
+
+    /// Runs a statement, which stays prepared for the next time.
+    func run(_ sql: String, _ parameters: Parameter...) throws(SystemError) {
+      _ = try rows(of: sql, parameters) { _ in }
+    }
+
+    /// Runs a statement and reads its first row; nil when it has none.
+    func first<Result>(
+      _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
+    ) throws(SystemError) -> Result? {
+      try rows(of: sql, parameters, read: read).first
+    }
+
+    /// Runs a statement and reads its rows.
+    func all<Result>(
+      _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
+    ) throws(SystemError) -> [Result] {
+      try rows(of: sql, parameters, read: read)
+    }
+
+    /// How a transaction begins.
+    enum TransactionKind: String {
+      /// Sees one state of the database, and doesn't write.
+      case deferred = "BEGIN"
+      /// Writes. It takes the right to write at its beginning, because a later attempt can be refused for good.
+      case immediate = "BEGIN IMMEDIATE"
+    }
+
+    /// Runs statements in one transaction: all of them, durably, or none.
+    func transaction<Result>(
+      _ kind: TransactionKind = .immediate,
+      _ body: () throws(SystemError) -> (Result, commits: Bool)
+    ) throws(SystemError) -> Result {
+      try run(kind.rawValue)
+      do throws(SystemError) {
+        let (result, commits) = try body()
+        // A check for changes that failed has ended the transaction that it began in.
+        if commits, kind == .immediate || isInTransaction { try run("COMMIT") } else { rollBack() }
+        return result
+      } catch {
+        rollBack()
+        throw error
+      }
+    }
+
+    /// Ends a transaction and undoes it, unless SQLite did so already.
+    func rollBack() {
+      guard isInTransaction else { return }
+      do throws(SystemError) {
+        try run("ROLLBACK")
+      } catch {
+        // The error that led here says more. SQLite ends the transaction in any case.
+      }
+    }
+
+    private var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+    /// Whether the database's path now names another file, or none.
+    var hasMoved: Bool {
+      var hasMoved: CInt = 0
+      let code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
+      return code == SQLITE_OK && hasMoved != 0
+    }
+  }
+
+  extension SQLiteConnection {
+    private func rows<Result>(
+      of sql: String, _ parameters: [Parameter], read: (Row) -> Result
+    ) throws(SystemError) -> [Result] {
+      let statement = try statement(sql)
+      defer {
+        sqlite3_reset(statement)
+        sqlite3_clear_bindings(statement)
+      }
+      for (index, parameter) in parameters.enumerated() {
+        try check(bind(parameter, to: CInt(index + 1), of: statement), from: "sqlite3_bind")
+      }
+      var results: [Result] = []
+      while true {
+        let code = sqlite3_step(statement)
+        switch code {
+        case SQLITE_ROW: results.append(read(Row(statement: statement)))
+        case SQLITE_DONE: return results
+        default: throw Self.error(code, from: "sqlite3_step", path: path, handle: handle)
+        }
+      }
+    }
+
+    private func statement(_ sql: String) throws(SystemError) -> OpaquePointer {
+      if let statement = statements[sql] { return statement }
+      var statement: OpaquePointer?
+      try check(
+        sqlite3_prepare_v3(handle, sql, -1, CUnsignedInt(SQLITE_PREPARE_PERSISTENT), &statement, nil),
+        from: "sqlite3_prepare_v3")
+      statements[sql] = statement!
+      return statement!
+    }
+
+    private func bind(_ parameter: Parameter, to index: CInt, of statement: OpaquePointer) -> CInt {
+      // SQLite copies what it is given.
+      let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+      switch parameter {
+      case .integer(let integer):
+        return sqlite3_bind_int64(statement, index, integer)
+      case .text(let text):
+        var text = text
+        return text.withUTF8 { bytes in
+          bytes.withMemoryRebound(to: CChar.self) {
+            sqlite3_bind_text64(statement, index, $0.baseAddress, UInt64($0.count), transient, UInt8(SQLITE_UTF8))
+          }
+        }
+      case .blob(let data):
+        // No pointer would mean NULL.
+        if data.isEmpty { return sqlite3_bind_zeroblob(statement, index, 0) }
+        return data.withUnsafeBytes {
+          sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), transient)
+        }
+      }
+    }
+
+    private func check(_ code: CInt, from operation: String) throws(SystemError) {
+      if code != SQLITE_OK { throw Self.error(code, from: operation, path: path, handle: handle) }
+    }
+
+    private static func error(
+      _ code: CInt, from operation: String, path: String, handle: OpaquePointer?
+    ) -> SystemError {
+      guard let handle else {
+        return SystemError(
+          code: code, operation: operation, path: path, source: .sqlite(message: String(cString: sqlite3_errstr(code))))
+      }
+      var message = String(cString: sqlite3_errmsg(handle))
+      let systemCode = sqlite3_system_errno(handle)
+      let isOfTheSystem = [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL, SQLITE_READONLY].contains(code & 0xFF)
+      if isOfTheSystem, systemCode != 0 { message += ", because \(String(cString: strerror(systemCode)))" }
+      return SystemError(
+        code: sqlite3_extended_errcode(handle), operation: operation, path: path, source: .sqlite(message: message))
+    }
+
+    /// A path as a part of a URI.
+    private static func escaped(_ path: String) -> String {
+      var escaped = ""
+      for byte in path.utf8 {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "-"), UInt8(ascii: "."),
+          UInt8(ascii: "_"):
+          escaped.append(Character(Unicode.Scalar(byte)))
+        default:
+          escaped += String(format: "%%%02x", byte)
+        }
+      }
+      return escaped
+    }
+  }
+#endif

@@ -1,0 +1,118 @@
+#if SQLite
+  internal import Foundation
+
+  #if canImport(Darwin)
+    internal import Darwin
+  #elseif canImport(Glibc)
+    internal import Glibc
+  #elseif canImport(Musl)
+    internal import Musl
+  #endif
+
+  extension SQLiteDatabase {
+    /// SQLite keeps files of these names beside a database, and without its log a database lacks its last commits.
+    static let logSuffix = "-wal"
+    private static let suffixes = ["", logSuffix, "-journal", "-shm"]
+
+    /// Moves the database aside, because SQLite found it damaged on the way, and begins a fresh one.
+    ///
+    /// - Returns: What became of it; nil when another database has taken its place already.
+    mutating func replace(because error: SystemError) throws(SystemError) -> StoreError? {
+      guard let damaged = connection else { throw error }
+      let descriptor = try fileSystem.openFolder(folder)
+      try fileSystem.lock(descriptor, atMost: busyTimeout)
+      return damaged.hasMoved ? nil : try replace(damaged, in: descriptor, because: error)
+    }
+
+    /// Moves a damaged database aside and begins a fresh one, in a locked folder.
+    ///
+    /// - Returns: What became of it.
+    mutating func replace(
+      _ damaged: SQLiteConnection?, in folder: borrowing Descriptor, because error: SystemError
+    ) throws(SystemError) -> StoreError {
+      // Closed last: a connection whose file has moved leaves the files in its place alone.
+      defer { extendLifetime(damaged) }
+      if let damaged, let newer = Self.newerLayout(of: damaged)?.refusal(of: path) { return newer }
+      let movedTo = try moveAsideUnlessInVain(in: folder)
+      wasThere = false
+      do throws(SystemError) {
+        _ = try open(in: folder, making: true)
+      } catch {
+        // The next save tries again, and says why it cannot.
+      }
+      return .damaged(movedTo: movedTo, reason: error.description)
+    }
+
+    /// Moves the database aside, unless that failed and nothing has changed since.
+    ///
+    /// To whoever watches the folder, an attempt that is undone is a change, which would cause the next attempt for ever.
+    private mutating func moveAsideUnlessInVain(in folder: borrowing Descriptor) throws(SystemError) -> String {
+      if let immovable, try immovable.files == statuses(in: folder) { throw immovable.error }
+      immovable = nil
+      do throws(SystemError) {
+        return try moveAside(in: folder)
+      } catch {
+        if isWatched { immovable = Immovable(files: try statuses(in: folder), error: error) }
+        throw error
+      }
+    }
+
+    /// What is known of the database and of whatever has the names of the files beside it, by name.
+    private func statuses(in folder: borrowing Descriptor) throws(SystemError) -> [String: FileSystem.Status] {
+      var statuses: [String: FileSystem.Status] = [:]
+      for suffix in Self.suffixes {
+        do throws(SystemError) {
+          statuses[suffix] = try fileSystem.status(of: fileName + suffix, in: folder)
+        } catch {
+          guard error.code == ENOENT else { throw error }
+        }
+      }
+      return statuses
+    }
+
+    /// Moves the database and the files beside it aside, in a locked folder.
+    ///
+    /// - Returns: Its new path.
+    private func moveAside(in folder: borrowing Descriptor) throws(SystemError) -> String {
+      var attempt = 1
+      var asideName: String
+      repeat {
+        asideName = SQLiteBackend.quarantineName(for: fileName, at: now(), attempt: attempt)
+        attempt += 1
+      } while try isTaken(asideName, in: folder)
+      // Before anything is moved: a folder of such a name, for example, cannot be.
+      var there: [String] = []
+      for suffix in Self.suffixes where try size(of: fileName + suffix, in: folder) != nil { there.append(suffix) }
+      var moved: [String] = []
+      do throws(SystemError) {
+        // The database goes first: a log that stays behind is found to be one of nothing, and follows.
+        for suffix in there {
+          try fileSystem.rename(fileName + suffix, to: asideName + suffix, in: folder)
+          moved.append(suffix)
+        }
+        try fileSystem.synchronize(folder)
+      } catch {
+        for suffix in moved.reversed() {
+          try fileSystem.rename(asideName + suffix, to: fileName + suffix, in: folder)
+        }
+        throw error
+      }
+      return folder.path(of: asideName)
+    }
+
+    /// The layout of a newer program, which this one would take for damage; nil for any other.
+    private static func newerLayout(of connection: SQLiteConnection) -> Layout? {
+      do throws(SystemError) {
+        if case .newer(let found) = try layout(of: connection) { return .newer(found: found) }
+      } catch {
+        // Then it is as damaged as was found before.
+      }
+      return nil
+    }
+
+    private func isTaken(_ asideName: String, in folder: borrowing Descriptor) throws(SystemError) -> Bool {
+      for suffix in Self.suffixes where try size(of: asideName + suffix, in: folder) != nil { return true }
+      return false
+    }
+  }
+#endif

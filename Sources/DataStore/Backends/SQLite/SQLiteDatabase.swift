@@ -1,0 +1,278 @@
+#if SQLite
+  internal import Foundation
+
+  #if canImport(Darwin)
+    internal import Darwin
+  #elseif canImport(Glibc)
+    internal import Glibc
+  #elseif canImport(Musl)
+    internal import Musl
+  #endif
+
+  /// The database file of a ``SQLiteBackend``, and the connection to it for as long as it is the same file.
+  ///
+  /// One connection does all the work: a store makes one call at a time, and a connection's own commits leave its
+  /// `data_version` as it is, so the one that writes can also tell that others wrote.
+  struct SQLiteDatabase {
+    /// What became of a step: its result, or why the store must not go on with this database.
+    typealias Outcome<Success> = Result<Success, StoreError>
+
+    let folder: String
+    let fileName: String
+    let fileSystem: FileSystem
+    let busyTimeout: Duration
+    let now: @Sendable () -> Date
+    private(set) var connection: SQLiteConnection?
+    /// A connection to a database that is of no use, or of none yet.
+    private var spareConnection: SQLiteConnection?
+    /// Whether changes of the database's files wake the store.
+    ///
+    /// Then nothing may change them that a look does again: a spare connection is kept, because to close it would, and
+    /// what cannot be moved aside is remembered.
+    var isWatched = false
+    /// A damaged database that could not be moved aside, until the next call that changes something.
+    var immovable: Immovable?
+    /// The connection's `data_version` when the layout was looked at last.
+    private var dataVersion: Int64 = 0
+    /// Whether the database is missed if it is not there.
+    var wasThere = false
+
+    /// How many connections there have been: one more when another file was found in the database's place.
+    private(set) var connectionCount = 0
+
+    init(file: URL, busyTimeout: Duration, fileSystem: FileSystem, now: @escaping @Sendable () -> Date) {
+      let path = file.isFileURL ? file.absoluteURL.path(percentEncoded: false) : ""
+      let end = path.lastIndex(of: "/") ?? path.startIndex
+      fileName = String(path[end...].dropFirst())
+      folder = end == path.startIndex ? "/" : String(path[..<end])
+      self.fileSystem = fileSystem
+      self.busyTimeout = busyTimeout
+      self.now = now
+    }
+
+    /// The name of a file that is there while the database is made.
+    var modelName: String { "\(fileName)-mode" }
+
+    /// The connection; nil when there is no database and none is to be made.
+    mutating func connect(making: Bool) throws(SystemError) -> Outcome<SQLiteConnection?> {
+      if let connection, !connection.hasMoved { return .success(connection) }
+      connection = nil
+      guard let descriptor = try openFolder(making: making) else { return .success(nil) }
+      // Whoever makes a database, or moves one aside, is alone.
+      try fileSystem.lock(descriptor, atMost: busyTimeout)
+      return try open(in: descriptor, making: making)
+    }
+
+    /// Looks whether a newer program has taken the database over since the last look.
+    ///
+    /// Within a transaction the answer holds until its end.
+    ///
+    /// - Returns: Why the store must not go on; nil when it may.
+    mutating func refusal(of connection: SQLiteConnection) throws(SystemError) -> StoreError? {
+      let dataVersion = try connection.dataVersion
+      guard dataVersion != self.dataVersion else { return nil }
+      if let refusal = try Self.layout(of: connection).refusal(of: path) { return refusal }
+      self.dataVersion = dataVersion
+      return nil
+    }
+
+    /// Whether the connection's file is no longer the one at the database's path.
+    var hasMoved: Bool { connection?.hasMoved ?? false }
+  }
+
+  extension SQLiteDatabase {
+    /// A damaged database that could not be moved aside.
+    struct Immovable {
+      /// What was there after the attempt, by the ends of the names.
+      let files: [String: FileSystem.Status]
+      let error: SystemError
+    }
+
+    /// What is in a database file.
+    enum Layout {
+      case nothing
+      case ours
+      /// One that this program migrates.
+      case older
+      case newer(found: Int)
+      case foreign
+
+      func refusal(of path: String) -> StoreError? {
+        switch self {
+        case .ours, .older: nil
+        case .newer(let found): .newerStore(path: path, found: found, supported: Int(SQLiteLayout.version))
+        case .nothing, .foreign:
+          .readFailed(SystemError(code: EINVAL, operation: "opening as a store", path: path))
+        }
+      }
+    }
+
+    var path: String { folder == "/" ? "/\(fileName)" : "\(folder)/\(fileName)" }
+
+    /// The folder; nil when it has never been there and is not to be made.
+    private func openFolder(making: Bool) throws(SystemError) -> Descriptor? {
+      guard !fileName.isEmpty, !fileName.utf8.contains(0) else {
+        throw SystemError(code: EINVAL, operation: "open", path: path)
+      }
+      do throws(SystemError) {
+        return try fileSystem.openFolder(folder)
+      } catch {
+        guard error.code == ENOENT, !wasThere else { throw error }
+      }
+      guard making else { return nil }
+      try fileSystem.makeFolders(folder)
+      return try fileSystem.openFolder(folder)
+    }
+
+    /// Opens the database in a locked folder.
+    mutating func open(
+      in folder: borrowing Descriptor, making: Bool
+    ) throws(SystemError) -> Outcome<SQLiteConnection?> {
+      let size = try size(of: fileName, in: folder)
+      if size == nil, wasThere { throw SystemError(code: ENOENT, operation: "open", path: path) }
+      let isEmpty = size == nil || size == 0
+      if isEmpty {
+        guard making else { return .success(nil) }
+        // SQLite would remove the log of an empty database, and with it what is only there.
+        if let logSize = try self.size(of: fileName + Self.logSuffix, in: folder), logSize > 0 {
+          return .failure(try replace(nil, in: folder, because: .damage(path, "only its log is left")))
+        }
+      }
+      let opened = try openConnection(in: folder, isNew: size == nil)
+      // Before there is anything in the database: if it fails, the next attempt comes by here again.
+      if isEmpty {
+        try discard(modelName, in: folder)
+        try fileSystem.makeFoundFolderDurable(self.folder)
+      }
+      spareConnection = isWatched ? opened : nil
+      do throws(SystemError) {
+        let refusal = try prepare(opened, making: making)
+        if let refusal { return refusal }
+        if isEmpty { try fileSystem.synchronize(folder) }
+        dataVersion = try opened.dataVersion
+      } catch {
+        guard error.isDamage else { throw try explain(error, in: folder) }
+        return .failure(try replace(opened, in: folder, because: error))
+      }
+      spareConnection = nil
+      connection = opened
+      wasThere = true
+      connectionCount += 1
+      return .success(opened)
+    }
+
+    /// An error that names the cause of another one, if that is a read-only volume.
+    ///
+    /// A connection to a database in WAL mode needs a file beside it. SQLite reports that the file isn't there, and not
+    /// why it can't be made.
+    private func explain(
+      _ error: SystemError, in folder: borrowing Descriptor
+    ) throws(SystemError) -> SystemError {
+      guard error.isCannotOpen, try fileSystem.isOnReadOnlyVolume(folder) else { return error }
+      return SystemError(code: EROFS, operation: "making the files of WAL mode beside the database", path: path)
+    }
+
+    /// The connection of the last attempt, if the database is still the same file.
+    private var spare: SQLiteConnection? {
+      if let spareConnection, !spareConnection.hasMoved { spareConnection } else { nil }
+    }
+
+    /// Opens a connection unless there is one, and makes the file if it is new.
+    private func openConnection(
+      in folder: borrowing Descriptor, isNew: Bool
+    ) throws(SystemError) -> SQLiteConnection {
+      if let spare { return spare }
+      let resolved = try fileSystem.resolve(folder)
+      let prefix = resolved == "/" ? "/" : "\(resolved)/"
+      guard isNew else {
+        return try SQLiteConnection(path: prefix + fileName, creatingLike: nil, busyTimeout: busyTimeout)
+      }
+      // SQLite makes files that others can read unless it is shown one that they cannot.
+      try discard(modelName, in: folder)
+      _ = try fileSystem.create(modelName, in: folder)
+      return try SQLiteConnection(
+        path: prefix + fileName, creatingLike: prefix + modelName, busyTimeout: busyTimeout)
+    }
+
+    /// Looks at a database and readies it.
+    ///
+    /// - Returns: Why there is no going on; nil when the database is ready.
+    private func prepare(
+      _ connection: SQLiteConnection, making: Bool
+    ) throws(SystemError) -> Outcome<SQLiteConnection?>? {
+      let layout = try Self.layout(of: connection)
+      if case .nothing = layout {
+        guard making else { return .success(nil) }
+      } else if let refusal = layout.refusal(of: path) {
+        return .failure(refusal)
+      }
+      // Only now, because a database that is not the store's is to stay as it is.
+      for sql in SQLiteLayout.configuration { try connection.run(sql) }
+      let mode = try connection.first("PRAGMA journal_mode = WAL") { $0.text(0) } ?? ""
+      guard mode == "wal" else { throw SystemError(code: ENOTSUP, operation: "switching to WAL mode", path: path) }
+      if case .nothing = layout {
+        try connection.transaction { () throws(SystemError) in
+          for sql in SQLiteLayout.creation { try connection.run(sql) }
+          return ((), commits: true)
+        }
+      }
+      if case .older = layout { try migrate(connection) }
+      for sql in SQLiteLayout.statements { try connection.prepare(sql) }
+      return nil
+    }
+
+    /// Makes the newest layout of an older one, unless another process has done so already.
+    private func migrate(_ connection: SQLiteConnection) throws(SystemError) {
+      try connection.transaction { () throws(SystemError) in
+        guard case .older = try Self.layout(of: connection) else { return ((), commits: false) }
+        for sql in SQLiteLayout.migration { try connection.run(sql) }
+        return ((), commits: true)
+      }
+    }
+
+    static func layout(of connection: SQLiteConnection) throws(SystemError) -> Layout {
+      let applicationID = try connection.first("PRAGMA application_id") { $0.integer(0) } ?? 0
+      let version = try connection.first("PRAGMA user_version") { $0.integer(0) } ?? 0
+      if applicationID == SQLiteLayout.applicationID {
+        if version > SQLiteLayout.version { return .newer(found: Int(version)) }
+        if version == SQLiteLayout.version { return .ours }
+        if version == 1 { return .older }
+        throw .damage(connection.path, "there was never a layout \(version)")
+      }
+      let count = try connection.first("SELECT count(*) FROM sqlite_master") { $0.integer(0) } ?? 0
+      return applicationID == 0 && version == 0 && count == 0 ? .nothing : .foreign
+    }
+
+    /// The size of a file in bytes; nil when there is none.
+    ///
+    /// Opens nothing: to close a database would end the locks that other connections of this process have on it.
+    func size(of name: String, in folder: borrowing Descriptor) throws(SystemError) -> Int? {
+      do throws(SystemError) {
+        let status = try fileSystem.status(of: name, in: folder)
+        if status.isRegularFile { return status.size }
+      } catch {
+        if error.code == ENOENT { return nil }
+        throw error
+      }
+      // Says what is wrong with it.
+      _ = try fileSystem.openFile(name, in: folder)
+      throw SystemError(code: EINVAL, operation: "open", path: folder.path(of: name))
+    }
+
+    /// Removes a file that holds nothing, if it is there.
+    private func discard(_ name: String, in folder: borrowing Descriptor) throws(SystemError) {
+      do throws(SystemError) {
+        try fileSystem.unlink(name, in: folder)
+      } catch {
+        guard error.code == ENOENT else { throw error }
+      }
+    }
+  }
+
+  extension SQLiteConnection {
+    /// Changes when another connection has changed the database, and only then.
+    var dataVersion: Int64 {
+      get throws(SystemError) { try first("PRAGMA data_version") { $0.integer(0) } ?? 0 }
+    }
+  }
+#endif

@@ -1,0 +1,30 @@
+#if SQLite
+  internal import CSQLite
+
+  extension SystemError {
+    /// Whether the database itself is at fault, and not its surroundings.
+    ///
+    /// Statements never change, so one that SQLite cannot prepare was meant for a database that is not as it was.
+    var isDamage: Bool {
+      isSQLite([SQLITE_CORRUPT, SQLITE_NOTADB]) || (operation == "sqlite3_prepare_v3" && isSQLite([SQLITE_ERROR]))
+    }
+
+    /// Whether another connection is in the way.
+    var isBusy: Bool { isSQLite([SQLITE_BUSY]) }
+
+    /// Whether a file could not be opened or made.
+    var isCannotOpen: Bool { isSQLite([SQLITE_CANTOPEN]) }
+
+    /// Whether the database can only be read.
+    var isReadOnly: Bool { isSQLite([SQLITE_READONLY]) }
+
+    /// Damage that SQLite would not see.
+    static func damage(_ path: String, _ message: String) -> SystemError {
+      SystemError(code: SQLITE_CORRUPT, operation: "opening", path: path, source: .sqlite(message: message))
+    }
+
+    private func isSQLite(_ codes: [CInt]) -> Bool {
+      if case .sqlite = source { codes.contains(code & 0xFF) } else { false }
+    }
+  }
+#endif

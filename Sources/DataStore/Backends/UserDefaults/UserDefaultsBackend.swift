@@ -1,0 +1,90 @@
+package import Foundation
+
+/// Keeps bytes in a suite of the user defaults.
+package struct UserDefaultsBackend: StoreBackend {
+  private static let prefix = "DataStore."
+
+  /// Read in the place of anything that isn't bytes, so that it is quarantined as corrupt bytes are.
+  private static let noBytes = Data("something else than bytes".utf8)
+
+  private let suiteName: String
+  private let defaults: UserDefaults?
+
+  package init(suiteName: String) {
+    self.suiteName = suiteName
+    // The name is part of a path where the system keeps suites as files.
+    defaults = suiteName.isEmpty || suiteName.contains("/") ? nil : UserDefaults(suiteName: suiteName)
+  }
+
+  package func read(_ name: String) throws(StoreError) -> Data? {
+    guard let defaults else { throw .readFailed(noSuite) }
+    return defaults.object(forKey: Self.prefix + name).map(Self.bytes(of:))
+  }
+
+  package mutating func commit(
+    _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool {
+    guard case .proceed(let removals) = try decide(&self) else { return false }
+    do throws(SystemError) {
+      var objects: [String: Data?] = [:]
+      for name in removals { objects[Self.prefix + name] = .some(nil) }
+      for write in writes { objects[Self.prefix + write.name] = write.bytes }
+      try set(objects)
+    } catch {
+      throw writes.isEmpty ? .removeFailed(error) : .writeFailed(error)
+    }
+    return true
+  }
+
+  package func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
+    guard let defaults else { throw .writeFailed(noSuite) }
+    let key = Self.prefix + name
+    guard let old = defaults.object(forKey: key), Self.bytes(of: old) == bytes else { return nil }
+    var attempt = 1
+    var newKey: String
+    repeat {
+      newKey = Self.prefix + Self.quarantineName(for: name, at: time, attempt: attempt)
+      attempt += 1
+    } while defaults.object(forKey: newKey) != nil
+    do throws(SystemError) {
+      try set([newKey: .some(old), key: .none])
+    } catch {
+      throw .writeFailed(error)
+    }
+    return newKey
+  }
+
+  package func names() throws(StoreError) -> [String] {
+    guard let defaults else { throw .readFailed(noSuite) }
+    return defaults.dictionaryRepresentation().keys.compactMap { key in
+      guard key.hasPrefix(Self.prefix) else { return nil }
+      let name = String(key.dropFirst(Self.prefix.count))
+      return StoreKeyName(encoded: name) == nil ? nil : name
+    }
+  }
+
+  /// Sets and removes objects, and asks the system to write them; takes them back if it refuses.
+  private func set(_ objects: [String: Any?]) throws(SystemError) {
+    guard let defaults else { throw noSuite }
+    let old = Dictionary(uniqueKeysWithValues: objects.keys.map { ($0, defaults.object(forKey: $0)) })
+    Self.set(objects, in: defaults)
+    guard defaults.synchronize() else {
+      Self.set(old, in: defaults)
+      throw SystemError(code: POSIXErrorCode.EIO.rawValue, operation: "writing the user defaults", path: suiteName)
+    }
+  }
+
+  private static func set(_ objects: [String: Any?], in defaults: UserDefaults) {
+    for (key, object) in objects {
+      if let object { defaults.set(object, forKey: key) } else { defaults.removeObject(forKey: key) }
+    }
+  }
+
+  private static func bytes(of object: Any) -> Data {
+    object as? Data ?? noBytes
+  }
+
+  private var noSuite: SystemError {
+    SystemError(code: POSIXErrorCode.EINVAL.rawValue, operation: "opening the user defaults", path: suiteName)
+  }
+}

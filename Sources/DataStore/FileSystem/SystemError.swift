@@ -1,0 +1,90 @@
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A call to the operating system, or to a library of it, that failed.
+public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// Who says what went wrong.
+  public enum Source: Hashable, Sendable {
+    /// The operating system, by its error number, `errno`.
+    case operatingSystem
+
+    /// SQLite, by its extended result code and in its own words.
+    case sqlite(message: String)
+  }
+
+  /// The error number: what it means depends on the ``source``.
+  public let code: CInt
+
+  /// Which call failed, such as `fsync`.
+  public let operation: String
+
+  /// The file, folder or other place it was about.
+  public let path: String
+
+  /// Who says what went wrong.
+  public let source: Source
+
+  /// Whether one file or row is at fault, and not the place where all of them are.
+  var concernsOneEntry: Bool {
+    source == .operatingSystem
+      && [EINVAL, EISDIR, ELOOP, EFBIG, EIO, EACCES, EPERM, ENXIO, ENODEV, EOPNOTSUPP].contains(code)
+  }
+
+  /// Creates an error.
+  ///
+  /// - Parameters:
+  ///   - code: The error number.
+  ///   - operation: Which call failed.
+  ///   - path: The file, folder or other place it was about.
+  ///   - source: Who says what went wrong.
+  public init(code: CInt, operation: String, path: String, source: Source = .operatingSystem) {
+    self.code = code
+    self.operation = operation
+    self.path = path
+    self.source = source
+  }
+
+  /// Says what failed, where, why, and what helps.
+  public var description: String {
+    switch source {
+    case .operatingSystem:
+      "\(operation) of \(path) failed: \(String(cString: strerror(code))) (errno \(code)). \(systemAdvice)"
+    case .sqlite(let message):
+      "\(operation) on \(path) failed: \(message) (SQLite's code \(code)). \(sqliteAdvice)"
+    }
+  }
+
+  private var systemAdvice: String {
+    switch code {
+    case ENOSPC, EDQUOT: "Free some space, then try again."
+    case EACCES, EPERM: "Check the owner and the permissions of the folder, or choose another one."
+    case EROFS: "The volume is read-only: choose a folder on another one."
+    case ENOENT: "It has gone: put it back or choose another folder, then open the store again."
+    case ENOTDIR, EEXIST: "A part of the path is not a folder: choose another folder."
+    case ELOOP: "It is a symbolic link, which a store does not follow: replace it by the file itself."
+    case EISDIR, EINVAL: "It is not something a store can use: move it away or choose another place."
+    case EFBIG: "It is larger than a store can use: split the value, or move the file away."
+    case EWOULDBLOCK: "Another process has been at work there for too long: end it, then try again."
+    case EMFILE, ENFILE: "Too many files are open: close some, then try again."
+    default: "Try again; if it stays, check the volume or choose another folder."
+    }
+  }
+  /// Advice by SQLite's result codes, which never change; the lowest byte of an extended code is the general one.
+  private var sqliteAdvice: String {
+    switch (code & 0xFF, code) {
+    case (5, _), (6, _): "Another connection holds the database: end what it does, then try again."
+    case (13, _), (_, 4874): "Free some space, then try again."
+    case (_, 1550): "It is a symbolic link, which a store does not follow: replace it by the file itself."
+    case (3, _), (8, _), (14, _), (23, _):
+      "Check the owner and the permissions of the file and its folder, and that the volume is not read-only."
+    case (11, _), (26, _): "Move the file away, with those whose names begin the same, and restore it from a backup."
+    case (18, _): "The value is larger than SQLite allows: split it."
+    default: "Try again; if it stays, check the volume or choose another folder."
+    }
+  }
+}

@@ -1,0 +1,53 @@
+/// Names one stored value, and says of which type it is.
+///
+/// A key is a collection and, where the collection has more than one value, an id within it. Declare a key once and use
+/// it in every call, so that a value is read as it was written:
+///
+/// ```swift
+/// extension StoreKey where Value == Timeline {
+///   static func timeline(of userID: String) -> Self { Self("timeline", id: userID) }
+/// }
+/// ```
+///
+/// Within one store a collection has values of one type; see
+/// ``StoreError/collectionHasAnotherType(collection:existing:requested:)``. Any text that is neither empty nor too long
+/// is a valid collection or id; ``validate()`` checks both before anything depends on the key.
+public struct StoreKey<Value: Codable & Sendable>: Hashable, Sendable {
+  /// The key without its type, as errors and events name it.
+  public let keyName: StoreKeyName
+
+  /// The collection that the value belongs to.
+  public var collection: String { keyName.collection }
+
+  /// The value's id within its collection; `nil` for the only value of a collection.
+  public var id: String? { keyName.id }
+
+  /// Creates a key.
+  ///
+  /// - Parameters:
+  ///   - collection: The collection that the value belongs to.
+  ///   - id: The value's id within the collection; `nil` for the only value of its collection.
+  public init(_ collection: String, id: String? = nil) {
+    self.init(StoreKeyName(collection, id: id))
+  }
+
+  /// Creates a key from its name.
+  public init(_ keyName: StoreKeyName) {
+    self.keyName = keyName
+  }
+
+  /// Checks that a store can keep a value under this key.
+  ///
+  /// Every call of a store makes the same check. Call this first where other work depends on a later save, such as a
+  /// request to a server.
+  ///
+  /// - Throws: ``StoreError/invalidKey(_:)``.
+  public func validate() throws(StoreError) {
+    _ = try keyName.encoded()
+  }
+}
+
+extension StoreKey: CustomStringConvertible {
+  /// The collection, and the id if there is one.
+  public var description: String { keyName.description }
+}

@@ -1,0 +1,113 @@
+internal import Foundation
+
+/// The collection and id of a stored value, without its type.
+///
+/// Errors and events carry it, and ``encoded()`` is the one name that a ``StoreBackend`` sees. The encoding leaves
+/// `a`–`z`, `0`–`9`, `_` and `-` as they are, writes every other byte as `%` and two lower-case hexadecimal digits, and
+/// joins the collection and the id with `.`. Two different keys therefore never share an encoded name, even where upper
+/// and lower case count as equal, and no `/`, `..` or NUL appears in one.
+///
+/// ```swift
+/// try StoreKeyName("timeline", id: "Jake/0").encoded()  // "timeline.%4aake%2f0"
+/// ```
+public struct StoreKeyName: Hashable, Sendable {
+  /// The longest encoded name, in bytes.
+  public static let maximumEncodedLength = 200
+
+  /// The collection that the value belongs to.
+  public let collection: String
+
+  /// The value's id within its collection; `nil` for the only value of a collection.
+  public let id: String?
+
+  /// Creates the name of a value.
+  ///
+  /// - Parameters:
+  ///   - collection: The collection that the value belongs to.
+  ///   - id: The value's id within the collection; `nil` for the only value of its collection.
+  public init(_ collection: String, id: String? = nil) {
+    self.collection = collection
+    self.id = id
+  }
+
+  /// Decodes an encoded name; `nil` if ``encoded()`` returns `encoded` for no name.
+  public init?(encoded: String) {
+    let parts = encoded.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+    guard let collection = Self.decode(parts[0]) else { return nil }
+    if parts.count == 1 {
+      self.init(collection)
+    } else {
+      guard let id = Self.decode(parts[1]) else { return nil }
+      self.init(collection, id: id)
+    }
+    // A name has one encoding only; anything else that decodes to it is rejected.
+    do { guard try self.encoded() == encoded else { return nil } } catch { return nil }
+  }
+
+  /// Returns the name under which a ``StoreBackend`` keeps the value.
+  ///
+  /// - Throws: ``StoreError/invalidKey(_:)`` if the collection or the id is empty, or if the result would be longer than
+  ///   ``maximumEncodedLength``.
+  public func encoded() throws(StoreError) -> String {
+    if collection.isEmpty { throw .invalidKey(.emptyCollection) }
+    if id?.isEmpty == true { throw .invalidKey(.emptyID) }
+    var bytes: [UInt8] = []
+    Self.encode(collection, into: &bytes)
+    if let id {
+      bytes.append(UInt8(ascii: "."))
+      Self.encode(id, into: &bytes)
+    }
+    if bytes.count > Self.maximumEncodedLength { throw .invalidKey(.tooLong(encodedLength: bytes.count)) }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+extension StoreKeyName: CustomStringConvertible {
+  /// The collection, and the id if there is one.
+  public var description: String {
+    id.map { "\"\(collection)\" with id \"\($0)\"" } ?? "\"\(collection)\""
+  }
+}
+
+extension StoreKeyName {
+  private static func encode(_ part: String, into bytes: inout [UInt8]) {
+    // Swift compares strings by canonical equivalence, so equal strings must have equal bytes.
+    let isASCII = part.utf8.allSatisfy { $0 < 0x80 }
+    for byte in (isASCII ? part : part.precomposedStringWithCanonicalMapping).utf8 {
+      if isPlain(byte) {
+        bytes.append(byte)
+      } else {
+        bytes += [UInt8(ascii: "%"), hexadecimalDigits[Int(byte >> 4)], hexadecimalDigits[Int(byte & 0xF)]]
+      }
+    }
+  }
+
+  private static func decode(_ part: Substring.UTF8View) -> String? {
+    var bytes: [UInt8] = []
+    var rest = part
+    while let byte = rest.popFirst() {
+      if isPlain(byte) {
+        bytes.append(byte)
+        continue
+      }
+      guard byte == UInt8(ascii: "%"),
+        let high = rest.popFirst().flatMap(hexadecimalDigits.firstIndex),
+        let low = rest.popFirst().flatMap(hexadecimalDigits.firstIndex)
+      else { return nil }
+      bytes.append(UInt8(high << 4 | low))
+    }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  private static let hexadecimalDigits = Array("0123456789abcdef".utf8)
+
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"),
+      UInt8(ascii: "-"):
+      true
+    default:
+      false
+    }
+  }
+}

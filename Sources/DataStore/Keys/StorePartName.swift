@@ -1,0 +1,14 @@
+/// The backend's name for one part of a value that is stored in parts: `<encoded name of the key>+<id of the part>`.
+///
+/// No key encodes to such a name, because `+` isn't a character of an encoded ``StoreKeyName``.
+enum StorePartName {
+  private static let separator: Character = "+"
+
+  static func encode(_ partID: String, of name: String) -> String {
+    "\(name)\(separator)\(partID)"
+  }
+
+  static func isPart(_ name: String) -> Bool {
+    name.utf8.contains(separator.asciiValue!)
+  }
+}

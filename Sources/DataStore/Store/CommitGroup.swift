@@ -1,0 +1,38 @@
+/// Commits that are written together.
+///
+/// They change and require different keys, so none depends on another. Of several saves of one key only the last is
+/// written.
+struct CommitGroup {
+  /// All commits of the group, in the order they arrived.
+  private(set) var all: [PendingCommit] = []
+
+  /// The commits that are written.
+  var writing: [PendingCommit] { all.filter { $0.successor == nil } }
+
+  /// Takes the next group from the commits that wait.
+  ///
+  /// Prepares the writes of each. A commit whose values can't be encoded fails by itself.
+  static func take(from pending: inout [PendingCommit]) -> CommitGroup {
+    var group = CommitGroup()
+    var writers: [String: PendingCommit] = [:]
+    var count = 0
+    for commit in pending {
+      let earlier = commit.keys.compactMap { writers[$0.name] }
+      if !earlier.isEmpty, !(commit.isReplaceable && earlier[0].isReplaceable) { break }
+      count += 1
+      do throws(StoreError) {
+        try commit.encode()
+      } catch {
+        commit.complete(.failure(error))
+        continue
+      }
+      earlier.first?.successor = commit
+      for key in commit.keys { writers[key.name] = commit }
+      group.all.append(commit)
+    }
+    pending.removeFirst(count)
+    // From each straight to the last of its line.
+    for commit in group.all.reversed() { commit.successor = commit.successor.map { $0.successor ?? $0 } }
+    return group
+  }
+}

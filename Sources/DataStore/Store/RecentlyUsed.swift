@@ -1,0 +1,36 @@
+/// Which decoded values a store keeps in memory: those used last, up to a total size.
+///
+/// - Complexity: Amortised O(log *n*) for a use, where *n* is the number of kept values.
+struct RecentlyUsed {
+  /// The most encoded bytes whose values are kept. The value used last is kept whatever its size.
+  private let limit: Int
+  private var uses: [StoreKeyName: (size: Int, time: UInt64)] = [:]
+  private var size = 0
+  private var time: UInt64 = 0
+
+  init(limit: Int) {
+    self.limit = limit
+  }
+
+  /// Records the use of a value.
+  ///
+  /// - Returns: The keys of the values to release.
+  mutating func use(_ key: StoreKeyName, size newSize: Int) -> [StoreKeyName] {
+    time += 1
+    size += newSize - (uses.updateValue((newSize, time), forKey: key)?.size ?? 0)
+    guard size > limit else { return [] }
+    // Down to half, so that most uses release nothing.
+    var released: [StoreKeyName] = []
+    for (old, use) in uses.sorted(by: { $0.value.time < $1.value.time }) where size > limit / 2 && old != key {
+      uses[old] = nil
+      size -= use.size
+      released.append(old)
+    }
+    return released
+  }
+
+  /// Forgets a value that isn't kept any more.
+  mutating func remove(_ key: StoreKeyName) {
+    size -= uses.removeValue(forKey: key)?.size ?? 0
+  }
+}

@@ -1,0 +1,79 @@
+internal import Foundation
+
+/// A key, opened: its encoded name, and the topic of its collection.
+///
+/// Every call of a store begins by opening its key, which checks the key and the type of its values.
+struct Slot<Value: Codable & Sendable> {
+  let key: StoreKey<Value>
+  let name: String
+  let topic: Topic<Value>
+
+  var id: String? { key.id }
+}
+
+extension Slot {
+  /// Reads what is stored.
+  ///
+  /// Decodes only what isn't at hand: a value that is known and remembered isn't decoded again where the bytes are equal.
+  ///
+  /// - Parameters:
+  ///   - backend: Where the bytes are.
+  ///   - needsValue: Whether the value is needed also where the bytes are known.
+  func read(
+    from backend: inout some StoreBackend, needsValue: Bool
+  ) throws(StoreError) -> ReadResult<Value> {
+    try read(from: &backend, needsValue: needsValue, isSnapshot: false)
+  }
+
+  /// Reads what is stored, as one of several keys: where only this one can't be read, that is a result.
+  func readEntry(
+    from backend: inout some StoreBackend, needsValue: Bool
+  ) throws(StoreError) -> ReadResult<Value> {
+    do throws(StoreError) {
+      return try read(from: &backend, needsValue: needsValue)
+    } catch {
+      guard error.concernsOneEntry else { throw error }
+      return .unreadable(error)
+    }
+  }
+
+  private func read<Backend: StoreBackend>(
+    from backend: inout Backend, needsValue: Bool, isSnapshot: Bool
+  ) throws(StoreError) -> ReadResult<Value> {
+    guard let bytes = try backend.read(name) else { return .nothing }
+    let fingerprint = Fingerprint(bytes)
+    if let edition = topic.edition(of: id), edition.fingerprint == fingerprint {
+      if let content = topic.content(of: id) { return .value(edition, content) }
+      if !needsValue { return .unchanged(edition) }
+    }
+    let format = topic.format
+    switch Envelope.open(bytes, schema: format.schema.version) {
+    case .future(let version): return .future(version, fingerprint)
+    case .corrupt(let reason): return .corrupt(bytes: bytes, reason: reason)
+    case .value(let header, let body):
+      let partIDs = header.partIDs ?? []
+      if !partIDs.isEmpty, !isSnapshot {
+        // Another process may replace the value between two of its parts.
+        return try backend.snapshot { (backend: inout Backend) throws(StoreError) in
+          try read(from: &backend, needsValue: needsValue, isSnapshot: true)
+        }
+      }
+      var parts: [Data] = []
+      var size = bytes.count
+      for partID in partIDs {
+        guard let part = try backend.read(StorePartName.encode(partID, of: name)), PartID.matches(partID, part) else {
+          return .corrupt(bytes: bytes, reason: "the part \(partID) is missing or was changed")
+        }
+        parts.append(part)
+        size += part.count
+      }
+      let edition = Edition(fingerprint: fingerprint, header: header)
+      switch format.decode(header, body: body, parts: parts) {
+      case .value(let value, let counts):
+        return .value(edition, StoredContent(value: value, counts: counts, size: size))
+      case .unmigratable(let failure): return .unmigratable(edition, failure, bytes: bytes)
+      case .corrupt(let reason): return .corrupt(bytes: bytes, reason: reason)
+      }
+    }
+  }
+}

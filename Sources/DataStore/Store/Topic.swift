@@ -1,0 +1,217 @@
+internal import Foundation
+internal import Multicast
+
+/// One collection of a store: the format of its values, what is known of them, and the channels of its observers.
+///
+/// Belongs to one ``BackedStore`` and is used in its isolation only. ``flush()`` is the only place that sends a change.
+final class Topic<Value: Codable & Sendable>: AnyTopic {
+  private typealias KeyChannel = UnownedChannel<StoreChange<Value>>
+  private typealias CollectionChannel = UnownedChannel<[StoreChange<Value>]>
+
+  let format: any ValueFormat<Value> = makeValueFormat(of: Value.self)
+
+  private let collection: String
+  private var state = TopicState()
+
+  /// Values that need not be decoded again, by id; their bytes are those of the known edition.
+  private var contents: [String?: StoredContent<Value>] = [:]
+
+  /// The channels of keys that were observed. A channel that no stream refers to any more is released by itself; its
+  /// place here is removed now and then.
+  private var channels: [String?: KeyChannel] = [:]
+  private var sweepCount = 64
+
+  /// The channel of those who observe the whole collection.
+  private var collectionChannel: CollectionChannel?
+
+  /// Changes that were recorded and not sent, in order.
+  private var unsent: [StoreChange<Value>] = []
+
+  var typed: Topic<Value> { self }
+
+  init(collection: String) {
+    self.collection = collection
+  }
+
+  deinit {
+    for channel in channels.values { channel.finish() }
+    collectionChannel?.finish()
+  }
+
+  // MARK: - Looking up
+
+  func edition(of id: String?) -> Edition? { state.edition(of: id) }
+
+  func content(of id: String?) -> StoredContent<Value>? { contents[id] }
+
+  func isUnusable(_ fingerprint: Fingerprint, _ id: String?) -> Bool { state.isUnusable(fingerprint, id) }
+
+  /// The number of ids that anything is remembered about.
+  var knownCount: Int { state.knownCount }
+
+  /// The keys under which something is stored as far as is known, in no order.
+  var storedKeys: [StoreKeyName] { state.ids.map { StoreKeyName(collection, id: $0) } }
+
+  /// Whether the whole collection is observed.
+  var isCollectionObserved: Bool { collectionChannel?.isReferenced ?? false }
+
+  /// The keys that are observed one by one, in no order.
+  var observedKeys: [StoreKeyName] {
+    channels.compactMap { id, channel in channel.isReferenced ? StoreKeyName(collection, id: id) : nil }
+  }
+
+  /// Whether changes of an id are observed.
+  func isObserved(_ id: String?) -> Bool {
+    channels[id]?.isReferenced ?? false || isCollectionObserved
+  }
+
+  func slot(_ key: StoreKey<Value>, named name: String) -> Slot<Value> {
+    Slot(key: key, name: name, topic: self)
+  }
+
+  // MARK: - Recording
+
+  /// Records what a read found. A change is sent by the next ``flush()``.
+  ///
+  /// - Parameters:
+  ///   - result: The result of the read; not for corrupt bytes.
+  ///   - revision: The revision of the change, if it turns out to be one.
+  func reconcile(_ result: ReadResult<Value>, _ id: String?, revision: UInt64) -> TopicState.Action {
+    guard let found = result.found else { preconditionFailure("Corrupt bytes are quarantined first.") }
+    let action = state.reconcile(found, id, revision: revision)
+    switch result {
+    case .value(_, let content): contents[id] = content
+    case .unchanged: break
+    default: contents[id] = nil
+    }
+    let key = StoreKey<Value>(collection, id: id)
+    switch action {
+    case .keep, .keepNothing: break
+    case .sendSaved(let revision):
+      guard case .value(let edition, let content) = result else {
+        preconditionFailure("Bytes that aren't known are decoded.")
+      }
+      unsent.append(.saved(key, StoredValue(content.value, edition, revision: revision)))
+    case .sendRemoved(let revision): unsent.append(.removed(key, revision: revision))
+    case .hide: channels[id]?.resetReplay()
+    }
+    return action
+  }
+
+  /// Records a save that is durable; the next ``flush()`` sends it.
+  ///
+  /// - Parameter edition: What is stored now; `nil` if a later save of the same key was written in its place.
+  func recordSave(_ stored: StoredValue<Value>, _ id: String?, as written: (Edition, StoredContent<Value>)?) {
+    if let (edition, content) = written {
+      state.recordSave(edition, id, revision: stored.revision)
+      contents[id] = content
+    }
+    unsent.append(.saved(StoreKey(collection, id: id), stored))
+  }
+
+  /// Records a removal that is durable; the next ``flush()`` sends it.
+  func recordRemoval(of id: String?, revision: UInt64) {
+    state.forget(id)
+    contents[id] = nil
+    unsent.append(.removed(StoreKey(collection, id: id), revision: revision))
+  }
+
+  /// Records that corrupt bytes were quarantined.
+  func recordQuarantine(of id: String?) {
+    state.forget(id)
+    contents[id] = nil
+    channels[id]?.resetReplay()
+  }
+
+  /// Records corrupt bytes that could not be quarantined.
+  func recordUnusable(_ fingerprint: Fingerprint, _ id: String?) {
+    _ = state.reconcile(.unusable(fingerprint), id, revision: 0)
+    contents[id] = nil
+    channels[id]?.resetReplay()
+  }
+
+  /// Records that the whole store was quarantined.
+  func recordQuarantineOfAll() {
+    state.forgetAll()
+    contents = [:]
+    for channel in channels.values { channel.resetReplay() }
+  }
+
+  /// Records that the whole collection was listed and read.
+  func recordListing() { state.recordListing() }
+
+  /// Releases a decoded value. The next read decodes it again.
+  func releaseContent(of id: String?) { contents[id] = nil }
+
+  // MARK: - Sending
+
+  /// Sends what was recorded: each change to the observers of its key, and all of them as one element to those of the
+  /// collection.
+  func flush() {
+    guard !unsent.isEmpty else { return }
+    let changes = unsent
+    unsent = []
+    for change in changes {
+      guard let channel = channels[change.key.id] else { continue }
+      channel.send(change)
+      // A subscriber that comes between these two lines gets the removal that is being made.
+      if case .removed = change { channel.resetReplay() }
+    }
+    collectionChannel?.send(changes)
+  }
+
+  // MARK: - Observing
+
+  /// The changes of one key; `nil` if nothing refers to its channel.
+  func changes(of id: String?) -> MulticastStream<StoreChange<Value>, Never>? {
+    channels[id]?.stream
+  }
+
+  /// Begins to keep the changes of one key, with the stored value as the first of them.
+  func beginChanges(of id: String?, stored: StoredValue<Value>?) -> MulticastStream<StoreChange<Value>, Never> {
+    if channels.count >= sweepCount {
+      channels = channels.filter { $0.value.isReferenced }
+      sweepCount = max(64, 2 * channels.count)
+    }
+    let (channel, stream) = KeyChannel.makeStream(replay: 1)
+    if let stored { channel.send(.saved(StoreKey(collection, id: id), stored)) }
+    channels[id] = channel
+    return stream
+  }
+
+  /// Registers for the changes of the whole collection.
+  func subscribeToCollection() -> MulticastSubscription<[StoreChange<Value>], Never> {
+    if let stream = collectionChannel?.stream { return stream.subscribe() }
+    let (channel, stream) = CollectionChannel.makeStream(replay: 0)
+    collectionChannel = channel
+    return stream.subscribe()
+  }
+}
+
+extension StoredValue {
+  init(_ value: Value, _ edition: Edition, revision: UInt64) {
+    self.init(value: value, savedAt: edition.header.savedAt, revision: revision, tag: edition.header.tag)
+  }
+}
+
+/// A ``Topic`` of any type of value.
+protocol AnyTopic: AnyObject {
+  associatedtype Value: Codable & Sendable
+
+  /// The topic with its type.
+  var typed: Topic<Value> { get }
+
+  var knownCount: Int { get }
+  var storedKeys: [StoreKeyName] { get }
+  var observedKeys: [StoreKeyName] { get }
+  var isCollectionObserved: Bool { get }
+  func isObserved(_ id: String?) -> Bool
+  func recordQuarantineOfAll()
+  func releaseContent(of id: String?)
+  func flush()
+}
+
+extension AnyTopic {
+  /// The type of the values, for messages.
+  var valueTypeName: String { "\(Value.self)" }
+}

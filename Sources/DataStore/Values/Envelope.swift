@@ -1,0 +1,160 @@
+internal import Foundation
+
+/// The bytes of a stored value: one line of JSON about the value, then the value as JSON.
+///
+/// ```
+/// {"checksum":"0a1b2c3d","format":3,"savedAt":816932841.5499938,"schema":1,"tag":"…"}
+/// {"moments":[],"userDetails":{"id":"0","name":"Jake Lin"}}
+/// ```
+///
+/// The checksum is the CRC-32C of everything behind its closing quotation mark, as eight lower-case hexadecimal digits.
+/// It comes first in format 2 and every later one, which distinguishes corrupt bytes from those of a future format.
+///
+/// The first line is read first and by itself, so a value of a future format is recognised even if nothing after its
+/// `format` is known.
+///
+/// A value in parts has `parts`, the ids of its parts in order, and its second line is the head. The id of a part contains
+/// the part's own checksum; see ``PartID``.
+///
+/// | format | what it added |
+/// | --- | --- |
+/// | 1 | `format`, `savedAt`, `schema` |
+/// | 2 | `checksum` |
+/// | 3 | `tag`, `parts` |
+enum Envelope {
+  /// The format that is written, and the newest that is read.
+  static let format = 3
+
+  /// What the first line says about a value.
+  struct Header: Equatable {
+    let schema: Int
+    let savedAt: Date
+    let tag: StoreTag
+    /// `nil` for a value that is stored whole.
+    let partIDs: [String]?
+  }
+
+  enum Opened {
+    case value(Header, body: Data)
+    case future(StoredVersion)
+    case corrupt(reason: String)
+  }
+
+  /// The newest version of a type's values that this program reads.
+  static func supported<Value>(by type: Value.Type) -> StoredVersion {
+    StoredVersion(format: format, schema: StoreSchema.of(type).version)
+  }
+
+  /// Returns the bytes of a value.
+  static func encode(_ header: Header, body: Data) throws -> Data {
+    var bytes = Data(",".utf8)
+    bytes += try JSONEncoder.ofStore.encode(HeaderLine(header)).dropFirst()
+    bytes.append(newline)
+    bytes += body
+    return Checksum.prefix(for: bytes) + bytes
+  }
+
+  /// Reads the first line of any bytes.
+  ///
+  /// - Parameter schema: The newest schema that is known for the type of the value.
+  static func open(_ bytes: Data, schema: Int) -> Opened {
+    let checksum = Checksum(of: bytes)
+    if checksum == .wrong { return .corrupt(reason: "the checksum is wrong: the bytes were changed or cut off") }
+    let supported = StoredVersion(format: format, schema: schema)
+    let (headerBytes, body) = split(bytes)
+    do {
+      let found = try JSONDecoder().decode(Version.self, from: headerBytes).known(to: supported)
+      guard found.format == 1 || checksum == .right else { return .corrupt(reason: "the checksum is missing") }
+      if found.isNewer(than: supported) { return .future(found) }
+      guard found.format >= 1, found.schema >= 1 else { return .corrupt(reason: "there was never a \(found)") }
+      let line = try JSONDecoder().decode(HeaderLine.self, from: headerBytes)
+      guard let tag = line.tag ?? (found.format < 3 ? StoreTag(legacyBytes: bytes) : nil) else {
+        return .corrupt(reason: "the tag is missing")
+      }
+      guard let body else { return .corrupt(reason: "the value is missing") }
+      let savedAt = Date(timeIntervalSinceReferenceDate: line.savedAt)
+      return .value(Header(schema: line.schema, savedAt: savedAt, tag: tag, partIDs: line.parts), body: body)
+    } catch {
+      return .corrupt(reason: String(describing: error))
+    }
+  }
+}
+
+extension Envelope {
+  /// Whether the checksum before everything else is right.
+  private enum Checksum {
+    case right, wrong, missing
+
+    private static let opening = Data(#"{"checksum":""#.utf8)
+    private static let closing = UInt8(ascii: "\"")
+    private static let length = opening.count + 9
+
+    static func prefix(for rest: Data) -> Data {
+      opening + Data(CRC32C.checksum(of: rest).hexadecimalDigits.utf8) + [closing]
+    }
+
+    init(of bytes: Data) {
+      guard bytes.starts(with: Self.opening) else {
+        self = .missing
+        return
+      }
+      let rest = bytes.dropFirst(Self.length)
+      self = bytes.prefix(Self.length) == Self.prefix(for: rest) ? .right : .wrong
+    }
+  }
+
+  private struct Version: Decodable {
+    let format: Int
+    /// `nil` in a future format, where it may mean anything.
+    let schema: Int?
+
+    private enum CodingKeys: CodingKey {
+      case format
+      case schema
+    }
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: CodingKeys.self)
+      format = try container.decode(Int.self, forKey: .format)
+      schema = format > Envelope.format ? nil : try container.decode(Int.self, forKey: .schema)
+    }
+
+    func known(to supported: StoredVersion) -> StoredVersion {
+      StoredVersion(format: format, schema: schema ?? supported.schema)
+    }
+  }
+
+  private struct HeaderLine: Codable {
+    let format: Int
+    let parts: [String]?
+    /// Seconds since the reference date: the shortest decimal that reads back as the same number.
+    let savedAt: Double
+    let schema: Int
+    /// `nil` before format 3.
+    let tag: StoreTag?
+
+    init(_ header: Header) {
+      format = Envelope.format
+      parts = header.partIDs
+      savedAt = header.savedAt.timeIntervalSinceReferenceDate
+      schema = header.schema
+      tag = header.tag
+    }
+  }
+
+  private static let newline = UInt8(ascii: "\n")
+
+  private static func split(_ bytes: Data) -> (header: Data, body: Data?) {
+    guard let end = bytes.firstIndex(of: newline) else { return (bytes, nil) }
+    return (bytes[..<end], bytes[bytes.index(after: end)...])
+  }
+}
+
+extension JSONEncoder {
+  /// Encodes equal values as equal bytes, in every process.
+  static var ofStore: JSONEncoder {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return encoder
+  }
+}

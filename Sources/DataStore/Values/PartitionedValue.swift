@@ -1,0 +1,40 @@
+/// A value that a store keeps in parts, so that a small change of a large value writes little.
+///
+/// The value says how it comes apart: a head, and elements in order. A store keeps the elements in chunks of about 64,
+/// each by itself. A save writes the head and the chunks that changed, in one commit. A load joins them, and observers
+/// get the whole value, as with any other.
+///
+/// ```swift
+/// struct Timeline: PartitionedValue {
+///   var owner: String
+///   var posts: [String]
+///
+///   init(head: String, elements: [String]) { (owner, posts) = (head, elements) }
+///   var head: String { owner }
+///   var elements: [String] { posts }
+/// }
+/// ```
+///
+/// - **Round trip**: `Self(head: value.head, elements: value.elements)` equals `value`.
+/// - **Migration**: A value that was stored whole is read as before, and its next save stores it in parts. For a type
+///   that is ``VersionedValue`` too, the migrations of a value that was stored in parts get the JSON
+///   `{"elements":[…],"head":…}`, and the result of the last one may have that form or the whole value's own. A type that
+///   no longer conforms needs a schema step, which gets the same JSON.
+/// - Complexity: A save compares each element with the stored one, and encodes and writes the chunks that changed. A
+///   change of one of *n* elements writes one chunk and a list of *n* / 64 short ids.
+public protocol PartitionedValue: Codable, Equatable, Sendable {
+  /// Everything that isn't in the elements.
+  associatedtype Head: Codable & Equatable & Sendable
+
+  /// One of many similar pieces of the value.
+  associatedtype Element: Codable & Equatable & Sendable
+
+  /// Joins a value.
+  init(head: Head, elements: [Element])
+
+  /// Everything that isn't in the elements.
+  var head: Head { get }
+
+  /// The elements, in order.
+  var elements: [Element] { get }
+}

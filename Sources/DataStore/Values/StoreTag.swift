@@ -1,0 +1,71 @@
+internal import Foundation
+
+/// Identifies the commit that wrote a stored value.
+///
+/// The tag is stored with the value: it is the same in every process and after a relaunch. Two commits have different
+/// tags, even if they write equal bytes. All values that one ``StoreBatch`` saves have the tag of that commit.
+///
+/// Use it as a precondition with ``StoreBatch/require(_:of:)``.
+public struct StoreTag: Hashable, Sendable {
+  private let high: UInt64
+  private let low: UInt64
+
+  /// Creates a tag that is different from every other.
+  public init() {
+    high = .random(in: .min ... .max)
+    low = .random(in: .min ... .max)
+  }
+
+  /// Creates the tag of a value whose bytes don't have one, because an older version of the library wrote them.
+  ///
+  /// Equal bytes have the same tag. The time in the bytes distinguishes saves of equal values.
+  init(legacyBytes: Data) {
+    // FNV-1a, which is the same in every process.
+    var (high, low): (UInt64, UInt64) = (0xCBF2_9CE4_8422_2325, 0x9E37_79B9_7F4A_7C15)
+    for byte in legacyBytes {
+      high = (high ^ UInt64(byte)) &* 0x100_0000_01B3
+      low = (low ^ UInt64(byte)) &* 0x100_0000_01B3
+    }
+    (self.high, self.low) = (high, low)
+  }
+
+  init?(text: String) {
+    guard text.utf8.count == 32, let high = UInt64(text.prefix(16), radix: 16), let low = UInt64(text.suffix(16), radix: 16)
+    else { return nil }
+    (self.high, self.low) = (high, low)
+  }
+
+  /// 32 lower-case hexadecimal digits.
+  var text: String { high.hexadecimalDigits + low.hexadecimalDigits }
+}
+
+extension StoreTag: CustomStringConvertible {
+  /// The tag as text, for a log.
+  public var description: String { text }
+}
+
+extension StoreTag: Codable {
+  /// Decodes a tag from a string.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    let text = try container.decode(String.self)
+    guard let tag = StoreTag(text: text) else {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "\"\(text)\" isn't a tag.")
+    }
+    self = tag
+  }
+
+  /// Encodes the tag as a string.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(text)
+  }
+}
+
+extension FixedWidthInteger where Self: UnsignedInteger {
+  /// All digits in base 16, with leading zeros, in lower case.
+  var hexadecimalDigits: String {
+    let digits = String(self, radix: 16)
+    return String(repeating: "0", count: Self.bitWidth / 4 - digits.count) + digits
+  }
+}

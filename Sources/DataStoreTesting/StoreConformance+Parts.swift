@@ -1,0 +1,131 @@
+internal import DataStore
+internal import Multicast
+
+extension StoreConformance {
+  /// The rules about values in parts.
+  static let partChecks = [
+    Check("A value in parts is loaded and observed as it was saved") { harness in
+      let store = try await harness.open()
+      let observer = try await store.changes(of: album).subscribe()
+      var changes: [StoreChange<Album>] = []
+      for value in Album.versions {
+        let saved = try await store.save(value, for: album)
+        changes.append(.saved(album, saved))
+        try expect(await store.load(album), is: saved, "load")
+        let later = try await harness.open()
+        try expect(await later.load(album)?.value, is: value, "load after opening again")
+        let entries = try await later.observe(collection: album.collection, as: Album.self).stored
+        try expect(entries.map(\.stored.value), is: [value], "the observed values")
+      }
+      try expect(await read(changes.count, from: observer, on: harness), is: changes, "the changes")
+    },
+    Check("A value in parts that another store changed is whole, and is saved over") { harness in
+      let (store, other) = (try await harness.open(), try await harness.open())
+      for (index, value) in Album.versions.enumerated() {
+        let saved = try await (index % 2 == 0 ? store : other).save(value, for: album)
+        for store in [store, other] {
+          let loaded = try await store.load(album)
+          try expect(loaded?.value, is: value, "load")
+          try expect(loaded?.tag, is: saved.tag, "the tag")
+        }
+      }
+    },
+    Check("A value in parts that was stored whole is read, and stored in parts by the next save") { harness in
+      let whole = try await harness.open().save(WholeAlbum(Album.versions[1]), for: wholeAlbum)
+      let store = try await harness.open()
+      let loaded = try await store.load(album)
+      try expect(loaded?.value, is: Album.versions[1], "load")
+      try expect(loaded?.tag, is: whole.tag, "the tag")
+      try await store.save(Album.versions[2], for: album)
+      try expect(await harness.open().load(album)?.value, is: Album.versions[2], "load after a save")
+    },
+    Check("A value in parts that no longer is one takes a schema step, and is left as it is without one") { harness in
+      let saved = try await harness.open().save(Album.versions[1], for: album)
+      let isExpected = { (error: StoreError) in
+        if case .migrationFailed(album.keyName, from: 1, _) = error { true } else { false }
+      }
+      let store = try await harness.open()
+      try await expectError("migrationFailed", from: "load", where: isExpected) { () throws(StoreError) in
+        try await store.load(wholeAlbum)
+      }
+      let migrated = try await harness.open().load(migratedAlbum)
+      try expect(migrated?.value, is: MigratedAlbum(title: "album", count: 200), "load with a step")
+      try expect(await harness.open().load(album)?.tag, is: saved.tag, "load in parts")
+    },
+    Check("A removed value in parts is gone, and so are values of its collection") { harness in
+      let store = try await harness.open()
+      try await store.save(Album.versions[1], for: album)
+      try await store.remove(album)
+      try expect(await store.load(album), is: nil, "load")
+      try await store.save(Album.versions[2], for: album)
+      try await harness.open().removeAll(in: album.collection)
+      try expect(await harness.open().load(album), is: nil, "load after opening again")
+    },
+  ]
+
+  private static let album = StoreKey<Album>("album", id: "parts")
+  private static let wholeAlbum = StoreKey<WholeAlbum>(album.keyName)
+  private static let migratedAlbum = StoreKey<MigratedAlbum>(album.keyName)
+
+  /// A value in parts.
+  private struct Album: PartitionedValue, Hashable {
+    var title: String
+    var photos: [String]
+
+    init(title: String, photos: [String]) {
+      self.title = title
+      self.photos = photos
+    }
+
+    init(head: String, elements: [String]) {
+      self.init(title: head, photos: elements)
+    }
+
+    var head: String { title }
+    var elements: [String] { photos }
+
+    /// Values that differ from the one before in their head, in one element, in their number, in everything, in nothing.
+    static let versions: [Album] = {
+      let photos = (0..<200).map { "photo \($0) 名字 \"" }
+      var versions = [Album(title: "", photos: []), Album(title: "album", photos: photos)]
+      var album = versions[1]
+      let changes: [(inout Album) -> Void] = [
+        { $0.photos[77] = "changed" }, { $0.title = "renamed" }, { $0.photos.insert("inserted", at: 3) },
+        { $0.photos.removeLast(150) }, { $0.photos = $0.photos.reversed() }, { _ in }, { $0.photos = [] },
+        { $0.photos = photos },
+      ]
+      for change in changes {
+        change(&album)
+        versions.append(album)
+      }
+      return versions
+    }()
+  }
+
+  /// The same value, stored whole.
+  private struct WholeAlbum: Codable, Hashable {
+    var title: String
+    var photos: [String]
+
+    init(_ album: Album) {
+      (title, photos) = (album.title, album.photos)
+    }
+  }
+
+  /// A later schema of the value, stored whole.
+  private struct MigratedAlbum: VersionedValue, Hashable {
+    private struct Parts: Codable {
+      let head: String
+      let elements: [String]
+    }
+
+    static let schema = StoreSchema(
+      version: 2,
+      migrations: [
+        StoreMigration(from: 1, decoding: Parts.self) { MigratedAlbum(title: $0.head, count: $0.elements.count) }
+      ])
+
+    var title: String
+    var count: Int
+  }
+}

@@ -1,0 +1,21 @@
+public import DataStore
+
+/// A store keeps the moments in chunks, so a like writes one of them and not the whole timeline.
+extension MomentsDetails: PartitionedValue {
+  /// The timeline without its moments.
+  public struct Head: Codable, Hashable, Sendable {
+    fileprivate let userDetails: UserDetails
+    fileprivate let pageInfo: PageInfo?
+  }
+
+  /// Joins a timeline.
+  public init(head: Head, elements: [Moment]) {
+    self.init(userDetails: head.userDetails, moments: elements, pageInfo: head.pageInfo)
+  }
+
+  /// The timeline without its moments.
+  public var head: Head { Head(userDetails: userDetails, pageInfo: pageInfo) }
+
+  /// The moments in the server's order.
+  public var elements: [Moment] { moments }
+}

@@ -1,0 +1,43 @@
+/// The sending side of a channel that lives as long as its streams and subscriptions do.
+///
+/// For an owner of very many channels, such as a store with one for each key: a channel that no stream, subscription or
+/// iterator refers to is released, although its owner remains. A stream that is kept and iterated later still works,
+/// because the stream keeps the channel. The owner calls ``finish()`` before it goes.
+package struct UnownedChannel<Element: Sendable> {
+  private weak var core: ChannelCore<Element, Never>?
+
+  /// Creates a channel with its first stream, which keeps the channel alive.
+  ///
+  /// - Parameter replay: How many of the newest elements a new subscriber gets first.
+  package static func makeStream(replay: Int) -> (channel: UnownedChannel, stream: MulticastStream<Element, Never>) {
+    let core = ChannelCore<Element, Never>(replay: replay, isCounted: true)
+    return (UnownedChannel(core: core), MulticastStream(core: core, policy: .unbounded))
+  }
+
+  private init(core: ChannelCore<Element, Never>) {
+    self.core = core
+  }
+
+  /// Whether a stream, subscription or iterator refers to the channel.
+  package var isReferenced: Bool { core != nil }
+
+  /// Another stream of the channel; `nil` once the channel is released.
+  package var stream: MulticastStream<Element, Never>? {
+    core.map { MulticastStream(core: $0, policy: .unbounded) }
+  }
+
+  /// Sends an element to every subscriber.
+  package func send(_ element: Element) {
+    core?.send(element)
+  }
+
+  /// Empties the replay.
+  package func resetReplay() {
+    core?.resetReplay()
+  }
+
+  /// Ends the channel: every subscriber reads what it has, then the end.
+  package func finish() {
+    core?.finish()
+  }
+}

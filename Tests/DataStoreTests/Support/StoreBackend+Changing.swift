@@ -1,0 +1,31 @@
+@testable import DataStore
+import Foundation
+
+/// Single changes, as commits.
+extension StoreBackend {
+  mutating func write(_ bytes: Data, to name: String) throws(StoreError) {
+    _ = try commit([StoreWrite(name: name, bytes: bytes)]) { _ in .proceed(removing: []) }
+  }
+
+  mutating func remove(_ name: String) throws(StoreError) {
+    _ = try commit([]) { (backend: inout Self) throws(StoreError) in
+      .proceed(removing: try backend.read(name) == nil ? [] : [name])
+    }
+  }
+}
+
+/// The bytes of a value, as a store writes them.
+func encodedEnvelope(
+  _ value: some Codable & Sendable, savedAt: Date = Date(), schema: Int = 1, tag: StoreTag = StoreTag()
+) throws -> Data {
+  try Envelope.encode(
+    Envelope.Header(schema: schema, savedAt: savedAt, tag: tag, partIDs: nil), body: JSONEncoder.ofStore.encode(value))
+}
+
+extension InMemoryBackend {
+  /// Makes what was decided.
+  func make(_ writes: [StoreWrite], _ decision: CommitDecision) throws(StoreError) -> Bool {
+    var backend = self
+    return try backend.commit(writes) { _ in decision }
+  }
+}

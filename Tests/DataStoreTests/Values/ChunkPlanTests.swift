@@ -1,0 +1,427 @@
+import MulticastTesting
+import Testing
+
+@testable import DataStore
+
+@Suite struct ChunkPlanTests {
+  private func stored(_ count: Int) -> DividedValue {
+    var value = DividedValue()
+    value.save(Array(0..<count))
+    return value
+  }
+
+  // MARK: Sizes
+
+  @Test func `A first version is divided evenly into chunks of about 64`() {
+    #expect(stored(0).counts == [])
+    #expect(stored(1).counts == [1])
+    #expect(stored(128).counts == [128])
+    #expect(stored(129).counts == [64, 65])
+    #expect(stored(159).counts == [79, 80])
+    #expect(stored(160).counts == [53, 53, 54])
+    #expect(stored(10_000).counts.allSatisfy { (64...65).contains($0) })
+  }
+
+  @Test func `A value without elements has no chunks`() {
+    #expect(ChunkPlan(oldCounts: [64, 36], old: Array(0..<100), new: []).chunks == [])
+    #expect(ChunkPlan(oldCounts: [], old: [Int](), new: []).chunks == [])
+  }
+
+  @Test(arguments: [0, 1, 31, 32, 64, 128, 129, 1000])
+  func `An equal version keeps every chunk`(count: Int) {
+    var value = stored(count)
+    #expect(value.save(value.elements) == 0)
+  }
+
+  @Test func `An old chunk is kept whatever its size`() {
+    let elements = Array(0..<400)
+    let plan = ChunkPlan(oldCounts: [300, 1, 35, 64], old: elements, new: elements.replacing(at: 340))
+    #expect(plan.chunks == [.kept(0), .kept(1), .kept(2), .new(336..<400)])
+  }
+
+  @Test func `An old chunk without elements isn't kept`() {
+    let plan = ChunkPlan(oldCounts: [0, 64, 0, 0, 36, 0], old: Array(0..<100), new: Array(0..<100))
+    #expect(plan.chunks == [.kept(1), .kept(4)])
+    let shorter = ChunkPlan(oldCounts: [0, 64, 0, 0, 36, 0], old: Array(0..<100), new: Array(0..<99))
+    #expect(shorter.chunks == [.kept(1), .new(64..<99)])
+  }
+
+  @Test func `A chunk too large is split when it changes, and a small one joins its smaller neighbour`() {
+    let elements = Array(0..<299)
+    let split = ChunkPlan(oldCounts: [200, 99], old: elements, new: elements.replacing(at: 0))
+    #expect(split.chunks == [.new(0..<66), .new(66..<133), .new(133..<200), .kept(1)])
+    let left = ChunkPlan(oldCounts: [80, 119, 100], old: elements, new: elements.inserting([-1], at: 80))
+    #expect(left.chunks == [.new(0..<81), .kept(1), .kept(2)])
+    let right = ChunkPlan(oldCounts: [119, 80, 100], old: elements, new: elements.inserting([-1], at: 119))
+    #expect(right.chunks == [.kept(0), .new(119..<200), .kept(2)])
+  }
+
+  @Test func `A small value grows in one chunk`() {
+    var value = stored(10)
+    value.save(Array(0..<11))
+    #expect(value.counts == [11])
+    value.save(Array(-100..<11))
+    #expect(value.counts == [111])
+    // The only chunk of a value may be small, but not one of several.
+    value = stored(10)
+    value.save(Array(-150..<10))
+    #expect(value.counts == [53, 53, 54])
+  }
+
+  @Test(arguments: [
+    Repetition("one appended", from: 0, times: 1000) { $0 + [-$1] },
+    Repetition("one prepended", from: 0, times: 1000) { [-$1] + $0 },
+    Repetition("one inserted in the middle", from: 0, times: 1000) { $0.inserting([-$1], at: $0.count / 2) },
+    Repetition("a page appended", from: 0, times: 100) { $0 + ($1 * 20..<$1 * 20 + 20) },
+    Repetition("a page prepended", from: 0, times: 100) { ($1 * 20..<$1 * 20 + 20) + $0 },
+    Repetition("the first deleted", from: 1000, times: 1000) { elements, _ in Array(elements.dropFirst()) },
+    Repetition("the last deleted", from: 1000, times: 1000) { elements, _ in Array(elements.dropLast()) },
+    Repetition("one deleted anywhere", from: 1000, times: 1000) { $0.removing(at: ($1 * 331) % $0.count) },
+    Repetition("one in, one out", from: 1000, times: 1000) { elements, step in
+      step % 2 == 0 ? elements.inserting([-step], at: step * 7 % 999) : elements.removing(at: step * 13 % 999)
+    },
+  ])
+  private func `Small chunks don't pile up`(repetition: Repetition) {
+    var value = stored(repetition.count)
+    for step in 1...repetition.times {
+      value.save(repetition.edit(value.elements, step))
+      value.expectBoundedCounts()
+    }
+  }
+
+  // MARK: Locality
+
+  @Test func `A change of one element writes its chunk`() {
+    let value = stored(1000)
+    for index in value.elements.indices {
+      var changed = value
+      #expect(changed.save(value.elements.replacing(at: index)) == 1)
+      #expect(changed.counts == value.counts)
+    }
+  }
+
+  @Test(arguments: 0..<50 as Range<UInt64>)
+  func `Changes in place write the chunks they are in, and borders stay`(seed: UInt64) {
+    var generator = SplitMix64(seed: seed)
+    var value = stored(.random(in: 1...3000, using: &generator))
+    for _ in 0..<20 {
+      let counts = value.counts
+      var elements = value.elements
+      let indices = (0..<Int.random(in: 1...60, using: &generator)).map { _ in
+        Int.random(in: elements.indices, using: &generator)
+      }
+      for index in indices { elements[index] = Int.random(in: 1_000_000...Int.max, using: &generator) }
+      let changed = Set(indices.map { index in value.starts.lastIndex { $0 <= index }! })
+      #expect(value.save(elements) == changed.count)
+      #expect(value.counts == counts)
+    }
+  }
+
+  @Test func `Inserting or deleting one element writes one chunk, or two if it has to be split or joined`() {
+    let value = stored(1000)
+    for index in 0...1000 {
+      var longer = value
+      #expect(longer.save(value.elements.inserting([-1], at: index)) == 1)
+      guard index < 1000 else { continue }
+      var shorter = value
+      #expect(shorter.save(value.elements.removing(at: index)) == 1)
+    }
+    let elements = Array(0..<320)
+    for counts in [[128, 128, 64], [32, 128, 32, 128], [128, 32, 32, 128]] {
+      for index in 0..<320 {
+        var longer = DividedValue(elements: elements, counts: counts)
+        #expect(longer.save(elements.inserting([-1], at: index)) <= 2)
+        var shorter = DividedValue(elements: elements, counts: counts)
+        #expect(shorter.save(elements.removing(at: index)) <= 2)
+      }
+    }
+  }
+
+  @Test(arguments: 0..<20 as Range<UInt64>)
+  func `Inserting or deleting one of many equal elements writes one or two chunks`(seed: UInt64) {
+    var generator = SplitMix64(seed: seed)
+    var value = DividedValue()
+    let period = Int.random(in: 1...200, using: &generator)
+    value.save((0..<2000).map { $0 % period == 0 || Int.random(in: 0..<100, using: &generator) == 0 ? 1 : 0 })
+    for _ in 0..<20 {
+      let index = Int.random(in: value.elements.indices, using: &generator)
+      #expect(value.save(value.elements.inserting([.random(in: 0...1, using: &generator)], at: index)) <= 2)
+      #expect(value.save(value.elements.removing(at: .random(in: value.elements.indices, using: &generator))) <= 2)
+    }
+  }
+
+  @Test func `A page at the end or at the front writes one or two chunks`() {
+    let page = Array(-20..<0)
+    for count in stride(from: 0, through: 2000, by: 7) {
+      var (appended, prepended) = (stored(count), stored(count))
+      for _ in 0..<20 {
+        #expect(appended.save(appended.elements + page.map { $0 - appended.elements.count }) <= 2)
+        #expect(prepended.save(page.map { $0 - prepended.elements.count } + prepended.elements) <= 2)
+      }
+    }
+  }
+
+  @Test(arguments: [300, 1000, 10_000])
+  func `A change, an insertion and a deletion far apart write a chunk each`(count: Int) {
+    var value = stored(count)
+    let edited = value.elements.replacing(at: 5).inserting([-2], at: count / 2)
+    #expect(value.save(edited.removing(at: count - 7)) == 3)
+    value = stored(count)
+    #expect(value.save(edited.removing(at: count - 7).removing(at: count - 7)) == 3)
+    value = stored(count)
+    #expect(value.save(edited.replacing(at: count - 7)) == 3)
+  }
+
+  @Test func `Many insertions far apart write a chunk or two each`() {
+    var value = stored(10_000)
+    var elements = value.elements
+    for index in stride(from: 9900, to: 0, by: -400) { elements.insert(-index, at: index) }
+    #expect(value.save(elements) <= 30)
+  }
+
+  @Test func `A block of any length between two changes is inserted by itself`() {
+    var value = stored(2000)
+    let edited = value.elements.replacing(at: 0).replacing(at: 1999)
+    // 1000 new elements, and those of the chunk in which they are.
+    #expect(value.save(edited.inserting(Array(-1000..<0), at: 1000)) <= 2 + (1000 + 65 + 63) / 64)
+  }
+
+  @Test func `A block that was moved is written, and what it passed is kept`() {
+    for (from, to) in [(200, 1500), (1500, 200), (0, 1900), (1900, 0)] {
+      var value = stored(2000)
+      var elements = value.elements
+      let block = Array(elements[from..<from + 100])
+      elements.removeSubrange(from..<from + 100)
+      elements.insert(contentsOf: block, at: to)
+      #expect(value.save(elements) <= 6)
+    }
+  }
+
+  // MARK: Cost
+
+  @Test func `Equal versions are compared in one pass`() {
+    for count in [0, 1, 64, 1000] {
+      let old = stored(count)
+      #expect(comparisons(old, old.elements) == count)
+    }
+  }
+
+  @Test func `Versions with changes in place are compared in one pass`() {
+    let old = stored(10_000)
+    #expect(comparisons(old, old.elements.replacing(at: 5000)) <= 10_000)
+    var scattered = old.elements
+    for index in stride(from: 0, to: 10_000, by: 200) { scattered[index] = -1 }
+    #expect(comparisons(old, scattered) <= 10_000)
+  }
+
+  @Test func `Versions with one insertion or deletion are compared in little more than one pass`() {
+    let old = stored(10_000)
+    for index in [0, 10, 5000, 9990] {
+      #expect(comparisons(old, old.elements.inserting([-1], at: index)) <= 10_000 + 65)
+      #expect(comparisons(old, old.elements.removing(at: index)) <= 10_000 + 65)
+    }
+  }
+
+  @Test func `A chunk changed in place isn't searched for`() {
+    let old = stored(10_000)
+    var edited = old.elements.inserting([-1], at: 9990)
+    let changed = stride(from: 1, to: 150, by: 4).map { old.starts[$0] }
+    for start in changed { edited[start] = -1 }
+    // The next chunk is compared twice.
+    #expect(comparisons(old, edited) <= 10_000 + 70 * (changed.count + 1))
+  }
+
+  @Test(arguments: [0, 1, 100, 5000, 20_000])
+  func `Versions without anything in common have a bounded number of comparisons`(count: Int) {
+    let old = stored(5000)
+    #expect(comparisons(old, (0..<count).map { -1 - $0 }) <= 4 * (5000 + count))
+    #expect(comparisons(old, (0..<count).map { ($0 * 7919) % 5000 }) <= 4 * (5000 + count))
+  }
+
+  @Test(arguments: [1, 2, 64, 65, 5000])
+  func `Versions that repeat themselves have a bounded number of comparisons`(period: Int) {
+    var old = DividedValue()
+    old.save((0..<5000).map { $0 % period == 0 ? 1 : 0 })
+    for new in [
+      Array(repeating: 0, count: 5000), Array(repeating: 0, count: 7000), old.elements.reversed(),
+      (0..<6000).map { $0 % (period + 1) == 0 ? 1 : 0 }, (0..<5000).map { ($0 + 1) % period == 0 ? 1 : 0 },
+    ] {
+      #expect(comparisons(old, new) <= 4 * (old.elements.count + new.count))
+    }
+  }
+
+  private func comparisons(_ old: DividedValue, _ new: [Int]) -> Int {
+    let counter = Counter()
+    _ = ChunkPlan(
+      oldCounts: old.counts, old: old.elements.map { Counted(value: $0, counter: counter) },
+      new: new.map { Counted(value: $0, counter: counter) })
+    return counter.count
+  }
+
+  @Test func `A search that is given up leaves the chunks that stayed in place`() {
+    // A comparison of one of the first chunks fails at its last element.
+    var elements = (0..<10_000).map { $0 >= 5000 ? $0 : $0 % 50 == 49 ? 1 : 0 }
+    var value = DividedValue(elements: elements, counts: Array(repeating: 50, count: 200))
+    for index in 0..<5000 { elements[index] = 0 }
+    for index in stride(from: 5000, to: 10_000, by: 100) { elements[index] = -1 }
+    let count = comparisons(value, elements)
+    #expect((79_000...80_000).contains(count))
+    #expect(value.save(elements) == 150)
+  }
+
+  // MARK: Any edits
+
+  @Test(arguments: 0..<20 as Range<UInt64>)
+  func `Every law holds over any sequence of edits`(seed: UInt64) {
+    var generator = SplitMix64(seed: seed)
+    for _ in 0..<100 {
+      // Few different elements are often found in the wrong place; many, hardly ever.
+      let alphabet = 0...[0, 1, 3, 50, Int.max - 1].randomElement(using: &generator)!
+      var value = DividedValue()
+      for _ in 0..<12 {
+        var elements = value.elements
+        for _ in 0..<Int.random(in: 1...3, using: &generator) {
+          elements.edit(alphabet: alphabet, using: &generator)
+        }
+        #expect(comparisons(value, elements) <= 4 * (value.elements.count + elements.count))
+        value.save(elements)
+        value.expectBoundedCounts()
+      }
+    }
+  }
+
+  @Test(arguments: 0..<20 as Range<UInt64>)
+  func `Any old borders lead to a valid plan`(seed: UInt64) {
+    var generator = SplitMix64(seed: seed)
+    for _ in 0..<100 {
+      var value = DividedValue()
+      for _ in 0..<Int.random(in: 0...20, using: &generator) {
+        let count = Int.random(in: 0...[1, 40, 300].randomElement(using: &generator)!, using: &generator)
+        value.counts.append(count)
+        value.elements += (0..<count).map { _ in Int.random(in: 0...5, using: &generator) }
+      }
+      var elements = value.elements
+      elements.edit(alphabet: 0...5, using: &generator)
+      value.save(elements)
+    }
+  }
+}
+
+/// A value as a store has it: its elements, and how many are in each chunk.
+private struct DividedValue {
+  var elements: [Int] = []
+  var counts: [Int] = []
+
+  /// Where each chunk starts.
+  var starts: [Int] { counts.reduce(into: [0]) { $0.append($0.last! + $1) }.dropLast() }
+
+  /// Replaces the value and returns how many chunks are written; each kept chunk comes from the older version.
+  @discardableResult
+  mutating func save(_ new: [Int], sourceLocation: SourceLocation = #_sourceLocation) -> Int {
+    let plan = ChunkPlan(oldCounts: counts, old: elements, new: new)
+    let starts = starts
+    var joined: [Int] = []
+    var newCounts: [Int] = []
+    var lastKept = -1
+    for chunk in plan.chunks {
+      switch chunk {
+      case .kept(let index):
+        #expect(index > lastKept, sourceLocation: sourceLocation)
+        lastKept = index
+        joined += elements[starts[index]..<starts[index] + counts[index]]
+        newCounts.append(counts[index])
+      case .new(let range):
+        #expect(range.lowerBound == joined.count, sourceLocation: sourceLocation)
+        #expect((1...ChunkPlan.maximumCount).contains(range.count), sourceLocation: sourceLocation)
+        joined += new[range]
+        newCounts.append(range.count)
+      }
+    }
+    #expect(joined == new, sourceLocation: sourceLocation)
+    (elements, counts) = (new, newCounts)
+    return plan.chunks.count { if case .new = $0 { true } else { false } }
+  }
+
+  func expectBoundedCounts(sourceLocation: SourceLocation = #_sourceLocation) {
+    #expect(counts.count <= max(1, elements.count / ChunkPlan.minimumCount), sourceLocation: sourceLocation)
+    let allowed = (counts.count == 1 ? 1 : ChunkPlan.minimumCount)...ChunkPlan.maximumCount
+    #expect(counts.allSatisfy(allowed.contains), "\(counts)", sourceLocation: sourceLocation)
+  }
+}
+
+/// The same edit, made many times.
+private struct Repetition: CustomTestStringConvertible {
+  let name: String
+  /// How many elements there are at first.
+  let count: Int
+  let times: Int
+  /// Makes the edit for the given time, counted from 1.
+  let edit: @Sendable ([Int], Int) -> [Int]
+
+  var testDescription: String { name }
+
+  init(_ name: String, from count: Int, times: Int, edit: @escaping @Sendable ([Int], Int) -> [Int]) {
+    (self.name, self.count, self.times, self.edit) = (name, count, times, edit)
+  }
+}
+
+private final class Counter {
+  var count = 0
+}
+
+/// A number that counts how often numbers are compared.
+private struct Counted: Equatable {
+  let value: Int
+  let counter: Counter
+
+  static func == (left: Counted, right: Counted) -> Bool {
+    left.counter.count += 1
+    return left.value == right.value
+  }
+}
+
+extension [Int] {
+  fileprivate func replacing(at index: Int) -> [Int] {
+    var copy = self
+    copy[index] = -1_000_000 - index
+    return copy
+  }
+
+  fileprivate func inserting(_ elements: [Int], at index: Int) -> [Int] {
+    var copy = self
+    copy.insert(contentsOf: elements, at: index)
+    return copy
+  }
+
+  fileprivate func removing(at index: Int) -> [Int] {
+    var copy = self
+    copy.remove(at: index)
+    return copy
+  }
+
+  /// Makes one edit of any kind.
+  fileprivate mutating func edit(alphabet: ClosedRange<Int>, using generator: inout SplitMix64) {
+    let length = Int.random(in: 1...[1, 1, 20, 100, 400].randomElement(using: &generator)!, using: &generator)
+    let added = (0..<length).map { _ in Int.random(in: alphabet, using: &generator) }
+    let start = Int.random(in: 0...count, using: &generator)
+    let part = start..<Swift.min(start + length, count)
+    switch isEmpty ? 3 : Int.random(in: 0..<18, using: &generator) {
+    case 0...2: self[start % count] = added[0]
+    case 3: append(contentsOf: added)
+    case 4: insert(contentsOf: added, at: 0)
+    case 5...6: insert(contentsOf: added, at: start)
+    case 7: removeLast(Swift.min(length, count))
+    case 8: removeFirst(Swift.min(length, count))
+    case 9...10: removeSubrange(part)
+    case 11...12:
+      for element in added { self[Int.random(in: indices, using: &generator)] = element }
+    case 13...14:
+      let block = self[part]
+      removeSubrange(part)
+      insert(contentsOf: block, at: Int.random(in: 0...count, using: &generator))
+    case 15: self[part].reverse()
+    case 16: reverse()
+    default: self = length == 1 ? [] : (0..<length * 2).map { _ in Int.random(in: alphabet, using: &generator) }
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import Multicast
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct UnownedChannelTests {
+  @Test func `A stream that is kept and iterated later gets the replay and later elements`() async {
+    let (channel, stream) = UnownedChannel<Int>.makeStream(replay: 1)
+    channel.send(1)
+    var iterator = stream.makeAsyncIterator()
+    channel.send(2)
+    #expect(await iterator.next() == 1)
+    #expect(await iterator.next() == 2)
+  }
+
+  @Test func `The channel is released with its last stream, subscription or iterator`() async {
+    var made: (channel: UnownedChannel<Int>, stream: MulticastStream<Int, Never>?) = UnownedChannel.makeStream(replay: 1)
+    var subscription = made.stream?.subscribe()
+    made.stream = nil
+    #expect(made.channel.isReferenced)
+    var iterator = subscription?.makeAsyncIterator()
+    subscription = nil
+    #expect(made.channel.isReferenced)
+    made.channel.send(1)
+    #expect(await iterator?.next() == 1)
+    iterator = nil
+    #expect(!made.channel.isReferenced)
+    #expect(made.channel.stream.map { _ in true } == nil)
+  }
+
+  @Test func `After the end subscribers read what they have`() async {
+    let (channel, stream) = UnownedChannel<Int>.makeStream(replay: 0)
+    let subscription = stream.subscribe()
+    channel.send(1)
+    channel.finish()
+    var received: [Int] = []
+    for await element in subscription { received.append(element) }
+    #expect(received == [1])
+  }
+}

@@ -1,0 +1,204 @@
+internal import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The process of a volume that can lose power: commands to it, and its replies in their order.
+actor PowerLossProcess {
+  private struct Running {
+    /// Standard input and output of the process.
+    ///
+    /// A socket, because a write to a pipe that the process has closed would end the tests with `SIGPIPE`.
+    let socket: CInt
+    /// Ends with the process.
+    let exits: AsyncStream<Void>
+    /// Delivers replies until the process closes its output.
+    let replies: Task<Void, Never>
+  }
+
+  private var running: Running?
+  private var isOpen = false
+  /// Callers whose replies have not arrived, in the order of their commands.
+  private var waiting: [CheckedContinuation<String, any Error>] = []
+
+  /// Starts the process, and returns once the volume is mounted.
+  func start(mountPoint: URL) async throws {
+    let (own, other) = try Self.makeSockets()
+    let process = Self.python(arguments: [mountPoint.path(percentEncoded: false)])
+    let errors = Pipe()
+    let otherEnd = FileHandle(fileDescriptor: other, closeOnDealloc: false)
+    process.standardInput = otherEnd
+    process.standardOutput = otherEnd
+    process.standardError = errors
+    let (exits, exit) = AsyncStream<Void>.makeStream()
+    process.terminationHandler = { _ in exit.finish() }
+    do {
+      try process.run()
+    } catch {
+      close(own)
+      close(other)
+      throw error
+    }
+    // Otherwise the output would not end with the process.
+    close(other)
+    isOpen = true
+    let lines = Self.lines(from: own)
+    let replies = Task {
+      for await line in lines { self.received(line) }
+      self.outputEnded()
+    }
+    running = Running(socket: own, exits: exits, replies: replies)
+    do {
+      let reply = try await withCheckedThrowingContinuation { waiting.append($0) }
+      guard reply == "ready" else { throw Failure(command: "start", reply: reply) }
+    } catch {
+      await end()
+      throw StartFailure(errors: errors.fileHandleForReading.readDataToEndOfFile())
+    }
+  }
+
+  /// Sends a command, and returns its reply.
+  ///
+  /// Cancellation has no effect, because replies arrive in the order of commands.
+  func send(_ command: String) async throws -> String {
+    try await withCheckedThrowingContinuation { continuation in
+      guard let running, isOpen, Self.write("\(command)\n", to: running.socket) else {
+        continuation.resume(throwing: Failure(command: command, reply: nil))
+        return
+      }
+      waiting.append(continuation)
+    }
+  }
+
+  /// Sends a command whose reply is `ok`.
+  func execute(_ command: String) async throws {
+    let reply = try await send(command)
+    guard reply == "ok" else { throw Failure(command: command, reply: reply) }
+  }
+
+  /// Unmounts the volume, and waits for the end of the process; nothing happens if none runs.
+  func end() async {
+    guard let running else { return }
+    self.running = nil
+    // The end of the input would not do: processes started at the same time may have inherited the socket.
+    _ = Self.write("quit\n", to: running.socket)
+    for await _ in running.exits {}
+    // Such a process would also keep the output open.
+    shutdown(running.socket, Self.bothWays)
+    await running.replies.value
+    close(running.socket)
+  }
+
+  private func received(_ line: String) {
+    // The reply to `quit` has no caller.
+    guard !waiting.isEmpty else { return }
+    waiting.removeFirst().resume(returning: line)
+  }
+
+  private func outputEnded() {
+    isOpen = false
+    for continuation in waiting { continuation.resume(throwing: Failure(command: nil, reply: nil)) }
+    waiting.removeAll()
+  }
+
+  static func python(arguments: [String]) -> Process {
+    var environment = ProcessInfo.processInfo.environment
+    let python = environment["MOMENTS_POWER_LOSS_PYTHON"] ?? "python3"
+    // The sources stay as they were checked out.
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = [python, scriptURL.path(percentEncoded: false)] + arguments
+    process.environment = environment
+    return process
+  }
+
+  private static var scriptURL: URL {
+    URL(filePath: #filePath).appending(path: "../../../power-loss/power_loss.py").standardizedFileURL
+  }
+
+  struct Failure: Error, CustomStringConvertible {
+    let command: String?
+    let reply: String?
+
+    var description: String {
+      let reply = reply.map { "replied “\($0)”" } ?? "ended"
+      return "The power-loss volume \(reply)" + (command.map { " at the command “\($0)”." } ?? ".")
+    }
+  }
+
+  private struct StartFailure: Error, CustomStringConvertible {
+    let errors: Data
+
+    var description: String {
+      "The power-loss volume was not mounted: “\(String(decoding: errors, as: UTF8.self))”. "
+        + "It \(PowerLossVolume.requirement)."
+    }
+  }
+}
+
+extension PowerLossProcess {
+  private static let bothWays = CInt(SHUT_RDWR)
+
+  #if canImport(Glibc)
+    private static let stream = CInt(SOCK_STREAM.rawValue)
+  #else
+    private static let stream = SOCK_STREAM
+  #endif
+
+  private static func makeSockets() throws -> (CInt, CInt) {
+    var sockets: [CInt] = [-1, -1]
+    guard socketpair(AF_UNIX, stream, 0, &sockets) == 0 else {
+      throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EINVAL)
+    }
+    for socket in sockets { _ = fcntl(socket, F_SETFD, FD_CLOEXEC) }
+    #if canImport(Darwin)
+      var isOn: CInt = 1
+      setsockopt(sockets[0], SOL_SOCKET, SO_NOSIGPIPE, &isOn, socklen_t(MemoryLayout<CInt>.size))
+    #endif
+    return (sockets[0], sockets[1])
+  }
+
+  /// Returns whether all was written; a command always fits into the socket's buffer.
+  private static func write(_ text: String, to socket: CInt) -> Bool {
+    #if canImport(Darwin)
+      let flags: CInt = 0
+    #else
+      let flags = CInt(MSG_NOSIGNAL)
+    #endif
+    let bytes = Array(text.utf8)
+    return systemSend(socket, bytes, flags) == bytes.count
+  }
+
+  /// The lines a process writes, until it closes its output.
+  private static func lines(from socket: CInt) -> AsyncStream<String> {
+    let (lines, line) = AsyncStream<String>.makeStream()
+    // Reading blocks, which must not take a thread from the tasks' pool.
+    Thread.detachNewThread {
+      var rest: [UInt8] = []
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      while true {
+        let count = read(socket, &buffer, buffer.count)
+        if count == -1, errno == EINTR { continue }
+        if count <= 0 { break }
+        rest += buffer[..<count]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+          line.yield(String(decoding: rest[..<end], as: UTF8.self))
+          rest.removeSubrange(...end)
+        }
+      }
+      line.finish()
+    }
+    return lines
+  }
+}
+
+/// The system's `send`, which the method of the same name hides.
+private func systemSend(_ socket: CInt, _ bytes: [UInt8], _ flags: CInt) -> Int {
+  send(socket, bytes, bytes.count, flags)
+}
