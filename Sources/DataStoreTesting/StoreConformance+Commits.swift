@@ -35,12 +35,12 @@ extension StoreConformance {
       batch.remove(first)
       batch.save(7, for: number)
       let commit = try await store.commit(batch)
-      let saved = try await store.load(second)
-      let count = try await store.load(number)
+      let saved = try await stored(second, in: store)
+      let count = try await stored(number, in: store)
       try expect(
         await read(1, from: collection, on: harness),
-        is: [[.saved(second, saved!), .removed(first, revision: commit.revision)]], "the changes of the collection")
-      try expect(await read(1, from: numbers, on: harness), is: [[.saved(number, count!)]], "those of the other one")
+        is: [[.saved(second, saved), .removed(first, revision: commit.revision)]], "the changes of the collection")
+      try expect(await read(1, from: numbers, on: harness), is: [[.saved(number, count)]], "those of the other one")
       try expect(
         await read(2, from: key, on: harness),
         is: [.saved(first, old), .removed(first, revision: commit.revision)], "those of the key")
@@ -90,8 +90,8 @@ extension StoreConformance {
       batch.save(Note("second"), for: second)
       let commit = try await store.commit(batch)
       try expect(commit.revision, is: saved.revision + 1, "the revision")
-      let second = try await store.load(second)
-      try expect(await read(1, from: changes, on: harness), is: [[.saved(Self.second, second!)]], "the changes")
+      let new = try await stored(second, in: store)
+      try expect(await read(1, from: changes, on: harness), is: [[.saved(second, new)]], "the changes")
     },
     Check("A precondition holds only until the next save, also of an equal value and by another store") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
@@ -174,6 +174,13 @@ extension StoreConformance {
   private static let second = Key("note", id: "second")
   private static let third = Key("note")
   private static let number = StoreKey<Int>("number")
+
+  private static func stored<Value>(
+    _ key: StoreKey<Value>, in store: any KeyValueStore
+  ) async throws -> StoredValue<Value> {
+    guard let stored = try await store.load(key) else { throw Mismatch(explanation: "nothing is stored for \(key)") }
+    return stored
+  }
 
   /// Adds one to a number, however often another change comes first.
   private static func increment(in store: any KeyValueStore) async throws(StoreError) {

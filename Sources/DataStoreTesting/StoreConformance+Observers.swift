@@ -118,7 +118,8 @@ extension StoreConformance {
         let saved = try await store.save(Note(id), for: Key("note", id: id))
         entries.append(
           .init(
-            key: Key("note", id: id), stored: .init(value: saved.value, savedAt: saved.savedAt, revision: 0, tag: saved.tag)))
+            key: Key("note", id: id),
+            stored: .init(value: saved.value, savedAt: saved.savedAt, revision: 0, tag: saved.tag)))
       }
       // Two saves may fall into one instant, or a clock may be put back: the times decide, then the ids.
       entries.sort { ($0.stored.savedAt, $0.key.id!) < ($1.stored.savedAt, $1.key.id!) }
@@ -171,7 +172,8 @@ extension StoreConformance {
       let inOrder = changes.sorted { $0.revision < $1.revision }
       try expect(inOrder.map(\.revision), is: Array(1...60), "the revisions")
       for observer in observers {
-        try expect(await read(60, from: observer, on: harness), is: inOrder.map { [$0] }, "an observer of the collection")
+        try expect(
+          await read(60, from: observer, on: harness), is: inOrder.map { [$0] }, "an observer of the collection")
       }
       for (key, observer) in zip(keys, ownObservers) {
         let own = inOrder.filter { $0.key == key }

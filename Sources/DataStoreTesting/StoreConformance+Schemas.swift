@@ -39,7 +39,8 @@ extension StoreConformance {
       try expect([found.schema, supported.schema], is: [2, 1], "the schemas of the event")
       try expect(await harness.open().load(letter)?.value, is: new.value, "the newer program's load")
     },
-    Check("A value whose migration fails is reported by load and by an event, and does not stop the next save") { harness in
+    Check("A value whose migration fails is reported by load and by an event, and does not stop the next save") {
+      harness in
       try await harness.open().save(OldLetter(text: ""), for: oldLetter)
       for _ in 1...2 {
         let store = try await harness.open()

@@ -50,7 +50,8 @@ extension StoreConformance {
       let saved = try await harness.open().save(Note("kept"), for: key)
       let loaded = try await harness.open().load(key)
       try expect(
-        loaded, is: StoredValue(value: saved.value, savedAt: saved.savedAt, revision: 0, tag: saved.tag), "load after opening again")
+        loaded, is: StoredValue(value: saved.value, savedAt: saved.savedAt, revision: 0, tag: saved.tag),
+        "load after opening again")
     },
     Check("A store opened again removes what an earlier one saved") { harness in
       try await harness.open().save(Note("old"), for: key)

@@ -158,7 +158,8 @@ import Testing
   }
 
   @Test func `A store's calls are isolated on its executor`() async throws {
-    let store = BackedStore(backend: BlockingBackend(gate: DispatchSemaphore(value: 0), arrived: MulticastRelay(buffering: .unbounded)))
+    let store = BackedStore(
+      backend: BlockingBackend(gate: DispatchSemaphore(value: 0), arrived: MulticastRelay(buffering: .unbounded)))
     await store.checkIsolation()
   }
 }

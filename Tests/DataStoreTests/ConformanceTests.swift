@@ -19,7 +19,7 @@ import Testing
   func `A store in files keeps the rules`(check: StoreConformance.Check) async throws {
     let temporary = TemporaryFolder()
     let folder = temporary.url
-    let harness = StoreHarness {
+    let harness = StoreHarness(isWatched: true) {
       FileStore(folder: folder)
     } corrupt: { key in
       try Data("spoiled".utf8).write(to: folder.appending(path: "\(try key.encoded()).value"))
@@ -44,7 +44,7 @@ import Testing
     @Test(arguments: StoreConformance.checks)
     func `A store in a database keeps the rules`(check: StoreConformance.Check) async throws {
       let place = SQLitePlace()
-      let harness = StoreHarness {
+      let harness = StoreHarness(isWatched: true) {
         SQLiteStore(file: place.file)
       } corrupt: { key in
         try place.spoil(key.encoded())

@@ -42,7 +42,7 @@ import Testing
     let bytes = try encodedEnvelope(profile, savedAt: Date(timeIntervalSinceReferenceDate: 816_932_841.5), tag: tag)
     #expect(
       String(decoding: bytes, as: UTF8.self) == """
-        {"checksum":"298c8b99","format":3,"savedAt":816932841.5,"schema":1,"tag":"00112233445566778899aabbccddeeff"}
+        {"checksum":"7070cf18","format":3,"savedAt":816932841.5,"schema":1,"tag":"00112233445566778899aabbccddeeff"}
         {"link":"https://example.com/a","name":"Jake\\nLin","since":0.1}
         """)
   }
@@ -63,9 +63,9 @@ import Testing
   }
 
   @Test(arguments: [
-    (#"{"checksum":"c32a4c13","format":3}"#, StoredVersion(format: 3, schema: 1)),
-    (#"{"checksum":"053e38f5","format":3,"schema":{}}"#, StoredVersion(format: 3, schema: 1)),
-    ("{\"checksum\":\"0c6e8a9e\",\"format\":3,\"schema\":1}\n\u{0}\u{1}\u{2}", StoredVersion(format: 3, schema: 1)),
+    (#"{"checksum":"b9478556","format":4}"#, StoredVersion(format: 4, schema: 1)),
+    (#"{"checksum":"acc6e4d6","format":4,"schema":{}}"#, StoredVersion(format: 4, schema: 1)),
+    ("{\"checksum\":\"963ce9f2\",\"format\":4,\"schema\":1}\n\u{0}\u{1}\u{2}", StoredVersion(format: 4, schema: 1)),
     (
       "{\"checksum\":\"0e1d053d\",\"format\":2,\"savedAt\":0,\"schema\":7}\n\"unknown\"",
       StoredVersion(format: 2, schema: 7)

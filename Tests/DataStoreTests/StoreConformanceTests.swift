@@ -73,7 +73,8 @@ struct FaultyStore: KeyValueStore {
       case .ignoresPreconditions: "A precondition that does not hold changes nothing, and says of which key"
       case .splitsCommits: "Observers of a collection get a commit as one element, those of a key their change"
       case .removesTooMuch: "All values of a collection are removed as one commit, and no others"
-      case .missesExternalChanges: "What another store changes in the same place is noticed by the next call, and sent once"
+      case .missesExternalChanges:
+        "What another store changes in the same place is noticed by the next call, and sent once"
       }
     }
   }

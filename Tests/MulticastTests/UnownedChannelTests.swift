@@ -12,7 +12,8 @@ import Testing
   }
 
   @Test func `The channel is released with its last stream, subscription or iterator`() async {
-    var made: (channel: UnownedChannel<Int>, stream: MulticastStream<Int, Never>?) = UnownedChannel.makeStream(replay: 1)
+    var made: (channel: UnownedChannel<Int>, stream: MulticastStream<Int, Never>?) = UnownedChannel.makeStream(
+      replay: 1)
     var subscription = made.stream?.subscribe()
     made.stream = nil
     #expect(made.channel.isReferenced)

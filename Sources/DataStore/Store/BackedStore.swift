@@ -118,16 +118,15 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   @discardableResult
   public func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
     let slot = try open(key)
-    let commit = PendingCommit(
-      keys: [PendingKey(slot, change: .save(value), requirements: [])], savedAt: now())
-    let made = try await make(commit)
+    let commit = enqueue([PendingKey(slot, change: .save(value), requirements: [])])
+    let made = try await outcome(of: commit)
     return StoredValue(value: value, savedAt: commit.savedAt, revision: made.revision, tag: made.tag)
   }
 
   /// Removes the stored value of a key, and notifies every observer.
   public func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
     let slot = try open(key)
-    _ = try await make(PendingCommit(keys: [PendingKey(slot, change: .remove, requirements: [])], savedAt: now()))
+    _ = try await outcome(of: enqueue([PendingKey(slot, change: .remove, requirements: [])]))
   }
 
   /// Makes several saves and removals as one: all or none, at any instant, in every process.
@@ -135,7 +134,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   public func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
     var keys: [any AnyPendingKey] = []
     for entry in batch.entries { keys.append(try pendingKey(entry)) }
-    return try await make(PendingCommit(keys: keys, savedAt: now()))
+    return try await outcome(of: enqueue(keys))
   }
 
   private func pendingKey(_ entry: some AnyStoreBatchEntry) throws(StoreError) -> any AnyPendingKey {
@@ -156,7 +155,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     } else {
       pendingKeys = try removals(of: keys, in: Topic<UntypedValue>(collection: collection))
     }
-    _ = try await make(PendingCommit(keys: pendingKeys, savedAt: now()))
+    _ = try await outcome(of: enqueue(pendingKeys))
   }
 
   private func removals<T: AnyTopic>(
@@ -170,13 +169,21 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     return removals
   }
 
-  /// Makes a commit behind the calls that wait already: those of them that commit too are written with it.
-  private func make(_ commit: PendingCommit) async throws(StoreError) -> StoreCommit {
+  /// Takes a commit, to be made behind the calls that wait already: those of them that commit too are written with it.
+  ///
+  /// Synchronous, because a call has its place in the order of all calls before it first suspends.
+  private func enqueue(_ keys: [any AnyPendingKey]) -> PendingCommit {
     if pending.isEmpty {
       executor.enqueue { self.assumeIsolated { $0.performPending() } }
     }
+    let commit = PendingCommit(keys: keys, savedAt: now())
     pending.append(commit)
-    return try await withCheckedContinuation { commit.wait($0) }.get()
+    return commit
+  }
+
+  /// Waits until a commit is durable and sent.
+  private func outcome(of commit: PendingCommit) async throws(StoreError) -> StoreCommit {
+    try await withCheckedContinuation { commit.wait($0) }.get()
   }
 
   /// Makes the commits that wait, group by group.
@@ -426,7 +433,10 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     var positions: [StoreTag: Int] = [:]
     let groups = checks.enumerated().map { index, check in
       guard let tag = check.tag else { return index }
-      return positions[tag] ?? { positions[tag] = index; return index }()
+      return positions[tag]
+        ?? {
+          positions[tag] = index; return index
+        }()
     }
     return zip(groups, checks).enumerated().sorted { ($0.element.0, $0.offset) < ($1.element.0, $1.offset) }
       .map(\.element.1)

@@ -136,7 +136,8 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
       let newIDs = encoded.newParts.map(\.id)
       written = (
         Edition(fingerprint: Fingerprint(bytes), header: header),
-        StoredContent(value: value, counts: encoded.counts, size: max(size, slot.topic.content(of: slot.id)?.size ?? 0)),
+        StoredContent(
+          value: value, counts: encoded.counts, size: max(size, slot.topic.content(of: slot.id)?.size ?? 0)),
         Set(partIDs).subtracting(newIDs)
       )
       return encoded.newParts.map { StoreWrite(name: StorePartName.encode($0.id, of: name), bytes: $0.bytes) }

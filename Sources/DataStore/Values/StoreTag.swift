@@ -30,7 +30,8 @@ public struct StoreTag: Hashable, Sendable {
   }
 
   init?(text: String) {
-    guard text.utf8.count == 32, let high = UInt64(text.prefix(16), radix: 16), let low = UInt64(text.suffix(16), radix: 16)
+    guard text.utf8.count == 32, let high = UInt64(text.prefix(16), radix: 16),
+      let low = UInt64(text.suffix(16), radix: 16)
     else { return nil }
     (self.high, self.low) = (high, low)
   }

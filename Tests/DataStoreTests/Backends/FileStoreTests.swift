@@ -1,7 +1,8 @@
-import DataStore
 import Foundation
 import Multicast
 import Testing
+
+@testable import DataStore
 
 #if canImport(Darwin)
   import Darwin
@@ -90,11 +91,11 @@ import Testing
 
   @Test func `A newer program's file is left untouched`() async throws {
     try makeFolder()
-    let newer = Data("{\"checksum\":\"4c2accda\",\"format\":3}\n\u{0}".utf8)
+    let newer = Data("{\"checksum\":\"552a7410\",\"format\":4}\n\u{0}".utf8)
     try newer.write(to: file("text.0.value"))
     let store = FileStore(folder: folder)
     let error = StoreError.newerFormat(
-      key.keyName, found: StoredVersion(format: 3, schema: 1), supported: StoredVersion(format: 2, schema: 1))
+      key.keyName, found: StoredVersion(format: 4, schema: 1), supported: StoredVersion(format: 3, schema: 1))
     await #expect(throws: error) { try await store.load(key) }
     await #expect(throws: error) { try await store.save("a", for: key) }
     await #expect(throws: error) { try await store.remove(key) }
@@ -114,17 +115,17 @@ import Testing
     #expect(try contents(of: folder) == (foreign + ["text.0.value"]).sorted())
   }
 
-  @Test func `Temporary files left by a crash go with the first save, when nobody can be writing them`() async throws {
+  @Test func `Staged files that no process holds go with the first call, and no others do`() async throws {
     try makeFolder()
-    try Data("half".utf8).write(to: file(".DataStore-1"))
-    let store = FileStore(folder: folder)
-    try await store.save("a", for: key)
-    #expect(try contents(of: folder) == [".DataStore-1", "text.0.value"])
-    let later = FileStore(folder: folder, fileSystem: FileSystem())
-    #expect(try await later.observe(collection: "text", as: String.self).stored.count == 1)
-    #expect(try contents(of: folder) == [".DataStore-1", "text.0.value"])
-    try await later.save("b", for: key)
-    #expect(try contents(of: folder) == ["text.0.value"])
+    for name in [".DataStore-0a1b-1", ".DataStore-1", ".DataStore-0a1b-2"] {
+      try Data("half".utf8).write(to: file(name))
+    }
+    let held = try FileSystem().openFile(
+      ".DataStore-0a1b-2", in: FileSystem().openFolder(folder.path(percentEncoded: false)))!
+    #expect(try FileSystem().tryToLock(held) == true)
+    #expect(try await FileStore(folder: folder).load(key) == nil)
+    #expect(try contents(of: folder) == [".DataStore-0a1b-2", ".DataStore-1"])
+    extendLifetime(held)
   }
 
   @Test func `A symbolic link is not followed, neither to read nor to write`() async throws {
@@ -161,7 +162,7 @@ import Testing
     try Data().write(to: file("file"))
     let store = FileStore(folder: file("file/inner"))
     let path = file("file/inner").path(percentEncoded: false)
-    await #expect(throws: StoreError.readFailed(SystemError(code: ENOTDIR, operation: "open", path: path))) {
+    await #expect(throws: StoreError.writeFailed(SystemError(code: ENOTDIR, operation: "open", path: path))) {
       try await store.save("a", for: key)
     }
     try FileManager.default.removeItem(at: file("file"))
@@ -177,8 +178,8 @@ import Testing
     let path = folder.path(percentEncoded: false).dropLast()
     let error = SystemError(code: ENOENT, operation: "open", path: String(path))
     await #expect(throws: StoreError.readFailed(error)) { try await store.load(key) }
-    await #expect(throws: StoreError.readFailed(error)) { try await store.save("b", for: key) }
-    await #expect(throws: StoreError.readFailed(error)) { try await store.remove(key) }
+    await #expect(throws: StoreError.writeFailed(error)) { try await store.save("b", for: key) }
+    await #expect(throws: StoreError.removeFailed(error)) { try await store.remove(key) }
     #expect(!FileManager.default.fileExists(atPath: String(path)))
     try FileManager.default.moveItem(at: elsewhere.url, to: folder)
     #expect(try await store.load(key) == saved)
@@ -188,7 +189,7 @@ import Testing
   @Test(arguments: [URL(string: "https://example.com/a")!, URL(string: "file:///tmp/a%00b")!])
   func `A place that is no folder's path throws`(url: URL) async throws {
     let error = await #expect(throws: StoreError.self) { try await FileStore(folder: url).save("a", for: key) }
-    guard case .readFailed(let systemError) = error else {
+    guard case .writeFailed(let systemError) = error else {
       Issue.record("\(String(describing: error))")
       return
     }

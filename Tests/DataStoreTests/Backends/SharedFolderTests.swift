@@ -108,16 +108,15 @@ import Testing
     }
   }
 
-  /// Plays `ours` with `their` part before each of its calls in turn, from a folder with the old bytes.
+  /// Runs `ours` with `their` part before each of its calls in turn, from a folder with the old bytes.
   ///
   /// - Parameters:
   ///   - failing: A call of ours that fails.
   ///   - hasLocks: Whether the volume knows locks.
-  ///   - hasLinks: Whether the volume knows second names.
   ///   - isFirst: Whether there are no old bytes.
   ///   - afterwards: Comes before each call of ours after their part.
   private func interleave(
-    failing: String? = nil, hasLocks: Bool = true, hasLinks: Bool = true, isFirst: Bool = false,
+    failing: String? = nil, hasLocks: Bool = true, isFirst: Bool = false,
     _ their: @escaping @Sendable (inout FileBackend) throws -> Void,
     with ours: (inout FileBackend) throws -> Void,
     afterwards: @escaping @Sendable () -> Void = {},
@@ -126,7 +125,6 @@ import Testing
     var faults: [String: CInt] = [:]
     if let failing { faults[failing] = EIO }
     if !hasLocks { faults["flock \(folderName)"] = ENOTSUP }
-    if !hasLinks { faults["link a.value"] = EPERM }
     for position in 1... {
       var setUp = backend()
       try setUp.write(old, to: "a")
@@ -202,7 +200,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false]) func `A write amid moving aside: what they wrote stays`(hasLocks: Bool) throws {
+  @Test(arguments: [true, false]) func `A write amid a quarantine: what they wrote stays`(hasLocks: Bool) throws {
     var place: String?
     try interleave(hasLocks: hasLocks) { [theirs] in
       try $0.write(theirs, to: "a")
@@ -220,7 +218,7 @@ import Testing
     }
   }
 
-  @Test func `Moving aside amid moving aside: the bytes are kept once`() throws {
+  @Test func `A quarantine amid a quarantine: the bytes are kept once`() throws {
     let place = Lock<String?>(nil)
     var own: String?
     try interleave { [old] backend in
@@ -266,9 +264,8 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false])
-  func `A write amid a removal that fails: if it came last, it stays`(hasLinks: Bool) throws {
-    try interleave(failing: "fsync \(folderName)", hasLinks: hasLinks) { [theirs] in
+  @Test func `A write amid a removal that fails: if it came last, it stays`() throws {
+    try interleave(failing: "fsync \(folderName)") { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in
       #expect(throws: StoreError.self) { try backend.remove("a") }
@@ -280,9 +277,8 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false])
-  func `A write amid moving aside that fails: if it came last, it stays`(hasLinks: Bool) throws {
-    try interleave(failing: "fsync \(folderName)", hasLinks: hasLinks) { [theirs] in
+  @Test func `A write amid a quarantine that fails: if it came last, it stays`() throws {
+    try interleave(failing: "fsync \(folderName)") { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in
       // When what they wrote is found in time, nothing is moved, and nothing fails.
@@ -294,64 +290,40 @@ import Testing
     }
   }
 
-  @Test func `Writes amid a write that fails stay, also when a file of theirs gets the number that ours had`() throws {
-    // Not in memory, where no number is given twice.
-    let temporary = TemporaryFolder()
-    let path = String(temporary.url.path(percentEncoded: false).dropLast())
-    let theirTurn = Lock<(@Sendable () throws -> Void)?>(nil)
-    let fileSystem = FileSystem { call in
-      guard call.operation == "fsync", call.path == path, let theirTurn = theirTurn.withLock({ $0 }) else { return nil }
-      #expect(throws: Never.self) { try theirTurn() }
-      return EIO
-    }
-    var backend = FileBackend(folder: temporary.url, fileSystem: fileSystem)
-    try backend.write(old, to: "a")
-    theirTurn.withLock {
-      $0 = { [theirs] in
-        let inode = { try FileSystem().status(of: "a.value", in: FileSystem().openFolder(path)).inode }
-        let ours = try inode()
-        var other = FileBackend(folder: temporary.url)
-        for _ in 1...10 {
-          try other.write(theirs, to: "a")
-          if try inode() == ours { return }
-        }
-      }
-    }
-    #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
-    #expect(try backend.read("a") == theirs)
-  }
-
-  @Test(arguments: [true, false]) func `Nobody waits for a disk`(hasLinks: Bool) throws {
+  @Test
+  func `The lock is held from the look at what is stored to the end of a change, and not while bytes are written`()
+    throws
+  {
     var setUp = backend()
     try setUp.write(old, to: "a")
     let path = String(temporary.url.path(percentEncoded: false).dropLast())
     let locked = Lock<[String]>([])
     let fileSystem = FileSystem { call in
       do throws(SystemError) {
-        // Another description of the folder, so a lock of the backend keeps it out as it does a stranger.
+        // Another description of the folder, so a lock of the backend keeps it out as it does another process.
         try FileSystem().lock(FileSystem().openFolder(path), atMost: .zero)
       } catch {
         locked.withLock { $0.append("\(call.operation) \(URL(filePath: call.path).lastPathComponent.prefix(9))") }
       }
-      switch call.operation {
-      case "fsync": return call.path == path ? EIO : nil
-      case "link": return hasLinks ? nil : EPERM
-      default: return nil
-      }
+      return nil
     }
     var backend = backend(fileSystem)
-    let replacing = ["open a.value", "fstat a.value"]
-    let puttingBack = hasLinks ? [] : ["fstatat a.value", "rename a.value"]
-    #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
-    #expect(
-      locked.withLock { $0 } == replacing + ["rename a.value"] + replacing + ["fstat a.value", "rename a.value"])
-    locked.withLock { $0 = [] }
-    #expect(throws: StoreError.self) { try backend.quarantine(old, of: "a", at: Date()) }
-    #expect(locked.withLock { $0 } == replacing + ["fstat a.value", "rename a.corrupt"] + puttingBack)
-    locked.withLock { $0 = [] }
-    #expect(throws: StoreError.self) { try backend.remove("a") }
-    #expect(locked.withLock { $0 } == ["rename .DataStor"] + puttingBack)
     #expect(try backend.read("a") == old)
+    locked.withLock { $0 = [] }
+    try backend.write(new, to: "a")
+    let folder = "fsync \(folderName.prefix(9))"
+    #expect(
+      locked.withLock { $0 } == ["open .DataStor", "open a.value", "fstat a.value", "rename a.value", folder])
+    locked.withLock { $0 = [] }
+    try backend.remove("a")
+    #expect(
+      locked.withLock { $0 } == [
+        "open .DataStor", "open a.value", "fstat a.value", "fstat a.value", "read a.value", "read a.value",
+        "rename .DataStor", folder, "unlink .DataStor",
+      ])
+    locked.withLock { $0 = [] }
+    #expect(try backend.read("a") == nil)
+    #expect(locked.withLock { $0 } == [])
   }
 
   @Test func `Two that make the same folders at once, in a place where none is, are both done`() throws {

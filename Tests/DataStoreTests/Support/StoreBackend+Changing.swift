@@ -1,5 +1,6 @@
-@testable import DataStore
 import Foundation
+
+@testable import DataStore
 
 /// Single changes, as commits.
 extension StoreBackend {

@@ -117,7 +117,7 @@ import Testing
     var events = store.events.makeAsyncIterator()
     let newer = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
     try newer.write(to: file)
-    let (found, supported) = (StoredVersion(format: 9, schema: 1), StoredVersion(format: 2, schema: 1))
+    let (found, supported) = (StoredVersion(format: 9, schema: 1), StoredVersion(format: 3, schema: 1))
     #expect(await events.next() == .newerValueLeftUntouched(key.keyName, found: found, supported: supported))
     await #expect(throws: StoreError.newerFormat(key.keyName, found: found, supported: supported)) {
       try await store.save("old", for: key)
@@ -140,7 +140,8 @@ import Testing
     try await other.save("missed", for: key)
     #expect(
       await events.next()
-        == .watchingFailed(.readFailed(SystemError(code: EIO, operation: operation, path: path))))
+        == .valueUnreadable(
+          key.keyName, .readFailed(SystemError(code: EIO, operation: operation, path: path))))
     faults.rule.withLock { $0 = nil }
     try await other.save("another key", for: StoreKey("text", id: "1"))
     let change = await changes.next()
@@ -223,15 +224,14 @@ import Testing
     var early = try await store.changes(of: key).makeAsyncIterator()
     let newer = try encodedEnvelope("newer", schema: 2)
     storage[name] = newer
-    _ = try await store.changes(of: key)
-    _ = try await store.changes(of: key)
+    for _ in 1...2 { _ = try await store.changes(of: key) }
     storage[name] = nil
     let last = try await store.save("last", for: key)
     #expect(await early.next() == .saved(key, last))
     storage[name] = Data("spoiled".utf8)
     await #expect(throws: StoreError.self) { try await store.load(key) }
     var events = store.events.makeAsyncIterator()
-    let (found, supported) = (StoredVersion(format: 2, schema: 2), StoredVersion(format: 2, schema: 1))
+    let (found, supported) = (StoredVersion(format: 3, schema: 2), StoredVersion(format: 3, schema: 1))
     #expect(await events.next() == .newerValueLeftUntouched(key.keyName, found: found, supported: supported))
     guard case .valueQuarantined = await events.next() else {
       Issue.record("a second event")
@@ -244,7 +244,7 @@ import Testing
   {
     let storage = InMemoryStorage()
     let store = BackedStore(backend: StuckBackend(base: InMemoryBackend(storage: storage)))
-    _ = try await store.changes(of: key)
+    let stream = try await store.changes(of: key)
     storage[try key.keyName.encoded()] = Data("spoiled".utf8)
     _ = try await store.changes(of: key)
     _ = try await store.changes(of: key)
@@ -257,9 +257,10 @@ import Testing
       Issue.record("a second event")
       return
     }
+    extendLifetime(stream)
   }
 
-  /// Keeps bytes in memory, and cannot move any aside.
+  /// Keeps bytes in memory, and can't quarantine any.
   private struct StuckBackend: StoreBackend, Sendable {
     static let error = SystemError(code: EPERM, operation: "rename", path: "/aside")
     let base: InMemoryBackend
@@ -315,9 +316,10 @@ import Testing
     let backend = WokenBackend(base: InMemoryBackend(storage: storage))
     let store = BackedStore(backend: backend)
     let keys = (0..<5).map { StoreKey<Counted>("counted", id: "\($0)") }
+    var streams: [MulticastStream<StoreChange<Counted>, Never>] = []
     for key in keys {
       try await store.save(Counted(number: 0), for: key)
-      _ = try await store.changes(of: key)
+      streams.append(try await store.changes(of: key))
     }
     try await InMemoryStore(storage: storage).save(Counted(number: 1), for: keys[3])
     var changes = try await store.observe(collection: "counted", as: Counted.self).changes.makeAsyncIterator()
@@ -378,9 +380,10 @@ import Testing
     let faults = Faults()
     let store = faults.store(in: folder)
     let keys = [key, StoreKey("text", id: "1")]
+    var streams: [MulticastStream<StoreChange<String>, Never>] = []
     for key in keys {
       try await store.save("good", for: key)
-      _ = try await store.changes(of: key)
+      streams.append(try await store.changes(of: key))
     }
     var events = store.events.makeAsyncIterator()
     faults.rule.withLock {

@@ -74,9 +74,13 @@ package struct FileBackend: StoreBackend {
   package mutating func snapshot<Result>(
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
-    guard locked == nil, let folder = try mapErrors(to: StoreError.readFailed, { (self) throws(SystemError) in
-      try self.openFolder()
-    }) else { return try body(&self) }
+    guard locked == nil,
+      let folder = try mapErrors(
+        to: StoreError.readFailed,
+        { (self) throws(SystemError) in
+          try self.openFolder()
+        })
+    else { return try body(&self) }
     return try withLock(of: folder, StoreError.readFailed, body)
   }
 
@@ -116,9 +120,7 @@ package struct FileBackend: StoreBackend {
     guard let folder = opened else { return nil }
     return try withLock(of: folder, StoreError.writeFailed) { (self: inout Self) throws(StoreError) in
       try self.mapErrors(to: StoreError.writeFailed) { (_) throws(SystemError) in
-        let fileName = FileName.encode(name)
-        guard try folder.read(fileName) == bytes else { return nil }
-        return try folder.move(fileName, toQuarantineOf: name, at: time)
+        try folder.quarantine(bytes, in: FileName.encode(name), of: name, at: time)
       }
     }
   }

@@ -14,6 +14,8 @@ internal import Foundation
 final class StoreFolder {
   private let descriptor: Descriptor
   private let fileSystem: FileSystem
+  /// Whether the folder is on a volume that knows no locks.
+  private var hasNoLocks = false
 
   init(path: String, fileSystem: FileSystem) throws(SystemError) {
     descriptor = try fileSystem.openFolder(path)
@@ -58,6 +60,7 @@ final class StoreFolder {
       try fileSystem.lock(descriptor, atMost: timeout)
     } catch {
       guard error.meansNoLocks else { throw error }
+      hasNoLocks = true
     }
   }
 
@@ -204,7 +207,7 @@ final class StoreFolder {
       guard let found = try read(CommitJournal.fileName) else { return nil }
       bytes = found
     } catch {
-      guard error.concernsOneEntry else { throw error }
+      guard error.concernsOneEntry, try hasJournal else { throw error }
       return try quarantineJournal(at: time, reason: error.description)
     }
     let journal: CommitJournal
@@ -262,10 +265,25 @@ final class StoreFolder {
 
   // MARK: - Quarantine
 
+  /// Gives a file with certain bytes a name for quarantined bytes, durably.
+  ///
+  /// - Returns: The new path; `nil` if the file has other bytes by now.
+  func quarantine(_ bytes: Data, in fileName: String, of name: String, at time: Date) throws(SystemError) -> String? {
+    guard try read(fileName) == bytes else { return nil }
+    let path = try move(fileName, toQuarantineOf: name, at: time)
+    guard hasNoLocks else { return path }
+    let newName = String(path.dropFirst(descriptor.path.count + 1))
+    if try read(newName) == bytes { return path }
+    // Another process has saved a value in between.
+    if try exists(fileName) { discard(newName) } else { try fileSystem.rename(newName, to: fileName, in: descriptor) }
+    try fileSystem.synchronize(descriptor)
+    return nil
+  }
+
   /// Gives a file a name for quarantined bytes, durably.
   ///
   /// - Returns: The new path.
-  func move(_ fileName: String, toQuarantineOf name: String, at time: Date) throws(SystemError) -> String {
+  private func move(_ fileName: String, toQuarantineOf name: String, at time: Date) throws(SystemError) -> String {
     let newName = try reserveQuarantineName(for: name, at: time)
     do throws(SystemError) {
       try fileSystem.rename(fileName, to: newName, in: descriptor)

@@ -1,3 +1,4 @@
+internal import Dispatch
 package import Foundation
 
 /// Keeps bytes in a suite of the user defaults.
@@ -6,6 +7,12 @@ package struct UserDefaultsBackend: StoreBackend {
 
   /// Read in the place of anything that isn't bytes, so that it is quarantined as corrupt bytes are.
   private static let noBytes = Data("something else than bytes".utf8)
+
+  /// Makes the commits of all stores of this process one after the other.
+  private static let queue = DispatchQueue(label: "DataStore.UserDefaultsBackend")
+
+  /// What a decision about a commit has read so far; `nil` outside of one.
+  private var decisionReads: [String: Data?]?
 
   private let suiteName: String
   private let defaults: UserDefaults?
@@ -16,24 +23,44 @@ package struct UserDefaultsBackend: StoreBackend {
     defaults = suiteName.isEmpty || suiteName.contains("/") ? nil : UserDefaults(suiteName: suiteName)
   }
 
-  package func read(_ name: String) throws(StoreError) -> Data? {
-    guard let defaults else { throw .readFailed(noSuite) }
-    return defaults.object(forKey: Self.prefix + name).map(Self.bytes(of:))
+  package mutating func read(_ name: String) throws(StoreError) -> Data? {
+    guard defaults != nil else { throw .readFailed(noSuite) }
+    let bytes = stored(name)
+    decisionReads?[name] = .some(bytes)
+    return bytes
+  }
+
+  private func stored(_ name: String) -> Data? {
+    defaults?.object(forKey: Self.prefix + name).map(Self.bytes(of:))
   }
 
   package mutating func commit(
     _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> Bool {
-    guard case .proceed(let removals) = try decide(&self) else { return false }
-    do throws(SystemError) {
+    while true {
+      decisionReads = [:]
+      defer { decisionReads = nil }
+      guard case .proceed(let removals) = try decide(&self) else { return false }
       var objects: [String: Data?] = [:]
       for name in removals { objects[Self.prefix + name] = .some(nil) }
       for write in writes { objects[Self.prefix + write.name] = write.bytes }
-      try set(objects)
-    } catch {
-      throw writes.isEmpty ? .removeFailed(error) : .writeFailed(error)
+      let reads = decisionReads ?? [:]
+      let outcome = Self.queue.sync { [self] () -> Result<Bool, SystemError> in
+        // Another store of this process may have changed what the decision depends on.
+        guard reads.allSatisfy({ name, bytes in stored(name) == bytes }) else { return .success(false) }
+        do throws(SystemError) {
+          try set(objects)
+          return .success(true)
+        } catch {
+          return .failure(error)
+        }
+      }
+      do throws(SystemError) {
+        if try outcome.get() { return true }
+      } catch {
+        throw writes.isEmpty ? .removeFailed(error) : .writeFailed(error)
+      }
     }
-    return true
   }
 
   package func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {

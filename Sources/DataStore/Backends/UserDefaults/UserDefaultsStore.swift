@@ -5,7 +5,7 @@ public import Foundation
 /// - **Durability** is that of the platform's user defaults: the system is asked to write before a save returns, but
 ///   promises less than ``FileStore`` at a loss of power.
 /// - **Atomicity**: All changes of a commit are handed to the system together, and a process that is killed leaves all or
-///   none. User defaults have no lock: a precondition holds against other calls of this store, but another process may
+///   none. User defaults have no lock: a precondition holds against all stores of this process, but another process may
 ///   change the value in the instant between the comparison and the change.
 /// - **External changes** are noticed by the next call, as soon as the platform shows them. They aren't watched:
 ///   `UserDefaults.didChangeNotification` reports changes of this process only, and key-value observing takes the dots in
