@@ -75,6 +75,7 @@ let package = Package(
       dependencies: [
         "DataStore", "Multicast", "DataStoreTesting", "MulticastTesting", "TestChild", "TestSupport",
       ],
+      exclude: ["Fixtures"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "RepositoryTests",

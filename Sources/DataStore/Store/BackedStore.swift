@@ -264,7 +264,11 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   private func record(_ key: some AnyPendingKey, of commit: PendingCommit, _ made: StoreCommit) {
     let key = key.typed
     key.record(made, savedAt: commit.savedAt, isWritten: commit.successor == nil)
-    if let size = key.writtenSize { noteUse(of: key.slot.key.keyName, size: size) }
+    if let size = key.writtenSize {
+      noteUse(of: key.slot.key.keyName, size: size)
+    } else if key.changesSomething {
+      recentlyUsed.remove(key.slot.key.keyName)
+    }
   }
 
   private func flush(_ key: some AnyPendingKey) {
@@ -495,7 +499,11 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   @discardableResult
   private func reconcile<Value>(_ result: ReadResult<Value>, _ slot: Slot<Value>) -> Reconciled<Value> {
     let action = slot.topic.reconcile(result, slot.id, revision: revision(of: result))
-    if case .value(_, let content) = result { noteUse(of: slot.key.keyName, size: content.size) }
+    switch result {
+    case .value(_, let content): noteUse(of: slot.key.keyName, size: content.size)
+    case .unchanged: break
+    default: recentlyUsed.remove(slot.key.keyName)
+    }
     switch action {
     case .sendSaved(let new), .sendRemoved(let new):
       revision = new

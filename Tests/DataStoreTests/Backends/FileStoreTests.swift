@@ -128,6 +128,70 @@ import Testing
     extendLifetime(held)
   }
 
+  /// What may have the name of a value without being one.
+  enum Obstacle: CaseIterable {
+    case folder, symbolicLink, sparseFile, pipe
+  }
+
+  @Test(arguments: Obstacle.allCases)
+  func `An entry that cannot be read is left out of an observation, and the others are there`(
+    obstacle: Obstacle
+  ) async throws {
+    let good = try await FileStore(folder: folder).save("good", for: StoreKey<String>("text", id: "1"))
+    try make(obstacle, at: file("text.0.value"))
+    let store = FileStore(folder: folder)
+    let observation = try await store.observe(collection: "text", as: String.self)
+    #expect(observation.stored.map(\.key.id) == ["1"])
+    #expect(observation.stored.first?.stored.tag == good.tag)
+    var events = store.events.makeAsyncIterator()
+    guard case .valueUnreadable(key.keyName, .readFailed(let error)) = await events.next() else {
+      Issue.record("no event")
+      return
+    }
+    #expect(error.path == file("text.0.value").path(percentEncoded: false))
+    // A call for the key itself fails.
+    await #expect(throws: StoreError.readFailed(error)) { try await store.load(key) }
+
+    var changes = observation.changes.makeAsyncIterator()
+    try FileManager.default.removeItem(at: file("text.0.value"))
+    let saved = try await FileStore(folder: folder).save("repaired", for: key)
+    #expect(await changes.next()?.map(\.stored?.tag) == [saved.tag])
+  }
+
+  @Test func `An entry that becomes unreadable is reported once, and read again with the next change`() async throws {
+    let store = FileStore(folder: folder)
+    try await store.save("good", for: key)
+    var events = store.events.makeAsyncIterator()
+    var changes = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
+    let elsewhere = file("elsewhere")
+    try FileManager.default.moveItem(at: file("text.0.value"), to: elsewhere)
+    #expect(await changes.next()?.map(\.stored?.value) == [nil])
+    try make(.folder, at: file("text.0.value"))
+    guard case .valueUnreadable(key.keyName, _) = await events.next() else {
+      Issue.record("no event")
+      return
+    }
+    try await FileStore(folder: folder).save("another", for: StoreKey("text", id: "1"))
+    #expect(await changes.next()?.map(\.key.id) == ["1"])
+    try FileManager.default.removeItem(at: file("text.0.value"))
+    try FileManager.default.moveItem(at: elsewhere, to: file("text.0.value"))
+    #expect(await changes.next()?.map(\.stored?.value) == ["good"])
+  }
+
+  private func make(_ obstacle: Obstacle, at url: URL) throws {
+    let path = url.path(percentEncoded: false)
+    switch obstacle {
+    case .folder: try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+    case .symbolicLink:
+      try Data("outside".utf8).write(to: file("outside"))
+      try FileManager.default.createSymbolicLink(at: url, withDestinationURL: file("outside"))
+    case .sparseFile:
+      try Data().write(to: url)
+      #expect(truncate(path, 2 << 30) == 0)
+    case .pipe: #expect(mkfifo(path, 0o600) == 0)
+    }
+  }
+
   @Test func `A symbolic link is not followed, neither to read nor to write`() async throws {
     try makeFolder()
     let inner = folder.appending(path: "inner", directoryHint: .isDirectory)

@@ -1,0 +1,28 @@
+// swift-tools-version: 6.1
+
+import PackageDescription
+
+let swiftSettings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+  name: "StoreBenchmarks",
+  platforms: [.macOS(.v15)],
+  dependencies: [
+    .package(name: "Moments", path: "../../..", traits: ["SQLite"]),
+    .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
+  ],
+  targets: [
+    .executableTarget(
+      name: "StoreBenchmarks",
+      dependencies: [
+        .product(name: "DataStore", package: "Moments"),
+        .product(name: "Multicast", package: "Moments"),
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      swiftSettings: swiftSettings)
+  ]
+)

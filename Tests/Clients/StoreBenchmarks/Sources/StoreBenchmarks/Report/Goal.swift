@@ -1,0 +1,59 @@
+/// A ratio of two figures that the stores are to stay below.
+struct Goal: Codable, CustomStringConvertible {
+  let text: String
+  let ratio: Double
+  let limit: Double
+  let isMet: Bool
+
+  private init(_ text: String, ratio: Double, limit: Double) {
+    self.text = text
+    self.ratio = ratio
+    self.limit = limit
+    isMet = ratio <= limit
+  }
+
+  var description: String {
+    "\(isMet ? "met    " : "NOT met")  \(text): \(Table.number(ratio)) ≤ \(Table.number(limit))"
+  }
+
+  /// The goals whose figures were taken.
+  static func all(in results: [ComparisonResult]) -> [Goal] {
+    let (sqlite, grdb) = (SystemName.sqlite.label, SystemName.grdb.label)
+    let parts = ChangeOne.label(.sqlite, .parts)
+    let (few, many) = (ChangeOne.title(100), ChangeOne.title(10_000))
+
+    func median(_ row: Row, _ system: String, part: String? = nil) -> Double? {
+      results.first { $0.row == row && $0.part == part }?
+        .systems.first { $0.system == system }?.figures.first?.median
+    }
+
+    func goal(_ text: String, _ figure: Double?, of base: Double?, atMost limit: Double) -> Goal? {
+      guard let figure, let base else { return nil }
+      return Goal(text, ratio: figure / base, limit: limit)
+    }
+
+    return [
+      goal(
+        "save, SQLiteStore ÷ GRDB",
+        median(.save, sqlite), of: median(.save, grdb), atMost: 1),
+      goal(
+        "save, FileStore ÷ by hand",
+        median(.save, SystemName.file.label), of: median(.save, Save.byHand), atMost: 1.5),
+      goal(
+        "burst-keys, SQLiteStore ÷ GRDB",
+        median(.burstKeys, sqlite), of: median(.burstKeys, grdb), atMost: 1.0 / 5),
+      goal(
+        "load-known, SQLiteStore ÷ GRDB",
+        median(.loadKnown, sqlite), of: median(.loadKnown, grdb), atMost: 1.0 / 5),
+      goal(
+        "observe, SQLiteStore ÷ GRDB",
+        median(.observe, sqlite), of: median(.observe, grdb), atMost: 1.0 / 2),
+      goal(
+        "change-one, SQLiteStore in parts, 10,000 elements ÷ 100",
+        median(.changeOne, parts, part: many), of: median(.changeOne, parts, part: few), atMost: 3),
+      goal(
+        "change-one of 10,000, SQLiteStore in parts ÷ GRDB, one row",
+        median(.changeOne, parts, part: many), of: median(.changeOne, ChangeOne.grdbLabel, part: many), atMost: 3),
+    ].compactMap(\.self)
+  }
+}

@@ -1,0 +1,60 @@
+internal import Foundation
+
+/// A comparison as text in columns.
+struct Table: CustomStringConvertible {
+  private let result: ComparisonResult
+
+  init(_ result: ComparisonResult) {
+    self.result = result
+  }
+
+  var description: String {
+    let rows = [heading] + result.systems.map(row)
+    let widths = heading.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+    let lines = rows.map { row in
+      "  "
+        + zip(row, widths).enumerated()
+        .map { column, cell in column == 0 ? left(cell.0, cell.1) : right(cell.0, cell.1) }
+        .joined(separator: "  ")
+    }
+    return ([title] + lines).joined(separator: "\n")
+  }
+
+  private var title: String {
+    [result.row.rawValue, result.part].compactMap { $0 }.joined(separator: " · ")
+  }
+
+  private var heading: [String] {
+    let figures = result.systems.first?.figures ?? []
+    return ["", "count"] + figures.flatMap { ["\($0.metric), \($0.unit)", "×"] }
+  }
+
+  private func row(_ system: ComparisonResult.SystemResult) -> [String] {
+    [system.system, "\(system.count)"] + system.figures.flatMap(cells)
+  }
+
+  private func cells(_ figure: Figure) -> [String] {
+    let spread = "\(Self.number(figure.median)) (\(Self.number(figure.minimum))–\(Self.number(figure.maximum)))"
+    return [spread, figure.ratio.map(Self.number) ?? "–"]
+  }
+
+  /// A number with as many digits as mean something.
+  static func number(_ value: Double) -> String {
+    let decimals =
+      switch abs(value) {
+      case 100...: 0
+      case 10...: 1
+      case 1...: 2
+      default: 3
+      }
+    return String(format: "%.\(decimals)f", value)
+  }
+
+  private func left(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: width - text.count)
+  }
+
+  private func right(_ text: String, _ width: Int) -> String {
+    String(repeating: " ", count: width - text.count) + text
+  }
+}

@@ -1,0 +1,53 @@
+internal import Foundation
+
+/// Many saves at once.
+struct Burst: Sendable {
+  private let options: Options
+  private let workspace: Workspace
+
+  init(_ options: Options, _ workspace: Workspace) {
+    (self.options, self.workspace) = (options, workspace)
+  }
+
+  private var count: Int { options.scaled(400) }
+
+  /// Each save is of a key of its own.
+  var ofManyKeys: Comparison {
+    Comparison(row: .burstKeys, contestants: SystemName.allCases.map { contestant($0) { "\($0)" } })
+  }
+
+  /// All saves are of one key.
+  var ofOneKey: Comparison {
+    Comparison(row: .burstKey, contestants: SystemName.allCases.map { contestant($0) { _ in "0" } })
+  }
+
+  private func contestant(_ name: SystemName, _ id: @escaping @Sendable (Int) -> String) -> Contestant {
+    Contestant(label: name.label, count: count) {
+      try await workspace.withFolder { folder in
+        let system = try name.open(in: folder)
+        // The keys exist before the clock starts.
+        try await save((0..<count).map { (id($0), Timeline(serial: $0)) }, to: system)
+        let timelines = (0..<count).map { (id: id($0), timeline: Timeline(serial: count + $0)) }
+        let time = try await ContinuousClock().measure { try await save(timelines, to: system) }
+        for (id, _) in timelines {
+          guard let loaded = try await system.load(id), loaded.serial >= count else {
+            throw BenchmarkError.wrongValue(system: name.label, id: id)
+          }
+        }
+        return [
+          Reading(metric: "each save", unit: "µs", value: time.microseconds / Double(count)),
+          Reading(metric: "burst", unit: "ms", value: time.milliseconds),
+        ]
+      }
+    }
+  }
+
+  private func save(_ timelines: [(id: String, timeline: Timeline)], to system: any StorageSystem) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for (id, timeline) in timelines {
+        group.addTask { try await system.save(timeline, as: id) }
+      }
+      try await group.waitForAll()
+    }
+  }
+}

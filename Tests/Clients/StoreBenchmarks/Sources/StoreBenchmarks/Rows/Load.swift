@@ -1,0 +1,66 @@
+internal import Foundation
+
+/// Loads of one key.
+struct Load: Sendable {
+  private let options: Options
+  private let workspace: Workspace
+  private let timeline = Timeline(serial: 1)
+
+  init(_ options: Options, _ workspace: Workspace) {
+    (self.options, self.workspace) = (options, workspace)
+  }
+
+  /// Each load is the first call of a new object: a store, or a pool.
+  var cold: Comparison {
+    let count = options.scaled(100)
+    return Comparison(
+      row: .loadCold,
+      contestants: SystemName.allCases.map { name in
+        contestant(name, count) { folder, times in
+          for _ in 0..<count {
+            let (system, loaded) = try await times.measure {
+              let system = try name.open(in: folder)
+              return (system, try await system.load("0"))
+            }
+            try check(loaded, name)
+            try system.close()
+          }
+        }
+      })
+  }
+
+  /// The object has loaded the key before, and nothing changed it since.
+  var known: Comparison {
+    let count = options.scaled(2_000)
+    return Comparison(
+      row: .loadKnown,
+      contestants: SystemName.allCases.map { name in
+        contestant(name, count) { folder, times in
+          let system = try name.open(in: folder)
+          try check(try await system.load("0"), name)
+          for _ in 0..<count {
+            try check(try await times.measure { try await system.load("0") }, name)
+          }
+        }
+      })
+  }
+
+  private func contestant(
+    _ name: SystemName, _ count: Int, _ load: @escaping @Sendable (URL, inout OperationTimes) async throws -> Void
+  ) -> Contestant {
+    Contestant(label: name.label, count: count) {
+      try await workspace.withFolder { folder in
+        let system = try name.open(in: folder)
+        try await system.save(timeline, as: "0")
+        try system.close()
+        var times = OperationTimes()
+        try await load(folder, &times)
+        return [times.reading("load")]
+      }
+    }
+  }
+
+  private func check(_ loaded: Timeline?, _ name: SystemName) throws {
+    guard loaded == timeline else { throw BenchmarkError.wrongValue(system: name.label, id: "0") }
+  }
+}

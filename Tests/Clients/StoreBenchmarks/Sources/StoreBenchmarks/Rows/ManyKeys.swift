@@ -1,0 +1,58 @@
+internal import Foundation
+
+/// A collection of very many keys: filling it, observing all of it, and one save while it is observed.
+struct ManyKeys: Sendable {
+  private let options: Options
+  private let workspace: Workspace
+
+  init(_ options: Options, _ workspace: Workspace) {
+    (self.options, self.workspace) = (options, workspace)
+  }
+
+  /// The number of keys that a full run has.
+  static let count = 20_000
+
+  var comparison: Comparison {
+    Comparison(row: .manyKeys, contestants: SystemName.allCases.map(contestant))
+  }
+
+  /// Stores a timeline under each of many keys, by commits of 500.
+  static func fill(_ system: any StorageSystem, count: Int) async throws {
+    for start in stride(from: 0, to: count, by: 500) {
+      let serials = start..<min(start + 500, count)
+      try await system.save(serials.map { (id: "\($0)", timeline: Timeline(serial: $0)) })
+    }
+  }
+
+  private func contestant(_ name: SystemName) -> Contestant {
+    let count = options.scaled(Self.count)
+    return Contestant(label: name.label, count: count) {
+      try await workspace.withFolder { folder in
+        let clock = ContinuousClock()
+        let filling = try await clock.measure { try await Self.fill(name.open(in: folder), count: count) }
+
+        // A new object, which knows no value.
+        let system = try name.open(in: folder)
+        let start = clock.now
+        let observation = try await system.observeAll()
+        let all = try await observation.first { _ in true }
+        guard Set(all.value.map(\.serial)) == Set(0..<count) else {
+          throw BenchmarkError.wrongValue(system: name.label, id: "one of all keys")
+        }
+
+        var times = OperationTimes()
+        for serial in count..<count + options.scaled(3) {
+          let start = clock.now
+          try await system.save(Timeline(serial: serial), as: "\(serial % count)")
+          times.add(start, try await observation.first { $0.contains { $0.serial == serial } }.instant)
+        }
+        observation.cancel()
+        return [
+          Reading(metric: "fill, each key", unit: "µs", value: filling.microseconds / Double(count)),
+          Reading(metric: "observe all", unit: "ms", value: (all.instant - start).milliseconds),
+          times.reading("save → observer"),
+        ]
+      }
+    }
+  }
+}

@@ -1,0 +1,30 @@
+/// What can be measured.
+enum Row: String, CaseIterable, Codable, Sendable {
+  case save
+  case burstKeys = "burst-keys"
+  case burstKey = "burst-key"
+  case loadCold = "load-cold"
+  case loadKnown = "load-known"
+  case observe
+  case changeOne = "change-one"
+  case manyKeys = "many-keys"
+  case start
+
+  /// Whether a first run may be slower than the others and is short enough to be made once more.
+  var needsWarmUp: Bool { self != .manyKeys }
+
+  /// The comparisons of this row, in the order of the tables.
+  func comparisons(_ options: Options, _ workspace: Workspace) async throws -> [Comparison] {
+    switch self {
+    case .save: [Save(options, workspace).comparison]
+    case .burstKeys: [Burst(options, workspace).ofManyKeys]
+    case .burstKey: [Burst(options, workspace).ofOneKey]
+    case .loadCold: [Load(options, workspace).cold]
+    case .loadKnown: [Load(options, workspace).known]
+    case .observe: [Observe(options, workspace).comparison]
+    case .changeOne: ChangeOne(options, workspace).comparisons
+    case .manyKeys: [ManyKeys(options, workspace).comparison]
+    case .start: try await Start(options, workspace).comparisons()
+    }
+  }
+}

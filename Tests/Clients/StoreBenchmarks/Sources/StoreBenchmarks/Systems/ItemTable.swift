@@ -1,0 +1,48 @@
+internal import Foundation
+internal import GRDB
+
+/// A table in GRDB with one row for each element of a list.
+struct ItemTable: Sendable {
+  private struct Row: Codable, FetchableRecord, PersistableRecord {
+    static let databaseTableName = "item"
+
+    var id: Int
+    var title: String
+    var note: String
+    var author: String
+    var place: String
+    var link: String
+    var state: String
+    var isDone: Bool
+
+    init(_ item: Item) {
+      (id, title, note, author) = (item.id, item.title, item.note, item.author)
+      (place, link, state, isDone) = (item.place, item.link, item.state, item.isDone)
+    }
+  }
+
+  private let pool: DatabasePool
+
+  /// Makes a table in a folder.
+  init(_ items: [Item], in folder: URL) throws {
+    pool = try DatabasePool.durable(in: folder)
+    try pool.write { database in
+      try database.create(table: Row.databaseTableName) { table in
+        table.primaryKey("id", .integer)
+        for column in ["title", "note", "author", "place", "link", "state"] { table.column(column, .text).notNull() }
+        table.column("isDone", .boolean).notNull()
+      }
+      for item in items { try Row(item).insert(database) }
+    }
+  }
+
+  /// Updates the row of an element.
+  func update(_ item: Item) async throws {
+    try await pool.write { try Row(item).update($0) }
+  }
+
+  /// Whether the row of an element holds it.
+  func holds(_ item: Item) async throws -> Bool {
+    try await pool.read { try Row.fetchOne($0, key: item.id)?.state } == item.state
+  }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import Testing
+
+@testable import DataStore
+
+/// A folder and a database that format 2 and layout 1 of an earlier version of the library left.
+@Suite struct FormerVersionTests {
+  private struct Page: Codable, Hashable {
+    var title: String
+    var numbers: [Double]
+  }
+
+  private let temporary = TemporaryFolder()
+  private let page = StoreKey<Page>("page", id: "Jake/0")
+  private let time = Date(timeIntervalSinceReferenceDate: 816_932_841.5)
+
+  private func copyFixture() throws {
+    let fixture = URL(filePath: #filePath).appending(path: "../../Fixtures/Format2").standardized
+    try FileManager.default.copyItem(at: fixture, to: temporary.url)
+  }
+
+  private func check(_ open: () -> any KeyValueStore) async throws {
+    let store = open()
+    let loaded = try #require(try await store.load(page))
+    #expect(loaded.value == Page(title: "名字", numbers: [0.1, 1e300]))
+    #expect(loaded.savedAt == time)
+    #expect(try await store.load(StoreKey<Page>("page"))?.value == Page(title: "", numbers: []))
+    #expect(try await store.load(StoreKey<Bool>("toggle-a"))?.value == true)
+    #expect(try await store.load(StoreKey<Int>("removed")) == nil)
+    let observation = try await store.observe(collection: "page", as: Page.self)
+    #expect(observation.stored.map(\.key.id) == [nil, "Jake/0"])
+
+    // A value without a stored tag has one that is the same in every process, and differs from that of equal values.
+    #expect(try await open().load(page)?.tag == loaded.tag)
+    var batch = StoreBatch()
+    batch.require(loaded.tag, of: page)
+    batch.save(Page(title: "new", numbers: []), for: page)
+    let commit = try await open().commit(batch)
+    #expect(try await store.load(page)?.tag == commit.tag)
+    #expect(try await open().load(page)?.value.title == "new")
+    #expect(try await open().load(StoreKey<Page>("page"))?.savedAt == time)
+  }
+
+  @Test func `A folder of format 2 is read, and written in the new format value by value`() async throws {
+    try copyFixture()
+    let folder = temporary.url.appending(path: "folder")
+    try await check { FileStore(folder: folder) }
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false))
+    #expect(names.sorted() == ["page.%4aake%2f0.value", "page.value", "toggle-a.value"])
+    #expect(try String(contentsOf: folder.appending(path: "page.value"), encoding: .utf8).contains("\"format\":2"))
+  }
+
+  #if SQLite
+    private var database: URL { temporary.url.appending(path: "store.sqlite") }
+
+    private func connection() throws -> SQLiteConnection {
+      try SQLiteConnection(path: database.path(percentEncoded: false), creatingLike: nil, busyTimeout: .seconds(5))
+    }
+
+    @Test func `A database of layout 1 is migrated by whoever opens it first, and read`() async throws {
+      try copyFixture()
+      #expect(try connection().first("PRAGMA user_version") { $0.integer(0) } == 1)
+      try await check { SQLiteStore(file: database) }
+      let connection = try connection()
+      #expect(try connection.first("PRAGMA user_version") { $0.integer(0) } == 2)
+      let tables = try connection.all("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name") { $0.text(0) }
+      #expect(tables == ["change", "part", "quarantine", "sqlite_sequence", "value"])
+    }
+
+    @Test func `A migration that fails leaves layout 1 whole`() async throws {
+      try copyFixture()
+      // A table in the way fails the migration amid its statements.
+      try connection().run("CREATE TABLE change (in_the_way)")
+      await #expect(throws: StoreError.self) { try await SQLiteStore(file: database).load(page) }
+      #expect(try connection().first("PRAGMA user_version") { $0.integer(0) } == 1)
+      #expect(try connection().first("SELECT count(*) FROM removed") { $0.integer(0) } == 1)
+      try connection().run("DROP TABLE change")
+      #expect(try await SQLiteStore(file: database).load(page)?.value.title == "名字")
+    }
+
+    @Test func `Stores that open a database of layout 1 at the same time all read it`() async throws {
+      try copyFixture()
+      let (database, page) = (database, page)
+      try await withThrowingTaskGroup(of: String?.self) { group in
+        for _ in 0..<8 { group.addTask { try await SQLiteStore(file: database).load(page)?.value.title } }
+        for try await title in group { #expect(title == "名字") }
+      }
+    }
+  #endif
+}

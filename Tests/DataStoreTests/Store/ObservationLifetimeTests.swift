@@ -1,0 +1,42 @@
+import Foundation
+import Multicast
+import Testing
+
+@testable import DataStore
+
+/// For how long a store keeps what it needs for observers.
+@Suite(.timeLimit(.minutes(5))) struct ObservationLifetimeTests {
+  private let store = BackedStore(backend: InMemoryBackend(storage: InMemoryStorage()))
+
+  private func key(_ number: Int) -> StoreKey<Int> { StoreKey("number", id: "\(number)") }
+
+  @Test func `A key that no stream and no subscription refers to has no channel`() async throws {
+    var streams: [MulticastStream<StoreChange<Int>, Never>] = []
+    for number in 0..<2_000 { streams.append(try await store.changes(of: key(number))) }
+    #expect(await store.observedCount(in: "number") == 2_000)
+    var subscription: MulticastSubscription? = streams[7].subscribe()
+    streams = []
+    #expect(await store.observedCount(in: "number") == 1)
+    let saved = try await store.save(7, for: key(7))
+    if let subscription { for await change in subscription { #expect(change == .saved(key(7), saved)); break } }
+    subscription = nil
+    #expect(await store.observedCount(in: "number") == 0)
+  }
+
+  @Test func `A stream that is kept and iterated later gets the newest value, then every change`() async throws {
+    try await store.save(1, for: key(0))
+    let stream = try await store.changes(of: key(0))
+    let second = try await store.save(2, for: key(0))
+    var iterator = stream.makeAsyncIterator()
+    #expect(await iterator.next() == .saved(key(0), second))
+    let third = try await store.save(3, for: key(0))
+    #expect(await iterator.next() == .saved(key(0), third))
+  }
+
+  @Test func `A key that is observed again after a pause starts with what is stored`() async throws {
+    _ = try await store.changes(of: key(0))
+    let saved = try await store.save(1, for: key(0))
+    var iterator = try await store.changes(of: key(0)).makeAsyncIterator()
+    #expect(await iterator.next() == .saved(key(0), saved))
+  }
+}

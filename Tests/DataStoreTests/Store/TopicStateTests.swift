@@ -1,0 +1,147 @@
+import Foundation
+import MulticastTesting
+import Testing
+
+@testable import DataStore
+
+@Suite struct TopicStateTests {
+  private static func edition(_ number: Int) -> Edition {
+    Edition(
+      fingerprint: Fingerprint(Data("\(number)".utf8)),
+      header: Envelope.Header(schema: 1, savedAt: Date(timeIntervalSince1970: 0), tag: StoreTag(), partIDs: nil))
+  }
+
+  @Test func `A value that was there before has revision 0 and is not sent`() {
+    var state = TopicState()
+    let edition = Self.edition(1)
+    #expect(state.reconcile(.value(edition), "a", revision: 5) == .keep(revision: 0))
+    #expect(state.reconcile(.value(edition), "a", revision: 6) == .keep(revision: 0))
+    #expect(state.edition(of: "a") == edition)
+  }
+
+  @Test func `A value that appears after the listing is sent`() {
+    var state = TopicState()
+    state.recordListing()
+    #expect(state.reconcile(.value(Self.edition(1)), "a", revision: 5) == .sendSaved(revision: 5))
+    #expect(state.revision(of: "a") == 5)
+  }
+
+  @Test func `What this store saved does not come back`() {
+    var state = TopicState()
+    let edition = Self.edition(1)
+    state.recordSave(edition, nil, revision: 3)
+    #expect(state.reconcile(.value(edition), nil, revision: 4) == .keep(revision: 3))
+    #expect(state.reconcile(.value(Self.edition(2)), nil, revision: 4) == .sendSaved(revision: 4))
+    #expect(state.reconcile(.nothing, nil, revision: 5) == .sendRemoved(revision: 5))
+    #expect(state.reconcile(.nothing, nil, revision: 6) == .keepNothing)
+  }
+
+  @Test func `What is not usable is new once, until something else was found`() {
+    var state = TopicState()
+    let (one, other) = (Fingerprint(Data("1".utf8)), Fingerprint(Data("2".utf8)))
+    #expect(state.reconcile(.unusable(one), "a", revision: 1) == .hide(isNew: true))
+    #expect(state.reconcile(.unusable(one), "a", revision: 1) == .hide(isNew: false))
+    #expect(state.isUnusable(one, "a"))
+    #expect(state.reconcile(.unusable(other), "a", revision: 1) == .hide(isNew: true))
+    #expect(state.reconcile(.unreadable, "a", revision: 1) == .hide(isNew: true))
+    #expect(state.reconcile(.unreadable, "a", revision: 1) == .hide(isNew: false))
+    #expect(state.reconcile(.nothing, "a", revision: 1) == .hide(isNew: false))
+    #expect(state.reconcile(.nothing, "a", revision: 1) == .keepNothing)
+  }
+
+  /// What observers are to be sent is computed here from the whole history; the state knows only the last step.
+  @Test func `Over any history each difference is sent once, in order, and nothing else`() {
+    for seed in 0..<2_000 {
+      var random = SplitMix64(seed: UInt64(seed))
+      var state = TopicState()
+      var model = Model()
+      for step in 1...60 {
+        let id = [nil, "a", "b"].randomElement(using: &random)!
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0...3:
+          let found = model.externalChange(of: id, using: &random)
+          #expect(
+            state.reconcile(found, id, revision: model.revision + 1) == model.expectedAction(found, id), "\(seed) \(step)")
+        case 4...5:
+          let found = model.stored[id] ?? .nothing
+          #expect(
+            state.reconcile(found, id, revision: model.revision + 1) == model.expectedAction(found, id), "\(seed) \(step)")
+        case 6...7:
+          let edition = model.save(id)
+          state.recordSave(edition, id, revision: model.revision)
+        case 8:
+          model.forget(id)
+          state.forget(id)
+        default:
+          guard model.canList else { continue }
+          model.isListed = true
+          state.recordListing()
+        }
+      }
+      let ids = Set(model.seen.filter { $0.value != .nothing }.keys)
+      #expect(Set(state.ids) == ids, "\(seed)")
+      if model.isListed { #expect(state.knownCount == ids.count, "\(seed)") }
+    }
+  }
+
+  /// A place with values, and what observers of it have seen.
+  private struct Model {
+    var stored: [String?: TopicState.Found] = [:]
+    var seen: [String?: TopicState.Found] = [:]
+    var revisions: [String?: UInt64] = [:]
+    var revision: UInt64 = 0
+    var isListed = false
+    private var count = 0
+
+    /// A listing reads all ids, so none may differ from what was seen.
+    var canList: Bool { stored.allSatisfy { id, found in seen[id] == found } }
+
+    mutating func externalChange(of id: String?, using random: inout SplitMix64) -> TopicState.Found {
+      count += 1
+      let found: TopicState.Found =
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0: .nothing
+        case 1: .unusable(Fingerprint(Data("\(count)".utf8)))
+        case 2: .unreadable
+        default: .value(TopicStateTests.edition(count))
+        }
+      stored[id] = found
+      return found
+    }
+
+    mutating func expectedAction(_ found: TopicState.Found, _ id: String?) -> TopicState.Action {
+      let old = seen[id]
+      seen[id] = found
+      switch found {
+      case .value:
+        if found == old { return .keep(revision: revisions[id]!) }
+        guard old != nil || isListed else {
+          revisions[id] = 0
+          return .keep(revision: 0)
+        }
+        revision += 1
+        revisions[id] = revision
+        return .sendSaved(revision: revision)
+      case .nothing:
+        if case .value = old {
+          revision += 1
+          return .sendRemoved(revision: revision)
+        }
+        return old == nil || old == .nothing ? .keepNothing : .hide(isNew: false)
+      case .unusable, .unreadable: return .hide(isNew: found != old)
+      }
+    }
+
+    mutating func save(_ id: String?) -> Edition {
+      count += 1
+      revision += 1
+      let edition = TopicStateTests.edition(count)
+      (stored[id], seen[id], revisions[id]) = (.value(edition), .value(edition), revision)
+      return edition
+    }
+
+    mutating func forget(_ id: String?) {
+      (stored[id], seen[id]) = (.nothing, .nothing)
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import MulticastTesting
+import Testing
+
+@testable import DataStore
+
+@Suite struct WatchStateTests {
+  private typealias Plan = WatchState.Plan
+
+  @Test func `At the beginning anything may have changed, once`() {
+    var state = WatchState()
+    #expect(!state.isWatching)
+    state.begin()
+    #expect(state.isWatching)
+    #expect(state.takePlan() == Plan(names: [], includesAllObserved: true))
+    #expect(state.takePlan() == Plan(names: [], includesAllObserved: false))
+  }
+
+  @Test func `Reported names are read once, in the order of their last changes`() {
+    var state = WatchState()
+    state.report(.names(["a", "b", "a"]))
+    state.report(.names(["c", "b"]))
+    #expect(state.takePlan() == Plan(names: ["a", "c", "b"], includesAllObserved: false))
+    #expect(state.takePlan() == Plan(names: [], includesAllObserved: false))
+  }
+
+  @Test func `What could not be read is read with the next check, before what is new`() {
+    var state = WatchState()
+    state.report(.names(["a"]))
+    let plan = state.takePlan()
+    state.report(.names(["b"]))
+    state.miss(plan)
+    #expect(state.takePlan().names == ["a", "b"])
+    state.miss("c")
+    state.report(.unknown)
+    let all = state.takePlan()
+    #expect(all == Plan(names: ["c"], includesAllObserved: true))
+    state.miss(all)
+    #expect(state.takePlan() == all)
+  }
+
+  @Test func `A watch that broke is begun again`() {
+    var state = WatchState()
+    state.begin()
+    _ = state.takePlan()
+    state.end()
+    #expect(!state.isWatching)
+    state.begin()
+    #expect(state.takePlan().includesAllObserved)
+  }
+
+  @Test func `Over any history no reported name is lost`() {
+    for seed in 0..<1_000 {
+      var random = SplitMix64(seed: UInt64(seed))
+      var state = WatchState()
+      var unread: Set<String> = []
+      var isAnyUnread = false
+      for _ in 0..<50 {
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0...1:
+          let names = (0..<Int.random(in: 0..<4, using: &random)).map { _ in "\(Int.random(in: 0..<5, using: &random))" }
+          state.report(.names(names))
+          unread.formUnion(names)
+        case 2:
+          state.report(.unknown)
+          isAnyUnread = true
+        case 3:
+          let plan = state.takePlan()
+          #expect(Set(plan.names) == unread && plan.names.count == unread.count, "\(seed)")
+          #expect(plan.includesAllObserved == isAnyUnread, "\(seed)")
+          (unread, isAnyUnread) = ([], false)
+          if Bool.random(using: &random) { continue }
+          state.miss(plan)
+          (unread, isAnyUnread) = (Set(plan.names), plan.includesAllObserved)
+        default:
+          state.miss("5")
+          unread.insert("5")
+        }
+      }
+    }
+  }
+}
