@@ -63,8 +63,11 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   // MARK: - Keys
 
   private func open<Value>(_ key: StoreKey<Value>) throws(StoreError) -> Slot<Value> {
-    let name = try key.keyName.encoded()
-    return try topic(of: key.collection, as: Value.self).slot(key, named: name)
+    try open(key, named: key.keyName.encoded())
+  }
+
+  private func open<Value>(_ key: StoreKey<Value>, named name: String) throws(StoreError) -> Slot<Value> {
+    try topic(of: key.collection, as: Value.self).slot(key, named: name)
   }
 
   private func topic<Value>(
@@ -116,30 +119,48 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   /// Stores a value, and sends it to every observer once it is durable.
   @discardableResult
-  public func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
-    let slot = try open(key)
-    let commit = enqueue([PendingKey(slot, change: .save(value), requirements: [])])
-    let made = try await outcome(of: commit)
-    return StoredValue(value: value, savedAt: commit.savedAt, revision: made.revision, tag: made.tag)
+  public nonisolated func save<Value>(
+    _ value: Value, for key: StoreKey<Value>
+  ) async throws(StoreError) -> StoredValue<Value> {
+    let (savedAt, tag) = (now(), StoreTag())
+    let entry = StoreBatchEntry(key: key, change: .save(value))
+    let made = try await make([PreparedChange(entry, savedAt: savedAt, tag: tag)], savedAt: savedAt, tag: tag)
+    return StoredValue(value: value, savedAt: savedAt, revision: made.revision, tag: made.tag)
   }
 
   /// Removes the stored value of a key, and notifies every observer.
-  public func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
-    let slot = try open(key)
-    _ = try await outcome(of: enqueue([PendingKey(slot, change: .remove, requirements: [])]))
+  public nonisolated func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    var batch = StoreBatch()
+    batch.remove(key)
+    try await commit(batch)
   }
 
   /// Makes several saves and removals as one: all or none, at any instant, in every process.
   @discardableResult
-  public func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
-    var keys: [any AnyPendingKey] = []
-    for entry in batch.entries { keys.append(try pendingKey(entry)) }
-    return try await outcome(of: enqueue(keys))
+  public nonisolated func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
+    let (savedAt, tag) = (now(), StoreTag())
+    var changes: [any AnyPreparedChange] = []
+    for entry in batch.entries { changes.append(try Self.prepare(entry, savedAt: savedAt, tag: tag)) }
+    return try await make(changes, savedAt: savedAt, tag: tag)
   }
 
-  private func pendingKey(_ entry: some AnyStoreBatchEntry) throws(StoreError) -> any AnyPendingKey {
-    let entry = entry.typed
-    return PendingKey(try open(entry.key), change: entry.change, requirements: entry.requirements)
+  private static func prepare(
+    _ entry: some AnyStoreBatchEntry, savedAt: Date, tag: StoreTag
+  ) throws(StoreError) -> any AnyPreparedChange {
+    try PreparedChange(entry.typed, savedAt: savedAt, tag: tag)
+  }
+
+  private func make(
+    _ changes: [any AnyPreparedChange], savedAt: Date, tag: StoreTag
+  ) async throws(StoreError) -> StoreCommit {
+    var keys: [any AnyPendingKey] = []
+    for change in changes { keys.append(try pendingKey(change)) }
+    return try await outcome(of: enqueue(PendingCommit(keys: keys, savedAt: savedAt, tag: tag)))
+  }
+
+  private func pendingKey(_ change: some AnyPreparedChange) throws(StoreError) -> any AnyPendingKey {
+    let change = change.typed
+    return PendingKey(try open(change.entry.key, named: change.name), change)
   }
 
   /// Removes all values of a collection in one commit, and notifies every observer.
@@ -155,7 +176,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     } else {
       pendingKeys = try removals(of: keys, in: Topic<UntypedValue>(collection: collection))
     }
-    _ = try await outcome(of: enqueue(pendingKeys))
+    _ = try await outcome(of: enqueue(PendingCommit(keys: pendingKeys, savedAt: now(), tag: StoreTag())))
   }
 
   private func removals<T: AnyTopic>(
@@ -164,7 +185,8 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     var removals: [any AnyPendingKey] = []
     for key in keys.sorted(by: { ($0.id ?? "") < ($1.id ?? "") }) {
       let slot = topic.typed.slot(StoreKey(key), named: try key.encoded())
-      removals.append(PendingKey(slot, change: .remove, requirements: []))
+      let entry = StoreBatchEntry(key: slot.key, change: .remove)
+      removals.append(PendingKey(slot, try PreparedChange(entry, savedAt: now(), tag: StoreTag())))
     }
     return removals
   }
@@ -172,11 +194,10 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   /// Takes a commit, to be made behind the calls that wait already: those of them that commit too are written with it.
   ///
   /// Synchronous, because a call has its place in the order of all calls before it first suspends.
-  private func enqueue(_ keys: [any AnyPendingKey]) -> PendingCommit {
+  private func enqueue(_ commit: PendingCommit) -> PendingCommit {
     if pending.isEmpty {
       executor.enqueue { self.assumeIsolated { $0.performPending() } }
     }
-    let commit = PendingCommit(keys: keys, savedAt: now())
     pending.append(commit)
     return commit
   }
@@ -256,19 +277,25 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     if case .failure(let error) = (commit.successor ?? commit).result { return commit.complete(.failure(error)) }
     if commit.keys.contains(where: \.changesSomething) { (revision, lastExternalTag) = (revision + 1, nil) }
     let made = StoreCommit(revision: revision, tag: commit.tag)
-    for key in commit.keys { record(key, of: commit, made) }
+    // The values that are replaced may be large, so they are released when nobody waits any more.
+    var released: [Any] = []
+    for key in commit.keys { released.append(record(key, of: commit, made)) }
     for key in commit.keys { flush(key) }
     commit.complete(.success(made))
+    extendLifetime(released)
   }
 
-  private func record(_ key: some AnyPendingKey, of commit: PendingCommit, _ made: StoreCommit) {
+  /// - Returns: What was replaced.
+  private func record(_ key: some AnyPendingKey, of commit: PendingCommit, _ made: StoreCommit) -> Any {
     let key = key.typed
+    let old = key.slot.topic.content(of: key.slot.id)
     key.record(made, savedAt: commit.savedAt, isWritten: commit.successor == nil)
     if let size = key.writtenSize {
       noteUse(of: key.slot.key.keyName, size: size)
     } else if key.changesSomething {
       recentlyUsed.remove(key.slot.key.keyName)
     }
+    return old as Any
   }
 
   private func flush(_ key: some AnyPendingKey) {

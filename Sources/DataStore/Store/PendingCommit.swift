@@ -12,7 +12,7 @@ final class PendingCommit {
     case again
   }
 
-  let tag = StoreTag()
+  let tag: StoreTag
   let savedAt: Date
   let keys: [any AnyPendingKey]
 
@@ -32,9 +32,10 @@ final class PendingCommit {
   private var outcome: Result<StoreCommit, StoreError>?
   private var continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>?
 
-  init(keys: [any AnyPendingKey], savedAt: Date) {
+  init(keys: [any AnyPendingKey], savedAt: Date, tag: StoreTag) {
     self.keys = keys
     self.savedAt = savedAt
+    self.tag = tag
   }
 
   /// Whether the commit is one save without preconditions, which a later save of the same key may replace.
@@ -94,6 +95,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   let slot: Slot<Value>
   private let change: StoreBatchChange<Value>?
   private let requirements: [StoreTag?]
+  private let whole: PreparedChange<Value>.Whole?
 
   private var written: (edition: Edition, content: StoredContent<Value>, partIDs: Set<String>)?
   /// The result of the last read, until it is reconciled.
@@ -105,10 +107,11 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   var name: String { slot.name }
   var typed: PendingKey<Value> { self }
 
-  init(_ slot: Slot<Value>, change: StoreBatchChange<Value>?, requirements: [StoreTag?]) {
+  init(_ slot: Slot<Value>, _ prepared: PreparedChange<Value>) {
     self.slot = slot
-    self.change = change
-    self.requirements = requirements
+    change = prepared.entry.change
+    requirements = prepared.entry.requirements
+    whole = prepared.whole
   }
 
   var isReplaceable: Bool {
@@ -125,6 +128,10 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
 
   func encode(savedAt: Date, tag: StoreTag) throws(StoreError) -> [StoreWrite] {
     guard case .save(let value) = change else { return [] }
+    if let whole {
+      written = (whole.edition, StoredContent(value: value, counts: [], size: whole.bytes.count), [])
+      return [StoreWrite(name: name, bytes: whole.bytes)]
+    }
     let format = slot.topic.format
     do {
       let encoded = try format.encode(value, over: storedParts)

@@ -59,7 +59,7 @@ public struct StoreBatch: Sendable {
 struct StoreBatchEntry<Value: Codable & Sendable>: AnyStoreBatchEntry {
   let key: StoreKey<Value>
   /// `nil` for a key of which something is only required.
-  var change: StoreBatchChange<Value>?
+  var change: StoreBatchChange<Value>? = nil
   var requirements: [StoreTag?] = []
 
   var keyName: StoreKeyName { key.keyName }

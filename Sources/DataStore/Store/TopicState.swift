@@ -121,7 +121,7 @@ struct TopicState {
 }
 
 /// What identifies the stored bytes of a value, without its content.
-struct Edition: Equatable {
+struct Edition: Equatable, Sendable {
   let fingerprint: Fingerprint
   let header: Envelope.Header
 }

@@ -51,7 +51,7 @@ func makeValueFormat<Value: Codable & Sendable>(of type: Value.Type) -> any Valu
   func partitioned<Partitioned: PartitionedValue>(_ type: Partitioned.Type) -> any ValueFormat {
     PartitionedFormat<Partitioned>()
   }
-  if let format = UntypedFormat() as? any ValueFormat<Value> { return format }
+  if type == UntypedValue.self, let format = UntypedFormat() as? any ValueFormat<Value> { return format }
   if let type = type as? any PartitionedValue.Type, let format = partitioned(type) as? any ValueFormat<Value> {
     return format
   }

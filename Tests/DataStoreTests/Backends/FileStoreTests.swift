@@ -166,7 +166,9 @@ import Testing
     let elsewhere = file("elsewhere")
     try FileManager.default.moveItem(at: file("text.0.value"), to: elsewhere)
     #expect(await changes.next()?.map(\.stored?.value) == [nil])
-    try make(.folder, at: file("text.0.value"))
+    // Moved, because a new folder isn't reported under a name for files.
+    try make(.folder, at: file("obstacle"))
+    try FileManager.default.moveItem(at: file("obstacle"), to: file("text.0.value"))
     guard case .valueUnreadable(key.keyName, _) = await events.next() else {
       Issue.record("no event")
       return

@@ -20,7 +20,7 @@
       #expect(try setting("fullfsync") == 1)
       #expect(try setting("checkpoint_fullfsync") == 1)
       #expect(try setting("application_id") == 0x4453_7472)
-      #expect(try setting("user_version") == 1)
+      #expect(try setting("user_version") == 2)
     }
 
     @Test(arguments: ["'; DROP TABLE value; --", "a\u{0}b", "\"", "?1", "%", "ü", ""])
@@ -60,11 +60,11 @@
         #expect(try backend.quarantine(new, of: "a", at: time) == nil)
         #expect(try backend.read("a") == old)
         let moved = try #require(try backend.quarantine(old, of: "a", at: time))
-        #expect(moved.hasPrefix("/") && moved.contains("/store.sqlite, table set_aside, id "))
+        #expect(moved.hasPrefix("/") && moved.contains("/store.sqlite, table quarantine, id "))
         #expect(try backend.read("a") == nil)
       }
       #expect(try backend.names() == [])
-      let rows = try place.connection().all("SELECT id, name, time, bytes FROM set_aside") {
+      let rows = try place.connection().all("SELECT id, name, time, bytes FROM quarantine") {
         "\($0.integer(0)) \($0.text(1)) \($0.text(2)) \(String(decoding: $0.blob(3), as: UTF8.self))"
       }
       #expect(rows == ["1 a 1970-01-01T00:00:00Z old", "2 a 1970-01-01T00:00:00Z old"])

@@ -80,7 +80,7 @@
 
     @Test func `A database that lost a table is moved aside`() throws {
       try place.backend().make()
-      try place.connection().run("DROP TABLE set_aside")
+      try place.connection().run("DROP TABLE quarantine")
       var backend = place.backend()
       let movedTo = try movedTo(#expect(throws: StoreError.self) { try backend.read("a") })
       #expect(FileManager.default.fileExists(atPath: movedTo))

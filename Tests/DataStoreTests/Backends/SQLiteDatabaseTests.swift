@@ -122,10 +122,10 @@
 
     @Test func `A newer program's database is left as it is`() throws {
       try place.backend().make()
-      try place.connection().run("PRAGMA user_version = 2")
+      try place.connection().run("PRAGMA user_version = 3")
       let before = try place.bytes
       var backend = place.backend()
-      let error = StoreError.newerStore(path: place.path, found: 2, supported: 1)
+      let error = StoreError.newerStore(path: place.path, found: 3, supported: 2)
       #expect(throws: error) { try backend.read("a") }
       #expect(throws: error) { try backend.write(new, to: "a") }
       #expect(throws: error) { try backend.remove("a") }
@@ -138,8 +138,8 @@
       try backend.write(old, to: "a")
       let connection = try place.connection()
       try connection.run("ALTER TABLE value RENAME TO better")
-      try connection.run("PRAGMA user_version = 2")
-      let error = StoreError.newerStore(path: place.path, found: 2, supported: 1)
+      try connection.run("PRAGMA user_version = 3")
+      let error = StoreError.newerStore(path: place.path, found: 3, supported: 2)
       #expect(throws: error) { try backend.read("a") }
       #expect(throws: error) { try backend.write(new, to: "a") }
       #expect(try connection.first("SELECT bytes FROM better") { $0.blob(0) } == old)
@@ -240,6 +240,30 @@
       }
 
       var isExhausted: Bool { count.withLock { $0 < failing } }
+    }
+
+    @Test(.enabled(if: getuid() == 0, "It mounts a volume, which takes root."))
+    func `A closed database on a read-only volume throws an error that names the volume`() async throws {
+      try place.makeFolder()
+      let path = place.folder.path(percentEncoded: false)
+      try #require(Self.run("mount", "-t", "tmpfs", "none", path))
+      defer { _ = Self.run("umount", path) }
+      let key = StoreKey<String>("text")
+      try await SQLiteStore(file: place.file).save("a", for: key)
+      #expect(Self.run("mount", "-o", "remount,ro", path))
+      let error = SystemError(
+        code: EROFS, operation: "making the files of WAL mode beside the database", path: place.path)
+      await #expect(throws: StoreError.readFailed(error)) { try await SQLiteStore(file: place.file).load(key) }
+      #expect(error.description.contains("The volume is read-only"))
+    }
+
+    private static func run(_ words: String...) -> Bool {
+      let process = Process()
+      process.executableURL = URL(filePath: "/usr/bin/env")
+      process.arguments = words
+      do { try process.run() } catch { return false }
+      process.waitUntilExit()
+      return process.terminationStatus == 0
     }
   }
 

@@ -97,33 +97,54 @@
       try await store.save("a", for: key)
       try place.execute("PRAGMA user_version = 7")
       let store = store
-      let error = StoreError.newerStore(path: place.path, found: 7, supported: 1)
+      let error = StoreError.newerStore(path: place.path, found: 7, supported: 2)
       await #expect(throws: error) { try await store.load(key) }
       await #expect(throws: error) { try await store.save("b", for: key) }
       await #expect(throws: error) { try await store.remove(key) }
       await #expect(throws: error) { try await store.changes(of: key) }
       await #expect(throws: error) { try await store.observe(collection: "text", as: String.self) }
       #expect(error.description.hasSuffix("It is left as it is: update the app."))
-      try place.execute("PRAGMA user_version = 1")
+      try place.execute("PRAGMA user_version = 2")
       #expect(try await store.load(key)?.value == "a")
     }
 
     @Test func `What one store saves or removes, another over the same database sees`() async throws {
       let (ours, theirs) = (store, store)
       var changes = try await ours.changes(of: key).subscribe().makeAsyncIterator()
-      var everyUser = try await ours.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
+      var collection = try await ours.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
       for round in 1...5 {
         try await theirs.save("\(round)", for: key)
         let change = await changes.next()
         #expect(change?.stored?.value == "\(round)")
-        #expect(await everyUser.next() == change)
+        #expect(await collection.next() == change.map { [$0] })
       }
       let own = try await ours.save("own", for: key)
       #expect(await changes.next() == .saved(key, own))
-      #expect(await everyUser.next() == .saved(key, own))
+      #expect(await collection.next() == [.saved(key, own)])
       try await theirs.remove(key)
       #expect(await changes.next() == .removed(key, revision: own.revision + 1))
-      #expect(await everyUser.next() == .removed(key, revision: own.revision + 1))
+      #expect(await collection.next() == [.removed(key, revision: own.revision + 1)])
+    }
+
+    @Test(arguments: [
+      "UPDATE value SET bytes = (SELECT bytes FROM value WHERE name = 'text.1') WHERE name = 'text.0'",
+      "REPLACE INTO value (name, bytes) SELECT 'text.0', bytes FROM value WHERE name = 'text.1'",
+      "DELETE FROM value WHERE name = 'text.0'",
+      "UPDATE value SET name = 'text.2' WHERE name = 'text.0'",
+    ])
+    func `What another program changes is noticed at once, whatever the statement`(sql: String) async throws {
+      let store = store
+      try await store.save("old", for: StoreKey<String>("text", id: "0"))
+      try await store.save("new", for: StoreKey<String>("text", id: "1"))
+      var changes = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
+      try place.execute(sql)
+      let change = await changes.next()
+      #expect(change?.first?.key.id == "0")
+      if sql.hasPrefix("DELETE") || sql.contains("text.2") {
+        #expect(change?.first?.stored == nil)
+      } else {
+        #expect(change?.first?.stored?.value == "new")
+      }
     }
   }
 #endif

@@ -25,7 +25,7 @@
       return wakes
     }
 
-    @Test func `What others saved or removed is told once, in the order of the last saves`() throws {
+    @Test func `What others saved or removed is reported in the order of the changes`() throws {
       var backend = place.backend()
       var other = place.backend()
       for name in ["a", "b", "c"] { try other.write(bytes, to: name) }
@@ -33,7 +33,7 @@
       #expect(try backend.takeExternalChanges() == .names([]))
       for name in ["b", "d", "a", "b"] { try other.write(bytes, to: name) }
       try other.remove("c")
-      #expect(try backend.takeExternalChanges() == .names(["d", "a", "b", "c"]))
+      #expect(try backend.takeExternalChanges() == .names(["b", "d", "a", "b", "c"]))
       #expect(try backend.takeExternalChanges() == .names([]))
       #expect(try other.quarantine(bytes, of: "d", at: Date()) != nil)
       #expect(try backend.takeExternalChanges() == .names(["d"]))
@@ -54,14 +54,15 @@
       extendLifetime(wakes)
     }
 
-    @Test func `More removals than are kept are told as anything`() throws {
+    @Test func `More changes than are kept are reported as anything`() throws {
       var backend = place.backend()
       var other = place.backend()
       try other.write(bytes, to: "a")
       let wakes = try watching(&backend)
       let connection = try #require(try other.database.connect(making: false).get())
       try connection.run("PRAGMA synchronous = OFF")
-      for _ in 0...SQLiteLayout.removalLimit {
+      let count = SQLiteLayout.changeLimit + SQLiteLayout.cutInterval
+      for _ in 0...count / 2 {
         try other.write(bytes, to: "b")
         try other.remove("b")
       }
@@ -69,7 +70,8 @@
       #expect(try backend.takeExternalChanges() == .names([]))
       try other.remove("a")
       #expect(try backend.takeExternalChanges() == .names(["a"]))
-      #expect(try connection.first("SELECT count(*) FROM removed") { $0.integer(0) } == SQLiteLayout.removalLimit)
+      let kept = try #require(try connection.first("SELECT count(*) FROM change") { $0.integer(0) })
+      #expect(kept >= SQLiteLayout.changeLimit && kept < count)
       extendLifetime(wakes)
     }
 
@@ -107,7 +109,7 @@
       try other.write(bytes, to: "c")
       // There the system takes its time to tell.
       #if !canImport(Darwin)
-        #expect(try #require(backend.watch).folderWatcher.takeChangedFiles() != [])
+        #expect(try #require(backend.watch).folderWatch.takeChangedFiles() != [])
       #endif
       #expect(try backend.takeExternalChanges() == .names(["c"]))
     }
@@ -137,7 +139,7 @@
       // More than fits into its cache is written to the log before the commit.
       for number in 0..<20 {
         try other.run(
-          SQLiteLayout.write, .text("b\(number)"), .integer(0), .blob(Data(count: 10_000)))
+          SQLiteLayout.write, .text("b\(number)"), .blob(Data(count: 10_000)))
       }
       // Nothing more is written, and yet there are more wakes, because somebody has not finished.
       for _ in 1...6 {
@@ -219,7 +221,7 @@
         do { #expect(try backend.read("a") == nil) } catch {}
         // There the system takes its time to tell.
         #if !canImport(Darwin)
-          #expect(try #require(backend.watch).folderWatcher.takeChangedFiles() == [])
+          #expect(try #require(backend.watch).folderWatch.takeChangedFiles() == [])
         #endif
       }
     }
@@ -276,9 +278,9 @@
 
     @Test func `As long as somebody writes there is another look, and soon none where nobody can tell`() {
       var schedule = SQLiteWatch.Schedule()
-      #expect((1...11).map { _ in schedule.next(after: .somebody) } == [1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250])
-      #expect(schedule.next(after: .nobody) == nil)
-      #expect(schedule.next(after: .somebody) == 1)
+      #expect((1...11).map { _ in schedule.next(after: .other) } == [1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250])
+      #expect(schedule.next(after: .none) == nil)
+      #expect(schedule.next(after: .other) == 1)
       schedule.begin()
       let delays = (1...17).map { _ in schedule.next(after: .unknown) }
       #expect(delays == (0..<16).map { 1 << $0 } + [nil])
@@ -290,12 +292,14 @@
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let connection = try #require(try backend.database.connect(making: false).get())
-      #expect(try connection.look(since: nil, by: backend.writer).writing == .nobody)
+      #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .none)
+      connection.rollBack()
       let other = try place.connection()
       try other.run("BEGIN IMMEDIATE")
-      #expect(try connection.look(since: nil, by: backend.writer).writing == .somebody)
+      #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .other)
       try connection.run("PRAGMA query_only = ON")
-      #expect(try connection.look(since: nil, by: backend.writer).writing == .unknown)
+      #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .unknown)
+      connection.rollBack()
       try other.run("ROLLBACK")
     }
 

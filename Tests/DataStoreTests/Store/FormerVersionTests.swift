@@ -63,7 +63,9 @@ import Testing
       try await check { SQLiteStore(file: database) }
       let connection = try connection()
       #expect(try connection.first("PRAGMA user_version") { $0.integer(0) } == 2)
-      let tables = try connection.all("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name") { $0.text(0) }
+      let tables = try connection.all("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name") {
+        $0.text(0)
+      }
       #expect(tables == ["change", "part", "quarantine", "sqlite_sequence", "value"])
     }
 

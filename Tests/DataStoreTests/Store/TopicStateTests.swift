@@ -61,11 +61,13 @@ import Testing
         case 0...3:
           let found = model.externalChange(of: id, using: &random)
           #expect(
-            state.reconcile(found, id, revision: model.revision + 1) == model.expectedAction(found, id), "\(seed) \(step)")
+            state.reconcile(found, id, revision: model.revision + 1) == model.expectedAction(found, id),
+            "\(seed) \(step)")
         case 4...5:
           let found = model.stored[id] ?? .nothing
           #expect(
-            state.reconcile(found, id, revision: model.revision + 1) == model.expectedAction(found, id), "\(seed) \(step)")
+            state.reconcile(found, id, revision: model.revision + 1) == model.expectedAction(found, id),
+            "\(seed) \(step)")
         case 6...7:
           let edition = model.save(id)
           state.recordSave(edition, id, revision: model.revision)

@@ -57,7 +57,8 @@ import Testing
       for _ in 0..<50 {
         switch Int.random(in: 0..<5, using: &random) {
         case 0...1:
-          let names = (0..<Int.random(in: 0..<4, using: &random)).map { _ in "\(Int.random(in: 0..<5, using: &random))" }
+          let names = (0..<Int.random(in: 0..<4, using: &random)).map { _ in "\(Int.random(in: 0..<5, using: &random))"
+          }
           state.report(.names(names))
           unread.formUnion(names)
         case 2:

@@ -23,10 +23,11 @@
       SQLiteBackend(file: file, busyTimeout: busyTimeout, now: { Date() }, fileSystem: fileSystem)
     }
 
-    /// A connection past the store, to a database that is there.
+    /// A connection like that of another program, to a database that is there.
     func connection(busyTimeout: Duration = .seconds(5)) throws -> SQLiteConnection {
       let folder = try FileSystem().resolve(FileSystem().openFolder(folder.path(percentEncoded: false)))
-      return try SQLiteConnection(path: "\(folder)/store.sqlite", creatingLike: nil, busyTimeout: busyTimeout)
+      return try SQLiteConnection(
+        path: "\(folder)/store.sqlite", creatingLike: nil, busyTimeout: busyTimeout, runsTriggers: true)
     }
 
     /// Replaces what is stored under a name by bytes that are no value.

@@ -1,131 +1,208 @@
-#if !canImport(Darwin)
-  import Testing
+import Testing
 
-  @testable import DataStore
+@testable import DataStore
 
-  #if canImport(Glibc)
-    import Glibc
-  #elseif canImport(Musl)
-    import Musl
-  #endif
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
 
-  /// What the events of inotify are taken for.
-  @Suite struct FolderWatchStateTests {
-    private typealias Event = FolderWatchState.Event
-    private typealias Target = FolderWatchState.Target
+/// What the events of a folder mean to one watch.
+@Suite struct FolderWatchStateTests {
+  private typealias Target = FolderWatchState.Target
 
-    private func state(_ target: Target = Target(number: 1, awaitedName: nil)) -> FolderWatchState {
-      FolderWatchState(ownPrefix: ".own-", target: target)
-    }
+  private static let folder = target(1)
 
-    private func event(_ mask: CInt, _ name: String = "", cookie: UInt32 = 0, target: CInt = 1) -> Event {
-      Event(target: target, mask: UInt32(mask), cookie: cookie, name: name)
-    }
+  private static func target(_ number: CInt, awaiting name: String? = nil) -> Target {
+    Target(descriptor: WatchDescriptor(number: number), awaitedName: name)
+  }
 
-    private func files(_ events: Event...) throws -> [String]? {
-      var state = state()
-      for event in events { state.take(event) }
-      state.endBatch()
-      return try state.takeChangedFiles().get()
-    }
+  private func state(_ target: Target = folder, reportsWrites: Bool = false) -> FolderWatchState {
+    FolderWatchState(ownPrefix: ".own-", reportsWrites: reportsWrites, target: target)
+  }
 
-    @Test func `A write of the store's own is not told, and neither is a removal`() throws {
-      let write = [
-        event(IN_CLOSE_WRITE, ".own-1"), event(IN_MOVED_FROM, ".own-1", cookie: 7), event(IN_MOVED_TO, "a", cookie: 7),
-      ]
-      #expect(try files(write[0], write[1], write[2]) == [])
-      let removal = [
-        event(IN_MOVED_FROM, "a", cookie: 8), event(IN_MOVED_TO, ".own-2", cookie: 8), event(IN_DELETE, ".own-2"),
-      ]
-      #expect(try files(removal[0], removal[1], removal[2]) == [])
-    }
+  private func files(_ events: FolderEvent..., reportsWrites: Bool = false) throws -> [String]? {
+    var state = state(reportsWrites: reportsWrites)
+    for event in events { state.record(event) }
+    let hasChanges = state.hasChanges
+    let files = try state.takeChangedFiles().get()
+    #expect(hasChanges == (files != []))
+    return files
+  }
 
-    @Test func `A check that fails tells nothing and ends nothing, and the next that does not tells of anything`()
-      throws
-    {
-      var state = state()
-      state.couldNotCheck()
-      #expect(!state.hasSomething)
-      state.take(event(IN_DELETE, "a"))
-      #expect(try state.takeChangedFiles().get() == ["a"])
-      state.checked(Target(number: 1, awaitedName: nil))
-      #expect(try state.takeChangedFiles().get() == nil)
-      state.checked(Target(number: 1, awaitedName: nil))
-      #expect(!state.hasSomething)
-    }
+  @Test func `A write of the store's own is not reported, and neither is a removal`() throws {
+    #expect(
+      try files(
+        .changed(".own-1", .created), .changed(".own-1", .written), .changed(".own-1", .closed),
+        .changed(".own-1", .movedAway(rename: 7)), .changed("a", .movedHere(rename: 7)), reportsWrites: true) == [])
+    #expect(
+      try files(
+        .changed("a", .movedAway(rename: 8)), .changed(".own-2", .movedHere(rename: 8)), .changed(".own-2", .removed))
+        == [])
+  }
 
-    @Test func `A write or a removal of another is told`() throws {
-      #expect(
-        try files(event(IN_MOVED_FROM, ".other-1", cookie: 7), event(IN_MOVED_TO, "a", cookie: 7)) == [".other-1", "a"])
-      #expect(
-        try files(event(IN_MOVED_FROM, "a", cookie: 7), event(IN_MOVED_TO, ".other-1", cookie: 7)) == ["a", ".other-1"])
-      #expect(try files(event(IN_DELETE, "a")) == ["a"])
-      #expect(try files(event(IN_CLOSE_WRITE, "a")) == ["a"])
-    }
+  @Test func `An event between those of the store's own rename is reported alone`() throws {
+    #expect(
+      try files(
+        .changed(".own-1", .movedAway(rename: 7)), .changed("b", .closed), .changed("a", .movedHere(rename: 7)))
+        == ["b"])
+    #expect(
+      try files(
+        .changed("a", .movedAway(rename: 8)), .changed("b", .removed), .changed(".own-2", .movedHere(rename: 8)))
+        == ["b"])
+  }
 
-    @Test func `A file that comes from another folder, or goes to one, is told`() throws {
-      #expect(try files(event(IN_MOVED_TO, "a", cookie: 7)) == ["a"])
-      #expect(try files(event(IN_MOVED_FROM, "a", cookie: 7)) == ["a"])
-      #expect(try files(event(IN_MOVED_FROM, "a", cookie: 7), event(IN_MOVED_TO, "b", cookie: 8)) == ["a", "b"])
-      #expect(try files(event(IN_MOVED_FROM, ".own-1", cookie: 7), event(IN_MOVED_TO, "b", cookie: 8)) == ["b"])
-    }
+  @Test func `The store's own rename is not reported, also when its events come one by one`() throws {
+    var state = state()
+    state.record(.changed(".own-1", .movedAway(rename: 7)))
+    #expect(state.takeReport() == false)
+    state.record(.changed("a", .movedHere(rename: 7)))
+    #expect(state.takeReport() == false)
+    state.record(.changed("a", .movedAway(rename: 8)))
+    // So far the file may have left the folder.
+    #expect(state.takeReport() == true)
+    state.record(.changed(".own-2", .movedHere(rename: 8)))
+    #expect(state.takeReport() == false)
+    #expect(try state.takeChangedFiles().get() == [])
+  }
 
-    @Test func `What is taken is not told again`() throws {
-      var state = state()
-      state.take(event(IN_DELETE, "a"))
-      #expect(state.hasSomething)
-      #expect(try state.takeChangedFiles().get() == ["a"])
-      #expect(!state.hasSomething)
-      #expect(try state.takeChangedFiles().get() == [])
-    }
+  @Test func `A check that fails reports nothing and ends nothing, and after the next one any file may have changed`()
+    throws
+  {
+    var state = state()
+    state.couldNotCheck()
+    #expect(!state.hasChanges)
+    state.record(.changed("a", .removed))
+    #expect(try state.takeChangedFiles().get() == ["a"])
+    state.checked(Self.folder)
+    #expect(try state.takeChangedFiles().get() == nil)
+    state.checked(Self.folder)
+    #expect(!state.hasChanges)
+  }
 
-    @Test func `Lost events may have been of any file`() throws {
-      var state = state()
-      state.take(event(IN_Q_OVERFLOW, target: -1))
+  @Test func `A write or a removal by another process is reported`() throws {
+    #expect(
+      try files(.changed(".other-1", .movedAway(rename: 7)), .changed("a", .movedHere(rename: 7)))
+        == [".other-1", "a"])
+    #expect(
+      try files(.changed("a", .movedAway(rename: 7)), .changed(".other-1", .movedHere(rename: 7)))
+        == ["a", ".other-1"])
+    #expect(try files(.changed("a", .removed)) == ["a"])
+    #expect(try files(.changed("a", .created), .changed("a", .written), .changed("a", .closed)) == ["a"])
+  }
+
+  @Test func `A new file is reported with its bytes, and each write only on request`() throws {
+    #expect(try files(.changed("a", .created), reportsWrites: true) == [])
+    #expect(try files(.changed("a", .written)) == [])
+    #expect(try files(.changed("a", .written), reportsWrites: true) == ["a"])
+  }
+
+  @Test func `A file that changes several times is reported once, in the order of the first changes`() throws {
+    #expect(
+      try files(.changed("b", .closed), .changed("a", .removed), .changed("b", .closed), .changed("a", .closed))
+        == ["b", "a"])
+  }
+
+  @Test func `A file that comes from another folder, or goes to one, is reported`() throws {
+    #expect(try files(.changed("a", .movedHere(rename: 7))) == ["a"])
+    #expect(try files(.changed("a", .movedAway(rename: 7))) == ["a"])
+    #expect(try files(.changed("a", .movedAway(rename: 7)), .changed("b", .movedHere(rename: 8))) == ["a", "b"])
+    #expect(try files(.changed("a", .movedAway(rename: 7)), .changed("b", .movedAway(rename: 8))) == ["a", "b"])
+    #expect(try files(.changed(".own-1", .movedAway(rename: 7)), .changed("b", .movedHere(rename: 8))) == ["b"])
+  }
+
+  @Test func `What is taken is not reported again`() throws {
+    var state = state()
+    #expect(state.takeReport() == false)
+    state.record(.changed("a", .removed))
+    #expect(state.takeReport() == true)
+    state.record(.changed("b", .removed))
+    #expect(state.takeReport() == false)
+    #expect(try state.takeChangedFiles().get() == ["a", "b"])
+    #expect(state.takeReport() == false)
+    #expect(try state.takeChangedFiles().get() == [])
+    state.record(.changed("a", .removed))
+    #expect(state.takeReport() == true)
+  }
+
+  @Test(arguments: [folder, target(1, awaiting: "folder")])
+  private func `After an event that says nothing more, any file may have changed`(target: Target) throws {
+    var state = state(target)
+    state.record(.anything)
+    #expect(state.mustFindFolder)
+    #expect(try state.takeChangedFiles().get() == nil)
+    #expect(try state.takeChangedFiles().get() == [])
+    state.found(target)
+    #expect(!state.mustFindFolder)
+    #expect(!state.hasChanges)
+  }
+
+  @Test func `A folder that vanishes is searched for, and reported when it is found`() throws {
+    var state = state()
+    state.record(.folderLost)
+    #expect(state.mustFindFolder)
+    #expect(try state.takeChangedFiles().get() == nil)
+    state.found(Self.target(2, awaiting: "folder"))
+    #expect(!state.mustFindFolder)
+    #expect(try state.takeChangedFiles().get() == [])
+    state.record(.changed("another", .created))
+    #expect(!state.mustFindFolder)
+    state.record(.changed("folder", .created))
+    #expect(state.mustFindFolder)
+    #expect(!state.hasChanges)
+    state.found(Self.target(3))
+    #expect(try state.takeChangedFiles().get() == nil)
+  }
+
+  @Test func `Of a folder above, only that the awaited name appears, or that the folder is lost, is of interest`()
+    throws
+  {
+    let ignored: [FolderEvent.FileChange] = [.written, .closed, .removed, .movedAway(rename: 7)]
+    var state = state(Self.target(1, awaiting: "folder"))
+    for change in ignored { state.record(.changed("folder", change)) }
+    #expect(!state.mustFindFolder)
+    for event in [FolderEvent.changed("folder", .created), .changed("folder", .movedHere(rename: 7)), .folderLost] {
+      state.record(event)
       #expect(state.mustFindFolder)
-      #expect(try state.takeChangedFiles().get() == nil)
-      #expect(try state.takeChangedFiles().get() == [])
+      state.found(Self.target(1, awaiting: "folder"))
     }
+    #expect(!state.hasChanges)
+  }
 
-    @Test(arguments: [IN_DELETE_SELF, IN_MOVE_SELF, IN_UNMOUNT, IN_IGNORED])
-    func `A folder that goes is looked for, and told when it is found`(mask: CInt) throws {
+  @Test func `A different folder that a check finds at the path is reported, and so is that there is none`() throws {
+    for found in [Self.target(2), Self.target(2, awaiting: "folder")] {
       var state = state()
-      state.take(event(mask))
-      #expect(state.mustFindFolder)
-      #expect(try state.takeChangedFiles().get() == nil)
-      state.found(Target(number: 2, awaitedName: "folder"))
-      #expect(!state.mustFindFolder)
+      state.checked(Self.folder)
       #expect(try state.takeChangedFiles().get() == [])
-      state.take(event(IN_CREATE, "another", target: 2))
-      #expect(!state.mustFindFolder)
-      state.take(event(IN_IGNORED, target: 1))
-      #expect(!state.mustFindFolder)
-      state.take(event(IN_CREATE, "folder", target: 2))
-      #expect(state.mustFindFolder)
-      state.found(Target(number: 3, awaitedName: nil))
+      state.checked(found)
       #expect(try state.takeChangedFiles().get() == nil)
-    }
-
-    @Test func `Another folder that a look finds in the place is told, and so is that there is none`() throws {
-      for found in [Target(number: 2, awaitedName: nil), Target(number: 2, awaitedName: "folder")] {
-        var state = state()
-        state.checked(Target(number: 1, awaitedName: nil))
-        #expect(try state.takeChangedFiles().get() == [])
-        state.checked(found)
-        state.take(event(IN_DELETE, "a", target: 1))
-        #expect(try state.takeChangedFiles().get() == nil)
-        #expect(state.target == found)
-        state.checked(found)
-        #expect(try state.takeChangedFiles().get() == [])
-      }
-    }
-
-    @Test func `A failure ends the watch`() throws {
-      var state = state()
-      let error = SystemError(code: EIO, operation: "read", path: "folder")
-      state.failure = error
-      #expect(state.hasSomething)
-      #expect(throws: error) { try state.takeChangedFiles().get() }
+      #expect(state.target == found)
+      state.checked(found)
+      #expect(try state.takeChangedFiles().get() == [])
     }
   }
-#endif
+
+  @Test func `A failure ends the watch, and is reported once`() throws {
+    var state = state()
+    let error = SystemError(code: EIO, operation: "read", path: "folder")
+    state.record(.folderLost)
+    state.fail(with: error)
+    #expect(state.target == nil)
+    #expect(!state.mustFindFolder)
+    #expect(state.takeReport() == true)
+    #expect(state.takeReport() == false)
+    state.record(.anything)
+    state.found(Self.folder)
+    state.checked(Self.folder)
+    state.fail(with: SystemError(code: EACCES, operation: "open", path: "folder"))
+    #expect(state.target == nil)
+    for _ in 1...2 {
+      let result = state.takeChangedFiles()
+      #expect(throws: error) { try result.get() }
+    }
+    #expect(state.takeReport() == false)
+  }
+}

@@ -441,7 +441,7 @@ import Testing
       }
       #expect(received.filter { $0.value.hasPrefix("\(index) ") } == own[index])
       #expect(received.map(\.revision) == Array(1...UInt64(received.count)))
-      #expect(Set(received.map(\.savedAt)).count == received.count)
+      #expect(Set(received.map(\.value)).count == received.count)
     }
   }
 }

@@ -26,7 +26,7 @@ package struct FileBackend: StoreBackend {
   private var folderWasThere = false
   private var folderIsDurable = false
   private var isSwept = false
-  private var watch: FolderWatcher?
+  private var watch: FolderWatch?
   private var stagedNames = StagedFile.Names()
   private var events: [StoreEvent] = []
   /// The folder while it is locked.
@@ -136,7 +136,7 @@ package struct FileBackend: StoreBackend {
   package mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {
     do throws(SystemError) {
       try fileSystem.validate(path)
-      watch = try FolderWatcher(
+      watch = try FolderWatch(
         folder: path, ownPrefix: stagedNames.prefix, fileSystem: fileSystem, onChange: onChange)
     } catch {
       throw .readFailed(error)

@@ -120,14 +120,24 @@
       if StorePartName.isPart(write.name) {
         try connection.run(SQLiteLayout.writePart, .text(write.name), .blob(write.bytes))
       } else {
-        try connection.run(SQLiteLayout.write, .text(write.name), .integer(writer), .blob(write.bytes))
+        try connection.run(SQLiteLayout.write, .text(write.name), .blob(write.bytes))
+        try log(write.name, on: connection)
+      }
+    }
+
+    /// Adds a change to the log, and cuts it now and then.
+    private func log(_ name: String, on connection: SQLiteConnection) throws(SystemError) {
+      try connection.run(SQLiteLayout.log, .text(name), .integer(writer))
+      let id = connection.lastInsertedID
+      if id % SQLiteLayout.cutInterval == 0 {
+        try connection.run(SQLiteLayout.cutLog, .integer(id - SQLiteLayout.changeLimit))
       }
     }
 
     private func remove(_ name: String, on connection: SQLiteConnection) throws(SystemError) {
       if StorePartName.isPart(name) { return try connection.run(SQLiteLayout.removePart, .text(name)) }
       try connection.run(SQLiteLayout.remove, .text(name))
-      try connection.run(SQLiteLayout.claimRemoval, .integer(writer), .text(name))
+      try log(name, on: connection)
     }
 
     /// Moves a row to the table `quarantine`.
@@ -225,7 +235,7 @@
     private mutating func attempt<Result>(
       making: Bool, _ body: (inout Self, SQLiteConnection) throws(SystemError) -> Result
     ) throws(SystemError) -> Attempt<Result> {
-      defer { watch?.folderWatcher.checkFolder() }
+      defer { watch?.folderWatch.checkFolder() }
       let connection: SQLiteConnection
       switch try database.connect(making: making) {
       case .success(nil): return .done(nil)
@@ -233,9 +243,13 @@
       case .failure(let refusal): return .refused(refusal)
       }
       do throws(SystemError) {
-        if let refusal = try database.refusal(of: connection) { return .refused(refusal) }
-        return .done(try body(&self, connection))
+        let result = try body(&self, connection)
+        // After it, because that takes no lock where nothing has changed. A transaction looks before it changes anything.
+        if database.mayHaveChanged, let refusal = try database.refusal(of: connection) { return .refused(refusal) }
+        return .done(result)
       } catch {
+        // A statement that this program can't run may be due to another program's layout.
+        if error.isStatementError, let refusal = try database.refusal(of: connection) { return .refused(refusal) }
         guard error.isDamage else { throw error }
         return try database.replace(because: error).map { .refused($0) } ?? .replaced
       }

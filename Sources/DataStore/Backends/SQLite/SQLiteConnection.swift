@@ -46,7 +46,10 @@
     ///   - path: An absolute path without symbolic links.
     ///   - modelPath: A file whose mode a new database is to have; nil to open only what is there.
     ///   - busyTimeout: How long a statement waits for other connections.
-    init(path: String, creatingLike modelPath: String?, busyTimeout: Duration) throws(SystemError) {
+    ///   - runsTriggers: Whether the triggers run, as they do for other programs.
+    init(
+      path: String, creatingLike modelPath: String?, busyTimeout: Duration, runsTriggers: Bool = false
+    ) throws(SystemError) {
       self.path = path
       self.busyTimeout = busyTimeout
       var flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX
@@ -64,6 +67,8 @@
       }
       self.handle = handle
       sqlite3_extended_result_codes(handle, 1)
+      // A store writes its log itself; see ``SQLiteLayout``.
+      if !runsTriggers { _ = csqlite_disable_triggers(handle) }
       setBusyTimeout(busyTimeout)
     }
 
@@ -138,6 +143,16 @@
       } catch {
         // The error that led here says more. SQLite ends the transaction in any case.
       }
+    }
+
+    /// The id of the row that was inserted last.
+    var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
+
+    /// Changes when any connection changes the database, as far as this one has seen it. It takes no lock to look.
+    var pagerVersion: CUnsignedInt {
+      var version: CUnsignedInt = 0
+      // A file that can't answer has version 0, like one that never changed: what depends on it looks at each call then.
+      return sqlite3_file_control(handle, "main", SQLITE_FCNTL_DATA_VERSION, &version) == SQLITE_OK ? version : 0
     }
 
     private var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }

@@ -32,6 +32,8 @@
     var isWatched = false
     /// A damaged database that could not be moved aside, until the next call that changes something.
     var immovable: Immovable?
+    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was looked at last.
+    private var pagerVersion: CUnsignedInt = 0
     /// The connection's `data_version` when the layout was looked at last.
     private var dataVersion: Int64 = 0
     /// Whether the database is missed if it is not there.
@@ -70,11 +72,16 @@
     /// - Returns: Why the store must not go on; nil when it may.
     mutating func refusal(of connection: SQLiteConnection) throws(SystemError) -> StoreError? {
       let dataVersion = try connection.dataVersion
-      guard dataVersion != self.dataVersion else { return nil }
-      if let refusal = try Self.layout(of: connection).refusal(of: path) { return refusal }
-      self.dataVersion = dataVersion
+      if dataVersion != self.dataVersion, let refusal = try Self.layout(of: connection).refusal(of: path) {
+        return refusal
+      }
+      (self.dataVersion, pagerVersion) = (dataVersion, connection.pagerVersion)
       return nil
     }
+
+    /// Whether the database may have been changed since ``refusal(of:)`` was asked last, as far as the last statement has
+    /// seen it.
+    var mayHaveChanged: Bool { connection.map { $0.pagerVersion != pagerVersion || pagerVersion == 0 } ?? true }
 
     /// Whether the connection's file is no longer the one at the database's path.
     var hasMoved: Bool { connection?.hasMoved ?? false }
@@ -223,10 +230,16 @@
 
     /// Makes the newest layout of an older one, unless another process has done so already.
     private func migrate(_ connection: SQLiteConnection) throws(SystemError) {
-      try connection.transaction { () throws(SystemError) in
-        guard case .older = try Self.layout(of: connection) else { return ((), commits: false) }
-        for sql in SQLiteLayout.migration { try connection.run(sql) }
-        return ((), commits: true)
+      do throws(SystemError) {
+        try connection.transaction { () throws(SystemError) in
+          guard case .older = try Self.layout(of: connection) else { return ((), commits: false) }
+          for sql in SQLiteLayout.migration { try connection.run(sql) }
+          return ((), commits: true)
+        }
+      } catch {
+        // Something is in the way, such as another table. The database is whole, so it must not be quarantined.
+        guard error.isStatementError else { throw error }
+        throw SystemError(code: error.code, operation: "migrating from layout 1", path: path, source: error.source)
       }
     }
 

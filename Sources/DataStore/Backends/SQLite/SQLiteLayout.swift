@@ -1,19 +1,17 @@
 #if SQLite
   /// The layout of a ``SQLiteBackend``'s database, and every statement that is run on it.
   ///
-  /// - `value` holds what is stored. A save replaces the row by one with a version higher than any before, so what was
-  ///   saved since a check is one range of the table.
+  /// - `value` holds what is stored.
   /// - `part` holds the parts of values that are stored in parts.
-  /// - `change` holds the names that were changed last in any other way: removed, or changed by an `UPDATE`. Triggers fill
-  ///   it, so changes made without the library are in it too. `version` is that of the newest save before the change.
+  /// - `change` is the log of the last changes of `value`, in commit order. `writer` distinguishes the changes of one
+  ///   backend from those of all others by a random number. A backend writes the log itself, and no trigger runs for it.
+  ///   For every other program triggers write the log, with 0 as the writer.
   /// - `quarantine` holds bytes that could not be decoded.
-  ///
-  /// `writer` distinguishes the changes of one backend from those of all others, by a random number; 0 is unknown.
   ///
   /// | layout | what it added |
   /// | --- | --- |
-  /// | 1 | `value`, `removed`, `set_aside` |
-  /// | 2 | `part`, `change` for `removed`, `quarantine` for `set_aside`, the triggers |
+  /// | 1 | `value`, with a version in each row; `removed`; `set_aside` |
+  /// | 2 | `part`; `change` in place of versions and `removed`, with triggers; `quarantine` in place of `set_aside` |
   enum SQLiteLayout {
     /// Marks a database as a store's: `DStr`.
     static let applicationID: Int64 = 0x4453_7472
@@ -21,41 +19,27 @@
     /// The layout's version, kept as `user_version`.
     static let version: Int64 = 2
 
-    /// The number of changes that are kept for those who watch.
-    static let changeLimit: Int64 = 1_000
+    /// The number of changes that the log keeps at least.
+    static let changeLimit: Int64 = 4_096
 
-    private static let valueTable = """
-      CREATE TABLE value (
-        version INTEGER PRIMARY KEY AUTOINCREMENT,
-        name TEXT NOT NULL UNIQUE,
-        writer INTEGER NOT NULL,
-        bytes BLOB NOT NULL)
-      """
+    /// The log is cut at every change whose number is a multiple of this.
+    static let cutInterval: Int64 = 1_024
 
     private static let tablesOfLayout2 = [
-      "CREATE TABLE part (name TEXT PRIMARY KEY NOT NULL, bytes BLOB NOT NULL)",
-      """
-      CREATE TABLE change (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        name TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        writer INTEGER NOT NULL)
-      """,
-      trigger("value_removed", on: "DELETE ON value", recording: ["OLD.name"]),
-      trigger("value_updated", on: "UPDATE OF name, bytes ON value", recording: ["OLD.name", "NEW.name"]),
+      "CREATE TABLE value (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes BLOB NOT NULL)",
+      "CREATE TABLE part (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes BLOB NOT NULL)",
+      // The newest row is never deleted, so each new one has the highest number there ever was.
+      "CREATE TABLE change (id INTEGER PRIMARY KEY, name TEXT NOT NULL, writer INTEGER NOT NULL)",
+      trigger("value_inserted", after: "INSERT", logging: ["NEW.name"]),
+      trigger("value_updated", after: "UPDATE OF name, bytes", logging: ["OLD.name", "NEW.name"]),
+      trigger("value_removed", after: "DELETE", logging: ["OLD.name"]),
     ]
 
-    /// A trigger that records changed names and forgets those before the last ones.
-    private static func trigger(_ name: String, on event: String, recording columns: [String]) -> String {
-      let records = columns.map {
-        """
-          INSERT INTO change (name, version, writer)
-            VALUES (\($0), coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'value'), 0), 0);
-        """
-      }
+    private static func trigger(_ name: String, after event: String, logging columns: [String]) -> String {
+      let entries = columns.map { "INSERT INTO change (name, writer) VALUES (\($0), 0);" }
       return """
-        CREATE TRIGGER \(name) AFTER \(event) BEGIN
-        \(records.joined(separator: "\n"))
+        CREATE TRIGGER \(name) AFTER \(event) ON value BEGIN
+          \(entries.joined(separator: " "))
           DELETE FROM change WHERE id <= (SELECT max(id) FROM change) - \(changeLimit);
         END
         """
@@ -63,8 +47,7 @@
 
     /// Makes the tables of a new database.
     static let creation =
-      [
-        valueTable,
+      tablesOfLayout2 + [
         """
         CREATE TABLE quarantine (
           id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -72,18 +55,18 @@
           time TEXT NOT NULL,
           bytes BLOB NOT NULL)
         """,
-      ] + tablesOfLayout2 + [
         "PRAGMA application_id = \(applicationID)",
         "PRAGMA user_version = \(version)",
       ]
 
     /// Makes layout 2 of layout 1.
-    ///
-    /// The removals that layout 1 kept are lost to processes that watch; they have to open the database again in any case,
-    /// as their program knows layout 1 only.
     static let migration =
-      ["DROP TABLE removed", "ALTER TABLE set_aside RENAME TO quarantine"] + tablesOfLayout2 + [
-        "PRAGMA user_version = \(version)"
+      ["ALTER TABLE value RENAME TO former_value"] + tablesOfLayout2 + [
+        "INSERT INTO value (name, bytes) SELECT name, bytes FROM former_value ORDER BY version",
+        "DROP TABLE former_value",
+        "DROP TABLE removed",
+        "ALTER TABLE set_aside RENAME TO quarantine",
+        "PRAGMA user_version = \(version)",
       ]
 
     /// The configuration of every connection.
@@ -103,29 +86,28 @@
     static let read = "SELECT bytes FROM value WHERE name = ?1"
     static let readPart = "SELECT bytes FROM part WHERE name = ?1"
     static let names = "SELECT name FROM value"
-    static let write = "REPLACE INTO value (name, writer, bytes) VALUES (?1, ?2, ?3)"
-    static let writePart = "REPLACE INTO part (name, bytes) VALUES (?1, ?2)"
+    // An update changes the row in place, where a replacement would write a new one.
+    static let write =
+      "INSERT INTO value (name, bytes) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes"
+    static let writePart =
+      "INSERT INTO part (name, bytes) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes"
     static let remove = "DELETE FROM value WHERE name = ?1"
     static let removePart = "DELETE FROM part WHERE name = ?1"
-    static let claimRemoval = "UPDATE change SET writer = ?1 WHERE id = (SELECT max(id) FROM change) AND name = ?2"
+    static let log = "INSERT INTO change (name, writer) VALUES (?1, ?2)"
+    static let cutLog = "DELETE FROM change WHERE id <= ?1"
     static let quarantine = "INSERT INTO quarantine (name, time, bytes) VALUES (?1, ?2, ?3)"
     static let lastQuarantined = "SELECT max(id) FROM quarantine"
 
-    static let newest = "SELECT (SELECT max(version) FROM value), (SELECT max(id) FROM change)"
+    static let newestChange = "SELECT max(id) FROM change"
     static let oldestChange = "SELECT min(id) FROM change"
 
-    /// The names that were changed since a check by another writer, in the order of the changes.
-    static let changedByOthers = """
-      SELECT name FROM (
-        SELECT name, version, 0 AS id FROM value WHERE version > ?1 AND writer <> ?3
-        UNION ALL SELECT name, version, id FROM change WHERE id > ?2 AND writer <> ?3)
-      ORDER BY version, id
-      """
+    /// The names that another writer changed after a change, in the order of the changes.
+    static let changedByOthers = "SELECT name FROM change WHERE id > ?1 AND writer <> ?2 ORDER BY id"
 
     /// All that name a table: a database on which one of them can't be prepared is corrupt.
     static let statements = [
-      read, readPart, names, write, writePart, remove, removePart, claimRemoval, quarantine, lastQuarantined, newest,
-      oldestChange, changedByOthers,
+      read, readPart, names, write, writePart, remove, removePart, log, cutLog, quarantine, lastQuarantined,
+      newestChange, oldestChange, changedByOthers,
     ]
   }
 #endif

@@ -21,7 +21,6 @@
     struct LastSeen {
       var connectionCount = 0
       var dataVersion: Int64 = 0
-      var version: Int64 = 0
       var change: Int64 = 0
     }
 
@@ -87,7 +86,7 @@
 
     /// `nil` if the last check failed.
     var seen: LastSeen?
-    let folderWatcher: FolderWatcher
+    let folderWatch: FolderWatch
     private let timer: any DispatchSourceTimer
     #if canImport(Darwin)
       private let wake: @Sendable () -> Void
@@ -101,8 +100,8 @@
         reports.note()
         onChange()
       }
-      folderWatcher = try FolderWatcher(
-        folder: database.folder, ownPrefix: database.modelName, tellsWrites: true, fileSystem: database.fileSystem,
+      folderWatch = try FolderWatch(
+        folder: database.folder, ownPrefix: database.modelName, reportsWrites: true, fileSystem: database.fileSystem,
         onChange: wake)
       timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "DataStore.SQLiteWatch"))
       timer.setEventHandler(handler: onChange)
@@ -158,7 +157,7 @@
       var check = SQLiteWatch.Check(seen: seen, changes: .names([]), writing: try beginCheck())
       check.seen.dataVersion = try dataVersion
       if check.seen.dataVersion == seen.dataVersion { return check }
-      (check.seen.version, check.seen.change) = try newest()
+      check.seen.change = try newestChange
       // Only the last changes are kept.
       let oldest = try first(SQLiteLayout.oldestChange) { $0.integer(0) } ?? 0
       if oldest > seen.change + 1 {
@@ -166,15 +165,15 @@
       } else {
         check.changes = .names(
           try all(
-            SQLiteLayout.changedByOthers, .integer(seen.version), .integer(seen.change), .integer(writer)
+            SQLiteLayout.changedByOthers, .integer(seen.change), .integer(writer)
           ) { $0.text(0) })
       }
       return check
     }
 
-    /// The versions of the newest save and the newest other change.
-    func newest() throws(SystemError) -> (version: Int64, change: Int64) {
-      try first(SQLiteLayout.newest) { ($0.integer(0), $0.integer(1)) } ?? (0, 0)
+    /// The number of the newest change.
+    var newestChange: Int64 {
+      get throws(SystemError) { try first(SQLiteLayout.newestChange) { $0.integer(0) } ?? 0 }
     }
 
     /// Begins a transaction, with the right to write if no other connection has it, without waiting.
@@ -212,7 +211,7 @@
       guard let watch else { return .names([]) }
       do throws(SystemError) {
         // The names of the files don't matter, but the watch reports the next change only after this.
-        _ = try watch.folderWatcher.takeChangedFiles()
+        _ = try watch.folderWatch.takeChangedFiles()
       } catch {
         self.watch = nil
         throw .readFailed(error)
@@ -248,7 +247,7 @@
         var seen = SQLiteWatch.LastSeen()
         try perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
           seen.dataVersion = try connection.dataVersion
-          (seen.version, seen.change) = try connection.newest()
+          seen.change = try connection.newestChange
         }
         seen.connectionCount = database.connectionCount
         watch?.seen = seen
@@ -274,7 +273,7 @@
       private mutating func watchLog() throws(StoreError) {
         let path = try perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
           // The first read of the database makes the log.
-          _ = try connection.newest()
+          _ = try connection.newestChange
           return connection.path
         }
         guard let path else { return }

@@ -12,6 +12,9 @@
     /// Whether another connection is in the way.
     var isBusy: Bool { isSQLite([SQLITE_BUSY]) }
 
+    /// Whether a statement and the tables of the database don't fit.
+    var isStatementError: Bool { isSQLite([SQLITE_ERROR]) }
+
     /// Whether a file could not be opened or made.
     var isCannotOpen: Bool { isSQLite([SQLITE_CANTOPEN]) }
 

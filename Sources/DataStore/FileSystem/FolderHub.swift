@@ -1,0 +1,228 @@
+internal import Dispatch
+internal import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// Watches folders for all stores of a process.
+///
+/// ## One monitor for all watches
+/// On Linux a user has 128 inotify instances by default, in all processes together. With an instance for each observed
+/// store, a process with many stores would take them from all other programs. So the hub has one ``FolderMonitor``, with
+/// one instance, for all watches. It is open as long as anything is watched.
+///
+/// The system knows a folder once for each instance, however many watches the folder has. So ``FolderHubState`` passes
+/// the events of a folder to all of its watches, each of which ignores what it didn't ask for.
+///
+/// ## The queue
+/// All state belongs to a serial queue, where the system calls are made too. Calls into the hub wait for their turn
+/// there. A lock would be wrong, because the calls may block, and because tests inject faults by closures.
+///
+/// `onChange` of a watch is called after the state has changed and the queue is free again: on the thread of the call
+/// that found the change, or on the monitor's queue. So it may call the hub. The end of a watch doesn't wait for the
+/// queue, because the last reference to a watch may be released on the queue itself.
+///
+/// ## Failures
+/// Each watch makes its calls through its own ``FileSystem``. A call that fails there ends that watch alone, or leaves it
+/// unchecked. If the hub's own read of the events fails, all watches fail and the monitor stops. The next watch starts it
+/// anew.
+///
+/// The watches also share what the system can queue. If it loses events, any file of any watch may have changed.
+actor FolderHub {
+  /// The hub of this process.
+  static let shared = FolderHub()
+
+  /// What a watch asks for.
+  struct Watch: Sendable {
+    let folder: String
+    let reportsWrites: Bool
+    let fileSystem: FileSystem
+    let onChange: @Sendable () -> Void
+  }
+
+  private let executor = DispatchQueueExecutor(label: "DataStore.FolderHub")
+  private var monitor: any FolderMonitor
+  private var state = FolderHubState()
+  private var watches: [FolderHubState.WatchID: Watch] = [:]
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  init(monitor: sending any FolderMonitor = SystemFolderMonitor()) {
+    self.monitor = monitor
+  }
+
+  /// Begins a watch.
+  nonisolated func begin(_ watch: Watch, ownPrefix: String) throws(SystemError) -> FolderHubState.WatchID {
+    try perform { $0.add(watch, ownPrefix: ownPrefix) }.get()
+  }
+
+  /// Ends a watch, some time later.
+  nonisolated func end(_ id: FolderHubState.WatchID) {
+    executor.enqueue { self.assumeIsolated { $0.remove(id) } }
+  }
+
+  /// Re-arms a watch if its path now refers to a different folder.
+  nonisolated func check(_ id: FolderHubState.WatchID) {
+    perform { $0.checkFolder(of: id) }
+  }
+
+  /// Returns the names of the files that changed for a watch since the last call, or `nil` if any may have changed.
+  nonisolated func takeChangedFiles(of id: FolderHubState.WatchID) throws(SystemError) -> [String]? {
+    try perform { $0.readAndTakeChangedFiles(of: id) }.get()
+  }
+
+  /// Runs `body` on the queue, and then reports to the watches what it changed for them.
+  private nonisolated func perform<Result: Sendable>(_ body: @Sendable (isolated FolderHub) -> Result) -> Result {
+    let (result, reports) = executor.queue.sync {
+      assumeIsolated { hub in (body(hub), hub.takeReports()) }
+    }
+    for report in reports { report() }
+    return result
+  }
+
+  private func takeReports() -> [@Sendable () -> Void] {
+    state.takeReports().compactMap { watches[$0]?.onChange }
+  }
+}
+
+// MARK: - On the queue
+
+extension FolderHub {
+  private func add(_ watch: Watch, ownPrefix: String) -> Result<FolderHubState.WatchID, SystemError> {
+    // Events that are queued already are older than the watch, and belong to the others.
+    readEvents()
+    defer { stopIfIdle() }
+    do throws(SystemError) {
+      try monitor.start(for: watch.folder, fileSystem: watch.fileSystem) { [weak self] in
+        self?.perform { $0.readEvents() }
+      }
+      let target = try find(watch, insteadOf: nil)
+      let id = state.add(
+        FolderWatchState(ownPrefix: ownPrefix, reportsWrites: watch.reportsWrites, target: target))
+      watches[id] = watch
+      return .success(id)
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func remove(_ id: FolderHubState.WatchID) {
+    unwatch(state.remove(id))
+    stopIfIdle()
+    watches[id] = nil
+  }
+
+  private func checkFolder(of id: FolderHubState.WatchID) {
+    guard let watch = watches[id], let target = state.target(of: id) else { return }
+    do throws(SystemError) {
+      // Watching the same folder again changes nothing, and shows that it is the same.
+      unwatch(state.checked(try find(watch, insteadOf: target), by: id))
+    } catch {
+      // The failure may pass, and no caller asked for the check. The backend's own call meets what is wrong with the
+      // folder, and the next call checks again.
+      state.couldNotCheck(id)
+    }
+  }
+
+  private func readAndTakeChangedFiles(of id: FolderHubState.WatchID) -> Result<[String]?, SystemError> {
+    if let watch = watches[id], state.target(of: id) != nil {
+      do throws(SystemError) {
+        try readEvents(for: watch.folder, fileSystem: watch.fileSystem)
+      } catch {
+        fail(id, with: error)
+        // The hub's own read shows whether all watches fail. If it succeeds, the other watches get their events.
+        readEvents()
+      }
+    }
+    return state.takeChangedFiles(of: id)
+  }
+
+  /// Reads all queued events; if that fails, so do all watches.
+  private func readEvents() {
+    do throws(SystemError) {
+      try readEvents(for: "", fileSystem: FileSystem())
+    } catch {
+      for (id, watch) in watches {
+        fail(id, with: SystemError(code: error.code, operation: error.operation, path: watch.folder))
+      }
+    }
+  }
+
+  private func readEvents(for folder: String, fileSystem: FileSystem) throws(SystemError) {
+    while true {
+      let events = try monitor.takeEvents(for: folder, fileSystem: fileSystem)
+      if events.isEmpty { return }
+      for event in events { state.record(event) }
+      for id in state.watchesToFind { findFolder(of: id) }
+    }
+  }
+
+  private func findFolder(of id: FolderHubState.WatchID) {
+    guard let watch = watches[id] else { return }
+    do throws(SystemError) {
+      unwatch(state.found(try find(watch, insteadOf: state.target(of: id)), by: id))
+    } catch {
+      fail(id, with: error)
+    }
+  }
+
+  private func fail(_ id: FolderHubState.WatchID, with error: SystemError) {
+    unwatch(state.fail(id, with: error))
+    stopIfIdle()
+  }
+
+  /// Watches the folder of a watch; as long as there is none, the nearest one above it.
+  ///
+  /// - Parameter old: What the watch has watched so far. The system watches it still, also if this fails.
+  private func find(
+    _ watch: Watch, insteadOf old: FolderWatchState.Target?
+  ) throws(SystemError) -> FolderWatchState.Target {
+    var last = old
+    do throws(SystemError) {
+      while true {
+        let target = try watchNearest(to: watch)
+        if let last, last.descriptor != target.descriptor { unwatchIfUnused(last.descriptor) }
+        // Something nearer may have appeared before the one above was watched, but not after it was found twice.
+        if target.awaitedName == nil || target == last { return target }
+        last = target
+      }
+    } catch {
+      if let last { unwatchIfUnused(last.descriptor) }
+      throw error
+    }
+  }
+
+  private func watchNearest(to watch: Watch) throws(SystemError) -> FolderWatchState.Target {
+    var path = watch.folder
+    var awaitedName: String?
+    while true {
+      let interest = awaitedName == nil ? FolderInterest.files(reportsWrites: watch.reportsWrites) : .appearance
+      do throws(SystemError) {
+        let descriptor = try monitor.watch(path, for: interest, fileSystem: watch.fileSystem)
+        return FolderWatchState.Target(descriptor: descriptor, awaitedName: awaitedName)
+      } catch {
+        guard error.code == ENOENT, path != "/" else { throw error }
+        let url = URL(filePath: path, directoryHint: .isDirectory)
+        awaitedName = url.lastPathComponent
+        path = url.deletingLastPathComponent().path(percentEncoded: false)
+      }
+    }
+  }
+
+  private func unwatch(_ descriptor: WatchDescriptor?) {
+    if let descriptor { monitor.unwatch(descriptor) }
+  }
+
+  private func unwatchIfUnused(_ descriptor: WatchDescriptor) {
+    if !state.isUsed(descriptor) { monitor.unwatch(descriptor) }
+  }
+
+  private func stopIfIdle() {
+    if state.isIdle { monitor.stop() }
+  }
+}

@@ -1,0 +1,102 @@
+#if canImport(Darwin)
+  internal import Darwin
+  internal import Dispatch
+  internal import Multicast
+
+  typealias SystemFolderMonitor = DispatchSourceMonitor
+
+  /// Watches folders by one dispatch source for each, which reports that names in it changed, but not which.
+  struct DispatchSourceMonitor: FolderMonitor {
+    /// What identifies a folder as long as it is open.
+    private struct FolderID: Hashable {
+      let device: dev_t
+      let inode: ino_t
+    }
+
+    private struct Folder {
+      let id: FolderID
+      let source: any DispatchSourceFileSystemObject
+    }
+
+    /// The folders that the sources reported and that weren't taken yet, in their order.
+    private final class Reported: Sendable {
+      private let descriptors = Lock<[WatchDescriptor]>([])
+
+      func add(_ descriptor: WatchDescriptor) {
+        descriptors.withLock { descriptors in
+          if !descriptors.contains(descriptor) { descriptors.append(descriptor) }
+        }
+      }
+
+      func take() -> [WatchDescriptor] {
+        descriptors.withLock { descriptors in
+          defer { descriptors = [] }
+          return descriptors
+        }
+      }
+    }
+
+    private let queue = DispatchQueue(label: "DataStore.DispatchSourceMonitor")
+    private let reported = Reported()
+    private var onEvents: @Sendable () -> Void = {}
+    private var folders: [WatchDescriptor: Folder] = [:]
+    private var descriptors: [FolderID: WatchDescriptor] = [:]
+    /// Counts up, because the system uses the number of a closed file again, which may still have reports.
+    private var lastNumber: CInt = 0
+
+    mutating func start(
+      for folder: String, fileSystem: FileSystem, onEvents: @escaping @Sendable () -> Void
+    ) throws(SystemError) {
+      self.onEvents = onEvents
+    }
+
+    mutating func stop() {
+      for folder in folders.values { folder.source.cancel() }
+      (folders, descriptors) = ([:], [:])
+      onEvents = {}
+    }
+
+    mutating func watch(
+      _ path: String, for interest: FolderInterest, fileSystem: FileSystem
+    ) throws(SystemError) -> WatchDescriptor {
+      let file = try fileSystem.perform("open", path) { open(path, O_EVTONLY | O_DIRECTORY | O_CLOEXEC) }
+      var status = stat()
+      do throws(SystemError) {
+        try fileSystem.perform("fstat", path) { fstat(file, &status) }
+      } catch {
+        close(file)
+        throw error
+      }
+      let id = FolderID(device: status.st_dev, inode: status.st_ino)
+      if let descriptor = descriptors[id] {
+        close(file)
+        return descriptor
+      }
+      lastNumber += 1
+      let descriptor = WatchDescriptor(number: lastNumber)
+      let source = DispatchSource.makeFileSystemObjectSource(
+        fileDescriptor: file, eventMask: [.write, .delete, .rename, .revoke], queue: queue)
+      source.setEventHandler { [reported, onEvents] in
+        reported.add(descriptor)
+        onEvents()
+      }
+      source.setCancelHandler { close(file) }
+      source.activate()
+      folders[descriptor] = Folder(id: id, source: source)
+      descriptors[id] = descriptor
+      return descriptor
+    }
+
+    mutating func unwatch(_ descriptor: WatchDescriptor) {
+      guard let folder = folders.removeValue(forKey: descriptor) else { return }
+      descriptors[folder.id] = nil
+      folder.source.cancel()
+    }
+
+    mutating func takeEvents(
+      for folder: String, fileSystem: FileSystem
+    ) throws(SystemError) -> [FolderHubState.Event] {
+      reported.take().map { FolderHubState.Event(descriptor: $0, folderEvent: .anything) }
+    }
+  }
+#endif

@@ -1,0 +1,124 @@
+#if !canImport(Darwin)
+  internal import Dispatch
+
+  #if canImport(Glibc)
+    internal import Glibc
+  #elseif canImport(Musl)
+    internal import Musl
+  #endif
+
+  typealias SystemFolderMonitor = InotifyMonitor
+
+  /// Watches folders by one inotify instance.
+  struct InotifyMonitor: FolderMonitor {
+    /// The descriptor of the instance; -1 while there is none.
+    private var number: CInt = -1
+    private var source: (any DispatchSourceRead)?
+
+    mutating func start(
+      for folder: String, fileSystem: FileSystem, onEvents: @escaping @Sendable () -> Void
+    ) throws(SystemError) {
+      let existing = number
+      // Performed for each watch, so that a test can let it fail for one whichever others there are.
+      let instance = try fileSystem.perform("inotify_init", folder) {
+        existing == -1 ? inotify_init1(O_CLOEXEC | O_NONBLOCK) : existing
+      }
+      guard existing == -1 else { return }
+      let number = Self.moveAboveSockets(instance)
+      let source = DispatchSource.makeReadSource(
+        fileDescriptor: number, queue: DispatchQueue(label: "DataStore.InotifyMonitor"))
+      source.setEventHandler(handler: onEvents)
+      source.setCancelHandler { close(number) }
+      source.activate()
+      (self.number, self.source) = (number, source)
+    }
+
+    mutating func stop() {
+      // The source closes the instance when it is done with it.
+      source?.cancel()
+      (number, source) = (-1, nil)
+    }
+
+    mutating func watch(
+      _ path: String, for interest: FolderInterest, fileSystem: FileSystem
+    ) throws(SystemError) -> WatchDescriptor {
+      let (number, mask) = (number, Self.mask(for: interest))
+      return WatchDescriptor(
+        number: try fileSystem.perform("inotify_add_watch", path) { inotify_add_watch(number, path, mask) })
+    }
+
+    mutating func unwatch(_ descriptor: WatchDescriptor) {
+      // Fails if the watch has ended with its folder. The system doesn't use the number for another folder soon.
+      _ = inotify_rm_watch(number, descriptor.number)
+    }
+
+    mutating func takeEvents(
+      for folder: String, fileSystem: FileSystem
+    ) throws(SystemError) -> [FolderHubState.Event] {
+      let number = number
+      if number == -1 { return [] }
+      return try withUnsafeTemporaryAllocation(byteCount: 16 * 1024, alignment: 8) { bytes throws(SystemError) in
+        do throws(SystemError) {
+          let count = try fileSystem.perform("inotify_read", folder) { read(number, bytes.baseAddress!, bytes.count) }
+          return Self.events(in: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        } catch {
+          if error.code == EAGAIN { return [] }
+          throw error
+        }
+      }
+    }
+
+    /// Gives the instance a number that sockets don't get, if the process may have so many.
+    ///
+    /// libdispatch never reports events of a descriptor whose number belonged to one that was closed while a source
+    /// watched it. `URLSession` does this to sockets, and the watches of an instance that got such a number would report
+    /// nothing. The system gives out the lowest number that is free.
+    ///
+    /// - SeeAlso: https://github.com/swiftlang/swift-corelibs-libdispatch/issues/833
+    private static func moveAboveSockets(_ instance: CInt) -> CInt {
+      let number = fcntl(instance, F_DUPFD_CLOEXEC, 512)
+      if number == -1 { return instance }
+      close(instance)
+      return number
+    }
+
+    private static func mask(for interest: FolderInterest) -> UInt32 {
+      // A folder has one mask for all of its watches. It keeps what a watch has added until the last of them ends.
+      let always = IN_MASK_ADD | IN_ONLYDIR | IN_DELETE_SELF | IN_MOVE_SELF
+      let files = IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_CLOSE_WRITE
+      return switch interest {
+      case .files(reportsWrites: false): UInt32(always | files)
+      case .files(reportsWrites: true): UInt32(always | files | IN_MODIFY)
+      case .appearance: UInt32(always | IN_MOVED_TO | IN_CREATE)
+      }
+    }
+
+    private static func events(in bytes: UnsafeRawBufferPointer) -> [FolderHubState.Event] {
+      var events: [FolderHubState.Event] = []
+      var rest = bytes[...]
+      while !rest.isEmpty {
+        let event = UnsafeRawBufferPointer(rebasing: rest).loadUnaligned(as: inotify_event.self)
+        let name = rest.dropFirst(MemoryLayout<inotify_event>.size).prefix(Int(event.len))
+        rest = rest[name.endIndex...]
+        events.append(
+          FolderHubState.Event(
+            descriptor: event.wd == -1 ? nil : WatchDescriptor(number: event.wd),
+            folderEvent: folderEvent(event, name: String(decoding: name.prefix { $0 != 0 }, as: UTF8.self))))
+      }
+      return events
+    }
+
+    private static func folderEvent(_ event: inotify_event, name: String) -> FolderEvent {
+      func has(_ flags: CInt) -> Bool { event.mask & UInt32(flags) != 0 }
+      if has(IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED) { return .folderLost }
+      if has(IN_CREATE) { return .changed(name, .created) }
+      if has(IN_MODIFY) { return .changed(name, .written) }
+      if has(IN_CLOSE_WRITE) { return .changed(name, .closed) }
+      if has(IN_DELETE) { return .changed(name, .removed) }
+      if has(IN_MOVED_FROM) { return .changed(name, .movedAway(rename: event.cookie)) }
+      if has(IN_MOVED_TO) { return .changed(name, .movedHere(rename: event.cookie)) }
+      // Events were lost: IN_Q_OVERFLOW, the only one that is left, which belongs to no folder.
+      return .anything
+    }
+  }
+#endif

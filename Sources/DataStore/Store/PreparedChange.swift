@@ -1,0 +1,46 @@
+internal import Foundation
+
+/// A change of one key with all that can be done before it is its turn: the name of the key, and the bytes of a value that
+/// is stored whole.
+///
+/// It is made by the caller of a store, not in the store's isolation, so that values are encoded side by side.
+struct PreparedChange<Value: Codable & Sendable>: AnyPreparedChange {
+  /// A whole value as it is written.
+  struct Whole: Sendable {
+    let edition: Edition
+    let bytes: Data
+  }
+
+  let entry: StoreBatchEntry<Value>
+  let name: String
+  /// `nil` for a value in parts, whose bytes depend on what is stored, and where nothing is saved.
+  let whole: Whole?
+
+  var typed: PreparedChange<Value> { self }
+
+  /// - Throws: ``StoreError/invalidKey(_:)`` or ``StoreError/encodingFailed(_:reason:)``.
+  init(_ entry: StoreBatchEntry<Value>, savedAt: Date, tag: StoreTag) throws(StoreError) {
+    self.entry = entry
+    name = try entry.key.keyName.encoded()
+    guard case .save(let value) = entry.change, !(Value.self is any PartitionedValue.Type) else {
+      whole = nil
+      return
+    }
+    do {
+      let header = Envelope.Header(
+        schema: StoreSchema.of(Value.self).version, savedAt: savedAt, tag: tag, partIDs: nil)
+      let bytes = try Envelope.encode(header, body: JSONEncoder.ofStore.encode(value))
+      whole = Whole(edition: Edition(fingerprint: Fingerprint(bytes), header: header), bytes: bytes)
+    } catch {
+      throw .encodingFailed(entry.key.keyName, reason: String(describing: error))
+    }
+  }
+}
+
+/// A ``PreparedChange`` of any type of value.
+protocol AnyPreparedChange: Sendable {
+  associatedtype Value: Codable & Sendable
+
+  /// The change with its type.
+  var typed: PreparedChange<Value> { get }
+}

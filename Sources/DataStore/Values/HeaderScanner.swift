@@ -1,0 +1,70 @@
+internal import Foundation
+
+/// Reads the first line of an envelope in exactly the form in which ``Envelope`` writes it.
+///
+/// A decoder takes longer for the line than for a small value. Any other line, however slightly it differs, is left to
+/// the decoder.
+enum HeaderScanner {
+  /// Returns the header, or `nil` for a line that has another form.
+  ///
+  /// - Parameter line: The first line, whose checksum is right, without the end of the line.
+  static func header(in line: Data) -> Envelope.Header? {
+    line.withUnsafeBytes { bytes in
+      // The checksum was compared before.
+      var rest = bytes.dropFirst(23)
+      guard take(#","format":3"#, from: &rest) else { return nil }
+      var partIDs: [String]?
+      if take(#","parts":["#, from: &rest) {
+        var ids: [String] = []
+        while let id = takeString(from: &rest) {
+          ids.append(id)
+          if !take(",", from: &rest) { break }
+        }
+        guard take("]", from: &rest) else { return nil }
+        partIDs = ids
+      }
+      guard take(#","savedAt":"#, from: &rest), let savedAt = takeNumber(from: &rest).flatMap(Double.init),
+        take(#","schema":"#, from: &rest), let schema = takeNumber(from: &rest).flatMap({ Int($0) }), schema >= 1,
+        take(#","tag":"#, from: &rest), let tag = takeString(from: &rest).flatMap(StoreTag.init(text:)),
+        take("}", from: &rest), rest.isEmpty
+      else { return nil }
+      return Envelope.Header(
+        schema: schema, savedAt: Date(timeIntervalSinceReferenceDate: savedAt), tag: tag, partIDs: partIDs)
+    }
+  }
+
+  private typealias Bytes = Slice<UnsafeRawBufferPointer>
+
+  private static func take(_ text: StaticString, from rest: inout Bytes) -> Bool {
+    let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+    guard rest.starts(with: text) else { return false }
+    rest = rest.dropFirst(text.count)
+    return true
+  }
+
+  /// Takes a string of letters and digits, with its quotation marks.
+  private static func takeString(from rest: inout Bytes) -> String? {
+    guard take("\"", from: &rest) else { return nil }
+    let string = rest.prefix { byte in
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"): true
+      default: false
+      }
+    }
+    rest = rest[string.endIndex...]
+    return take("\"", from: &rest) ? String(decoding: string, as: UTF8.self) : nil
+  }
+
+  private static func takeNumber(from rest: inout Bytes) -> String? {
+    let number = rest.prefix { byte in
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "."),
+        UInt8(ascii: "e"):
+        true
+      default: false
+      }
+    }
+    rest = rest[number.endIndex...]
+    return number.isEmpty ? nil : String(decoding: number, as: UTF8.self)
+  }
+}

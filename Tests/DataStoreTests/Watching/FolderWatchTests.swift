@@ -1,0 +1,179 @@
+import Foundation
+import Multicast
+import Testing
+
+@testable import DataStore
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+#if !canImport(Darwin)
+  /// How watches share the inotify instance of the process.
+  @Suite(.timeLimit(.minutes(5))) struct FolderWatchTests {
+    private let temporary = TemporaryFolder()
+
+    private static func path(of url: URL) -> String {
+      let path = url.path(percentEncoded: false)
+      return path.hasSuffix("/") ? String(path.dropLast()) : path
+    }
+
+    /// Creates a folder.
+    private func makeFolder(_ name: String = "folder") throws -> URL {
+      let url = temporary.url.appending(path: name, directoryHint: .isDirectory)
+      try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+      return url
+    }
+
+    /// Moves something into a folder.
+    ///
+    /// It is a symbolic link, because a file that is written may be closed late: when another process is started
+    /// meanwhile, the file stays open until that process has begun.
+    private func put(_ name: String, in folder: URL) throws {
+      let link = temporary.url.appending(path: UUID().uuidString)
+      try FileManager.default.createSymbolicLink(at: link, withDestinationURL: folder)
+      try FileManager.default.moveItem(at: link, to: folder.appending(path: name))
+    }
+
+    private func watch(
+      _ folder: URL, ownPrefix: String = ".own-", reportsWrites: Bool = false, fileSystem: FileSystem = FileSystem(),
+      hub: FolderHub = .shared
+    ) throws -> FolderWatch {
+      try FolderWatch(
+        folder: Self.path(of: folder), ownPrefix: ownPrefix, reportsWrites: reportsWrites, fileSystem: fileSystem,
+        hub: hub, onChange: {})
+    }
+
+    @Test func `Watches of one folder take the same changes, each but for its own files`() throws {
+      let folder = try makeFolder()
+      let (first, second) = (try watch(folder, ownPrefix: ".1-"), try watch(folder, ownPrefix: ".2-"))
+      let writer = try watch(folder, reportsWrites: true)
+      try FileManager.default.createSymbolicLink(
+        at: folder.appending(path: ".1-new"), withDestinationURL: temporary.url)
+      try FileManager.default.moveItem(at: folder.appending(path: ".1-new"), to: folder.appending(path: "a"))
+      #expect(try first.takeChangedFiles() == [])
+      for watch in [second, writer] { #expect(try watch.takeChangedFiles() == [".1-new", "a"]) }
+      try FileManager.default.removeItem(at: folder.appending(path: "a"))
+      for watch in [first, second, writer] { #expect(try watch.takeChangedFiles() == ["a"]) }
+    }
+
+    @Test func `Each write is reported to the watches that asked for it alone`() throws {
+      let folder = try makeFolder()
+      let number = open(Self.path(of: folder.appending(path: "a")), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+      let file = FileHandle(fileDescriptor: number, closeOnDealloc: true)
+      let (watch, writer) = (try watch(folder), try watch(folder, reportsWrites: true))
+      for _ in 1...2 {
+        try file.write(contentsOf: Data("new".utf8))
+        #expect(try watch.takeChangedFiles() == [])
+        #expect(try writer.takeChangedFiles() == ["a"])
+      }
+    }
+
+    @Test func `The end of a watch ends no other of the same folder`() async throws {
+      let folder = try makeFolder()
+      let hub = FolderHub()
+      let awaiting = try watch(folder.appending(path: "inner"), hub: hub)
+      let staying = try watch(folder, hub: hub)
+      for name in ["a", "b", "c"] {
+        do { _ = try watch(folder, reportsWrites: true, hub: hub) }
+        await hub.turn()
+        try put(name, in: folder)
+        #expect(try staying.takeChangedFiles() == [name])
+        #expect(try awaiting.takeChangedFiles() == [])
+      }
+      _ = try makeFolder("folder/inner")
+      #expect(try awaiting.takeChangedFiles() == nil)
+      try put("d", in: folder.appending(path: "inner"))
+      #expect(try awaiting.takeChangedFiles() == ["d"])
+      #expect(try staying.takeChangedFiles() == [])
+    }
+
+    @Test func `A read that a test lets fail for one watch ends no other`() throws {
+      let folder = try makeFolder()
+      let broken = try watch(folder, fileSystem: FileSystem { $0.operation == "inotify_read" ? EIO : nil })
+      let intact = try watch(folder)
+      try put("a", in: folder)
+      for _ in 1...2 {
+        #expect(throws: SystemError(code: EIO, operation: "inotify_read", path: Self.path(of: folder))) {
+          try broken.takeChangedFiles()
+        }
+      }
+      #expect(try intact.takeChangedFiles() == ["a"])
+    }
+
+    @Test(arguments: ["inotify_init", "inotify_add_watch"])
+    func `A call that a test lets fail for one watch fails also where others watch`(operation: String) throws {
+      let folder = try makeFolder()
+      let intact = try watch(folder)
+      #expect(throws: SystemError(code: EMFILE, operation: operation, path: Self.path(of: folder))) {
+        try watch(folder, fileSystem: FileSystem { $0.operation == operation ? EMFILE : nil })
+      }
+      try put("a", in: folder)
+      #expect(try intact.takeChangedFiles() == ["a"])
+    }
+
+    /// How many inotify instances this process has.
+    private static var instanceCount: Int {
+      let descriptors = "/proc/self/fd"
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: descriptors)) ?? []
+      let targets = names.map { try? FileManager.default.destinationOfSymbolicLink(atPath: "\(descriptors)/\($0)") }
+      return targets.count { $0?.hasSuffix("anon_inode:inotify") == true }
+    }
+
+    /// Waits until this process has no inotify instance any more, and ends it with a failure if it keeps one.
+    private static func instanceIsClosed() async throws {
+      let deadline = ContinuousClock.now + .seconds(60)
+      // The system doesn't report that a descriptor is closed.
+      while instanceCount > 0 {
+        if ContinuousClock.now > deadline { exit(3) }
+        await Task.yield()
+      }
+    }
+
+    @Test func `Fifty watches use one inotify instance, and none when they are gone`() async {
+      // In a process of its own, where no other test watches.
+      await #expect(processExitsWith: .success) {
+        let test = FolderWatchTests()
+        #expect(Self.instanceCount == 0)
+        for round in 1...2 {
+          var watches: [FolderWatch] = []
+          for number in 0..<50 { watches.append(try test.watch(test.makeFolder("\(number)"))) }
+          #expect(Self.instanceCount == 1)
+          for number in 0..<50 { try test.put("\(round)", in: test.temporary.url.appending(path: "\(number)")) }
+          for watch in watches { #expect(try watch.takeChangedFiles() == ["\(round)"]) }
+          watches.removeFirst(49)
+          #expect(Self.instanceCount == 1)
+          watches = []
+          try await Self.instanceIsClosed()
+        }
+      }
+    }
+
+    @Test func `Fifty observed stores use one inotify instance, and none when they are gone`() async {
+      await #expect(processExitsWith: .success) {
+        let temporary = TemporaryFolder()
+        let key = StoreKey<String>("text", id: "0")
+        let folders = (0..<50).map { temporary.url.appending(path: "\($0)", directoryHint: .isDirectory) }
+        var stores = folders.map { FileStore(folder: $0) }
+        var subscriptions: [MulticastSubscription<StoreChange<String>, Never>] = []
+        for store in stores { subscriptions.append(try await store.changes(of: key).subscribe()) }
+        #expect(Self.instanceCount == 1)
+        for (number, folder) in folders.enumerated() {
+          try await FileStore(folder: folder).save("\(number)", for: key)
+        }
+        for (number, subscription) in subscriptions.enumerated() {
+          var changes = subscription.makeAsyncIterator()
+          #expect(await changes.next()?.stored?.value == "\(number)")
+        }
+        #expect(Self.instanceCount == 1)
+        (stores, subscriptions) = ([], [])
+        try await Self.instanceIsClosed()
+        extendLifetime(temporary)
+      }
+    }
+  }
+#endif

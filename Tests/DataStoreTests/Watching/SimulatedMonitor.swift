@@ -1,0 +1,94 @@
+import Multicast
+
+@testable import DataStore
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// Simulates a system that watches folders, in memory.
+///
+/// Events are queued by the test, and read when the hub reads or when the test says so.
+final class SimulatedMonitor: FolderMonitor, Sendable {
+  /// What the hub made of the monitor.
+  struct State {
+    /// The descriptors of the folders that exist.
+    var folders: [String: WatchDescriptor] = [:]
+    var isStarted = false
+    var startCount = 0
+    var watched: [WatchDescriptor: Set<FolderInterest>] = [:]
+    var events: [FolderHubState.Event] = []
+    /// What the next reads fail with, through whichever file system they are made.
+    var readFailures: [CInt] = []
+    var onEvents: @Sendable () -> Void = {}
+  }
+
+  private let state: Lock<State>
+
+  init(folders: [String: CInt]) {
+    state = Lock(State(folders: folders.mapValues { WatchDescriptor(number: $0) }))
+  }
+
+  func withState<Result>(_ body: (inout State) -> Result) -> Result {
+    state.withLock(body)
+  }
+
+  /// The numbers of the watched folders, in order.
+  var watchedNumbers: [CInt] { withState { $0.watched.keys.map(\.number).sorted() } }
+
+  func queue(_ event: FolderEvent, of number: CInt?) {
+    withState {
+      $0.events.append(
+        FolderHubState.Event(descriptor: number.map { WatchDescriptor(number: $0) }, folderEvent: event))
+    }
+  }
+
+  /// Tells the hub that there are events, as the system does.
+  func report() {
+    withState { $0.onEvents }()
+  }
+
+  func start(for folder: String, fileSystem: FileSystem, onEvents: @escaping @Sendable () -> Void) {
+    withState { state in
+      if !state.isStarted { (state.startCount, state.onEvents) = (state.startCount + 1, onEvents) }
+      state.isStarted = true
+    }
+  }
+
+  func stop() {
+    withState { ($0.isStarted, $0.watched, $0.events) = (false, [:], []) }
+  }
+
+  func watch(
+    _ path: String, for interest: FolderInterest, fileSystem: FileSystem
+  ) throws(SystemError) -> WatchDescriptor {
+    // Paths of folders above end with a slash.
+    let name = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    let descriptor = withState { $0.folders[name] }
+    try fileSystem.perform("watch", path) {
+      errno = ENOENT
+      return descriptor == nil ? -1 : 0
+    }
+    guard let descriptor else { preconditionFailure("The call fails where there is no folder.") }
+    withState { _ = $0.watched[descriptor, default: []].insert(interest) }
+    return descriptor
+  }
+
+  func unwatch(_ descriptor: WatchDescriptor) {
+    withState { _ = $0.watched.removeValue(forKey: descriptor) }
+  }
+
+  func takeEvents(for folder: String, fileSystem: FileSystem) throws(SystemError) -> [FolderHubState.Event] {
+    let (events, failure) = withState { state -> ([FolderHubState.Event], CInt?) in
+      if !state.readFailures.isEmpty { return ([], state.readFailures.removeFirst()) }
+      defer { state.events = [] }
+      return (state.events, nil)
+    }
+    if let failure { throw SystemError(code: failure, operation: "read", path: folder) }
+    return events
+  }
+}
