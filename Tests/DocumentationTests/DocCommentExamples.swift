@@ -54,6 +54,13 @@ enum DocCommentExamples {
     try StoreKeyName("timeline", id: "Jake/0").encoded()  // "timeline.%4aake%2f0"
   }
 
+  static func storeBatch(_ reply: Timeline, _ queued: StoreKey<Int>, in store: any KeyValueStore) async throws {
+    var batch = StoreBatch()
+    batch.save(reply, for: .timeline(of: "0"))
+    batch.remove(queued)
+    try await store.commit(batch)
+  }
+
   static func manualTaskExecutor(_ stream: MulticastStream<Int, Never>, record: @escaping @Sendable (Int) -> Void) {
     let executor = ManualTaskExecutor()
     let reader = Task(executorPreference: executor) { for await value in stream { record(value) } }
@@ -87,7 +94,14 @@ enum DocCommentExamples {
   }
 }
 
-struct Timeline: Codable, Sendable {}
+struct Timeline: PartitionedValue {
+  var owner: String
+  var posts: [String]
+
+  init(head: String, elements: [String]) { (owner, posts) = (head, elements) }
+  var head: String { owner }
+  var elements: [String] { posts }
+}
 
 extension StoreKey where Value == Timeline {
   static func timeline(of userID: String) -> Self { Self("timeline", id: userID) }

@@ -23,10 +23,16 @@ import Testing
     #expect(try comments(of: "Sources/Multicast/MulticastStream.swift").blocks(of: "swift").count == 1)
   }
 
-  @Test func `The results are those that the comments tell`() throws {
+  @Test func `The results are those that the comments tell`() async throws {
     #expect(DocCommentExamples.currentValueChannel() == .loaded)
     #expect(try DocCommentExamples.storeKeyName() == "timeline.%4aake%2f0")
     #expect(StoreKey.timeline(of: "0").id == "0")
+    let store = InMemoryStore()
+    let queued = StoreKey<Int>("queued")
+    try await store.save(1, for: queued)
+    try await DocCommentExamples.storeBatch(Timeline(head: "Jake", elements: ["Hi"]), queued, in: store)
+    #expect(try await store.load(.timeline(of: "0"))?.value.posts == ["Hi"])
+    #expect(try await store.load(queued) == nil)
   }
 
   /// The documentation comments of a file, as one text.

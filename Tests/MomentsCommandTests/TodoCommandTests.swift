@@ -1,6 +1,7 @@
 import DataStore
 import Foundation
 import Multicast
+import TestSupport
 import Testing
 import Todo
 
@@ -17,7 +18,7 @@ import Todo
   private func withFolder(_ body: (URL) async throws -> Void) async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-todo-\(UUID().uuidString)")
     try await body(folder)
-    try FileManager.default.removeItem(at: folder)
+    try removeFolder(at: folder)
   }
 
   @Test func `Todos are added, not added, edited and finished, line for line`() async {

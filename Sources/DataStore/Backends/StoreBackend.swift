@@ -72,6 +72,13 @@ public protocol StoreBackend: SendableMetatype {
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result
 
+  /// Returns a number that is another one after any external change, or `nil` if that can't be told.
+  ///
+  /// Where the number is the same, the store doesn't read again what it knows. The default implementation returns `nil`.
+  ///
+  /// - Throws: ``StoreError/readFailed(_:)``.
+  mutating func externalVersion() throws(StoreError) -> UInt64?
+
   /// Begins to watch for external changes. The default implementation watches nothing.
   ///
   /// Called before the first value is observed, and again only if ``takeExternalChanges()`` threw. The watch ends with
@@ -159,6 +166,9 @@ extension StoreBackend {
   ) throws(StoreError) -> Result {
     try body(&self)
   }
+
+  /// Can't tell.
+  public mutating func externalVersion() throws(StoreError) -> UInt64? { nil }
 
   /// Watches nothing.
   public mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {}

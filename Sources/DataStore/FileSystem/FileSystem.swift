@@ -129,7 +129,7 @@ package struct FileSystem: Sendable {
     let tooLarge = SystemError(code: EFBIG, operation: "read", path: file.path)
     let size = try status(of: file).size
     guard size <= maximumFileSize else { throw tooLarge }
-    // One byte more than the file has, so that one call reads it all and the next one finds the end.
+    // One byte more than the file has, so that one call reads it all and finds the end.
     var bytes = Data(count: size + 1)
     var count = 0
     let number = file.number
@@ -137,10 +137,11 @@ package struct FileSystem: Sendable {
       let step = try perform("read", file.path) {
         bytes.withUnsafeMutableBytes { pread(number, $0.baseAddress! + count, $0.count - count, off_t(count)) }
       }
-      if step == 0 { break }
       count += step
       if count > maximumFileSize { throw tooLarge }
-      if count == bytes.count { bytes.count = min(2 * count, maximumFileSize + 1) }
+      // Only the end of a file makes a read shorter than it could be.
+      if count < bytes.count { break }
+      bytes.count = min(2 * count, maximumFileSize + 1)
     }
     bytes.count = count
     return bytes

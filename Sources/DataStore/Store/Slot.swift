@@ -40,11 +40,20 @@ extension Slot {
   private func read<Backend: StoreBackend>(
     from backend: inout Backend, needsValue: Bool, isSnapshot: Bool
   ) throws(StoreError) -> ReadResult<Value> {
-    guard let bytes = try backend.read(name) else { return .nothing }
+    let version = try backend.externalVersion()
+    if let edition = topic.edition(of: id), topic.isCurrent(edition, id, at: version) {
+      if let known = topic.known(edition, id, needsValue: needsValue) { return known }
+    }
+    guard let bytes = try backend.read(name) else {
+      topic.forgetRead(id)
+      return .nothing
+    }
     let fingerprint = Fingerprint(bytes)
-    if let edition = topic.edition(of: id), edition.fingerprint == fingerprint {
-      if let content = topic.content(of: id) { return .value(edition, content) }
-      if !needsValue { return .unchanged(edition) }
+    topic.noteRead(fingerprint, id, at: version)
+    if let edition = topic.edition(of: id), edition.fingerprint == fingerprint,
+      let known = topic.known(edition, id, needsValue: needsValue)
+    {
+      return known
     }
     let format = topic.format
     switch Envelope.open(bytes, schema: format.schema.version) {

@@ -16,6 +16,9 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// Values that need not be decoded again, by id; their bytes are those of the known edition.
   private var contents: [String?: StoredContent<Value>] = [:]
 
+  /// Which bytes were read or written last, and at which version of the place; only where the place has versions.
+  private var seen: [String?: (fingerprint: Fingerprint, version: UInt64)] = [:]
+
   /// The channels of keys that were observed. A channel that no stream refers to any more is released by itself; its
   /// place here is removed now and then.
   private var channels: [String?: KeyChannel] = [:]
@@ -43,6 +46,26 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   func edition(of id: String?) -> Edition? { state.edition(of: id) }
 
   func content(of id: String?) -> StoredContent<Value>? { contents[id] }
+
+  /// What is known of the stored value, if it is enough.
+  func known(_ edition: Edition, _ id: String?, needsValue: Bool) -> ReadResult<Value>? {
+    if let content = contents[id] { return .value(edition, content) }
+    return needsValue ? nil : .unchanged(edition)
+  }
+
+  /// Whether the known value is the stored one, because nothing was changed externally since it was read or written.
+  func isCurrent(_ edition: Edition, _ id: String?, at version: UInt64?) -> Bool {
+    guard let version, let seen = seen[id] else { return false }
+    return seen.version == version && seen.fingerprint == edition.fingerprint
+  }
+
+  /// Records that nothing was read.
+  func forgetRead(_ id: String?) { seen[id] = nil }
+
+  /// Records at which version of the place bytes were read.
+  func noteRead(_ fingerprint: Fingerprint, _ id: String?, at version: UInt64?) {
+    seen[id] = version.map { (fingerprint, $0) }
+  }
 
   func isUnusable(_ fingerprint: Fingerprint, _ id: String?) -> Bool { state.isUnusable(fingerprint, id) }
 
@@ -105,6 +128,8 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     if let (edition, content) = written {
       state.recordSave(edition, id, revision: stored.revision)
       contents[id] = content
+      // Read in the same transaction, so nothing was changed externally in between.
+      noteRead(edition.fingerprint, id, at: seen[id]?.version)
     }
     unsent.append(.saved(StoreKey(collection, id: id), stored))
   }
@@ -112,14 +137,14 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// Records a removal that is durable; the next ``flush()`` sends it.
   func recordRemoval(of id: String?, revision: UInt64) {
     state.forget(id)
-    contents[id] = nil
+    (contents[id], seen[id]) = (nil, nil)
     unsent.append(.removed(StoreKey(collection, id: id), revision: revision))
   }
 
   /// Records that corrupt bytes were quarantined.
   func recordQuarantine(of id: String?) {
     state.forget(id)
-    contents[id] = nil
+    (contents[id], seen[id]) = (nil, nil)
     channels[id]?.resetReplay()
   }
 
@@ -133,7 +158,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// Records that the whole store was quarantined.
   func recordQuarantineOfAll() {
     state.forgetAll()
-    contents = [:]
+    (contents, seen) = ([:], [:])
     for channel in channels.values { channel.resetReplay() }
   }
 

@@ -3,7 +3,7 @@ internal import Foundation
 /// The bytes of a stored value: one line of JSON about the value, then the value as JSON.
 ///
 /// ```
-/// {"checksum":"0a1b2c3d","format":3,"savedAt":816932841.5499938,"schema":1,"tag":"…"}
+/// {"checksum":"0a1b2c3d","format":3,"savedAt":816932841.5499938   ,"schema":1,"tag":"…"}
 /// {"moments":[],"userDetails":{"id":"0","name":"Jake Lin"}}
 /// ```
 ///
@@ -55,9 +55,12 @@ enum Envelope {
         savedAt, EncodingError.Context(codingPath: [], debugDescription: "The time of the save isn't finite."))
     }
     // Written by hand, because an encoder takes longer for the line than for a small value. No part needs escaping.
+    // The time has the same width each time: a database writes less where a row keeps its size.
+    let time = "\(savedAt)"
+    let padding = String(repeating: " ", count: max(0, 20 - time.utf8.count))
     let parts = header.partIDs.map { #","parts":["# + $0.map { "\"\($0)\"" }.joined(separator: ",") + "]" } ?? ""
     let line = """
-      ,"format":\(format)\(parts),"savedAt":\(savedAt),"schema":\(header.schema),"tag":"\(header.tag.text)"}
+      ,"format":\(format)\(parts),"savedAt":\(time)\(padding),"schema":\(header.schema),"tag":"\(header.tag.text)"}
 
       """
     var bytes = Data(capacity: Checksum.length + line.utf8.count + body.count)

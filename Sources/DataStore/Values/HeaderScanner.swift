@@ -23,7 +23,11 @@ enum HeaderScanner {
         guard take("]", from: &rest) else { return nil }
         partIDs = ids
       }
-      guard take(#","savedAt":"#, from: &rest), let savedAt = takeNumber(from: &rest).flatMap(Double.init),
+      guard take(#","savedAt":"#, from: &rest), let savedAt = takeNumber(from: &rest).flatMap(Double.init) else {
+        return nil
+      }
+      while take(" ", from: &rest) {}
+      guard
         take(#","schema":"#, from: &rest), let schema = takeNumber(from: &rest).flatMap({ Int($0) }), schema >= 1,
         take(#","tag":"#, from: &rest), let tag = takeString(from: &rest).flatMap(StoreTag.init(text:)),
         take("}", from: &rest), rest.isEmpty

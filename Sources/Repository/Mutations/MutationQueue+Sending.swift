@@ -108,6 +108,8 @@ extension MutationQueue {
     switch event {
     case .valueQuarantined(let key, let movedTo, let reason) where key.collection == name:
       events.emit(.mutationUnreadable(MutationID(rawValue: key.id ?? ""), movedTo: movedTo, reason: reason))
+    case .valueUnreadable(let key, let error) where key.collection == name:
+      events.emit(.storeFailed(reason: "mutation \(key.id ?? ""): \(error)"))
     case .newerValueLeftUntouched(let key, _, _) where key.collection == name:
       events.emit(.mutationOfNewerProgram(MutationID(rawValue: key.id ?? "")))
     case .migrationFailed(let key, _, let reason) where key.collection == name:

@@ -80,7 +80,7 @@ import Testing
         "create temporary", "flock temporary", "fstat temporary", "write temporary", "fsync temporary",
         // No commit is half made.
         "flock \(folderName)", "open temporary",
-        "open a.value", "fstat a.value", "rename a.value", "fsync \(folderName)",
+        "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename a.value", "fsync \(folderName)",
       ])
   }
 
@@ -139,6 +139,9 @@ import Testing
     #expect(throws: StoreError.readFailed(SystemError(code: EFBIG, operation: "read", path: path))) {
       try backend.read("a")
     }
+    // Nor is it replaced, because it could not be put back.
+    #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
+    #expect(truncate(path, 3) == 0)
     let fileSystem = FileSystem(maximumFileSize: 5)
     var small = FileBackend(folder: temporary.url, fileSystem: fileSystem)
     try small.write(Data("12345".utf8), to: "a")

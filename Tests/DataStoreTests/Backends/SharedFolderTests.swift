@@ -313,13 +313,15 @@ import Testing
     try backend.write(new, to: "a")
     let folder = "fsync \(folderName.prefix(9))"
     #expect(
-      locked.withLock { $0 } == ["open .DataStor", "open a.value", "fstat a.value", "rename a.value", folder])
+      locked.withLock { $0 } == [
+        "open .DataStor", "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename a.value", folder,
+      ])
     locked.withLock { $0 = [] }
     try backend.remove("a")
     #expect(
       locked.withLock { $0 } == [
-        "open .DataStor", "open a.value", "fstat a.value", "fstat a.value", "read a.value", "read a.value",
-        "rename .DataStor", folder, "unlink .DataStor",
+        "open .DataStor", "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename .DataStor", folder,
+        "unlink .DataStor",
       ])
     locked.withLock { $0 = [] }
     #expect(try backend.read("a") == nil)

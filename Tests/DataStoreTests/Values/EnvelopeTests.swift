@@ -42,7 +42,7 @@ import Testing
     let bytes = try encodedEnvelope(profile, savedAt: Date(timeIntervalSinceReferenceDate: 816_932_841.5), tag: tag)
     #expect(
       String(decoding: bytes, as: UTF8.self) == """
-        {"checksum":"7070cf18","format":3,"savedAt":816932841.5,"schema":1,"tag":"00112233445566778899aabbccddeeff"}
+        {"checksum":"7cb4a289","format":3,"savedAt":816932841.5         ,"schema":1,"tag":"00112233445566778899aabbccddeeff"}
         {"link":"https://example.com/a","name":"Jake\\nLin","since":0.1}
         """)
   }

@@ -156,6 +156,9 @@ import Todo
     defer { try? FileManager.default.removeItem(at: folder) }
     #expect(
       try await output { print in try await DataStoreExamples.keepAName(in: folder, print: print) } == ["Jake"])
+    let store = InMemoryStore()
+    for _ in 1...2 { try await DataStoreExamples.count(in: store) }
+    #expect(try await store.load(StoreKey<Int>("count"))?.value == 2)
   }
 
   @Test func `Repository: one request for two`() async throws {

@@ -14,4 +14,14 @@ enum DataStoreExamples {
       break
     }
   }
+
+  static func count(in store: any KeyValueStore) async throws {
+    let count = StoreKey<Int>("count")
+    let stored = try await store.load(count)
+
+    var batch = StoreBatch()
+    batch.require(stored?.tag, of: count)
+    batch.save((stored?.value ?? 0) + 1, for: count)
+    try await store.commit(batch)  // throws StoreError.preconditionFailed if another process was faster
+  }
 }

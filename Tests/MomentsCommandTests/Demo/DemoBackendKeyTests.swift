@@ -2,6 +2,7 @@ import DataStore
 import Foundation
 import GraphQLClient
 import Moments
+import TestSupport
 import Testing
 
 @testable import MomentsCommand
@@ -14,7 +15,7 @@ struct DemoBackendKeyTests {
   private func withFolder(_ body: (URL) async throws -> Void) async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-demo-\(UUID().uuidString)")
     try await body(folder)
-    try FileManager.default.removeItem(at: folder)
+    try removeFolder(at: folder)
   }
 
   @Test func `A change sent again under its key is not made again, and has the reply of the first time`() async throws {
@@ -115,7 +116,7 @@ struct DemoBackendKeyTests {
         try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
       }
       #expect(error?.isTransient == true)
-      try FileManager.default.removeItem(at: folder)
+      try removeFolder(at: folder)
       let details = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
       #expect(details.moments[1].likes?.map(\.id) == ["4", "0"])
       let reopened = try await DemoBackend.open(FileStore(folder: folder))

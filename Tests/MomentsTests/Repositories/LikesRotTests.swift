@@ -71,7 +71,7 @@ import Testing
       try (spoiled[name] ?? bytes).write(to: folder.url.appending(path: name))
       return isSpoiled
     }
-    for (name, bytes) in files.timeline { _ = try place(bytes, name) }
+    for (name, bytes) in files.timeline.sorted(by: { $0.key < $1.key }) { _ = try place(bytes, name) }
     let good = try files.likes.filter { try !place($0.bytes, $0.name) }
     try await check(folder, files, good, spoiled, seed)
   }
@@ -102,7 +102,10 @@ import Testing
       default: continue
       }
     }
-    if let bytes = files.timeline.keys.first.flatMap({ spoiled[$0] }) {
+    if files.timeline.keys.contains(where: { spoiled[$0] != nil }) {
+      // Also where one of its parts is at fault, the value is what is quarantined.
+      let value = "moments-details.0.value"
+      let bytes = spoiled[value] ?? files.timeline[value]
       for await event in store.events {
         guard case .valueQuarantined(StoreKeyName("moments-details", id: "0"), let movedTo, _) = event else {
           continue

@@ -31,6 +31,8 @@ package struct FileBackend: StoreBackend {
   private var events: [StoreEvent] = []
   /// The folder while it is locked.
   private var locked: StoreFolder?
+  /// What was read while the folder was locked.
+  private var readsUnderLock: [String: Data?] = [:]
 
   /// Creates a backend in a folder, which the first write makes if it is missing.
   ///
@@ -55,7 +57,9 @@ package struct FileBackend: StoreBackend {
     do throws(SystemError) {
       guard let folder = try openFolder() else { return nil }
       try finishJournal(in: folder)
-      return try folder.read(FileName.encode(name))
+      let bytes = try folder.read(FileName.encode(name))
+      if locked != nil { readsUnderLock[name] = .some(bytes) }
+      return bytes
     } catch {
       throw .readFailed(error)
     }
@@ -107,7 +111,14 @@ package struct FileBackend: StoreBackend {
     let isCommitted = try withLock(of: folder, failure) { (self: inout Self) throws(StoreError) in
       guard case .proceed(let removals) = try decide(&self) else { return false }
       try self.mapErrors(to: failure) { (self) throws(SystemError) in
-        try folder.commit(staged, removing: removals.map(FileName.encode), &self.stagedNames)
+        // The old bytes of an only file are within reach, should it have to be put back.
+        let old: Data? =
+          switch (staged.count, self.readsUnderLock[writes.first?.name ?? ""]) {
+          case (1, let read?): read
+          case (1, nil): try folder.read(staged[0].fileName)
+          default: nil
+          }
+        try folder.commit(staged, removing: removals.map(FileName.encode), replacing: old, &self.stagedNames)
       }
       return true
     }
@@ -220,7 +231,7 @@ package struct FileBackend: StoreBackend {
     let event = try mapErrors(to: failure) { (_) throws(SystemError) in try folder.finishJournal(at: Date()) }
     if let event { events.append(event) }
     locked = folder
-    defer { locked = nil }
+    defer { (locked, readsUnderLock) = (nil, [:]) }
     return try body(&self)
   }
 

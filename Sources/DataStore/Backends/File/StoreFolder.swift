@@ -115,22 +115,23 @@ final class StoreFolder {
   // MARK: - Committing
 
   /// Makes the changes of a commit, durably: all of them or, if this throws, none.
+  ///
+  /// - Parameter old: The bytes that the only write of a commit replaces; `nil` if there are none.
   func commit(
-    _ writes: [(staged: StagedFile, fileName: String)], removing removals: [String], _ names: inout StagedFile.Names
+    _ writes: [(staged: StagedFile, fileName: String)], removing removals: [String], replacing old: Data?,
+    _ names: inout StagedFile.Names
   ) throws(SystemError) {
     switch (writes.count, removals.count) {
     case (0, 0): break
-    case (1, 0): try replace(writes[0].fileName, by: writes[0].staged, &names)
+    case (1, 0): try replace(writes[0].fileName, old, by: writes[0].staged, &names)
     case (0, 1): try remove(removals[0], by: names.next())
     default: try commitWithJournal(writes, removing: removals, &names)
     }
   }
 
   private func replace(
-    _ fileName: String, by staged: StagedFile, _ names: inout StagedFile.Names
+    _ fileName: String, _ old: Data?, by staged: StagedFile, _ names: inout StagedFile.Names
   ) throws(SystemError) {
-    // Its bytes are within reach as long as it is open.
-    let old = try fileSystem.openFile(fileName, in: descriptor)
     try fileSystem.rename(staged.name, to: fileName, in: descriptor)
     do throws(SystemError) {
       try fileSystem.synchronize(descriptor)
@@ -141,14 +142,14 @@ final class StoreFolder {
   }
 
   private func putBack(
-    _ old: consuming Descriptor?, as fileName: String, _ names: inout StagedFile.Names
+    _ old: Data?, as fileName: String, _ names: inout StagedFile.Names
   ) throws(SystemError) {
     do throws(SystemError) {
-      switch consume old {
-      case .some(let old):
-        let staged = try stage(fileSystem.read(old), &names)
+      if let old {
+        let staged = try stage(old, &names)
         try fileSystem.rename(staged.name, to: fileName, in: descriptor)
-      case nil: try fileSystem.unlink(fileName, in: descriptor)
+      } else {
+        try fileSystem.unlink(fileName, in: descriptor)
       }
     } catch {
       throw SystemError(code: error.code, operation: "putting back the old value", path: error.path)

@@ -37,6 +37,14 @@
       } ?? nil
     }
 
+    package mutating func externalVersion() throws(StoreError) -> UInt64? {
+      try perform(StoreError.readFailed) { (backend, connection) throws(SystemError) in
+        // Another file in the place has another connection, whose versions mean nothing to this one's.
+        let version = UInt64(truncatingIfNeeded: try connection.dataVersion)
+        return version & 0xFFFF_FFFF | UInt64(backend.database.connectionCount) << 32
+      }
+    }
+
     package mutating func names() throws(StoreError) -> [String] {
       try perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
         try connection.all(SQLiteLayout.names) { $0.text(0) }.filter { StoreKeyName(encoded: $0) != nil }
@@ -181,7 +189,8 @@
     ) throws(StoreError) -> Result? {
       var thrown: StoreError?
       let result = try perform(failure, making: making) { (backend, connection) throws(SystemError) -> Result? in
-        try connection.transaction(kind) { () throws(SystemError) -> (Result?, commits: Bool) in
+        defer { backend.database.recordTransaction(on: connection) }
+        return try connection.transaction(kind) { () throws(SystemError) -> (Result?, commits: Bool) in
           if let refusal = try backend.database.refusal(of: connection) {
             thrown = refusal
             return (nil, commits: false)

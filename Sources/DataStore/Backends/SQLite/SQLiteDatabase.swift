@@ -79,6 +79,11 @@
       return nil
     }
 
+    /// Records a transaction of this connection, in which ``refusal(of:)`` was asked.
+    mutating func recordTransaction(on connection: SQLiteConnection) {
+      pagerVersion = connection.pagerVersion
+    }
+
     /// Whether the database may have been changed since ``refusal(of:)`` was asked last, as far as the last statement has
     /// seen it.
     var mayHaveChanged: Bool { connection.map { $0.pagerVersion != pagerVersion || pagerVersion == 0 } ?? true }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Many saves at once.
+/// Many saves at once, of values of one post (about 400 bytes of JSON), as a queue or a list of settings has.
 struct Burst: Sendable {
   private let options: Options
   private let workspace: Workspace
@@ -26,8 +26,8 @@ struct Burst: Sendable {
       try await workspace.withFolder { folder in
         let system = try name.open(in: folder)
         // The keys exist before the clock starts.
-        try await save((0..<count).map { (id($0), Timeline(serial: $0)) }, to: system)
-        let timelines = (0..<count).map { (id: id($0), timeline: Timeline(serial: count + $0)) }
+        try await save((0..<count).map { (id($0), Timeline(serial: $0, postCount: 1)) }, to: system)
+        let timelines = (0..<count).map { (id: id($0), timeline: Timeline(serial: count + $0, postCount: 1)) }
         let time = try await ContinuousClock().measure { try await save(timelines, to: system) }
         for (id, _) in timelines {
           guard let loaded = try await system.load(id), loaded.serial >= count else {

@@ -5,10 +5,10 @@ struct Timeline: Codable, Equatable, Sendable {
   var owner: String
   var posts: [Post]
 
-  init(serial: Int = 0) {
+  init(serial: Int = 0, postCount: Int = 16) {
     self.serial = serial
     owner = "user-\(serial % 97)"
-    posts = (0..<16).map(Post.init(number:))
+    posts = (0..<postCount).map(Post.init(number:))
   }
 }
 
