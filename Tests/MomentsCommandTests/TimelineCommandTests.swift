@@ -163,7 +163,9 @@ import Testing
   // MARK: The folder
 
   @Test(arguments: ["moment-likes.x.value", "moments-details.7.value"])
-  func `An entry of the folder that cannot be read hides no other timeline, and stops no like`(name: String) async throws {
+  func `An entry of the folder that cannot be read hides no other timeline, and stops no like`(name: String)
+    async throws
+  {
     try await withFolder { folder in
       _ = await run(TimelineOptions(userID: "1", dataFolder: folder))
       try FileManager.default.createDirectory(at: folder.appending(path: name), withIntermediateDirectories: false)

@@ -8,6 +8,12 @@ enum StorePartName {
     "\(name)\(separator)\(partID)"
   }
 
+  /// Whether a name is the one of a key's part, and no other text with the separator.
+  static func isValid(_ name: String) -> Bool {
+    let words = name.split(separator: separator, omittingEmptySubsequences: false)
+    return words.count == 2 && StoreKeyName(encoded: String(words[0])) != nil && PartID.isValid(String(words[1]))
+  }
+
   static func isPart(_ name: String) -> Bool {
     name.utf8.contains(separator.asciiValue!)
   }

@@ -34,6 +34,8 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   /// Commits that arrived and are not made yet, in order.
   private var pending: [PendingCommit] = []
   private var watch = WatchState()
+  /// What was read before the commits that are being made, until they are.
+  private var checksOfCommits: [any AnyCheck] = []
   private var recentlyUsed = RecentlyUsed(limit: 32 << 20)
   private let eventRelay = MulticastRelay<StoreEvent>(replay: 16, buffering: .unbounded)
   private let executor = DispatchQueueExecutor(label: "DataStore.\(Backend.self)")
@@ -217,12 +219,17 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   private func perform(_ group: CommitGroup) {
     var waiting = group.writing
     var wasQuarantined = false
+    // What this group has made already isn't recorded yet, and would be taken for external.
+    var isFirst = true
     while !waiting.isEmpty {
       let results: [Result<Bool, StoreError>]
+      let wasWatching = watch.isWatching
       do throws(StoreError) {
         results = try withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
           try backend.commit(group: waiting.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
-            try waiting[index].decide(reading: &backend)
+            if isFirst { readExternalChanges(from: &backend) }
+            isFirst = false
+            return try waiting[index].decide(reading: &backend)
           }
         }
       } catch {
@@ -235,6 +242,11 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
         for commit in waiting { commit.discardReads() }
         results = waiting.map { _ in .success(false) }
       }
+      let checks = checksOfCommits
+      checksOfCommits = []
+      for check in checks { reconcile(check) }
+      for check in checks { publish(check) }
+      if wasWatching { startWatching() }
       waiting = zip(waiting, results).compactMap { settle($0, $1) ? nil : $0 }
     }
     for commit in group.all { publish(commit) }
@@ -245,6 +257,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   /// - Returns: Whether the commit is settled.
   private func settle(_ commit: PendingCommit, _ result: Result<Bool, StoreError>) -> Bool {
     do throws(StoreError) {
+      defer { for key in commit.keys { flush(key) } }
       for key in commit.keys { try reconcileRead(of: key) }
       switch (result, commit.verdict) {
       case (.failure(let error), _), (.success(false), .fail(let error)): throw error
@@ -260,7 +273,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     return true
   }
 
-  /// Publishes what a commit read, if it is an external change, and quarantines what is in its way.
+  /// Records what a commit read, if it is an external change, and quarantines what is in its way.
   private func reconcileRead(of key: some AnyPendingKey) throws(StoreError) {
     let key = key.typed
     guard let result = key.takeRead() else { return }
@@ -268,7 +281,6 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       if try quarantine(bytes, of: key.slot, reason: reason) != nil { key.recordQuarantine() }
     } else {
       reconcile(result, key.slot)
-      publish(key.slot)
     }
   }
 
@@ -440,6 +452,23 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     }
   }
 
+  /// Reads what was changed externally before a commit, under its lock or in its transaction.
+  ///
+  /// Otherwise the commit would read, and send, only those keys of an external commit that it changes itself.
+  private func readExternalChanges(from backend: inout Backend) {
+    guard watch.isWatching else { return }
+    var plan: WatchState.Plan?
+    do throws(StoreError) {
+      try takeReport(&backend)
+      let taken = watch.takePlan()
+      plan = taken
+      checksOfCommits += try readObserved(taken, from: &backend)
+    } catch {
+      eventRelay.send(.watchingFailed(error))
+      if let plan { watch.miss(plan) }
+    }
+  }
+
   private func takeReport(_ backend: inout Backend) throws(StoreError) {
     do throws(StoreError) {
       watch.report(try backend.takeExternalChanges())
@@ -497,7 +526,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   }
 
   private func publish(_ check: some AnyCheck) {
-    publish(check.typed.slot)
+    check.typed.slot.topic.flush()
   }
 
   // MARK: - Steps
@@ -545,8 +574,12 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     if let tag = result.tag, tag == lastExternalTag { revision } else { revision + 1 }
   }
 
-  /// Sends the changes that were recorded for a collection.
+  /// Sends the change that a read of one key found.
+  ///
+  /// The external commit that made it may have changed other keys too. Those who observe the whole collection get all of
+  /// it at once, so the other external changes are read and recorded first.
   private func publish<Value>(_ slot: Slot<Value>) {
+    if slot.topic.hasUnsent, slot.topic.isCollectionObserved { checkForChanges() }
     slot.topic.flush()
   }
 

@@ -70,7 +70,9 @@ extension Slot {
       var parts: [Data] = []
       var size = bytes.count
       for partID in partIDs {
-        guard let part = try backend.read(StorePartName.encode(partID, of: name)), PartID.matches(partID, part) else {
+        guard PartID.isValid(partID), let part = try backend.read(StorePartName.encode(partID, of: name)),
+          PartID.matches(partID, part)
+        else {
           return .corrupt(bytes: bytes, reason: "the part \(partID) is missing or was changed")
         }
         parts.append(part)

@@ -170,6 +170,9 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   // MARK: - Sending
 
+  /// Whether changes were recorded and not sent.
+  var hasUnsent: Bool { !unsent.isEmpty }
+
   /// Sends what was recorded: each change to the observers of its key, and all of them as one element to those of the
   /// collection.
   func flush() {

@@ -9,7 +9,12 @@ enum PartID {
     UInt32.random(in: .min ... .max).hexadecimalDigits + CRC32C.checksum(of: bytes).hexadecimalDigits
   }
 
+  /// Whether a text has the form of an id, and so is safe as a part of a name.
+  static func isValid(_ id: String) -> Bool {
+    id.utf8.count == 16 && id.utf8.allSatisfy("0123456789abcdef".utf8.contains)
+  }
+
   static func matches(_ id: String, _ bytes: Data) -> Bool {
-    id.utf8.count == 16 && id.hasSuffix(CRC32C.checksum(of: bytes).hexadecimalDigits)
+    isValid(id) && id.hasSuffix(CRC32C.checksum(of: bytes).hexadecimalDigits)
   }
 }

@@ -3,76 +3,94 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a store has acknowledged is there after its process was killed, and nothing is half there.
+/// A change that a store has acknowledged is there after its process was killed, and no change is made in part.
 ///
-/// The child numbers its steps, and what a step does follows from its number: so after a kill the stored values must be
-/// those after the last acknowledged step, or after the one that was under way.
+/// The child numbers its commits, and what a commit does follows from its number. So after a kill the stored values are
+/// those after the last acknowledged commit, or after the one that was in flight.
 @Suite struct KillTests {
   private let temporary = TemporaryFolder()
 
-  /// What is stored after so many steps: for each user the number that was saved last.
-  private func state(after steps: Int) -> [String: Int] {
-    var state: [String: Int] = [:]
-    for number in 1...max(steps, 1) where number <= steps { state["\(number % 3)"] = number % 7 == 0 ? nil : number }
-    return state
-  }
-
-  /// What is stored, read as after a relaunch.
-  private func stored(in kind: DurableStore) async throws -> [String: Int] {
-    var stored: [String: Int] = [:]
-    let store = kind.open(in: temporary)
-    for userID in ["0", "1", "2"] {
-      guard let steps = try await store.load(StoreKey<[Int]>("steps", id: userID))?.value else { continue }
-      #expect(steps == Array(repeating: steps[0], count: 500))
-      stored[userID] = steps[0]
-    }
-    return stored
-  }
-
-  /// Compares what is stored with what was acknowledged.
-  ///
-  /// - Returns: How many steps were taken.
-  private func steps(acknowledged: Int, in kind: DurableStore) async throws -> Int? {
-    let stored = try await stored(in: kind)
-    return [acknowledged, acknowledged + 1].first { state(after: $0) == stored }
-  }
-
   @Test(arguments: DurableStore.allCases)
   func `Killed at any instant, every acknowledged change is there`(kind: DurableStore) async throws {
-    let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
-    var taken = 0
-    for round in 1...rounds {
-      var child = try ChildProcess("take-steps", kind.place(in: temporary), ["\(taken + 1)", "1000000"])
-      var acknowledged = taken
+    let place = kind.place(in: temporary)
+    var progress = CommitProgress(.mixed)
+    for round in 1...killRounds {
+      var child = try ChildProcess("commit", place, ["mixed", "\(progress.number + 1)", "1000000"])
+      var lines: [String] = []
       for _ in 0..<Int.random(in: 0...8) {
-        if let line = await child.line(), let number = Int(line) { acknowledged = number }
+        if let line = await child.line() { lines.append(line) }
       }
       child.kill()
-      if let line = await child.allLines().last, let number = Int(line) { acknowledged = number }
+      lines += await child.allLines()
       #expect(await child.end() == .killed)
-      guard let steps = try await steps(acknowledged: acknowledged, in: kind) else {
-        let stored = try await stored(in: kind)
-        Issue.record("round \(round): acknowledged \(acknowledged), but there is \(stored)")
-        return
-      }
-      taken = steps
+      let acknowledged = try #require(lines.isEmpty ? progress.number : Int(lines.last!), "round \(round): \(lines)")
+      try await progress.find(acknowledged: acknowledged) { kind.openPatiently(at: place) }
+    }
+    try expectNoTemporaryFiles(of: kind)
+  }
+
+  @Test(arguments: DurableStore.allCases, NumberedCommits.allCases)
+  func `Killed in place of any call of the file system, a change is made whole or not at all`(
+    kind: DurableStore, commits: NumberedCommits
+  ) async throws {
+    let place = kind.place(in: temporary)
+    var progress = CommitProgress(commits)
+    for fatal in 1... {
+      let first = progress.number + 1
+      // So many that each kind of change is among them, and that the first ones come at any position.
+      let last = progress.number + (commits == .mixed ? 6 : 2)
+      var child = try ChildProcess("die-at-call", place, ["\(fatal)", commits.rawValue, "\(first)", "\(last)"])
+      let lines = await child.allLines()
+      let end = await child.end()
+      #expect(end == .success || end == .killed, "call \(fatal): \(lines)")
+      let acknowledged = try #require(lines.isEmpty ? progress.number : Int(lines.last!), "call \(fatal): \(lines)")
+      if end == .success { #expect(acknowledged == last) }
+      try await progress.find(acknowledged: acknowledged) { kind.openPatiently(at: place) }
+      // Readers leave a database that was made in part to the next writer.
+      if kind == .files || end == .success { try expectNoTemporaryFiles(of: kind) }
+      if end == .success { break }
     }
   }
 
-  @Test(arguments: DurableStore.allCases)
-  func `Killed in the place of any call of the file system, every acknowledged change is there`(
-    kind: DurableStore
-  ) async throws {
-    var taken = 0
-    for fatal in 1... {
-      let last = taken + 8
-      var child = try ChildProcess("die-at-call", kind.place(in: temporary), ["\(fatal)", "\(taken + 1)", "\(last)"])
-      let acknowledged = await child.allLines().last.flatMap { Int($0) } ?? taken
-      let end = await child.end()
-      if end == .success { #expect(acknowledged == last) } else { #expect(end == .killed) }
-      taken = try #require(
-        try await steps(acknowledged: acknowledged, in: kind), "call \(fatal), after \(acknowledged)")
-      if end == .success { break }
+  @Test func `The files that 200 killed processes staged are removed, and those of a live one stay`() async throws {
+    let folder = temporary.url
+    var live = try ChildProcess("stage", folder)
+    #expect(await live.line() == "staged")
+    let staged = Set(try temporary.contents)
+    #expect(staged.count == 5)
+    for _ in 1...25 {
+      var children: [ChildProcess] = []
+      for _ in 1...8 { children.append(try ChildProcess("stage", folder)) }
+      for index in children.indices { #expect(await children[index].line() == "staged") }
+      for child in children { child.kill() }
+      for child in children { #expect(await child.end() == .killed) }
+      let all = try temporary.contents
+      #expect(all.count == 45, "\(all.sorted())")
+      _ = try await NumberedCommits.load(from: FileStore(folder: folder))
+      let kept = try Set(temporary.contents)
+      #expect(kept == staged)
     }
+    try live.endInput()
+    #expect(await live.allLines() == ["1"])
+    #expect(await live.end() == .success)
+    var progress = CommitProgress(.batches)
+    try await progress.find(acknowledged: 1) { FileStore(folder: folder) }
+    #expect(progress.number == 1)
+    try expectNoTemporaryFiles(of: .files)
+  }
+
+  private func expectNoTemporaryFiles(of kind: DurableStore) throws {
+    guard FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)) else { return }
+    #expect(try temporary.contents.filter { !kind.keepsFile(named: $0) } == [])
+  }
+}
+
+/// How many times processes are killed: `MOMENTS_KILL_ROUNDS` in the environment.
+let killRounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
+
+extension TemporaryFolder {
+  /// The names of all files, in no order.
+  var contents: [String] {
+    get throws { try FileManager.default.contentsOfDirectory(atPath: url.path(percentEncoded: false)) }
   }
 }

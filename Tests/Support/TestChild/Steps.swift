@@ -1,6 +1,7 @@
 internal import DataStore
 internal import Foundation
 internal import Synchronization
+internal import TestSupport
 
 #if canImport(Darwin)
   internal import Darwin
@@ -10,34 +11,83 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// Numbered changes to a store, each reported when it is acknowledged, by a process that may be killed at any instant.
+/// Commits to a store, each reported when it is acknowledged, by a process that may be killed at any instant.
 extension TestChild {
-  /// Takes steps, but kills the process in place of one of its calls of the file system.
-  static func dieAtCall(_ fatal: Int, takingStepsFrom first: Int, to last: Int, in place: URL) async throws {
+  /// Makes numbered commits until the last one, until one fails, or until the process is killed.
+  static func commit(
+    _ kind: NumberedCommits, from first: Int, to last: Int, in store: any KeyValueStore
+  ) async {
+    for number in first...last {
+      do throws(StoreError) {
+        try await kind.make(number, in: store)
+      } catch {
+        return say("refused \(error)")
+      }
+      say("\(number)")
+    }
+  }
+
+  /// Makes numbered commits, but kills the process in place of one of its calls of the file system.
+  static func dieAtCall(
+    _ fatal: Int, committing kind: NumberedCommits, from first: Int, to last: Int, in place: URL
+  ) async {
     let count = Atomic(0)
     let fileSystem = FileSystem { _ in
       if count.add(1, ordering: .relaxed).newValue == fatal { kill(getpid(), SIGKILL) }
       return nil
     }
-    #if SQLite
-      if place.pathExtension == "sqlite" {
-        let store = SQLiteStore(file: place, busyTimeout: .seconds(60), fileSystem: fileSystem)
-        return try await takeSteps(from: first, to: last, in: store)
-      }
-    #endif
-    try await takeSteps(from: first, to: last, in: FileStore(folder: place, fileSystem: fileSystem))
+    await commit(kind, from: first, to: last, in: open(place, fileSystem))
   }
 
-  /// Takes steps until the last one, or until it is killed.
-  static func takeSteps(from first: Int, to last: Int, in store: any KeyValueStore) async throws {
-    for number in first...last {
-      let key = StoreKey<[Int]>("steps", id: "\(number % 3)")
-      if number % 7 == 0 {
-        try await store.remove(key)
-      } else {
-        try await store.save(Array(repeating: number, count: 500), for: key)
+  /// Commits the same stamp to three keys, again and again.
+  ///
+  /// Says for each commit its number and the times of its beginning and its acknowledgement.
+  static func stamp(as writer: Int, from first: Int, in store: any KeyValueStore) async throws {
+    for number in first... {
+      let stamp = Stamp(writer: writer, number: number)
+      var batch = StoreBatch()
+      for id in 0..<3 { batch.save(stamp, for: StoreKey("stamps", id: "\(id)")) }
+      let began = Stamp.now
+      try await store.commit(batch)
+      say("\(number) \(began) \(Stamp.now)")
+    }
+  }
+
+  /// Increments a number and its twin, again and again, on condition that no other process has done so meanwhile.
+  static func countUp(in store: any KeyValueStore) async throws {
+    let (key, twin) = (StoreKey<Int>("counters", id: "counter"), StoreKey<Int>("counters", id: "twin"))
+    while true {
+      let stored = try await store.load(key)
+      let number = (stored?.value ?? 0) + 1
+      var batch = StoreBatch()
+      batch.require(stored?.tag, of: key)
+      batch.save(number, for: key)
+      batch.save(number, for: twin)
+      do throws(StoreError) {
+        try await store.commit(batch)
+      } catch {
+        guard case .preconditionFailed = error else { throw error }
+        continue
       }
       say("\(number)")
     }
+  }
+
+  /// Commits five values, but halts with all of them staged until standard input ends.
+  static func stage(in folder: URL) async throws {
+    let stagedCount = Atomic(0)
+    let fileSystem = FileSystem { call in
+      switch call.operation {
+      case "create": stagedCount.add(1, ordering: .relaxed)
+      // The lock of the folder, without which nothing can take its place.
+      case "flock" where !call.path.contains(".DataStore-") && stagedCount.load(ordering: .relaxed) >= 5:
+        stagedCount.store(0, ordering: .relaxed)
+        say("staged")
+        while readLine() != nil {}
+      default: break
+      }
+      return nil
+    }
+    await commit(.batches, from: 1, to: 1, in: open(folder, fileSystem))
   }
 }

@@ -1,5 +1,6 @@
 internal import DataStore
 internal import Foundation
+internal import TestSupport
 
 /// What a test does in another process than its own: `TestChild COMMAND PLACE ARGUMENTS…`.
 ///
@@ -18,9 +19,12 @@ enum TestChild {
     case "save": try await save(rest[0], for: rest[1], in: store)
     case "remove": try await remove(rest[0], in: store)
     case "follow": try await follow(rest[0], in: store)
-    case "take-steps": try await takeSteps(from: number(rest[0]), to: number(rest[1]), in: store)
+    case "commit": await commit(kind(rest[0]), from: number(rest[1]), to: number(rest[2]), in: store)
     case "die-at-call":
-      try await dieAtCall(number(rest[0]), takingStepsFrom: number(rest[1]), to: number(rest[2]), in: url)
+      await dieAtCall(number(rest[0]), committing: kind(rest[1]), from: number(rest[2]), to: number(rest[3]), in: url)
+    case "stamp": try await stamp(as: number(rest[0]), from: number(rest[1]), in: store)
+    case "count-up": try await countUp(in: store)
+    case "stage": try await stage(in: url)
     case "fill-disk": try await fillDisk(limit: number(rest[0]), in: store)
     case "lose-permission": try await losePermission(in: url, store)
     case "like": try await like(from: number(rest[0]), seed: UInt64(number(rest[1])), in: url)
@@ -39,10 +43,13 @@ enum TestChild {
     }
   }
 
-  static func open(_ place: URL) -> any KeyValueStore {
-    guard place.pathExtension == "sqlite" else { return FileStore(folder: place) }
+  /// Opens a store that waits long for other processes, because many of them may share two cores.
+  static func open(_ place: URL, _ fileSystem: FileSystem = FileSystem()) -> any KeyValueStore {
+    guard place.pathExtension == "sqlite" else {
+      return FileStore(folder: place, fileSystem: fileSystem, lockTimeout: .seconds(60))
+    }
     #if SQLite
-      return SQLiteStore(file: place, busyTimeout: .seconds(60))
+      return SQLiteStore(file: place, busyTimeout: .seconds(60), fileSystem: fileSystem)
     #else
       fail("built without SQLite")
     #endif
@@ -54,6 +61,11 @@ enum TestChild {
 
   static func fail(_ reason: String) -> Never {
     fatalError("TestChild: \(reason)")
+  }
+
+  private static func kind(_ text: String) -> NumberedCommits {
+    guard let kind = NumberedCommits(rawValue: text) else { fail("\(text) is no kind of commits") }
+    return kind
   }
 
   private static func number(_ text: String) -> Int {

@@ -87,7 +87,7 @@ enum FileName {
 
   static func isOfStore(_ fileName: String) -> Bool {
     guard fileName.hasSuffix(fileExtension) else { return false }
-    let name = fileName.dropLast(fileExtension.count)
-    return StoreKeyName(encoded: String(name.prefix { $0 != "+" })) != nil && !name.contains("/")
+    let name = String(fileName.dropLast(fileExtension.count))
+    return StoreKeyName(encoded: name) != nil || StorePartName.isValid(name)
   }
 }

@@ -31,6 +31,8 @@ package struct FileBackend: StoreBackend {
   private var events: [StoreEvent] = []
   /// The folder while it is locked.
   private var locked: StoreFolder?
+  /// Whether there was no folder when the present snapshot began.
+  private var isMissing = false
   /// What was read while the folder was locked.
   private var readsUnderLock: [String: Data?] = [:]
 
@@ -78,13 +80,8 @@ package struct FileBackend: StoreBackend {
   package mutating func snapshot<Result>(
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
-    guard locked == nil,
-      let folder = try mapErrors(
-        to: StoreError.readFailed,
-        { (self) throws(SystemError) in
-          try self.openFolder()
-        })
-    else { return try body(&self) }
+    let opened = try mapErrors(to: StoreError.readFailed) { (self) throws(SystemError) in try self.openFolder() }
+    guard let folder = opened else { return try withoutFolder(body) }
     return try withLock(of: folder, StoreError.readFailed, body)
   }
 
@@ -97,7 +94,7 @@ package struct FileBackend: StoreBackend {
     }
     guard let folder = opened else {
       // Nothing is stored, so there is nothing to remove.
-      return try decide(&self) != .abandon
+      return try withoutFolder(decide) != .abandon
     }
     var staged: [(staged: StagedFile, fileName: String)] = []
     // After a commit these names are free, unless it failed.
@@ -170,6 +167,7 @@ package struct FileBackend: StoreBackend {
   /// Opens the folder; `nil` if it has never been there.
   private mutating func openFolder() throws(SystemError) -> StoreFolder? {
     if let locked { return locked }
+    if isMissing { return nil }
     defer { watch?.checkFolder() }
     do throws(SystemError) {
       let folder = try StoreFolder(path: path, fileSystem: fileSystem)
@@ -217,6 +215,16 @@ package struct FileBackend: StoreBackend {
     try folder.lock(atMost: lockTimeout)
     defer { folder.unlock() }
     if let event = try folder.finishJournal(at: Date()) { events.append(event) }
+  }
+
+  /// Runs `body` as long as there is no folder, which it doesn't see even if another process makes it meanwhile.
+  private mutating func withoutFolder<Result>(
+    _ body: (inout Self) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    let wasMissing = isMissing
+    isMissing = true
+    defer { isMissing = wasMissing }
+    return try body(&self)
   }
 
   /// Runs `body` with the lock of the folder, when no commit is half made.

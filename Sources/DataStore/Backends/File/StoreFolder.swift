@@ -217,12 +217,20 @@ final class StoreFolder {
     } catch {
       return try quarantineJournal(at: time, reason: error.reason)
     }
-    if try isComplete(journal) {
-      try finish(journal)
-    } else {
-      // Its commit was never made.
-      try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
-      for replacement in journal.replacements { discard(replacement.stagedName) }
+    do throws(SystemError) {
+      if try isComplete(journal) {
+        // The process that wrote the journal may have ended before it was durable, and then a loss of power could keep a
+        // part of what follows without it.
+        try fileSystem.synchronize(descriptor)
+        try finish(journal)
+      } else {
+        // Its commit was never made.
+        try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
+        for replacement in journal.replacements { discard(replacement.stagedName) }
+      }
+    } catch {
+      guard error.meansObstacle else { throw error }
+      return try quarantineJournal(at: time, reason: error.description)
     }
     return nil
   }
@@ -287,7 +295,7 @@ final class StoreFolder {
   private func move(_ fileName: String, toQuarantineOf name: String, at time: Date) throws(SystemError) -> String {
     let newName = try reserveQuarantineName(for: name, at: time)
     do throws(SystemError) {
-      try fileSystem.rename(fileName, to: newName, in: descriptor)
+      try rename(fileName, toReserved: newName)
     } catch {
       discard(newName)
       throw error
@@ -299,6 +307,18 @@ final class StoreFolder {
       throw error
     }
     return descriptor.path(of: newName)
+  }
+
+  /// Renames a file, or a folder that is in the place of one, to a name that an empty file reserves.
+  private func rename(_ fileName: String, toReserved newName: String) throws(SystemError) {
+    do throws(SystemError) {
+      try fileSystem.rename(fileName, to: newName, in: descriptor)
+    } catch {
+      // A folder takes no file's place. Nor does it take the place of what gets the name between these two calls.
+      guard error.code == ENOTDIR else { throw error }
+      discard(newName)
+      try fileSystem.rename(fileName, to: newName, in: descriptor)
+    }
   }
 
   /// Creates an empty file under the new name, because renaming alone would replace a file that is there.
@@ -314,5 +334,12 @@ final class StoreFolder {
         attempt += 1
       }
     }
+  }
+}
+
+extension SystemError {
+  /// Whether something that isn't a file a store uses, such as a folder, has the name of one.
+  fileprivate var meansObstacle: Bool {
+    [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST, EINVAL, ELOOP, EFBIG, EPERM, ENXIO, EOPNOTSUPP].contains(code)
   }
 }

@@ -15,6 +15,8 @@
     var watch: SQLiteWatch?
     /// The connection while a transaction is open on it.
     private var transaction: SQLiteConnection?
+    /// Whether there was no database when the present snapshot began.
+    private var isMissing = false
 
     /// Creates a backend in a database, which the first write makes if it is missing.
     ///
@@ -59,8 +61,7 @@
         (backend, _) throws(StoreError) in try body(&backend)
       }
       if let result { return result }
-      // There is no database.
-      return try body(&self)
+      return try withoutDatabase(body)
     }
 
     package mutating func commit(
@@ -120,8 +121,21 @@
       if let made { return made }
       // There is no database, so there is nothing to remove.
       var decisions: [Bool] = []
-      for index in group.indices { decisions.append(try decide(index, &self) != .abandon) }
+      for index in group.indices {
+        let decision = try withoutDatabase { (backend: inout Self) throws(StoreError) in try decide(index, &backend) }
+        decisions.append(decision != .abandon)
+      }
       return decisions
+    }
+
+    /// Runs `body` as long as there is no database, which it doesn't see even if another process makes it meanwhile.
+    private mutating func withoutDatabase<Result>(
+      _ body: (inout Self) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+      let wasMissing = isMissing
+      isMissing = true
+      defer { isMissing = wasMissing }
+      return try body(&self)
     }
 
     private func write(_ write: StoreWrite, on connection: SQLiteConnection) throws(SystemError) {
@@ -218,6 +232,7 @@
       _ failure: (SystemError) -> StoreError, making: Bool = false,
       _ body: (inout Self, SQLiteConnection) throws(SystemError) -> Result
     ) throws(StoreError) -> Result? {
+      if isMissing { return nil }
       if let transaction {
         do throws(SystemError) {
           return try body(&self, transaction)

@@ -155,6 +155,9 @@
       return sqlite3_file_control(handle, "main", SQLITE_FCNTL_DATA_VERSION, &version) == SQLITE_OK ? version : 0
     }
 
+    /// Whether a transaction is open that has the right to write.
+    var isWriting: Bool { sqlite3_txn_state(handle, "main") == SQLITE_TXN_WRITE }
+
     private var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
     /// Whether the database's path now names another file, or none.

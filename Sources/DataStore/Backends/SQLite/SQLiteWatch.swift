@@ -178,6 +178,8 @@
 
     /// Begins a transaction, with the right to write if no other connection has it, without waiting.
     private func beginCheck() throws(SystemError) -> SQLiteWatch.Writing {
+      // In a commit nothing else can be written.
+      if isWriting { return .none }
       rollBack()
       setBusyTimeout(.zero)
       defer { setBusyTimeout(busyTimeout) }

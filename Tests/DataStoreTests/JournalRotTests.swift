@@ -1,0 +1,401 @@
+import Foundation
+import Multicast
+import MulticastTesting
+import TestSupport
+import Testing
+
+@testable import DataStore
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// Journals of interrupted commits that rotted, or that were written to do harm.
+@Suite struct JournalRotTests {
+  private let temporary = TemporaryFolder(inMemory: true)
+  private var folder: URL { temporary.url.appending(path: "store", directoryHint: .isDirectory) }
+  private var journal: URL { folder.appending(path: CommitJournal.fileName) }
+  private var outside: URL { temporary.url.appending(path: "outside", directoryHint: .isDirectory) }
+
+  // MARK: - The interrupted commit
+
+  /// The commit that is interrupted: a value in parts, another value and a removal.
+  private static let number = 13
+
+  /// A folder with a commit whose journal is in force, and no file of which has its new name.
+  private struct Interrupted {
+    var files: [String: Data]
+    let before: NumberedCommits.State
+    let after: NumberedCommits.State
+
+    var journal: Data { files[CommitJournal.fileName]! }
+
+    var decoded: CommitJournal {
+      get throws { try CommitJournal.decode(journal) }
+    }
+  }
+
+  /// Files that are none of a store's, although some have similar names.
+  private static let foreign: [String: Data] = Dictionary(
+    uniqueKeysWithValues: [
+      "notes.txt", "numbers.0.value.bak", "numbers.0+", "a+", "Numbers.0.value", ".DataStore-notes", ".DataStore-g-1",
+      ".DataStore-journal.txt",
+    ].map { ($0, Data($0.utf8)) })
+
+  private func interrupt() async throws -> Interrupted {
+    var progress = CommitProgress(.mixed)
+    let fileSystem = FileSystem { $0.operation == "rename" && $0.path.hasSuffix(".value") ? EIO : nil }
+    let store = FileStore(folder: folder)
+    for _ in 1..<Self.number {
+      progress.advance()
+      try await NumberedCommits.mixed.make(progress.number, in: store)
+    }
+    let before = progress.state
+    // Staged under the names of another store, which doesn't use the folder any more.
+    try await NumberedCommits.mixed.make(Self.number, in: FileStore(folder: folder, fileSystem: fileSystem))
+    progress.advance()
+    var files: [String: Data] = [:]
+    for name in try contents(of: folder) { files[name] = try Data(contentsOf: folder.appending(path: name)) }
+    let interrupted = Interrupted(files: files, before: before, after: progress.state)
+    #expect(try interrupted.decoded.replacements.count == 3)
+    #expect(try interrupted.decoded.removals.count == 2)
+    return interrupted
+  }
+
+  /// Makes the folder anew, with foreign files in it and beside it.
+  private func lay(_ files: [String: Data]) throws {
+    let manager = FileManager.default
+    if manager.fileExists(atPath: path(folder)) { try manager.removeItem(at: folder) }
+    try manager.createDirectory(at: folder.appending(path: "folder.d"), withIntermediateDirectories: true)
+    try manager.createDirectory(at: outside, withIntermediateDirectories: true)
+    for (name, bytes) in files.merging(Self.foreign, uniquingKeysWith: { own, _ in own }) {
+      try bytes.write(to: folder.appending(path: name))
+    }
+    for place in [outside, folder.appending(path: "folder.d")] {
+      try Data("foreign".utf8).write(to: place.appending(path: "inner.value"))
+    }
+  }
+
+  /// What a fresh store made of a journal.
+  private enum Outcome: Equatable {
+    case finished
+    case dropped
+    case quarantined
+  }
+
+  /// Lets a fresh store find a folder, and then make a save and a commit.
+  ///
+  /// - Returns: What it made of the journal. Throws if that is none of the three, or if anything else was touched.
+  private func recover(_ interrupted: Interrupted, loadsFirst: Bool) async throws -> Outcome {
+    var store: FileStore? = FileStore(folder: folder)
+    let events = store!.events.subscribe()
+    var found = try await NumberedCommits.read(store!, observing: !loadsFirst)
+    let again = try await NumberedCommits.read(store!, observing: loadsFirst)
+    guard found == again else { throw Problem.unstable(found, again) }
+    var outcome: Outcome
+    switch found {
+    case interrupted.after: outcome = .finished
+    case interrupted.before: outcome = .dropped
+    default: throw Problem.partial(found)
+    }
+    if try contents(of: folder).contains(CommitJournal.fileName) { throw Problem.journalStays }
+    // A save and a commit.
+    for number in [16, 19] {
+      try await NumberedCommits.mixed.make(number, in: store!)
+      NumberedCommits.mixed.apply(number, to: &found)
+    }
+    let fresh = try await NumberedCommits.observe(FileStore(folder: folder))
+    guard fresh == found else { throw Problem.nextCommitsLost(fresh) }
+    store = nil
+    for await event in events {
+      // Other tests may have taken all instances of inotify that a user has.
+      if case .watchingFailed = event { continue }
+      guard case .journalQuarantined(let movedTo, _) = event, outcome == .dropped else { throw Problem.event(event) }
+      outcome = .quarantined
+      let name = URL(filePath: movedTo).lastPathComponent
+      guard name.hasPrefix(CommitJournal.fileName + ".corrupt-"), try contents(of: folder).contains(name) else {
+        throw Problem.event(event)
+      }
+    }
+    try checkForeignFiles()
+    return outcome
+  }
+
+  private func checkForeignFiles() throws {
+    for (name, bytes) in Self.foreign {
+      guard try Data(contentsOf: folder.appending(path: name)) == bytes else { throw Problem.touched(name) }
+    }
+    for place in [outside, folder.appending(path: "folder.d")] {
+      guard try contents(of: place) == ["inner.value"],
+        try Data(contentsOf: place.appending(path: "inner.value")) == Data("foreign".utf8)
+      else { throw Problem.touched(path(place)) }
+    }
+    let others = try contents(of: folder).filter {
+      Self.foreign[$0] == nil && FileName.decode($0) == nil && !FileName.isOfStore($0)
+        && !$0.hasPrefix(CommitJournal.fileName + ".corrupt-") && $0 != "folder.d"
+    }
+    guard others.isEmpty else { throw Problem.left(others) }
+  }
+
+  private enum Problem: Error {
+    case unstable(NumberedCommits.State, NumberedCommits.State)
+    case partial(NumberedCommits.State)
+    case nextCommitsLost(NumberedCommits.State)
+    case journalStays
+    case event(StoreEvent)
+    case touched(String)
+    case left([String])
+    case bytes
+    case outcome(Outcome)
+  }
+
+  // MARK: - Rot
+
+  @Test func `A journal that rotted is quarantined, and none of its commit is made`() async throws {
+    let environment = ProcessInfo.processInfo.environment
+    let rounds = environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) } ?? 500
+    let seed = environment["MOMENTS_ROT_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
+    var random = SplitMix64(seed: seed)
+    let interrupted = try await interrupt()
+    for round in 1...rounds {
+      let rotten = try rot(interrupted.journal, using: &random)
+      try lay(interrupted.files.merging([CommitJournal.fileName: rotten]) { $1 })
+      do {
+        let outcome = try await recover(interrupted, loadsFirst: round.isMultiple(of: 2))
+        guard outcome == .quarantined else { throw Problem.outcome(outcome) }
+        let names = try contents(of: folder).filter { $0.hasPrefix(CommitJournal.fileName + ".corrupt-") }
+        guard names.count == 1, try Data(contentsOf: folder.appending(path: names[0])) == rotten else {
+          throw Problem.bytes
+        }
+      } catch {
+        let text = String(decoding: rotten, as: UTF8.self)
+        Issue.record("\(error) in round \(round) of MOMENTS_ROT_SEED=\(seed), with the bytes \(text)")
+        return
+      }
+    }
+  }
+
+  /// Bytes that aren't the journal any more.
+  private func rot(_ bytes: Data, using random: inout SplitMix64) throws -> Data {
+    switch Int.random(in: 0..<5, using: &random) {
+    case 0: return bytes.prefix(Int.random(in: 0..<bytes.count, using: &random))
+    case 1:
+      return bytes
+        + Data((0...Int.random(in: 0..<9, using: &random)).map { _ in .random(in: 0...255, using: &random) })
+    case 2:
+      var rotten = bytes
+      let start = Int.random(in: 0..<bytes.count, using: &random)
+      for index in start..<min(start + Int.random(in: 1...64, using: &random), bytes.count) {
+        rotten[index] = .random(in: 0...255, using: &random)
+      }
+      return rotten == bytes ? bytes.dropLast() : rotten
+    case 3:
+      // The checksum is right, so only a field's name is wrong.
+      let fields = ["format", "replacements", "removals", "stagedName", "fileName", "size", "checksum"]
+      let field = fields.randomElement(using: &random)!
+      let text = String(decoding: bytes.dropFirst(8), as: UTF8.self)
+      return sealed(text.replacing("\"\(field)\":", with: "\"\(field.dropLast())\":", maxReplacements: 1))
+    default:
+      var rotten = bytes
+      for _ in 0..<Int.random(in: 1...4, using: &random) {
+        rotten[Int.random(in: 0..<bytes.count, using: &random)] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      }
+      return rotten == bytes ? bytes.dropLast() : rotten
+    }
+  }
+
+  @Test func `A commit that was interrupted at any rename is finished whole`() async throws {
+    let interrupted = try await interrupt()
+    let replacements = try interrupted.decoded.replacements
+    for count in 0...replacements.count {
+      var files = interrupted.files
+      for replacement in replacements[..<count] {
+        files[replacement.fileName] = files.removeValue(forKey: replacement.stagedName)
+      }
+      for loadsFirst in [true, false] {
+        try lay(files)
+        #expect(try await recover(interrupted, loadsFirst: loadsFirst) == .finished, "after \(count)")
+      }
+    }
+  }
+
+  @Test func `A commit whose staged files were lost is dropped whole, whichever of them`() async throws {
+    let interrupted = try await interrupt()
+    for replacement in try interrupted.decoded.replacements {
+      var files = interrupted.files
+      files[replacement.stagedName] = nil
+      for loadsFirst in [true, false] {
+        try lay(files)
+        #expect(try await recover(interrupted, loadsFirst: loadsFirst) == .dropped, "\(replacement)")
+      }
+    }
+  }
+
+  // MARK: - Hostile journals
+
+  @Test(arguments: [
+    "../outside/inner.value", "/tmp/inner.value", "folder.d/inner.value", "..", ".", "", "notes.txt", ".value",
+    "numbers.0+", "a+\u{0}.value", "numbers.0+\u{0}.value", "numbers.0\u{0}.value", "numbers.0+/../notes.value",
+    "folder.d+/\u{301}inner.value", "Numbers.0.value", "numbers.0.value/", "numbers.0.value.bak", ".DataStore-notes",
+    ".DataStore-journal", "a+\u{301}.value", "numbers.0+0123456789abcdef0.value", "numbers.0+0123456789ABCDEF.value",
+  ])
+  func `A journal that names other files than a store's is quarantined, and touches none`(name: String) async throws {
+    let interrupted = try await interrupt()
+    let decoded = try interrupted.decoded
+    for position in 0..<2 {
+      var (replacements, removals) = (decoded.replacements, decoded.removals)
+      if position == 0 {
+        let first = replacements.removeFirst()
+        replacements.append(
+          CommitJournal.Replacement(
+            stagedName: first.stagedName, fileName: name, size: first.size, checksum: first.checksum))
+      } else {
+        removals.append(name)
+      }
+      let hostile = CommitJournal(replacements: replacements, removals: removals)
+      try lay(interrupted.files.merging([CommitJournal.fileName: try hostile.encoded]) { $1 })
+      #expect(try await recover(interrupted, loadsFirst: position == 0) == .quarantined)
+    }
+  }
+
+  @Test(arguments: [
+    "../outside/inner.value", "folder.d", "notes.txt", "numbers.0.value", ".DataStore-", ".DataStore-notes",
+    ".DataStore-g-1", ".DataStore-1-", ".DataStore-1-1/", ".DataStore-1-1/../notes.txt", ".DataStore-1-1\u{0}",
+    ".DataStore-journal", "",
+  ])
+  func `A journal that takes bytes from other files than staged ones is quarantined`(name: String) async throws {
+    let interrupted = try await interrupt()
+    let decoded = try interrupted.decoded
+    let first = decoded.replacements[0]
+    let replacement = CommitJournal.Replacement(
+      stagedName: name, fileName: first.fileName, size: first.size, checksum: first.checksum)
+    let hostile = CommitJournal(
+      replacements: decoded.replacements.dropFirst() + [replacement], removals: decoded.removals)
+    try lay(interrupted.files.merging([CommitJournal.fileName: try hostile.encoded]) { $1 })
+    #expect(try await recover(interrupted, loadsFirst: true) == .quarantined)
+  }
+
+  @Test(arguments: [
+    "null", "[]", "{}", "1", "", "{", #"{"format":1}"#, #"{"format":2,"removals":[],"replacements":[]}"#,
+    #"{"format":-1,"removals":[],"replacements":[]}"#, #"{"format":1e999,"removals":[],"replacements":[]}"#,
+    #"{"format":1,"removals":[null],"replacements":[]}"#, #"{"format":1,"removals":{},"replacements":[]}"#,
+    #"{"format":1,"removals":[],"replacements":[{"checksum":4294967296,"fileName":"a.value","size":0,"stagedName":".DataStore-1-1"}]}"#,
+    #"{"format":1,"removals":[],"replacements":[{"checksum":0,"fileName":"a.value","size":1e300,"stagedName":".DataStore-1-1"}]}"#,
+    String(repeating: "[", count: 200_000),
+  ])
+  func `Text that is no journal is quarantined, even with the right checksum`(text: String) async throws {
+    let interrupted = try await interrupt()
+    try lay(interrupted.files.merging([CommitJournal.fileName: sealed(text)]) { $1 })
+    #expect(try await recover(interrupted, loadsFirst: false) == .quarantined)
+  }
+
+  @Test func `Huge counts are numbers like others`() async throws {
+    let interrupted = try await interrupt()
+    let decoded = try interrupted.decoded
+    let huge = CommitJournal(
+      replacements: decoded.replacements.map {
+        CommitJournal.Replacement(stagedName: $0.stagedName, fileName: $0.fileName, size: .max, checksum: .max)
+      }, removals: decoded.removals)
+    try lay(interrupted.files.merging([CommitJournal.fileName: try huge.encoded]) { $1 })
+    #expect(try await recover(interrupted, loadsFirst: true) == .finished)
+
+    let long = CommitJournal(
+      replacements: decoded.replacements
+        + (0..<10_000).map {
+          CommitJournal.Replacement(stagedName: ".DataStore-0-\($0)", fileName: "a\($0).value", size: .min, checksum: 0)
+        }, removals: (0..<10_000).map { "b\($0).value" })
+    try lay(interrupted.files.merging([CommitJournal.fileName: try long.encoded]) { $1 })
+    #expect(try await recover(interrupted, loadsFirst: true) == .dropped)
+  }
+
+  /// What may be in the way under a name.
+  enum Obstacle: CaseIterable {
+    case folder, fullFolder, link, danglingLink, pipe, hugeFile
+
+    func lay(at url: URL, beside outside: URL) throws {
+      let path = url.path(percentEncoded: false)
+      if FileManager.default.fileExists(atPath: path) { try FileManager.default.removeItem(atPath: path) }
+      let result: CInt
+      switch self {
+      case .folder: result = mkdir(path, 0o700)
+      case .fullFolder:
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+        try Data().write(to: url.appending(path: "inner.value"))
+        result = 0
+      case .link: result = symlink(outside.appending(path: "inner.value").path(percentEncoded: false), path)
+      case .danglingLink: result = symlink("/nowhere/at/all", path)
+      case .pipe: result = mkfifo(path, 0o600)
+      case .hugeFile:
+        try Data().write(to: url)
+        result = truncate(path, 1 << 40)
+      }
+      guard result == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EINVAL) }
+    }
+  }
+
+  @Test(arguments: Obstacle.allCases)
+  func `What has the journal's name and is no journal is quarantined`(obstacle: Obstacle) async throws {
+    let interrupted = try await interrupt()
+    var files = interrupted.files
+    files[CommitJournal.fileName] = nil
+    for loadsFirst in [true, false] {
+      try lay(files)
+      try obstacle.lay(at: journal, beside: outside)
+      #expect(try await recover(interrupted, loadsFirst: loadsFirst) == .quarantined)
+    }
+  }
+
+  @Test(arguments: Obstacle.allCases)
+  func `A file that can't be staged, replaced or removed doesn't keep a store from going on`(
+    obstacle: Obstacle
+  ) async throws {
+    let interrupted = try await interrupt()
+    let decoded = try interrupted.decoded
+    let value = try #require(decoded.replacements.last { !$0.fileName.contains("+") })
+    let removal = try #require(decoded.removals.first { !$0.contains("+") })
+    for name in [value.stagedName, value.fileName, removal] {
+      for isStaged in [true, false] {
+        try lay(interrupted.files)
+        if !isStaged { try FileManager.default.removeItem(at: folder.appending(path: value.stagedName)) }
+        try obstacle.lay(at: folder.appending(path: name), beside: outside)
+        let key = StoreKey<Int>("other")
+        for number in 1...2 {
+          let store = FileStore(folder: folder)
+          try await store.save(number, for: key)
+          var batch = StoreBatch()
+          batch.save(number, for: key)
+          batch.save(number, for: StoreKey("other", id: "second"))
+          try await store.commit(batch)
+          #expect(try await store.load(key)?.value == number, "\(obstacle) at \(name)")
+        }
+        try checkForeignFilesBesideObstacle(named: name)
+      }
+    }
+  }
+
+  private func checkForeignFilesBesideObstacle(named name: String) throws {
+    for (name, bytes) in Self.foreign {
+      #expect(try Data(contentsOf: folder.appending(path: name)) == bytes)
+    }
+    #expect(try Data(contentsOf: outside.appending(path: "inner.value")) == Data("foreign".utf8), "\(name)")
+    #expect(try contents(of: outside) == ["inner.value"])
+  }
+
+  // MARK: - Files
+
+  /// The bytes of a journal with the right checksum.
+  private func sealed(_ text: String) -> Data {
+    let json = Data(text.utf8)
+    return Data(CRC32C.checksum(of: json).hexadecimalDigits.utf8) + json
+  }
+
+  private func path(_ url: URL) -> String { url.path(percentEncoded: false) }
+
+  private func contents(of folder: URL) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: path(folder))
+  }
+}

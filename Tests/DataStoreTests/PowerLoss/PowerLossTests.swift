@@ -1,0 +1,278 @@
+import DataStore
+import Foundation
+import Multicast
+import MulticastTesting
+import TestSupport
+import Testing
+
+/// What a store has acknowledged is there after a loss of power, and no change is made in part.
+///
+/// A failure names the seed that repeats it: `MOMENTS_POWER_LOSS_SEED` in the environment.
+@Suite(.requiresPowerLossVolume, .timeLimit(.minutes(60))) struct PowerLossTests {
+  private static let environment = ProcessInfo.processInfo.environment
+  private static let rounds = environment["MOMENTS_POWER_LOSS_ROUNDS"].flatMap { Int($0) } ?? 20
+
+  private let seed: UInt64
+  private let random: SplitMix64
+
+  init() {
+    seed = Self.environment["MOMENTS_POWER_LOSS_SEED"].flatMap { UInt64($0) } ?? .random(in: .min ... .max)
+    random = SplitMix64(seed: seed)
+  }
+
+  @Test(arguments: DurableStore.allCases)
+  func `Cut at any instant of changes of all kinds, the power takes back none that was acknowledged`(
+    kind: DurableStore
+  ) async throws {
+    let seed = seed
+    var random = random
+    try await run { volume, stores in
+      let place = kind.place(inFolder: volume.url.appending(path: "outer/inner", directoryHint: .isDirectory))
+      var progress = CommitProgress(.mixed)
+      for round in 1...Self.rounds {
+        // So few commits at times that the child ends by itself, and the power is cut while it closes the store.
+        let (first, count) = (progress.number + 1, Int.random(in: 1...20, using: &random))
+        let (operation, isRepeated) = (Int.random(in: 1...200, using: &random), Bool.random(using: &random))
+        let restoration = Self.restoration(forgets: round.isMultiple(of: 2), &random)
+        try await volume.arm(after: operation)
+        var child = try ChildProcess("commit", place, ["mixed", "\(first)", "\(first + count - 1)"])
+        let lines = await child.allLines()
+        let end = await child.end()
+        do {
+          guard end == .success else { throw Failure.end(end, lines) }
+          let acknowledged = lines.last { Int($0) != nil }.flatMap { Int($0) } ?? progress.number
+          guard lines.count >= acknowledged - progress.number else { throw Failure.end(end, lines) }
+          try await volume.restore(restoration)
+          if isRepeated {
+            // The next process finishes what was interrupted, and the power is cut meanwhile.
+            try await volume.arm(after: Int.random(in: 1...10, using: &random))
+            await stores.recover { kind.openPatiently(at: place) }
+            try await volume.restore(Self.restoration(forgets: Bool.random(using: &random), &random))
+          }
+          try await progress.find(acknowledged: acknowledged) { stores.open { kind.openPatiently(at: place) } }
+          await stores.waitUntilClosed()
+        } catch {
+          Issue.record(
+            """
+            MOMENTS_POWER_LOSS_SEED=\(seed), round \(round), cut after operation \(operation), \(restoration): \(error)
+            """)
+          return
+        }
+      }
+    }
+  }
+
+  @Test(arguments: DurableStore.allCases)
+  func `A folder that another process made, and not durably, is durable with the first value in it`(
+    kind: DurableStore
+  ) async throws {
+    try await run { volume, stores in
+      let folder = volume.url.appending(path: "found", directoryHint: .isDirectory)
+      let place = kind.place(inFolder: folder)
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+      var progress = CommitProgress(.values)
+      try await progress.kind.make(1, in: stores.open { kind.openPatiently(at: place) })
+      await stores.waitUntilClosed()
+      try await volume.restore(.forget)
+      try await progress.find(acknowledged: 1) { stores.open { kind.openPatiently(at: place) } }
+      #expect(progress.number == 1)
+    }
+  }
+
+  /// A commit behind each of whose operations the power is cut.
+  enum Interrupted: CaseIterable {
+    case firstOfNewStore
+    case fiveValues
+    case fourValuesAndRemoval
+    case oneValue
+    case oneRemoval
+    case partsAndValueAndRemoval
+
+    var commit: (kind: NumberedCommits, number: Int) {
+      switch self {
+      case .firstOfNewStore: (.batches, 1)
+      case .fiveValues: (.batches, 2)
+      case .fourValuesAndRemoval: (.batches, 3)
+      case .oneValue: (.values, 4)
+      case .oneRemoval: (.values, 7)
+      case .partsAndValueAndRemoval: (.mixed, 13)
+      }
+    }
+  }
+
+  @Test(arguments: DurableStore.allCases, Interrupted.allCases)
+  func `Behind whichever operation of a commit the power is cut, it is made whole or not at all`(
+    kind: DurableStore, interrupted: Interrupted
+  ) async throws {
+    let seed = seed
+    var random = random
+    let (commits, number) = interrupted.commit
+    try await run { volume, stores in
+      operations: for operation in 1... {
+        for attempt in 0..<3 {
+          let restoration = Self.restoration(forgets: attempt == 0, &random)
+          let folder = volume.url.appending(path: "\(operation)-\(attempt)/store", directoryHint: .isDirectory)
+          let place = kind.place(inFolder: folder)
+          do {
+            var progress = CommitProgress(commits)
+            let open = { @Sendable in stores.open { kind.openPatiently(at: place) } }
+            let acknowledged = try await Self.commit(commits, number, in: open()) {
+              try await volume.arm(after: operation)
+            }
+            let isCut = try await volume.isCut()
+            if !isCut, acknowledged != number { throw Failure.refused }
+            await stores.waitUntilClosed()
+            try await volume.restore(restoration)
+            try await progress.find(acknowledged: acknowledged, open: open)
+            progress.advance()
+            try await commits.make(progress.number, in: open())
+            try await progress.find(acknowledged: progress.number, open: open)
+            await stores.waitUntilClosed()
+            if !isCut { break operations }
+          } catch {
+            Issue.record("MOMENTS_POWER_LOSS_SEED=\(seed), cut after operation \(operation), \(restoration): \(error)")
+            return
+          }
+        }
+      }
+    }
+  }
+
+  @Test func `Killed amid a commit of files, and cut while the next process finishes it, it is whole or absent`()
+    async throws
+  {
+    let seed = seed
+    var random = random
+    let (commits, number) = Interrupted.partsAndValueAndRemoval.commit
+    try await run { volume, stores in
+      calls: for fatal in 1... {
+        operations: for operation in 1... {
+          for attempt in 0..<3 {
+            let restoration = Self.restoration(forgets: attempt == 0, &random)
+            let place = volume.url.appending(path: "\(fatal)-\(operation)-\(attempt)", directoryHint: .isDirectory)
+            do {
+              var progress = CommitProgress(commits)
+              let calls = LastCalls()
+              let store = FileStore(folder: place, fileSystem: calls.fileSystem)
+              let acknowledged = try await Self.commit(commits, number, in: store) { calls.end(at: fatal) }
+              guard calls.haveEnded else { break calls }
+              try await volume.arm(after: operation)
+              await stores.recover { FileStore(folder: place) }
+              let isCut = try await volume.isCut()
+              try await volume.restore(restoration)
+              try await progress.find(acknowledged: acknowledged) { FileStore(folder: place) }
+              if !isCut { break operations }
+            } catch {
+              Issue.record(
+                """
+                MOMENTS_POWER_LOSS_SEED=\(seed), killed at call \(fatal), cut after operation \(operation), \
+                \(restoration): \(error)
+                """)
+              return
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// Makes the commits up to a number.
+  ///
+  /// - Parameter prepare: Called before the last one, which may fail.
+  /// - Returns: The number of the last commit that was acknowledged.
+  private static func commit(
+    _ commits: NumberedCommits, _ number: Int, in store: any KeyValueStore, prepare: () async throws -> Void
+  ) async throws -> Int {
+    for number in 1..<number { try await commits.make(number, in: store) }
+    try await prepare()
+    do throws(StoreError) {
+      try await commits.make(number, in: store)
+      return number
+    } catch {
+      return number - 1
+    }
+  }
+
+  /// Mounts a volume, and unmounts it once all stores on it are closed.
+  private func run(_ body: (PowerLossVolume, OpenedStores) async throws -> Void) async throws {
+    try await PowerLossVolume.run { volume in
+      let stores = OpenedStores()
+      let result: Result<Void, any Error>
+      do {
+        result = .success(try await body(volume, stores))
+      } catch {
+        result = .failure(error)
+      }
+      await stores.waitUntilClosed()
+      try result.get()
+    }
+  }
+
+  /// The stores that this process opened on a volume.
+  ///
+  /// SQLite maps a file into memory. One that closes when the volume is unmounted already would end the process with
+  /// `SIGBUS`.
+  private final class OpenedStores: Sendable {
+    private let events = Lock<[MulticastSubscription<StoreEvent, Never>]>([])
+
+    func open(_ open: () -> any KeyValueStore) -> any KeyValueStore {
+      let store = open()
+      // They finish when the store is released, which is when its backend is.
+      events.withLock { $0.append(store.events.subscribe()) }
+      return store
+    }
+
+    func waitUntilClosed() async {
+      let events = events.withLock { events in
+        defer { events = [] }
+        return events
+      }
+      for events in events { for await _ in events {} }
+    }
+
+    /// Lets a store finish what was interrupted, and closes it.
+    func recover(_ open: () -> any KeyValueStore) async {
+      do throws(StoreError) {
+        _ = try await NumberedCommits.load(from: self.open(open))
+      } catch {
+        // The reads that fail without power. What is there is checked with power.
+      }
+      await waitUntilClosed()
+    }
+  }
+
+  /// Makes all calls from a certain one on fail, so that a process changes no more than if it were killed there.
+  private final class LastCalls: Sendable {
+    private let remaining = Lock(Int.max)
+
+    var haveEnded: Bool { remaining.withLock { $0 <= 0 } }
+
+    /// Ends at a call that changes names or makes something durable, counted from now on.
+    func end(at fatal: Int) {
+      remaining.withLock { $0 = fatal }
+    }
+
+    var fileSystem: FileSystem {
+      FileSystem { call in
+        self.remaining.withLock { remaining in
+          if ["rename", "unlink", "fsync"].contains(call.operation) { remaining -= 1 }
+          return remaining <= 0 ? EIO : nil
+        }
+      }
+    }
+  }
+
+  private static func restoration(
+    forgets: Bool, _ random: inout SplitMix64
+  ) -> PowerLossVolume.Restoration {
+    // The seed is drawn in any case, so that the numbers after it are the same.
+    let seed = UInt64.random(in: .min ... .max, using: &random)
+    return forgets ? .forget : .keep(seed: seed)
+  }
+
+  private enum Failure: Error {
+    case end(ChildProcess.End, [String])
+    /// A commit failed although there was power.
+    case refused
+  }
+}

@@ -1,0 +1,241 @@
+import DataStore
+import Foundation
+import Multicast
+import TestSupport
+import Testing
+
+/// Several processes that commit to the same keys and are killed at any instant, while this one reads all the time.
+@Suite struct KilledWritersTests {
+  private let temporary = TemporaryFolder()
+  private let writerCount = 4
+
+  @Test(arguments: DurableStore.allCases)
+  func `Of commits of several processes that are killed, none is lost, read in part, or read again once replaced`(
+    kind: DurableStore
+  ) async throws {
+    let reader = CommitReader(
+      collection: "stamps", ids: ["0", "1", "2"], last: Stamp(writer: writerCount, number: 1), order: StampOrder.self)
+    try await reader.read(kind, at: kind.place(in: temporary)) { store in
+      try await killStampingWriters(kind)
+      var batch = StoreBatch()
+      for id in reader.ids { batch.save(reader.last, for: reader.key(id)) }
+      try await store.commit(batch)
+    }
+    try expectNoTemporaryFiles(of: kind)
+  }
+
+  private func killStampingWriters(_ kind: DurableStore) async throws {
+    let place = kind.place(in: temporary)
+    var last: Stamp?
+    var next = Array(repeating: 1, count: writerCount)
+    for round in 1...killRounds {
+      let lines = try await linesOfKilledWriters(place) { ["stamp", "\($0)", "\(next[$0])"] }
+      var acknowledged: [Stamp: (began: UInt64, ended: UInt64)] = [:]
+      var inFlight: Set<Stamp> = []
+      for writer in 0..<writerCount {
+        for line in lines[writer] {
+          let words = line.split(separator: " ").compactMap { UInt64($0) }
+          try #require(words.count == 3 && words[0] == next[writer], "round \(round), process \(writer): \(line)")
+          acknowledged[Stamp(writer: writer, number: next[writer])] = (began: words[1], ended: words[2])
+          next[writer] += 1
+        }
+        inFlight.insert(Stamp(writer: writer, number: next[writer]))
+        next[writer] += 1
+      }
+      let store = kind.openPatiently(at: place)
+      let found = try await store.observe(collection: "stamps", as: Stamp.self).stored.map(\.stored.value)
+      try #require(found.isEmpty || found.count == 3 && Set(found).count == 1, "round \(round): \(found)")
+      if let stamp = found.first, let times = acknowledged[stamp] {
+        // What began after the stored one was acknowledged would have replaced it.
+        let later = acknowledged.filter { $0.value.began > times.ended }
+        #expect(later.isEmpty, "round \(round): \(stamp), acknowledged by \(times.ended)")
+      } else if found.first.map(inFlight.contains) != true {
+        #expect(found.first == last, "round \(round)")
+        #expect(acknowledged.isEmpty, "round \(round): \(found)")
+      }
+      last = found.first
+    }
+  }
+
+  @Test(arguments: DurableStore.allCases)
+  func `A number that several processes increment on condition counts what they acknowledged before they were killed`(
+    kind: DurableStore
+  ) async throws {
+    let reader = CommitReader(collection: "counters", ids: ["counter", "twin"], last: .max, order: CountingOrder.self)
+    try await reader.read(kind, at: kind.place(in: temporary)) { store in
+      try await killCountingWriters(kind)
+      var batch = StoreBatch()
+      for id in reader.ids { batch.save(reader.last, for: reader.key(id)) }
+      try await store.commit(batch)
+    }
+    try expectNoTemporaryFiles(of: kind)
+  }
+
+  private func killCountingWriters(_ kind: DurableStore) async throws {
+    let place = kind.place(in: temporary)
+    var last = 0
+    for round in 1...killRounds {
+      let lines = try await linesOfKilledWriters(place) { _ in ["count-up"] }
+      var acknowledged: Set<Int> = []
+      for lines in lines {
+        let numbers = try lines.map { try #require(Int($0), "round \(round): \($0)") }
+        #expect(numbers == numbers.sorted(), "round \(round)")
+        let isNew = numbers.allSatisfy { acknowledged.insert($0).inserted }
+        #expect(isNew, "round \(round): acknowledged twice, \(lines)")
+      }
+      let store = kind.openPatiently(at: place)
+      let found = try await store.load(StoreKey<Int>("counters", id: "counter"))?.value ?? 0
+      #expect(try await store.load(StoreKey<Int>("counters", id: "twin"))?.value ?? 0 == found)
+      let incremented = Set(last..<found).map { $0 + 1 }
+      #expect(acknowledged.isSubset(of: incremented), "round \(round): \(last) became \(found)")
+      // Each process had at most one increment in flight.
+      #expect(incremented.count <= acknowledged.count + writerCount, "round \(round): \(last) became \(found)")
+      last = found
+    }
+  }
+
+  /// Runs a process for each writer, and kills them one after the other at any instant.
+  ///
+  /// - Returns: What each said.
+  private func linesOfKilledWriters(_ place: URL, _ words: (Int) -> [String]) async throws -> [[String]] {
+    try Task.checkCancellation()
+    var children: [ChildProcess] = []
+    for writer in 0..<writerCount {
+      let words = words(writer)
+      children.append(try ChildProcess(words[0], place, Array(words.dropFirst())))
+    }
+    var lines = Array(repeating: [String](), count: writerCount)
+    var alive = Array(children.indices)
+    while !alive.isEmpty {
+      // What one says is no particular instant for another.
+      for _ in 0..<Int.random(in: 0...5) {
+        let writer = alive.randomElement()!
+        if let line = await children[writer].line() { lines[writer].append(line) }
+      }
+      let writer = alive.remove(at: .random(in: alive.indices))
+      children[writer].kill()
+      lines[writer] += await children[writer].allLines()
+      #expect(await children[writer].end() == .killed, "\(lines[writer])")
+    }
+    return lines
+  }
+
+  private func expectNoTemporaryFiles(of kind: DurableStore) throws {
+    #expect(try temporary.contents.filter { !kind.keepsFile(named: $0) } == [])
+  }
+}
+
+/// Reads values that each commit replaces by equal ones, in all ways in which a store can be read.
+private struct CommitReader<Order: ReadOrder>: Sendable {
+  typealias Value = Order.Value
+
+  let collection: String
+  let ids: [String]
+  /// What the last commit saves.
+  let last: Value
+  let order: Order.Type
+
+  func key(_ id: String) -> StoreKey<Value> { StoreKey(collection, id: id) }
+
+  /// Reads until the last commit, while `work` is done.
+  ///
+  /// - Parameter work: Ends with the last commit, by the store that it is passed.
+  func read(
+    _ kind: DurableStore, at place: URL, while work: @escaping @Sendable (any KeyValueStore) async throws -> Void
+  ) async throws {
+    // One store is both observed and read, because what a call reads is sent to observers too.
+    let observed = kind.openPatiently(at: place)
+    try await withThrowingTaskGroup { group in
+      for store in [observed, kind.openPatiently(at: place)] {
+        group.addTask { try await observeChanges(store) }
+        group.addTask { try await loadAgainAndAgain(store) }
+      }
+      group.addTask { try await observeChanges(kind.openPatiently(at: place)) }
+      group.addTask { try await observeAgainAndAgain(kind.openPatiently(at: place)) }
+      group.addTask { try await work(kind.openPatiently(at: place)) }
+      try await group.waitForAll()
+    }
+  }
+
+  /// Applies every change to what was stored at first.
+  private func observeChanges(_ store: any KeyValueStore) async throws {
+    let observation = try await store.observe(collection: collection, as: Value.self)
+    var values: [String: Value] = [:]
+    for entry in observation.stored { values[entry.key.id ?? ""] = entry.stored.value }
+    var order = Order()
+    try check(Array(values.values), &order, by: "the values at the beginning")
+    for await changes in observation.changes {
+      for change in changes { values[change.key.id ?? ""] = change.stored?.value }
+      try check(Array(values.values), &order, by: "the changes \(changes)")
+      if values.values.first == last { return }
+    }
+    try Task.checkCancellation()
+    throw Failure(reader: "the changes", values: Array(values.values), reason: "ended")
+  }
+
+  /// Loads one key after the other: a later load never returns what is older than what an earlier one returned.
+  private func loadAgainAndAgain(_ store: any KeyValueStore) async throws {
+    var order = Order()
+    while true {
+      try Task.checkCancellation()
+      var values: [Value?] = []
+      for index in 0..<5 {
+        values.append(try await store.load(key(ids[index % ids.count]))?.value)
+        try check([values[index]].compactMap { $0 }, &order, by: "load \(index)", count: 1)
+      }
+      if values.last == last { return }
+    }
+  }
+
+  /// Reads all keys at one instant, again and again.
+  private func observeAgainAndAgain(_ store: any KeyValueStore) async throws {
+    var order = Order()
+    while true {
+      try Task.checkCancellation()
+      let values = try await store.observe(collection: collection, as: Value.self).stored.map(\.stored.value)
+      try check(values, &order, by: "observe")
+      if values.first == last { return }
+    }
+  }
+
+  /// Throws unless the values are of one commit, which isn't older than what was read before.
+  private func check(_ values: [Value], _ order: inout Order, by reader: String, count: Int? = nil) throws {
+    guard values.isEmpty || values.count == count ?? ids.count && values.allSatisfy({ $0 == values[0] }) else {
+      throw Failure(reader: reader, values: values, reason: "not of one commit")
+    }
+    guard order.record(values.first) else {
+      throw Failure(reader: reader, values: values, reason: "older than what was read before, \(order)")
+    }
+  }
+
+  private struct Failure: Error, CustomStringConvertible {
+    let reader: String
+    let values: [Value]
+    let reason: String
+
+    var description: String { "Read by \(reader): \(values), which is \(reason)." }
+  }
+}
+
+/// Recognises a reader that goes back in time.
+private protocol ReadOrder: Sendable {
+  associatedtype Value: Codable & Equatable & Sendable
+
+  init()
+
+  /// Records what was read next.
+  ///
+  /// - Returns: Whether it is what was read before, or newer.
+  mutating func record(_ value: Value?) -> Bool
+}
+
+extension StampOrder: ReadOrder {}
+
+private struct CountingOrder: ReadOrder {
+  private var last: Int?
+
+  mutating func record(_ value: Int?) -> Bool {
+    defer { last = value }
+    return last.map { last in value.map { $0 >= last } ?? false } ?? true
+  }
+}

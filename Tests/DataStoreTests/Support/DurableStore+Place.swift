@@ -1,0 +1,34 @@
+import DataStore
+import Foundation
+
+extension DurableStore {
+  /// Where a test keeps its store in a folder.
+  func place(inFolder folder: URL) -> URL {
+    switch self {
+    case .files: folder
+    #if SQLite
+      case .database: folder.appending(path: "store.sqlite")
+    #endif
+    }
+  }
+
+  /// Opens a store that waits long for other processes, because many of them may share two cores.
+  func openPatiently(at place: URL, fileSystem: FileSystem = FileSystem()) -> any KeyValueStore {
+    switch self {
+    case .files: return FileStore(folder: place, fileSystem: fileSystem, lockTimeout: .seconds(60))
+    #if SQLite
+      case .database: return SQLiteStore(file: place, busyTimeout: .seconds(60), fileSystem: fileSystem)
+    #endif
+    }
+  }
+
+  /// Whether a file with this name may be in the folder of a store that no process uses.
+  func keepsFile(named name: String) -> Bool {
+    switch self {
+    case .files: name.hasSuffix(".value")
+    #if SQLite
+      case .database: ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm"].contains(name)
+    #endif
+    }
+  }
+}
