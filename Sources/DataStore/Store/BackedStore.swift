@@ -551,7 +551,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     return try withBackend(retriesAfterQuarantine: false, body)
   }
 
-  /// Records what a read found, other than corrupt bytes. An external change is sent by ``publish(_:)``.
+  /// Records what a read found, other than corrupt bytes.
+  ///
+  /// An external change is sent by ``publish(_:)``.
   @discardableResult
   private func reconcile<Value>(_ result: ReadResult<Value>, _ slot: Slot<Value>) -> Reconciled<Value> {
     let action = slot.topic.reconcile(result, slot.id, revision: revision(of: result))

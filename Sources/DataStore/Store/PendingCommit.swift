@@ -72,7 +72,9 @@ final class PendingCommit {
     verdict = .again
   }
 
-  /// Records whether the commit is durable. The first result counts.
+  /// Records whether the commit is durable.
+  ///
+  /// The first result counts.
   func settle(_ result: Result<Void, StoreError>) {
     if self.result == nil { self.result = result }
   }
@@ -100,7 +102,9 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   private var written: (edition: Edition, content: StoredContent<Value>, partIDs: Set<String>)?
   /// The result of the last read, until it is reconciled.
   private(set) var read: ReadResult<Value>?
-  /// Whether the removal removes something. Bytes that were quarantined for it are removed for observers, too.
+  /// Whether the removal removes something.
+  ///
+  /// Bytes that were quarantined for it are removed for observers, too.
   private var hasRemovable = false
   private var wasQuarantined = false
 

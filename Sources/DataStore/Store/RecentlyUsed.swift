@@ -2,7 +2,9 @@
 ///
 /// - Complexity: Amortised O(log *n*) for a use, where *n* is the number of kept values.
 struct RecentlyUsed {
-  /// The most encoded bytes whose values are kept. The value used last is kept whatever its size.
+  /// The most encoded bytes whose values are kept.
+  ///
+  /// The value used last is kept whatever its size.
   private let limit: Int
   private var uses: [StoreKeyName: (size: Int, time: UInt64)] = [:]
   private var size = 0

@@ -24,7 +24,9 @@ public struct StoreBatch: Sendable {
     edit(key) { $0.change = .save(value) }
   }
 
-  /// Adds a removal. Where nothing is stored, the removal changes nothing.
+  /// Adds a removal.
+  ///
+  /// Where nothing is stored, the removal changes nothing.
   public mutating func remove<Value>(_ key: StoreKey<Value>) {
     edit(key) { $0.change = .remove }
   }

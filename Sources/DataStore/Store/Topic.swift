@@ -19,8 +19,9 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// Which bytes were read or written last, and at which version of the place; only where the place has versions.
   private var seen: [String?: (fingerprint: Fingerprint, version: UInt64)] = [:]
 
-  /// The channels of keys that were observed. A channel that no stream refers to any more is released by itself; its
-  /// place here is removed now and then.
+  /// The channels of keys that were observed.
+  ///
+  /// A channel that no stream refers to any more is released by itself; its place here is removed now and then.
   private var channels: [String?: KeyChannel] = [:]
   private var sweepCount = 64
 
@@ -94,7 +95,9 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   // MARK: - Recording
 
-  /// Records what a read found. A change is sent by the next ``flush()``.
+  /// Records what a read found.
+  ///
+  /// A change is sent by the next ``flush()``.
   ///
   /// - Parameters:
   ///   - result: The result of the read; not for corrupt bytes.
@@ -165,7 +168,9 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// Records that the whole collection was listed and read.
   func recordListing() { state.recordListing() }
 
-  /// Releases a decoded value. The next read decodes it again.
+  /// Releases a decoded value.
+  ///
+  /// The next read decodes it again.
   func releaseContent(of id: String?) { contents[id] = nil }
 
   // MARK: - Sending

@@ -17,7 +17,9 @@ struct WatchState {
   /// Whether anything may have changed that was not read since.
   private var missedAny = false
 
-  /// Records that the watch began. What changed before it is unknown.
+  /// Records that the watch began.
+  ///
+  /// What changed before it is unknown.
   mutating func begin() {
     isWatching = true
     missedAny = true

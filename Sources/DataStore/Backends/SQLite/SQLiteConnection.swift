@@ -148,7 +148,9 @@
     /// The id of the row that was inserted last.
     var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
 
-    /// Changes when any connection changes the database, as far as this one has seen it. It takes no lock to look.
+    /// Changes when any connection changes the database, as far as this one has seen it.
+    ///
+    /// It takes no lock to look.
     var pagerVersion: CUnsignedInt {
       var version: CUnsignedInt = 0
       // A file that can't answer has version 0, like one that never changed: what depends on it looks at each call then.
