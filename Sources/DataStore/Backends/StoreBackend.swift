@@ -72,7 +72,7 @@ public protocol StoreBackend: SendableMetatype {
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result
 
-  /// Returns a number that is another one after any external change, or `nil` if that can't be told.
+  /// Returns a number that is another one after any external change, or `nil` if that isn't known.
   ///
   /// Where the number is the same, the store doesn't read again what it knows. The default implementation returns `nil`.
   ///
@@ -167,7 +167,7 @@ extension StoreBackend {
     try body(&self)
   }
 
-  /// Can't tell.
+  /// Doesn't know.
   public mutating func externalVersion() throws(StoreError) -> UInt64? { nil }
 
   /// Watches nothing.

@@ -43,7 +43,7 @@ extension FileSystem {
     #endif
   }
 
-  /// Makes a folder that was found durable in the one above it: whoever made it may have ended before that.
+  /// Makes a folder that was found durable in the one above it: the process that made it may have ended before that.
   ///
   /// Where that cannot be done with our rights, or has no meaning, the folder is not one a store has made.
   func makeFoundFolderDurable(_ path: String) throws(SystemError) {

@@ -9,7 +9,7 @@
 extension FileSystem {
   /// Waits for the only lock on a folder, which ends when the descriptor is let go.
   ///
-  /// It keeps out those who ask for it, in this process and in others, and nobody else.
+  /// It keeps out only those who ask for it, in this process and in others.
   func lock(_ folder: borrowing Descriptor, atMost timeout: Duration) throws(SystemError) {
     let number = folder.number
     let end = ContinuousClock.now + timeout

@@ -289,7 +289,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     if case .failure(let error) = (commit.successor ?? commit).result { return commit.complete(.failure(error)) }
     if commit.keys.contains(where: \.changesSomething) { (revision, lastExternalTag) = (revision + 1, nil) }
     let made = StoreCommit(revision: revision, tag: commit.tag)
-    // The values that are replaced may be large, so they are released when nobody waits any more.
+    // The values that are replaced may be large, so they are released when no caller waits any more.
     var released: [Any] = []
     for key in commit.keys { released.append(record(key, of: commit, made)) }
     for key in commit.keys { flush(key) }
@@ -598,7 +598,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       return
     }
     if reconcile(result, slot).isNew { report(result, slot) }
-    // Nothing tells when it can be read, so it is read again with the next change.
+    // Nothing reports when it can be read, so it is read again with the next change.
     if case .unreadable = result { watch.miss(slot.name) }
   }
 

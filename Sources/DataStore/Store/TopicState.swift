@@ -1,10 +1,10 @@
 /// What a store knows about the values of one collection: a pure state machine.
 ///
-/// It is told what was read, written and removed, and returns what observers are to be sent. It knows neither values nor
+/// Methods record what was read, written and removed, and return what observers are to be sent. It knows neither values nor
 /// channels, so one model test covers every type of value.
 ///
-/// **Invariant**: The changes it returns for one id, in order, are exactly the differences between what it was told
-/// first and what it was told last: no state is sent twice, and none that was replaced unseen is sent at all.
+/// **Invariant**: The changes it returns for one id, in order, are exactly the differences between what was recorded
+/// first and last: no state is sent twice, and none that was replaced unseen is sent at all.
 struct TopicState {
   /// The last known state of one id.
   enum Known: Equatable {
@@ -34,7 +34,7 @@ struct TopicState {
     case sendSaved(revision: UInt64)
     /// Send a removal; it has this revision.
     case sendRemoved(revision: UInt64)
-    /// Empty the replay: there is no value for observers, although nobody removed one.
+    /// Empty the replay: there is no value for observers, although none was removed.
     ///
     /// `isNew` unless the last read found the same.
     case hide(isNew: Bool)

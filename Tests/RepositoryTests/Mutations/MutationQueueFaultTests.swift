@@ -19,6 +19,16 @@ import Testing
 
   // MARK: - A store that fails
 
+  @Test func `A mutation whose key no store can keep is refused before anything depends on it`() async throws {
+    let store = InMemoryStore()
+    let queue = MutationQueue<Int, Void, ServerFailure>(store: store, name: String(repeating: "a", count: 199)) { _, _ in
+      .delivered(())
+    }
+    let error = MutationQueueError.store(.invalidKey(.tooLong(encodedLength: 201)))
+    await #expect(throws: error) { try await queue.enqueue(1, orderingKey: "a", id: MutationID(rawValue: "1")) }
+    #expect(try await queue.entries() == [])
+  }
+
   @Test func `What could not be written is not queued, and holds up nothing`() async throws {
     let harness = harness(FaultPlan { $0 == 1 ? .refused : nil })
     await #expect(throws: MutationQueueError.store(.writeFailed(FaultyBackend.error))) { try await harness.enqueue(1) }

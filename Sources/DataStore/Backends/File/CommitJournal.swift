@@ -3,7 +3,7 @@ internal import Foundation
 /// What a commit of several files is about to do: written before the first of them changes, so that it can be finished.
 ///
 /// The new bytes are in staged files, which the journal names with their length and checksum. It is in force once it is
-/// durable under ``fileName``; from then on whoever opens the folder next finishes the commit.
+/// durable under ``fileName``; from then on the next process that opens the folder finishes the commit.
 ///
 /// A loss of power may keep the journal's name and lose those of staged files, because neither is durable before the
 /// folder is synchronised. Such a journal isn't complete: its commit was never made, and none of it was done.
@@ -57,7 +57,7 @@ struct CommitJournal: Codable, Equatable {
       throw Corruption(reason: String(describing: error))
     }
     guard journal.format == format else { throw Corruption(reason: "the format \(journal.format) is unknown") }
-    // Nothing outside the store's own files may be touched, whoever wrote the journal.
+    // Nothing outside the store's own files may be touched, whatever wrote the journal.
     let isValid =
       journal.replacements.allSatisfy { StagedFile.isName($0.stagedName) && FileName.isOfStore($0.fileName) }
       && journal.removals.allSatisfy(FileName.isOfStore)

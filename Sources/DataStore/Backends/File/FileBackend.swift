@@ -15,7 +15,7 @@ package import Foundation
 /// takes back the ones before it.
 ///
 /// Several processes may use one folder: no file is ever changed in place, and staged files have names that no two
-/// backends share. Between the look at what is stored and the change that depends on it a backend has the lock of the
+/// backends share. Between the read of what is stored and the change that depends on it a backend has the lock of the
 /// folder, and so has a snapshot. A single read needs no lock: it first finishes the journal that it finds, and so never
 /// sees a part of a commit.
 package struct FileBackend: StoreBackend {

@@ -4,7 +4,7 @@
 
   /// A connection to an SQLite database, and its prepared statements.
   ///
-  /// Used by one thread at a time, which SQLite's multi-thread mode asks for and nobody else guards.
+  /// Used by one thread at a time, which SQLite's multi-thread mode requires and doesn't check.
   final class SQLiteConnection {
     /// A value handed to a statement, never a part of its text.
     enum Parameter {

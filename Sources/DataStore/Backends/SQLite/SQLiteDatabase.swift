@@ -28,9 +28,9 @@
     /// Whether changes of the database's files wake the store.
     ///
     /// Then nothing may change them that a look does again: a spare connection is kept, because to close it would, and
-    /// what cannot be moved aside is remembered.
+    /// what can't be quarantined is remembered.
     var isWatched = false
-    /// A damaged database that could not be moved aside, until the next call that changes something.
+    /// A corrupt database that could not be quarantined, until the next call that changes something.
     var immovable: Immovable?
     /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was looked at last.
     private var pagerVersion: CUnsignedInt = 0
@@ -93,7 +93,7 @@
   }
 
   extension SQLiteDatabase {
-    /// A damaged database that could not be moved aside.
+    /// A corrupt database that could not be quarantined.
     struct Immovable {
       /// What was there after the attempt, by the ends of the names.
       let files: [String: FileSystem.Status]

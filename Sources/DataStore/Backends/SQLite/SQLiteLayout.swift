@@ -73,7 +73,7 @@
     ///
     /// In WAL mode `synchronous=NORMAL` would leave the log unsynchronised until the next checkpoint: a loss of power
     /// could take back the last commits. `FULL` synchronises it with each commit. The two `fullfsync` empty the drive's
-    /// cache on Apple's systems and mean nothing elsewhere. The rest keeps a damaged file from doing more harm.
+    /// cache on Apple's systems and mean nothing elsewhere. The rest keeps a corrupt file from doing more harm.
     static let configuration = [
       "PRAGMA synchronous = FULL",
       "PRAGMA fullfsync = ON",

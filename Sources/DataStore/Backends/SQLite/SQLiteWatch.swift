@@ -35,7 +35,7 @@
     enum Writing {
       case none
       case other
-      /// The database can only be read, so this can't be told.
+      /// The database can only be read, so this isn't known.
       case unknown
     }
 

@@ -14,7 +14,7 @@
     static let logSuffix = "-wal"
     private static let suffixes = ["", logSuffix, "-journal", "-shm"]
 
-    /// Moves the database aside, because SQLite found it damaged on the way, and begins a fresh one.
+    /// Quarantines the database, because SQLite found it corrupt, and begins a fresh one.
     ///
     /// - Returns: What became of it; nil when another database has taken its place already.
     mutating func replace(because error: SystemError) throws(SystemError) -> StoreError? {
@@ -24,7 +24,7 @@
       return damaged.hasMoved ? nil : try replace(damaged, in: descriptor, because: error)
     }
 
-    /// Moves a damaged database aside and begins a fresh one, in a locked folder.
+    /// Quarantines a corrupt database and begins a fresh one, in a locked folder.
     ///
     /// - Returns: What became of it.
     mutating func replace(
@@ -45,7 +45,7 @@
 
     /// Moves the database aside, unless that failed and nothing has changed since.
     ///
-    /// To whoever watches the folder, an attempt that is undone is a change, which would cause the next attempt for ever.
+    /// An attempt that is undone is a change of the folder, which would wake the watching store for the next attempt, for ever.
     private mutating func moveAsideUnlessInVain(in folder: borrowing Descriptor) throws(SystemError) -> String {
       if let immovable, try immovable.files == statuses(in: folder) { throw immovable.error }
       immovable = nil
@@ -105,7 +105,7 @@
       do throws(SystemError) {
         if case .newer(let found) = try layout(of: connection) { return .newer(found: found) }
       } catch {
-        // Then it is as damaged as was found before.
+        // Then it is as corrupt as was found before.
       }
       return nil
     }

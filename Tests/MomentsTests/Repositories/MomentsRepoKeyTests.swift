@@ -1,0 +1,32 @@
+import DataStore
+import Moments
+import MomentsTesting
+import Repository
+import Testing
+
+/// What a repository does with a user whose timeline its store can't keep.
+@Suite(.timeLimit(.minutes(1))) struct MomentsRepoKeyTests {
+  private let fetching = GetMomentsByUserIDSessionStub { _ in .fixture() }
+  private let liking = UpdateMomentLikeSessionStub { _ in .fixture(likedMomentIDs: ["0"]) }
+
+  @Test(arguments: ["", String(repeating: "a", count: 300)])
+  func `Nothing is asked of the server and nothing is queued for a user whose id no key can have`(
+    userID: String
+  ) async throws {
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: fetching,
+      updateMomentLikeSession: liking)
+    let fault: StoreError.InvalidKey = userID.isEmpty ? .emptyID : .tooLong(encodedLength: 316)
+    let error = MomentsRepoError.store(.invalidKey(fault))
+    await #expect(throws: error) { try await repo.getMoments(userID: userID) }
+    await #expect(throws: error) { try await repo.reloadMoments(userID: userID) }
+    await #expect(throws: error) { try await repo.loadMoreMoments(userID: userID) }
+    await #expect(throws: error) {
+      try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: userID)
+    }
+    #expect(fetching.requestedUserIDs == [])
+    #expect(liking.requests == [])
+    #expect(try await repo.likeQueue.entries() == [])
+    #expect(await repo.pendingLikes(userID: userID).first(1) == [[:]])
+  }
+}
