@@ -21,9 +21,8 @@ import Testing
 
   @Test func `A mutation whose key no store can keep is refused before anything depends on it`() async throws {
     let store = InMemoryStore()
-    let queue = MutationQueue<Int, Void, ServerFailure>(store: store, name: String(repeating: "a", count: 199)) { _, _ in
-      .delivered(())
-    }
+    let name = String(repeating: "a", count: 199)
+    let queue = MutationQueue<Int, Void, ServerFailure>(store: store, name: name) { _, _ in .delivered(()) }
     let error = MutationQueueError.store(.invalidKey(.tooLong(encodedLength: 201)))
     await #expect(throws: error) { try await queue.enqueue(1, orderingKey: "a", id: MutationID(rawValue: "1")) }
     #expect(try await queue.entries() == [])
