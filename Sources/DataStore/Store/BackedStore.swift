@@ -227,20 +227,21 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       do throws(StoreError) {
         results = try withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
           try backend.commit(group: waiting.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
-            if isFirst { readExternalChanges(from: &backend) }
+            if isFirst { try readExternalChanges(from: &backend) }
             isFirst = false
             return try waiting[index].decide(reading: &backend)
           }
         }
       } catch {
-        guard case .damaged = error, !wasQuarantined else {
-          for commit in waiting { commit.settle(.failure(error)) }
-          break
+        var result = Result<Bool, StoreError>.failure(error)
+        if case .damaged = error {
+          // What was written before is gone with the rest, and so is what was read: all of it is done again, once.
+          for commit in waiting { commit.discardReads() }
+          checksOfCommits = []
+          if !wasQuarantined { result = .success(false) }
+          wasQuarantined = true
         }
-        // What was written before is gone with the rest, and so is what was read: all of it is done again, once.
-        wasQuarantined = true
-        for commit in waiting { commit.discardReads() }
-        results = waiting.map { _ in .success(false) }
+        results = waiting.map { _ in result }
       }
       let checks = checksOfCommits
       checksOfCommits = []
@@ -268,7 +269,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       }
     } catch {
       // A commit that is durable succeeded, whatever failed afterwards.
-      commit.settle(result.map { $0 } == .success(true) ? .success(()) : .failure(error))
+      commit.settle(result == .success(true) ? .success(()) : .failure(error))
     }
     return true
   }
@@ -455,7 +456,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   /// Reads what was changed externally before a commit, under its lock or in its transaction.
   ///
   /// Otherwise the commit would read, and send, only those keys of an external commit that it changes itself.
-  private func readExternalChanges(from backend: inout Backend) {
+  ///
+  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only. The commit is made whatever else fails here.
+  private func readExternalChanges(from backend: inout Backend) throws(StoreError) {
     guard watch.isWatching else { return }
     var plan: WatchState.Plan?
     do throws(StoreError) {
@@ -464,6 +467,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       plan = taken
       checksOfCommits += try readObserved(taken, from: &backend)
     } catch {
+      if case .damaged = error { throw error }
       eventRelay.send(.watchingFailed(error))
       if let plan { watch.miss(plan) }
     }
@@ -490,16 +494,17 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       else { continue }
       checks.append(try check(keyName, named: name, in: topic, &backend))
     }
+    var commits: [[any AnyCheck]] = []
     var positions: [StoreTag: Int] = [:]
-    let groups = checks.enumerated().map { index, check in
-      guard let tag = check.tag else { return index }
-      return positions[tag]
-        ?? {
-          positions[tag] = index; return index
-        }()
+    for check in checks {
+      if let tag = check.tag, let position = positions[tag] {
+        commits[position].append(check)
+      } else {
+        if let tag = check.tag { positions[tag] = commits.count }
+        commits.append([check])
+      }
     }
-    return zip(groups, checks).enumerated().sorted { ($0.element.0, $0.offset) < ($1.element.0, $1.offset) }
-      .map(\.element.1)
+    return commits.flatMap { $0 }
   }
 
   private func check<T: AnyTopic>(

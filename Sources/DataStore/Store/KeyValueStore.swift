@@ -72,8 +72,8 @@ public protocol KeyValueStore: Sendable {
   /// Nothing is dropped, however slow a subscriber is. A subscriber that needs only the newest value uses
   /// `buffering(.latest)`.
   ///
-  /// - Throws: A ``StoreError``, but never for bytes that can't be decoded, migrated or read, nor, once the key is
-  ///   observed, for a value of a future format: for those see ``events``.
+  /// - Throws: A ``StoreError``, but never for bytes that can't be decoded or migrated, nor, once the key is observed, for
+  ///   a value of a future format: for those see ``events``.
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
 
   /// The values of a collection, and all their later changes.

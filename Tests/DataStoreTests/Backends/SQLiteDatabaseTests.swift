@@ -145,6 +145,22 @@
       #expect(try connection.first("SELECT bytes FROM better") { $0.blob(0) } == old)
     }
 
+    @Test func `A newer program that takes the database over is reported by every call, also after a refused write`()
+      throws
+    {
+      var backend = place.backend()
+      try backend.write(old, to: "a")
+      // The table that this program reads stays, so only the version says that it must not.
+      try place.connection().run("PRAGMA user_version = 3")
+      let error = StoreError.newerStore(path: place.path, found: 3, supported: 2)
+      for _ in 1...2 {
+        #expect(throws: error) { try backend.write(new, to: "a") }
+        #expect(throws: error) { try backend.read("a") }
+        #expect(throws: error) { try backend.names() }
+        #expect(throws: error) { try backend.remove("a") }
+      }
+    }
+
     @Test func `A folder that vanishes throws, is not made again, and works when it is back`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")

@@ -64,6 +64,34 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
+  @Test func `A save that finds the damage when it reads what others changed is done, and reports it`() async throws {
+    let store = BackedStore(backend: backend)
+    let changes = try await store.observe(collection: "text", as: String.self).changes
+    let first = try await store.save("a", for: key)
+    backend.reportsChanges.withLock { $0 = true }
+    backend.damage()
+    let second = try await store.save("b", for: key)
+    backend.reportsChanges.withLock { $0 = false }
+    var iterator = changes.makeAsyncIterator()
+    for saved in [first, second] { #expect(await iterator.next() == [.saved(key, saved)]) }
+    #expect(try await store.load(key) == second)
+    try await expectOneEvent(of: store)
+  }
+
+  @Test func `What was read before a save found the damage is not sent`() async throws {
+    let store = BackedStore(backend: backend)
+    let changes = try await store.observe(collection: "text", as: String.self).changes
+    let first = try await store.save("a", for: key)
+    try await BackedStore(backend: backend).save("external", for: StoreKey("text", id: "1"))
+    backend.reportsChanges.withLock { $0 = true }
+    backend.damageAtWrite()
+    let second = try await store.save("b", for: key)
+    backend.reportsChanges.withLock { $0 = false }
+    var iterator = changes.makeAsyncIterator()
+    for saved in [first, second] { #expect(await iterator.next() == [.saved(key, saved)]) }
+    try await expectOneEvent(of: store)
+  }
+
   @Test func `An observer that comes first is let in`() async throws {
     backend.damage()
     let store = BackedStore(backend: backend)
@@ -77,10 +105,22 @@ import Testing
 /// A backend whose next call finds all bytes damaged, and moves them aside.
 private final class DamagedBackend: StoreBackend, Sendable {
   private let isDamaged = Lock(false)
+  private let isDamagedAtWrite = Lock(false)
+  /// Whether anything may have been changed externally, at each check.
+  let reportsChanges = Lock(false)
   private let contents = Lock<[String: Data]>([:])
 
   func damage() {
     isDamaged.withLock { $0 = true }
+  }
+
+  /// Lets the next write, and no read before it, find the damage.
+  func damageAtWrite() {
+    isDamagedAtWrite.withLock { $0 = true }
+  }
+
+  func takeExternalChanges() -> ExternalChanges {
+    reportsChanges.withLock { $0 } ? .unknown : .names([])
   }
 
   private func look() throws(StoreError) {
@@ -103,6 +143,11 @@ private final class DamagedBackend: StoreBackend, Sendable {
   ) throws(StoreError) -> Bool {
     var backend = self
     guard case .proceed(let removals) = try decide(&backend) else { return false }
+    let isDamaged = isDamagedAtWrite.withLock { isDamaged in
+      defer { isDamaged = false }
+      return isDamaged
+    }
+    if isDamaged { damage() }
     try look()
     contents.withLock { contents in
       for name in removals { contents[name] = nil }

@@ -203,10 +203,12 @@
     ) throws(StoreError) -> Result? {
       var thrown: StoreError?
       let result = try perform(failure, making: making) { (backend, connection) throws(SystemError) -> Result? in
-        defer { backend.database.recordTransaction(on: connection) }
+        var isRefused = false
+        // A layout that was refused is looked at again by each call.
+        defer { if !isRefused { backend.database.recordTransaction(on: connection) } }
         return try connection.transaction(kind) { () throws(SystemError) -> (Result?, commits: Bool) in
           if let refusal = try backend.database.refusal(of: connection) {
-            thrown = refusal
+            (thrown, isRefused) = (refusal, true)
             return (nil, commits: false)
           }
           backend.transaction = connection
