@@ -213,7 +213,21 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   ///
   /// Every other call does so first, and therefore finds what was committed before it came.
   private func performPending() {
-    while !pending.isEmpty { perform(CommitGroup.take(from: &pending)) }
+    while !pending.isEmpty { perform(CommitGroup.take(from: &pending) { readPart($0) }) }
+  }
+
+  /// Reads a part of a value, for a save that keeps most of it.
+  ///
+  /// - Returns: `nil` if it can't be read; then the save writes all of the part anew. If the whole store can't be used, the
+  ///   commit meets the same error.
+  private func readPart(_ name: String) -> Data? {
+    do throws(StoreError) {
+      return try withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
+        try backend.read(name)
+      }
+    } catch {
+      return nil
+    }
   }
 
   private func perform(_ group: CommitGroup) {
@@ -264,7 +278,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       case (.failure(let error), _), (.success(false), .fail(let error)): throw error
       case (.success(true), _): commit.settle(.success(()))
       case (.success(false), _):
-        try commit.encode()
+        try commit.encode { readPart($0) }
         return false
       }
     } catch {

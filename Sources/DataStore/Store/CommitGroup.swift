@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// Commits that are written together.
 ///
 /// They change and require different keys, so none depends on another. Of several saves of one key only the last is
@@ -12,7 +14,11 @@ struct CommitGroup {
   /// Takes the next group from the commits that wait.
   ///
   /// Prepares the writes of each. A commit whose values can't be encoded fails by itself.
-  static func take(from pending: inout [PendingCommit]) -> CommitGroup {
+  ///
+  /// - Parameter readPart: Returns the bytes that are stored under the name of a part, or `nil`.
+  static func take(
+    from pending: inout [PendingCommit], readPart: (_ name: String) -> Data?
+  ) -> CommitGroup {
     var group = CommitGroup()
     var writers: [String: PendingCommit] = [:]
     var count = 0
@@ -21,7 +27,7 @@ struct CommitGroup {
       if !earlier.isEmpty, !(commit.isReplaceable && earlier[0].isReplaceable) { break }
       count += 1
       do throws(StoreError) {
-        try commit.encode()
+        try commit.encode(readPart: readPart)
       } catch {
         commit.complete(.failure(error))
         continue

@@ -43,10 +43,11 @@ final class PendingCommit {
 
   /// Prepares the writes.
   ///
+  /// - Parameter readPart: Returns the bytes that are stored under the name of a part, or `nil`.
   /// - Throws: ``StoreError/encodingFailed(_:reason:)``.
-  func encode() throws(StoreError) {
+  func encode(readPart: (_ name: String) -> Data?) throws(StoreError) {
     writes = []
-    for key in keys { writes += try key.encode(savedAt: savedAt, tag: tag) }
+    for key in keys { writes += try key.encode(savedAt: savedAt, tag: tag, readPart: readPart) }
   }
 
   /// Reads all keys and decides, when nothing but this commit can change what is stored.
@@ -130,7 +131,9 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     }
   }
 
-  func encode(savedAt: Date, tag: StoreTag) throws(StoreError) -> [StoreWrite] {
+  func encode(
+    savedAt: Date, tag: StoreTag, readPart: (_ name: String) -> Data?
+  ) throws(StoreError) -> [StoreWrite] {
     guard case .save(let value) = change else { return [] }
     if let whole {
       written = (whole.edition, StoredContent(value: value, counts: [], size: whole.bytes.count), [])
@@ -138,7 +141,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     }
     let format = slot.topic.format
     do {
-      let encoded = try format.encode(value, over: storedParts)
+      let encoded = try format.encode(value, over: storedParts) { readPart(StorePartName.encode($0, of: name)) }
       let header = Envelope.Header(
         schema: format.schema.version, savedAt: savedAt, tag: tag, partIDs: encoded.partIDs)
       let bytes = try Envelope.encode(header, body: encoded.body)
@@ -253,7 +256,9 @@ protocol AnyPendingKey: AnyObject {
   /// Whether the last decision changes the key.
   var changesSomething: Bool { get }
 
-  func encode(savedAt: Date, tag: StoreTag) throws(StoreError) -> [StoreWrite]
+  func encode(
+    savedAt: Date, tag: StoreTag, readPart: (_ name: String) -> Data?
+  ) throws(StoreError) -> [StoreWrite]
   func discardRead()
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> PendingCommit.Verdict
   func record(_ commit: StoreCommit, savedAt: Date, isWritten: Bool)

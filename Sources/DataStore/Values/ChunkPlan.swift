@@ -17,8 +17,9 @@ struct ChunkPlan: Equatable {
   enum Chunk: Equatable {
     /// The chunk of the older version at this index, unchanged.
     case kept(Int)
-    /// A new chunk of these elements of the new version.
-    case new(Range<Int>)
+    /// A new chunk of these elements of the new version, and the index of the chunk of the older version that most of
+    /// them are likely to be in, if there is one.
+    case new(Range<Int>, basedOn: Int? = nil)
   }
 
   /// The least size of a chunk of several; a smaller new one is joined with the smaller of its neighbours.
@@ -44,10 +45,13 @@ struct ChunkPlan: Equatable {
   ///   - new: The elements of the new version.
   /// - Complexity: O(*n*) for *n* elements in both versions together, with at most 4 *n* comparisons of elements. One
   ///   pass over the versions is enough if elements were changed in place and no two of the changed chunks are adjacent.
-  init<Element: Equatable>(oldCounts: [Int], old: [Element], new: [Element]) {
-    let pieces = old.withBorrowedElements { old in
-      new.withBorrowedElements { new in
-        var alignment = ChunkAlignment(oldCounts: oldCounts, old: old, new: new)
+  ///   - type: The type of the value, which compares its elements.
+  init<Value: PartitionedValue>(
+    oldCounts: [Int], old: [Value.Element], new: [Value.Element], of type: Value.Type
+  ) {
+    let pieces = old.withUnsafeBufferPointer { old in
+      new.withUnsafeBufferPointer { new in
+        var alignment = ChunkAlignment<Value>(oldCounts: oldCounts, old: old, new: new)
         alignment.alignAll()
         return alignment.pieces
       }
@@ -63,13 +67,8 @@ struct ChunkPlan: Equatable {
       while piece.elements.count < minimumCount {
         let neighbours = [joined.last, rest.first].compactMap { $0 }.filter { piece.isNew || $0.isNew }
         guard let partner = neighbours.min(by: { $0.elements.count < $1.elements.count }) else { break }
-        if partner.elements.lowerBound < piece.elements.lowerBound {
-          joined.removeLast()
-          piece = ChunkPiece(elements: partner.elements.lowerBound..<piece.elements.upperBound)
-        } else {
-          rest.removeFirst()
-          piece = ChunkPiece(elements: piece.elements.lowerBound..<partner.elements.upperBound)
-        }
+        if partner.elements.lowerBound < piece.elements.lowerBound { joined.removeLast() } else { rest.removeFirst() }
+        piece = ChunkPiece(joining: piece, with: partner)
       }
       joined.append(piece)
     }
@@ -80,7 +79,8 @@ struct ChunkPlan: Equatable {
   private static func chunks(of piece: ChunkPiece) -> [Chunk] {
     if let oldChunk = piece.oldChunk { return [.kept(oldChunk)] }
     let (start, count) = (piece.elements.lowerBound, piece.elements.count)
-    let parts = count <= maximumCount ? 1 : (count + targetCount / 2) / targetCount
+    if count <= maximumCount { return [.new(piece.elements, basedOn: piece.likelyChunk)] }
+    let parts = (count + targetCount / 2) / targetCount
     return (0..<parts).map { .new(start + count * $0 / parts..<start + count * ($0 + 1) / parts) }
   }
 }
@@ -88,19 +88,41 @@ struct ChunkPlan: Equatable {
 /// A run of elements of the new version: those of one chunk of the older version, or new ones.
 private struct ChunkPiece {
   let elements: Range<Int>
-  var oldChunk: Int?
+  /// The chunk of the older version with these elements.
+  private(set) var oldChunk: Int?
+  /// The chunk of the older version that most of the elements are likely to be in, if it is known.
+  let likelyChunk: Int?
 
   var isNew: Bool { oldChunk == nil }
+
+  init(elements: Range<Int>, likelyChunk: Int? = nil) {
+    self.elements = elements
+    self.likelyChunk = likelyChunk
+  }
+
+  init(elements: Range<Int>, oldChunk: Int) {
+    self.elements = elements
+    (self.oldChunk, likelyChunk) = (oldChunk, oldChunk)
+  }
+
+  /// Joins two pieces that are side by side.
+  init(joining first: ChunkPiece, with second: ChunkPiece) {
+    elements =
+      min(
+        first.elements.lowerBound, second.elements.lowerBound)..<max(
+        first.elements.upperBound, second.elements.upperBound)
+    likelyChunk = (first.elements.count > second.elements.count ? first : second).likelyChunk
+  }
 }
 
 /// Finds the chunks of an older version in the new one.
-private struct ChunkAlignment<Element: Equatable> {
-  typealias BorrowedElements = UnsafeBufferPointer<BorrowedElement<Element>>
+private struct ChunkAlignment<Value: PartitionedValue> {
+  typealias Elements = UnsafeBufferPointer<Value.Element>
 
   /// What was found, in order, without empty pieces.
   private(set) var pieces: [ChunkPiece] = []
-  private let old: BorrowedElements
-  private let new: BorrowedElements
+  private let old: Elements
+  private let new: Elements
   /// Where the chunks start in `old`, and last where the last one ends.
   private let starts: [Int]
   /// How many more elements may be compared; a chunk that has more is regarded as changed.
@@ -110,7 +132,7 @@ private struct ChunkAlignment<Element: Equatable> {
   /// How far from its expected position a chunk is searched for, in elements.
   private let searchDistance = 2 * ChunkPlan.maximumCount
 
-  init(oldCounts: [Int], old: BorrowedElements, new: BorrowedElements) {
+  init(oldCounts: [Int], old: Elements, new: Elements) {
     starts = oldCounts.reduce(into: [0]) { $0.append($0.last! + $1) }
     precondition(starts.last == old.count, "The chunks have \(starts.last!) elements, and the value \(old.count).")
     (self.old, self.new) = (old, new)
@@ -187,10 +209,10 @@ private struct ChunkAlignment<Element: Equatable> {
     if length(chunks) == region.count {
       let shift = region.lowerBound - starts[chunks.lowerBound]
       for chunk in chunks where length(chunk..<chunk + 1) > 0 {
-        pieces.append(ChunkPiece(elements: starts[chunk] + shift..<starts[chunk + 1] + shift))
+        pieces.append(ChunkPiece(elements: starts[chunk] + shift..<starts[chunk + 1] + shift, likelyChunk: chunk))
       }
     } else if !region.isEmpty {
-      pieces.append(ChunkPiece(elements: region))
+      pieces.append(ChunkPiece(elements: region, likelyChunk: chunks.count == 1 ? chunks.lowerBound : nil))
     }
   }
 
@@ -199,11 +221,10 @@ private struct ChunkAlignment<Element: Equatable> {
     let (start, count) = (starts[chunk], length(chunk..<chunk + 1))
     guard count > 0, count <= comparisonsLeft else { return false }
     guard position >= region.lowerBound, position + count <= region.upperBound else { return false }
-    for offset in 0..<count {
-      comparisonsLeft -= 1
-      guard BorrowedElement.areEqual(old[start + offset], new[position + offset]) else { return false }
-    }
-    return true
+    let equalCount = Value.equalPrefixCount(
+      of: old.extracting(start..<start + count).span, and: new.extracting(position..<position + count).span)
+    comparisonsLeft -= min(equalCount + 1, count)
+    return equalCount == count
   }
 
   /// The number of elements of some chunks together.

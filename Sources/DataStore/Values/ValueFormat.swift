@@ -9,9 +9,13 @@ protocol ValueFormat<Value>: Sendable {
 
   /// Encodes a value.
   ///
-  /// - Parameter stored: The value that is stored now, if it is at hand: its parts are used again where they are equal.
+  /// - Parameters:
+  ///   - stored: The value that is stored now, if it is at hand: its parts are used again where they are equal.
+  ///   - readPart: Returns the bytes of a stored part, or `nil` if they aren't at hand.
   /// - Throws: What `encode(to:)` of the value throws, or `EncodingError` for what JSON can't express.
-  func encode(_ value: Value, over stored: StoredParts<Value>?) throws -> EncodedValue
+  func encode(
+    _ value: Value, over stored: StoredParts<Value>?, readPart: (_ id: String) -> Data?
+  ) throws -> EncodedValue
 
   /// Decodes a value.
   ///
@@ -62,7 +66,9 @@ func makeValueFormat<Value: Codable & Sendable>(of type: Value.Type) -> any Valu
 private struct WholeFormat<Value: Codable & Sendable>: ValueFormat {
   let schema = StoreSchema.of(Value.self)
 
-  func encode(_ value: Value, over stored: StoredParts<Value>?) throws -> EncodedValue {
+  func encode(
+    _ value: Value, over stored: StoredParts<Value>?, readPart: (_ id: String) -> Data?
+  ) throws -> EncodedValue {
     EncodedValue(body: try JSONEncoder.ofStore.encode(value), partIDs: nil, counts: [], newParts: [])
   }
 
@@ -88,10 +94,13 @@ private struct WholeFormat<Value: Codable & Sendable>: ValueFormat {
 private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
   let schema = StoreSchema.of(Value.self)
 
-  func encode(_ value: Value, over stored: StoredParts<Value>?) throws -> EncodedValue {
+  func encode(
+    _ value: Value, over stored: StoredParts<Value>?, readPart: (_ id: String) -> Data?
+  ) throws -> EncodedValue {
     let encoder = JSONEncoder.ofStore
     let elements = value.elements
-    let plan = ChunkPlan(oldCounts: stored?.counts ?? [], old: stored?.value.elements ?? [], new: elements)
+    let plan = ChunkPlan(
+      oldCounts: stored?.counts ?? [], old: stored?.value.elements ?? [], new: elements, of: Value.self)
     var (ids, counts): ([String], [Int]) = ([], [])
     var newParts: [(id: String, bytes: Data)] = []
     for chunk in plan.chunks {
@@ -100,8 +109,15 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
         guard let stored else { preconditionFailure("Only a stored chunk can be kept.") }
         ids.append(stored.ids[index])
         counts.append(stored.counts[index])
-      case .new(let range):
-        let bytes = try encoder.encode(Array(elements[range]))
+      case .new(let range, let base):
+        let bytes: Data
+        if let stored, let base,
+          let patched = try encode(elements[range], over: stored, at: base, readPart: readPart, encoder)
+        {
+          bytes = patched
+        } else {
+          bytes = try encoder.encode(Array(elements[range]))
+        }
         let id = PartID.make(for: bytes)
         ids.append(id)
         counts.append(range.count)
@@ -109,6 +125,30 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
       }
     }
     return EncodedValue(body: try encoder.encode(value.head), partIDs: ids, counts: counts, newParts: newParts)
+  }
+
+  /// Encodes a chunk with the bytes of a stored one, if they have elements in common and the bytes are at hand.
+  private func encode(
+    _ elements: ArraySlice<Value.Element>, over stored: StoredParts<Value>, at index: Int,
+    readPart: (_ id: String) -> Data?, _ encoder: JSONEncoder
+  ) throws -> Data? {
+    let (id, count) = (stored.ids[index], stored.counts[index])
+    let start = stored.counts[..<index].reduce(0, +)
+    let storedElements = stored.value.elements[start..<start + count]
+    let difference = ChunkDifference(from: storedElements.span, to: elements.span, of: Value.self)
+    // The checksum is compared because corrupt bytes would get a right one here.
+    guard difference.usesStored, let bytes = readPart(id), PartID.matches(id, bytes),
+      let array = JSONArray(bytes, count: count)
+    else { return nil }
+    return JSONArray.join(
+      try difference.runs.map { run in
+        switch run {
+        case .stored(let range): array.elements(range)
+        case .new(let range):
+          // The array without its brackets.
+          try encoder.encode(Array(elements.dropFirst(range.lowerBound).prefix(range.count))).dropFirst().dropLast()
+        }
+      })
   }
 
   func decode(_ header: Envelope.Header, body: Data, parts: [Data]) -> DecodedValue<Value> {
@@ -180,7 +220,9 @@ struct UntypedValue: Codable {}
 private struct UntypedFormat: ValueFormat {
   let schema = StoreSchema.any
 
-  func encode(_ value: UntypedValue, over stored: StoredParts<UntypedValue>?) throws -> EncodedValue {
+  func encode(
+    _ value: UntypedValue, over stored: StoredParts<UntypedValue>?, readPart: (_ id: String) -> Data?
+  ) throws -> EncodedValue {
     preconditionFailure("An untyped value is never saved.")
   }
 

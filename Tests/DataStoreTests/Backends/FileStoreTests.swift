@@ -128,6 +128,25 @@ import Testing
     extendLifetime(held)
   }
 
+  @Test func `Staged files that no process holds go with the first commit, if the folder was locked when it was opened`()
+    async throws
+  {
+    try makeFolder()
+    try Data("half".utf8).write(to: file(".DataStore-0a1b-1"))
+    let locks = Lock(0)
+    // The first attempt comes from opening the folder, the second locks the staged file, and the third is the commit's.
+    let fileSystem = FileSystem(fault: { call in
+      guard call.operation == "flock" else { return nil }
+      return locks.withLock { count in
+        count += 1
+        return count == 1 ? EWOULDBLOCK : nil
+      }
+    })
+    let store = FileStore(folder: folder, fileSystem: fileSystem)
+    try await store.save("a", for: key)
+    #expect(try contents(of: folder) == ["text.0.value"])
+  }
+
   /// What may have the name of a value without being one.
   enum Obstacle: CaseIterable {
     case folder, symbolicLink, sparseFile, pipe

@@ -1,3 +1,4 @@
+import Multicast
 import MulticastTesting
 import Testing
 
@@ -24,7 +25,7 @@ import Testing
 
   @Test func `A value without elements has no chunks`() {
     #expect(ChunkPlan(oldCounts: [64, 36], old: Array(0..<100), new: []).chunks == [])
-    #expect(ChunkPlan(oldCounts: [], old: [Int](), new: []).chunks == [])
+    #expect(ChunkPlan(oldCounts: [], old: [], new: []).chunks == [])
   }
 
   @Test(arguments: [0, 1, 31, 32, 64, 128, 129, 1000])
@@ -36,7 +37,7 @@ import Testing
   @Test func `An old chunk is kept whatever its size`() {
     let elements = Array(0..<400)
     let plan = ChunkPlan(oldCounts: [300, 1, 35, 64], old: elements, new: elements.replacing(at: 340))
-    #expect(plan.chunks == [.kept(0), .kept(1), .kept(2), .new(336..<400)])
+    #expect(plan.chunks == [.kept(0), .kept(1), .kept(2), .new(336..<400, basedOn: 3)])
   }
 
   @Test func `An old chunk without elements isn't kept`() {
@@ -51,9 +52,9 @@ import Testing
     let split = ChunkPlan(oldCounts: [200, 99], old: elements, new: elements.replacing(at: 0))
     #expect(split.chunks == [.new(0..<66), .new(66..<133), .new(133..<200), .kept(1)])
     let left = ChunkPlan(oldCounts: [80, 119, 100], old: elements, new: elements.inserting([-1], at: 80))
-    #expect(left.chunks == [.new(0..<81), .kept(1), .kept(2)])
+    #expect(left.chunks == [.new(0..<81, basedOn: 0), .kept(1), .kept(2)])
     let right = ChunkPlan(oldCounts: [119, 80, 100], old: elements, new: elements.inserting([-1], at: 119))
-    #expect(right.chunks == [.kept(0), .new(119..<200), .kept(2)])
+    #expect(right.chunks == [.kept(0), .new(119..<200, basedOn: 1), .kept(2)])
   }
 
   @Test func `A small value grows in one chunk`() {
@@ -251,11 +252,10 @@ import Testing
   }
 
   private func comparisons(_ old: DividedValue, _ new: [Int]) -> Int {
-    let counter = Counter()
-    _ = ChunkPlan(
-      oldCounts: old.counts, old: old.elements.map { Counted(value: $0, counter: counter) },
-      new: new.map { Counted(value: $0, counter: counter) })
-    return counter.count
+    CountingList.$comparisons.withValue(Counter()) {
+      _ = ChunkPlan(oldCounts: old.counts, old: old.elements, new: new, of: CountingList.self)
+      return CountingList.comparisons.count.withLock { $0 }
+    }
   }
 
   @Test func `A search that is given up leaves the chunks that stayed in place`() {
@@ -330,7 +330,8 @@ private struct DividedValue {
         lastKept = index
         joined += elements[starts[index]..<starts[index] + counts[index]]
         newCounts.append(counts[index])
-      case .new(let range):
+      case .new(let range, let base):
+        if let base { #expect(starts.indices.contains(base), sourceLocation: sourceLocation) }
         #expect(range.lowerBound == joined.count, sourceLocation: sourceLocation)
         #expect((1...ChunkPlan.maximumCount).contains(range.count), sourceLocation: sourceLocation)
         joined += new[range]
@@ -365,18 +366,32 @@ private struct Repetition: CustomTestStringConvertible {
   }
 }
 
-private final class Counter {
-  var count = 0
+private struct NumberList: PartitionedValue {
+  var head = 0
+  var elements: [Int]
 }
 
-/// A number that counts how often numbers are compared.
-private struct Counted: Equatable {
-  let value: Int
-  let counter: Counter
+extension ChunkPlan {
+  fileprivate init(oldCounts: [Int], old: [Int], new: [Int]) {
+    self.init(oldCounts: oldCounts, old: old, new: new, of: NumberList.self)
+  }
+}
 
-  static func == (left: Counted, right: Counted) -> Bool {
-    left.counter.count += 1
-    return left.value == right.value
+private final class Counter: Sendable {
+  let count = Lock(0)
+}
+
+/// A list that counts how often its elements are compared.
+private struct CountingList: PartitionedValue {
+  @TaskLocal static var comparisons = Counter()
+
+  var head = 0
+  var elements: [Int]
+
+  static func equalPrefixCount(of left: Span<Int>, and right: Span<Int>) -> Int {
+    let count = NumberList.equalPrefixCount(of: left, and: right)
+    comparisons.count.withLock { $0 += min(count + 1, left.count, right.count) }
+    return count
   }
 }
 

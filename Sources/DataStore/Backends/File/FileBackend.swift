@@ -195,17 +195,27 @@ package struct FileBackend: StoreBackend {
     return folder
   }
 
-  /// Removes, once, what processes left that ended amid a commit.
+  /// Removes, once, what processes left that ended amid a commit, unless another process has the lock of the folder.
   private mutating func sweep(_ folder: StoreFolder) {
     guard !isSwept else { return }
     do throws(SystemError) {
       try folder.lock(atMost: .zero)
       defer { folder.unlock() }
-      isSwept = true
       if let event = try folder.finishJournal(at: Date()) { events.append(event) }
-      try folder.discardAbandonedFiles(olderThan: abandonedAge)
+      sweepLocked(folder)
     } catch {
       // The call that opens the folder must not fail for it. A later one, or another process, tries again.
+    }
+  }
+
+  /// Removes, once, what processes left that ended amid a commit, with the lock of the folder.
+  private mutating func sweepLocked(_ folder: StoreFolder) {
+    guard !isSwept else { return }
+    isSwept = true
+    do throws(SystemError) {
+      try folder.discardAbandonedFiles(olderThan: abandonedAge)
+    } catch {
+      // Files of no value stay; the next backend that opens the folder tries again.
     }
   }
 
@@ -238,6 +248,8 @@ package struct FileBackend: StoreBackend {
     defer { folder.unlock() }
     let event = try mapErrors(to: failure) { (_) throws(SystemError) in try folder.finishJournal(at: Date()) }
     if let event { events.append(event) }
+    // At the latest here: where many processes use the folder, its lock is hardly ever free when it is opened.
+    sweepLocked(folder)
     locked = folder
     defer { (locked, readsUnderLock) = (nil, [:]) }
     return try body(&self)

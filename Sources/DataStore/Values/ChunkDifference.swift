@@ -1,0 +1,65 @@
+/// What a new chunk has in common with the stored one that it replaces.
+///
+/// A store encodes only the elements that are new and takes the bytes of the others from the stored chunk, because
+/// encoding a whole chunk would take longer than all the rest of a save.
+///
+/// **Invariant**: The runs, joined, are the elements of the new chunk in order. No run is empty.
+struct ChunkDifference: Equatable {
+  /// Elements in a row.
+  enum Run: Equatable {
+    /// These elements of the stored chunk.
+    case stored(Range<Int>)
+    /// These elements of the new chunk.
+    case new(Range<Int>)
+  }
+
+  /// The elements of the new chunk.
+  let runs: [Run]
+
+  /// Whether the chunks have an element in common.
+  var usesStored: Bool {
+    runs.contains { if case .stored = $0 { true } else { false } }
+  }
+
+  /// Compares two chunks.
+  ///
+  /// Finds any number of elements that were changed in place, or one insertion or deletion of any number of elements in a
+  /// row. Of other changes it finds the elements before the first one.
+  ///
+  /// - Complexity: O(*n*) for *n* elements in both chunks.
+  init<Value: PartitionedValue>(
+    from old: Span<Value.Element>, to new: Span<Value.Element>, of type: Value.Type
+  ) {
+    var runs: [Run] = []
+    func add(stored range: Range<Int>) { if !range.isEmpty { runs.append(.stored(range)) } }
+    func add(new range: Range<Int>) { if !range.isEmpty { runs.append(.new(range)) } }
+
+    let prefix = Value.equalPrefixCount(of: old, and: new)
+    add(stored: 0..<prefix)
+    if old.count == new.count {
+      var index = prefix
+      while index < new.count {
+        let start = index
+        var equalCount = 0
+        while index < new.count, equalCount == 0 {
+          equalCount = Value.equalPrefixCount(of: old.extracting(index...), and: new.extracting(index...))
+          if equalCount == 0 { index += 1 }
+        }
+        add(new: start..<index)
+        add(stored: index..<index + equalCount)
+        index += equalCount
+      }
+    } else {
+      let insertedCount = max(0, new.count - old.count)
+      let (oldRest, newRest) = (prefix + max(0, old.count - new.count), prefix + insertedCount)
+      let equalCount = Value.equalPrefixCount(of: old.extracting(oldRest...), and: new.extracting(newRest...))
+      if equalCount == new.count - newRest {
+        add(new: prefix..<newRest)
+        add(stored: oldRest..<old.count)
+      } else {
+        add(new: prefix..<new.count)
+      }
+    }
+    self.runs = runs
+  }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import MulticastTesting
+import Testing
+
+@testable import DataStore
+
+@Suite struct JSONArrayTests {
+  private func texts(of json: String, count: Int) throws -> [String] {
+    // With another start than 0, as a part of other bytes has.
+    let bytes = Data("…\(json)".utf8).dropFirst("…".utf8.count)
+    let array = try #require(JSONArray(bytes, count: count))
+    return (0..<count).map { String(decoding: array.elements($0..<$0 + 1), as: UTF8.self) }
+  }
+
+  @Test func `Elements of any kind are found`() throws {
+    #expect(try texts(of: "[1]", count: 1) == ["1"])
+    #expect(
+      try texts(of: #"[null,[1,[2,3]],{"a":[{}],"b":{"c":1}},"x"]"#, count: 4)
+        == ["null", "[1,[2,3]]", #"{"a":[{}],"b":{"c":1}}"#, #""x""#])
+    #expect(
+      try texts(of: #"["a,b","[","\"]","\\","\\\",","é"]"#, count: 6)
+        == [#""a,b""#, #""[""#, #""\"]""#, #""\\""#, #""\\\",""#, #""é""#])
+  }
+
+  @Test func `Another number of elements is none of the array's`() {
+    #expect(JSONArray(Data("[1,2]".utf8), count: 1) == nil)
+    #expect(JSONArray(Data("[1,2]".utf8), count: 3) == nil)
+    #expect(JSONArray(Data("".utf8), count: 0) == nil)
+    #expect(JSONArray(Data(#"["1,2]"#.utf8), count: 2) == nil)
+  }
+
+  @Test(arguments: 0..<20 as Range<UInt64>)
+  func `Runs of elements, joined, are the array`(seed: UInt64) throws {
+    var generator = SplitMix64(seed: seed)
+    let alphabet = [#"""#, #"\"#, ",", "[", "]", "{", "}", "a", "\n", "é", "\u{1F600}"]
+    for _ in 0..<200 {
+      let texts = (0..<Int.random(in: 1...9, using: &generator)).map { _ in
+        (0..<Int.random(in: 0...6, using: &generator)).map { _ in alphabet.randomElement(using: &generator)! }.joined()
+      }
+      let bytes = try JSONEncoder.ofStore.encode(texts)
+      let array = try #require(JSONArray(bytes, count: texts.count))
+      let border = Int.random(in: 0...texts.count, using: &generator)
+      let runs = [0..<border, border..<texts.count].filter { !$0.isEmpty }.map(array.elements)
+      #expect(JSONArray.join(runs) == bytes)
+      for (index, text) in texts.enumerated() {
+        #expect(array.elements(index..<index + 1) == (try JSONEncoder.ofStore.encode(text)))
+      }
+    }
+  }
+}
