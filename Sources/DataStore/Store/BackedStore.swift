@@ -152,12 +152,31 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     try PreparedChange(entry.typed, savedAt: savedAt, tag: tag)
   }
 
-  private func make(
+  /// Makes a commit, and waits until it is durable and sent.
+  ///
+  /// The caller waits outside of the store's isolation. So it goes on as soon as the commit is complete, while the store
+  /// still releases the values that were replaced.
+  private nonisolated func make(
     _ changes: [any AnyPreparedChange], savedAt: Date, tag: StoreTag
   ) async throws(StoreError) -> StoreCommit {
-    var keys: [any AnyPendingKey] = []
-    for change in changes { keys.append(try pendingKey(change)) }
-    return try await outcome(of: enqueue(PendingCommit(keys: keys, savedAt: savedAt, tag: tag)))
+    try await withCheckedContinuation { continuation in
+      executor.enqueue {
+        self.assumeIsolated { $0.begin(changes, savedAt: savedAt, tag: tag, continuation) }
+      }
+    }.get()
+  }
+
+  private func begin(
+    _ changes: [any AnyPreparedChange], savedAt: Date, tag: StoreTag,
+    _ continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>
+  ) {
+    do throws(StoreError) {
+      var keys: [any AnyPendingKey] = []
+      for change in changes { keys.append(try pendingKey(change)) }
+      enqueue(PendingCommit(keys: keys, savedAt: savedAt, tag: tag, continuation))
+    } catch {
+      continuation.resume(returning: .failure(error))
+    }
   }
 
   private func pendingKey(_ change: some AnyPreparedChange) throws(StoreError) -> any AnyPendingKey {
@@ -178,7 +197,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     } else {
       pendingKeys = try removals(of: keys, in: Topic<UntypedValue>(collection: collection))
     }
-    _ = try await outcome(of: enqueue(PendingCommit(keys: pendingKeys, savedAt: now(), tag: StoreTag())))
+    _ = try await withCheckedContinuation { continuation in
+      enqueue(PendingCommit(keys: pendingKeys, savedAt: now(), tag: StoreTag(), continuation))
+    }.get()
   }
 
   private func removals<T: AnyTopic>(
@@ -194,19 +215,11 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   }
 
   /// Takes a commit, to be made behind the calls that wait already: those of them that commit too are written with it.
-  ///
-  /// Synchronous, because a call has its place in the order of all calls before it first suspends.
-  private func enqueue(_ commit: PendingCommit) -> PendingCommit {
+  private func enqueue(_ commit: PendingCommit) {
     if pending.isEmpty {
       executor.enqueue { self.assumeIsolated { $0.performPending() } }
     }
     pending.append(commit)
-    return commit
-  }
-
-  /// Waits until a commit is durable and sent.
-  private func outcome(of commit: PendingCommit) async throws(StoreError) -> StoreCommit {
-    try await withCheckedContinuation { commit.wait($0) }.get()
   }
 
   /// Makes the commits that wait, group by group.

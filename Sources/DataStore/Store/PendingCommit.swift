@@ -29,13 +29,19 @@ final class PendingCommit {
   /// Whether the commit is durable, or why not; `nil` while it isn't known.
   private(set) var result: Result<Void, StoreError>?
 
-  private var outcome: Result<StoreCommit, StoreError>?
-  private var continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>?
+  private let continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>
 
-  init(keys: [any AnyPendingKey], savedAt: Date, tag: StoreTag) {
+  /// Creates a commit.
+  ///
+  /// - Parameter continuation: Resumed when the commit has ended.
+  init(
+    keys: [any AnyPendingKey], savedAt: Date, tag: StoreTag,
+    _ continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>
+  ) {
     self.keys = keys
     self.savedAt = savedAt
     self.tag = tag
+    self.continuation = continuation
   }
 
   /// Whether the commit is one save without preconditions, which a later save of the same key may replace.
@@ -82,14 +88,7 @@ final class PendingCommit {
 
   /// Ends the commit and resumes its caller.
   func complete(_ outcome: Result<StoreCommit, StoreError>) {
-    self.outcome = outcome
-    continuation?.resume(returning: outcome)
-    continuation = nil
-  }
-
-  /// Resumes the caller when the commit has ended.
-  func wait(_ continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>) {
-    if let outcome { continuation.resume(returning: outcome) } else { self.continuation = continuation }
+    continuation.resume(returning: outcome)
   }
 }
 

@@ -39,6 +39,7 @@
     let busyTimeout: Duration
     private let handle: OpaquePointer
     private var statements: [String: OpaquePointer] = [:]
+    private var logSpace = SQLiteLogSpace()
 
     /// Opens a database.
     ///
@@ -124,6 +125,7 @@
       _ body: () throws(SystemError) -> (Result, commits: Bool)
     ) throws(SystemError) -> Result {
       try run(kind.rawValue)
+      if kind == .immediate { logSpace.extendIfNeeded(on: handle, limit: SQLiteLayout.logSizeLimit) }
       do throws(SystemError) {
         let (result, commits) = try body()
         // A check for changes that failed has ended the transaction that it began in.

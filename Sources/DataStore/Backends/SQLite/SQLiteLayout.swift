@@ -25,6 +25,10 @@
     /// The log is cut at every change whose number is a multiple of this.
     static let cutInterval: Int64 = 1_024
 
+    /// The size in bytes to which the log is cut when SQLite goes back to its start: room for the 1,000 pages after which it
+    /// does so.
+    static let logSizeLimit: Int64 = 4 << 20
+
     private static let tablesOfLayout2 = [
       "CREATE TABLE value (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes BLOB NOT NULL)",
       "CREATE TABLE part (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes BLOB NOT NULL)",
@@ -78,7 +82,7 @@
       "PRAGMA synchronous = FULL",
       "PRAGMA fullfsync = ON",
       "PRAGMA checkpoint_fullfsync = ON",
-      "PRAGMA journal_size_limit = 4194304",
+      "PRAGMA journal_size_limit = \(logSizeLimit)",
       "PRAGMA trusted_schema = OFF",
       "PRAGMA cell_size_check = ON",
     ]
