@@ -128,7 +128,8 @@ import Testing
     extendLifetime(held)
   }
 
-  @Test func `Staged files that no process holds go with the first commit, if the folder was locked when it was opened`()
+  @Test
+  func `Staged files that no process holds go with the first commit, if the folder was locked when it was opened`()
     async throws
   {
     try makeFolder()

@@ -14,7 +14,7 @@
     var database: SQLiteDatabase
     var watch: SQLiteWatch?
     /// The connection while a transaction is open on it.
-    private var transaction: SQLiteConnection?
+    private(set) var transaction: SQLiteConnection?
     /// Whether there was no database when the present snapshot began.
     private var isMissing = false
 

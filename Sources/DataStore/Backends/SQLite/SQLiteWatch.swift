@@ -211,14 +211,17 @@
     /// In a snapshot it comes first, and the snapshot is that of the check.
     package mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges {
       guard let watch else { return .names([]) }
-      do throws(SystemError) {
-        // The names of the files don't matter, but the watch reports the next change only after this.
-        _ = try watch.folderWatch.takeChangedFiles()
-      } catch {
-        self.watch = nil
-        throw .readFailed(error)
+      // A commit needs no report, because nothing else can be written meanwhile. What was reported is left for a check.
+      if transaction?.isWriting != true {
+        do throws(SystemError) {
+          // The names of the files don't matter, but the watch reports the next change only after this.
+          _ = try watch.folderWatch.takeChangedFiles()
+        } catch {
+          self.watch = nil
+          throw .readFailed(error)
+        }
+        watch.beginCheck()
       }
-      watch.beginCheck()
       let (seen, writer) = (watch.seen, writer)
       do throws(StoreError) {
         let check = try snapshot { (backend: inout Self) throws(StoreError) in

@@ -1,0 +1,73 @@
+#if SQLite
+  import Foundation
+  import Testing
+
+  @testable import DataStore
+
+  /// Room in the log ahead of commits.
+  @Suite struct SQLiteLogSpaceTests {
+    private let place = SQLitePlace()
+
+    private var logSize: Int {
+      get throws {
+        try #require(try FileManager.default.attributesOfItem(atPath: place.path + "-wal")[.size] as? Int)
+      }
+    }
+
+    private func bytes(_ number: Int) -> Data { Data(repeating: UInt8(number % 251), count: 3_000 + number) }
+
+    @Test func `A log that grows is doubled, up to a limit`() throws {
+      var backend = place.backend()
+      try backend.write(bytes(0), to: "a")
+      var sizes = [try logSize]
+      for number in 1...1_500 {
+        try backend.write(bytes(number), to: "a")
+        let size = try logSize
+        if size != sizes.last { sizes.append(size) }
+      }
+      #expect(try backend.read("a") == bytes(1_500))
+      #expect(sizes.count < 16)
+      #expect(sizes.last == Int(SQLiteLayout.logSizeLimit))
+      for (smaller, larger) in zip(sizes, sizes.dropFirst().dropLast()) {
+        let isStep = larger == smaller + max(smaller, Int(SQLiteLogSpace.minimumStep))
+        #expect(isStep || larger - smaller < 16 << 10, "\(sizes)")
+      }
+    }
+
+    @Test func `A program that makes one commit writes nothing more`() throws {
+      do {
+        var backend = place.backend()
+        try backend.write(bytes(0), to: "a")
+      }
+      var backend = place.backend()
+      try backend.write(bytes(1), to: "a")
+      #expect(try logSize < 16 << 10)
+    }
+
+    @Test func `What a process committed before it was killed is found in a log with room`() throws {
+      var backend = place.backend()
+      for number in 0..<200 {
+        try backend.write(bytes(number), to: "\(number % 7)")
+        guard number % 10 == 9 else { continue }
+        // Copying ends the locks of this process on the files, which are no matter without another connection.
+        let copy = SQLitePlace()
+        try copy.makeFolder()
+        for suffix in ["", "-wal"] {
+          try FileManager.default.copyItem(atPath: place.path + suffix, toPath: copy.path + suffix)
+        }
+        var copied = copy.backend()
+        for name in 0..<7 { #expect(try copied.read("\(name)") == backend.read("\(name)"), "\(number)") }
+      }
+    }
+
+    @Test func `Two connections that extend one log lose nothing of each other`() throws {
+      var backends = [place.backend(), place.backend()]
+      for number in 0..<600 { try backends[number % 2].write(bytes(number), to: "\(number % 5)") }
+      for name in 0..<5 {
+        #expect(try backends[0].read("\(name)") == bytes(595 + name))
+        #expect(try backends[1].read("\(name)") == bytes(595 + name))
+      }
+      #expect(try logSize <= Int(SQLiteLayout.logSizeLimit))
+    }
+  }
+#endif
