@@ -43,6 +43,40 @@ import Testing
     #expect(await changes.next()?.stored?.value == "again")
   }
 
+  @Test(arguments: DurableStore.allCases)
+  func `What is stored while a check still finds no folder isn't missed`(kind: DurableStore) async throws {
+    let inner = folder.appending(path: "inner", directoryHint: .notDirectory)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    let bytes = try encodedEnvelope("theirs")
+    let isArmed = Lock(false)
+    // The folder is looked for before it is there, and everything happens before the reports of it are taken.
+    let fileSystem = FileSystem { call in
+      guard call.operation == "open", call.path == inner.path(percentEncoded: false) else { return nil }
+      guard isArmed.withLock({ exchange(&$0, with: false) }) else { return nil }
+      do {
+        switch kind {
+        case .files:
+          var backend = FileBackend(folder: inner)
+          try backend.write(bytes, to: "text.0")
+        #if SQLite
+          case .database:
+            var backend = SQLiteBackend(file: kind.place(inFolder: inner))
+            try backend.write(bytes, to: "text.0")
+        #endif
+        }
+      } catch {
+        Issue.record(error)
+      }
+      return ENOENT
+    }
+    let store = kind.openPatiently(at: kind.place(inFolder: inner), fileSystem: fileSystem)
+    var changes = try await store.changes(of: key).makeAsyncIterator()
+    isArmed.withLock { $0 = true }
+    try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: false)
+    #expect(await changes.next()?.stored?.value == "theirs")
+    #expect(isArmed.withLock { !$0 })
+  }
+
   #if !canImport(Darwin)
     @Test func `A folder is watched also where a descriptor was closed under whoever watched that`() async {
       // As URLSession does it, in a process of its own, as it harms whoever gets the number of the descriptor.

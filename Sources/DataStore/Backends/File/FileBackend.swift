@@ -27,6 +27,10 @@ package struct FileBackend: StoreBackend {
   private var folderIsDurable = false
   private var isSwept = false
   private var watch: FolderWatch?
+  /// Asks the store for a check.
+  private var wake: (@Sendable () -> Void)?
+  /// Whether the last check found no folder, and may have taken reports of what it didn't see.
+  private var checkFoundNoFolder = false
   private var stagedNames = StagedFile.Names()
   private var events: [StoreEvent] = []
   /// The folder while it is locked.
@@ -81,7 +85,10 @@ package struct FileBackend: StoreBackend {
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
     let opened = try mapErrors(to: StoreError.readFailed) { (self) throws(SystemError) in try self.openFolder() }
-    guard let folder = opened else { return try withoutFolder(body) }
+    guard let folder = opened else {
+      defer { checkAgainIfFolderAppeared() }
+      return try withoutFolder(body)
+    }
     return try withLock(of: folder, StoreError.readFailed, body)
   }
 
@@ -146,6 +153,7 @@ package struct FileBackend: StoreBackend {
       try fileSystem.validate(path)
       watch = try FolderWatch(
         folder: path, ownPrefix: stagedNames.prefix, fileSystem: fileSystem, onChange: onChange)
+      wake = onChange
     } catch {
       throw .readFailed(error)
     }
@@ -154,12 +162,28 @@ package struct FileBackend: StoreBackend {
   package mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges {
     guard let watch else { return .names([]) }
     do throws(SystemError) {
-      guard let files = try watch.takeChangedFiles() else { return .unknown }
+      let files = try watch.takeChangedFiles()
+      let isKnown = !checkFoundNoFolder
+      checkFoundNoFolder = isMissing
+      guard let files, isKnown else { return .unknown }
       return .names(files.compactMap(FileName.decode))
     } catch {
       self.watch = nil
       throw .readFailed(error)
     }
+  }
+
+  /// Asks for another check if there is a folder, after a check that found none.
+  ///
+  /// The check may have taken reports of what came between its look for the folder and now. No other reports follow.
+  private mutating func checkAgainIfFolderAppeared() {
+    guard checkFoundNoFolder, !isMissing else { return }
+    do throws(SystemError) {
+      if try openFolder() == nil { return }
+    } catch {
+      // The check meets what is wrong.
+    }
+    wake?()
   }
 
   // MARK: - The folder

@@ -16,7 +16,7 @@
     /// The connection while a transaction is open on it.
     private(set) var transaction: SQLiteConnection?
     /// Whether there was no database when the present snapshot began.
-    private var isMissing = false
+    private(set) var isMissing = false
 
     /// Creates a backend in a database, which the first write makes if it is missing.
     ///
@@ -61,6 +61,7 @@
         (backend, _) throws(StoreError) in try body(&backend)
       }
       if let result { return result }
+      defer { checkAgainIfDatabaseAppeared() }
       return try withoutDatabase(body)
     }
 

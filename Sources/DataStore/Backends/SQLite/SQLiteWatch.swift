@@ -88,15 +88,16 @@
     var seen: LastSeen?
     let folderWatch: FolderWatch
     private let timer: any DispatchSourceTimer
+    /// Asks for a check, as a report does.
+    let wake: @Sendable () -> Void
     #if canImport(Darwin)
-      private let wake: @Sendable () -> Void
       private var logSource: (any DispatchSourceFileSystemObject)?
     #endif
     private let reports = Reports()
     private var schedule = Schedule()
 
     init(database: SQLiteDatabase, onChange: @escaping @Sendable () -> Void) throws(SystemError) {
-      let wake: @Sendable () -> Void = { [reports] in
+      wake = { [reports] in
         reports.note()
         onChange()
       }
@@ -107,9 +108,6 @@
       timer.setEventHandler(handler: onChange)
       timer.schedule(deadline: .distantFuture)
       timer.activate()
-      #if canImport(Darwin)
-        self.wake = wake
-      #endif
     }
 
     #if canImport(Darwin)
@@ -241,6 +239,19 @@
         try recordFailedCheck(error)
         return .unknown
       }
+    }
+
+    /// Asks for another check if there is a database, after a check that found none.
+    ///
+    /// The check may have taken reports of what came between its look for the database and now. No other reports follow.
+    mutating func checkAgainIfDatabaseAppeared() {
+      guard let watch, !isMissing else { return }
+      do throws(SystemError) {
+        if case .success(nil) = try database.connect(making: false) { return }
+      } catch {
+        // The check meets what is wrong.
+      }
+      watch.wake()
     }
 
     /// Takes all that is stored now for seen.
