@@ -1,0 +1,36 @@
+/// What was read under an observed key.
+struct Check<Value: Codable & Sendable>: AnyCheck {
+  let slot: Slot<Value>
+  let result: ReadResult<Value>
+
+  var tag: StoreTag? { result.tag }
+  var typed: Check<Value> { self }
+}
+
+/// A ``Check`` of any type of value.
+protocol AnyCheck {
+  associatedtype Value: Codable & Sendable
+
+  /// The commit that wrote what was read.
+  var tag: StoreTag? { get }
+
+  /// The check with its type.
+  var typed: Check<Value> { get }
+}
+
+extension [any AnyCheck] {
+  /// The checks with those of one commit one after the other, in the order of the first of each commit.
+  func groupedByCommit() -> [any AnyCheck] {
+    var commits: [[any AnyCheck]] = []
+    var positions: [StoreTag: Int] = [:]
+    for check in self {
+      if let tag = check.tag, let position = positions[tag] {
+        commits[position].append(check)
+      } else {
+        if let tag = check.tag { positions[tag] = commits.count }
+        commits.append([check])
+      }
+    }
+    return commits.flatMap { $0 }
+  }
+}

@@ -1,0 +1,126 @@
+internal import Foundation
+
+/// Makes the commits of a store, group by group.
+///
+/// Belongs to one store and is used in its isolation only.
+final class CommitQueue<Backend: StoreBackend> {
+  private let contents: StoreContents<Backend>
+  private let checker: ChangeChecker<Backend>
+  /// Commits that arrived and are not made yet, in order.
+  private var pending: [PendingCommit] = []
+
+  init(_ contents: StoreContents<Backend>, _ checker: ChangeChecker<Backend>) {
+    self.contents = contents
+    self.checker = checker
+  }
+
+  /// Adds a commit.
+  ///
+  /// - Returns: Whether it is the first one that waits, so that ``performPending()`` must be called.
+  func add(_ commit: PendingCommit) -> Bool {
+    pending.append(commit)
+    return pending.count == 1
+  }
+
+  /// Makes the commits that wait, group by group.
+  ///
+  /// Every other call does so first, and therefore finds what was committed before it came.
+  func performPending() {
+    while !pending.isEmpty { perform(CommitGroup.take(from: &pending) { readPart($0) }) }
+  }
+
+  /// Reads a part of a value, for a save that keeps most of it.
+  ///
+  /// - Returns: `nil` if it can't be read; then the save writes all of the part anew. If the whole store can't be used, the
+  ///   commit meets the same error.
+  private func readPart(_ name: String) -> Data? {
+    do throws(StoreError) {
+      return try contents.withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
+        try backend.read(name)
+      }
+    } catch {
+      return nil
+    }
+  }
+
+  private func perform(_ group: CommitGroup) {
+    var waiting = group.writing
+    var wasQuarantined = false
+    // What this group has made already isn't recorded yet, and would be taken for external.
+    var isFirst = true
+    while !waiting.isEmpty {
+      let results: [Result<Bool, StoreError>]
+      let wasWatching = checker.isWatching
+      do throws(StoreError) {
+        results = try contents.withBackend(retriesAfterQuarantine: false) {
+          (backend: inout Backend) throws(StoreError) in
+          try backend.commit(group: waiting.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
+            if isFirst { try checker.readExternalChanges(from: &backend) }
+            isFirst = false
+            return try waiting[index].decide(reading: &backend)
+          }
+        }
+      } catch {
+        var result = Result<Bool, StoreError>.failure(error)
+        if case .damaged = error {
+          // What was written before is gone with the rest, and so is what was read: all of it is done again, once.
+          for commit in waiting { commit.discardReads() }
+          checker.discardChecksOfCommits()
+          if !wasQuarantined { result = .success(false) }
+          wasQuarantined = true
+        }
+        results = waiting.map { _ in result }
+      }
+      checker.publishChecksOfCommits()
+      if wasWatching { checker.startWatching() }
+      waiting = zip(waiting, results).compactMap { settle($0, $1) ? nil : $0 }
+    }
+    for commit in group.all { publish(commit) }
+  }
+
+  /// Takes in the result of an attempt, and prepares the next one if there must be one.
+  ///
+  /// - Returns: Whether the commit is settled.
+  private func settle(_ commit: PendingCommit, _ result: Result<Bool, StoreError>) -> Bool {
+    do throws(StoreError) {
+      defer { for key in commit.keys { flush(key) } }
+      for key in commit.keys { try reconcileRead(of: key) }
+      switch (result, commit.verdict) {
+      case (.failure(let error), _), (.success(false), .fail(let error)): throw error
+      case (.success(true), _): commit.settle(.success(()))
+      case (.success(false), _):
+        try commit.encode { readPart($0) }
+        return false
+      }
+    } catch {
+      // A commit that is durable succeeded, whatever failed afterwards.
+      commit.settle(result == .success(true) ? .success(()) : .failure(error))
+    }
+    return true
+  }
+
+  /// Records what a commit read, if it is an external change, and quarantines what is in its way.
+  private func reconcileRead(of key: some AnyPendingKey) throws(StoreError) {
+    let key = key.typed
+    guard let result = key.takeRead() else { return }
+    if let (bytes, reason) = key.obstacle(in: result) {
+      if try contents.quarantine(bytes, of: key.slot, reason: reason) != nil { key.recordQuarantine() }
+    } else {
+      contents.reconcile(result, key.slot)
+    }
+  }
+
+  /// Sends the changes of a commit that is durable, and completes it.
+  private func publish(_ commit: PendingCommit) {
+    if case .failure(let error) = (commit.successor ?? commit).result { return commit.complete(.failure(error)) }
+    let (made, released) = contents.record(commit)
+    for key in commit.keys { flush(key) }
+    commit.complete(.success(made))
+    // Until here no value was released, because that may take long.
+    extendLifetime(released)
+  }
+
+  private func flush(_ key: some AnyPendingKey) {
+    key.typed.slot.topic.flush()
+  }
+}

@@ -1,0 +1,51 @@
+/// The topics of all collections of a store.
+struct Topics {
+  private var topics: [String: any AnyTopic] = [:]
+
+  subscript(collection: String) -> (any AnyTopic)? { topics[collection] }
+
+  var all: some Collection<any AnyTopic> { topics.values }
+
+  /// Opens a key, which every call begins with.
+  ///
+  /// - Throws: ``StoreError/invalidKey(_:)`` or ``StoreError/collectionHasAnotherType(collection:existing:requested:)``.
+  mutating func open<Value>(_ key: StoreKey<Value>) throws(StoreError) -> Slot<Value> {
+    try open(key, named: key.keyName.encoded())
+  }
+
+  /// Opens a key whose name is encoded already.
+  ///
+  /// - Throws: ``StoreError/collectionHasAnotherType(collection:existing:requested:)``.
+  mutating func open<Value>(_ key: StoreKey<Value>, named name: String) throws(StoreError) -> Slot<Value> {
+    try topic(of: key.collection, as: Value.self).slot(key, named: name)
+  }
+
+  /// Returns the topic of a collection, and makes it at the first call.
+  ///
+  /// - Throws: ``StoreError/collectionHasAnotherType(collection:existing:requested:)``.
+  mutating func topic<Value>(
+    of collection: String, as type: Value.Type
+  ) throws(StoreError) -> Topic<Value> where Value: Codable & Sendable {
+    guard let existing = topics[collection] else {
+      let topic = Topic<Value>(collection: collection)
+      topics[collection] = topic
+      return topic
+    }
+    guard let topic = existing as? Topic<Value> else {
+      throw .collectionHasAnotherType(
+        collection: collection, existing: existing.valueTypeName, requested: "\(Value.self)")
+    }
+    return topic
+  }
+
+  /// The names of all keys that are observed.
+  func observedNames(_ backend: inout some StoreBackend) throws(StoreError) -> [String] {
+    var names = topics.values.contains { $0.isCollectionObserved } ? try backend.names() : []
+    for topic in topics.values {
+      for key in topic.observedKeys + (topic.isCollectionObserved ? topic.storedKeys : []) {
+        names.append(try key.encoded())
+      }
+    }
+    return names
+  }
+}
