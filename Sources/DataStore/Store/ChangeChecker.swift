@@ -64,7 +64,7 @@ final class ChangeChecker<Backend: StoreBackend> {
       } else if takesReport {
         // The backend wakes the store only once until it is asked.
         do throws(StoreError) {
-          try contents.withBackend { (backend: inout Backend) throws(StoreError) in try takeReport(&backend) }
+          _ = try contents.withBackend { (backend: inout Backend) throws(StoreError) in try takeReport(&backend) }
         } catch {
           // A broken watch ends below, and the event above says why.
         }
@@ -90,6 +90,23 @@ final class ChangeChecker<Backend: StoreBackend> {
       if case .damaged = error { throw error }
       contents.send(.watchingFailed(error))
       if let plan { watch.miss(plan) }
+    }
+  }
+
+  /// Takes the report of what was changed externally before a commit that isn't the first of its group.
+  ///
+  /// What the group has made so far isn't recorded yet, so it would be taken for external if it was read now.
+  ///
+  /// - Returns: Whether anything was changed, so that the commit must be made in another group.
+  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only.
+  func findsExternalChanges(with backend: inout Backend) throws(StoreError) -> Bool {
+    guard watch.isWatching else { return false }
+    do throws(StoreError) {
+      return try takeReport(&backend) != .names([])
+    } catch {
+      if case .damaged = error { throw error }
+      contents.send(.watchingFailed(error))
+      return false
     }
   }
 
@@ -132,9 +149,13 @@ final class ChangeChecker<Backend: StoreBackend> {
     if case .unreadable = result { watch.miss(slot.name) }
   }
 
-  private func takeReport(_ backend: inout Backend) throws(StoreError) {
+  /// Records what the backend reports, and returns it.
+  @discardableResult
+  private func takeReport(_ backend: inout Backend) throws(StoreError) -> ExternalChanges {
     do throws(StoreError) {
-      watch.report(try backend.takeExternalChanges())
+      let changes = try backend.takeExternalChanges()
+      watch.report(changes)
+      return changes
     } catch {
       watch.end()
       throw error

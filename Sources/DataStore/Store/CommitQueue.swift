@@ -45,9 +45,8 @@ final class CommitQueue<Backend: StoreBackend> {
 
   private func perform(_ group: CommitGroup) {
     var waiting = group.writing
+    var unpublished = group.all
     var wasQuarantined = false
-    // What this group has made already isn't recorded yet, and would be taken for external.
-    var isFirst = true
     while !waiting.isEmpty {
       let results: [Result<Bool, StoreError>]
       let wasWatching = checker.isWatching
@@ -55,8 +54,11 @@ final class CommitQueue<Backend: StoreBackend> {
         results = try contents.withBackend(retriesAfterQuarantine: false) {
           (backend: inout Backend) throws(StoreError) in
           try backend.commit(group: waiting.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
-            if isFirst { try checker.readExternalChanges(from: &backend) }
-            isFirst = false
+            if index == 0 {
+              try checker.readExternalChanges(from: &backend)
+            } else if try checker.findsExternalChanges(with: &backend) {
+              return .abandon
+            }
             return try waiting[index].decide(reading: &backend)
           }
         }
@@ -74,8 +76,9 @@ final class CommitQueue<Backend: StoreBackend> {
       checker.publishChecksOfCommits()
       if wasWatching { checker.startWatching() }
       waiting = zip(waiting, results).compactMap { settle($0, $1) ? nil : $0 }
+      for commit in unpublished where commit.isSettled { publish(commit) }
+      unpublished.removeAll(where: \.isSettled)
     }
-    for commit in group.all { publish(commit) }
   }
 
   /// Takes in the result of an attempt, and prepares the next one if there must be one.
@@ -112,7 +115,7 @@ final class CommitQueue<Backend: StoreBackend> {
 
   /// Sends the changes of a commit that is durable, and completes it.
   private func publish(_ commit: PendingCommit) {
-    if case .failure(let error) = (commit.successor ?? commit).result { return commit.complete(.failure(error)) }
+    if case .failure(let error) = commit.settledResult { return commit.complete(.failure(error)) }
     let (made, released) = contents.record(commit)
     for key in commit.keys { flush(key) }
     commit.complete(.success(made))

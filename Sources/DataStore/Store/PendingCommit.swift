@@ -27,7 +27,13 @@ final class PendingCommit {
   private(set) var verdict = Verdict.again
 
   /// Whether the commit is durable, or why not; `nil` while it isn't known.
-  private(set) var result: Result<Void, StoreError>?
+  private var result: Result<Void, StoreError>?
+
+  /// Whether what was written, by this commit or by its successor, is durable, or why not; `nil` while it isn't known.
+  var settledResult: Result<Void, StoreError>? { (successor ?? self).result }
+
+  /// Whether it is known what became of the commit.
+  var isSettled: Bool { settledResult != nil }
 
   private let continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>
 

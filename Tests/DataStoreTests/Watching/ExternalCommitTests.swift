@@ -1,6 +1,10 @@
-import DataStore
+import Dispatch
+import Foundation
 import Multicast
+import MulticastTesting
 import Testing
+
+@testable import DataStore
 
 /// A commit of another store is one element to the observers of a collection, whichever call notices it first.
 @Suite struct ExternalCommitTests {
@@ -48,6 +52,67 @@ import Testing
       case .remove: #expect(elements[1] == [number, nil, number])
       case .commit: #expect(elements[1] == [number, -number, -number])
       }
+    }
+  }
+
+  @Test func `An external commit between two commits that wait together is one element`() async throws {
+    let hook = Lock<@Sendable (FileSystem.Call) -> Void>({ _ in })
+    let store = FileStore(
+      folder: temporary.url,
+      fileSystem: FileSystem { call in
+        hook.withLock { $0 }(call)
+        return nil
+      })
+    let folder = String(temporary.url.path(percentEncoded: false).dropLast())
+    try await store.save(0, for: keys[0])
+    var changes = try await store.observe(collection: "numbers", as: Int.self).changes.makeAsyncIterator()
+
+    // The first save holds the store, until two more wait.
+    let (isHeld, mayGoOn) = (Gate(), DispatchSemaphore(value: 0))
+    hook.withLock {
+      $0 = { call in
+        guard call.operation == "create" else { return }
+        hook.withLock { $0 = { _ in } }
+        isHeld.open()
+        mayGoOn.wait()
+      }
+    }
+    let executor = ManualTaskExecutor()
+    let saves = [1, 2, 3].map { number in
+      let (store, key) = (store, keys[number - 1])
+      defer { executor.runUntilIdle() }
+      return Task(executorPreference: executor) { _ = try await store.save(number, for: key) }
+    }
+    await isHeld.pass()
+    let locks = Lock(0)
+    let bytes = try encodedEnvelope(9)
+    let names = keys.dropFirst().map(\.keyName)
+    hook.withLock {
+      $0 = { call in
+        // Each commit takes the lock of the folder once. The other store commits before the last of them.
+        guard call.operation == "flock", call.path == folder,
+          locks.withLock({
+            $0 += 1; return $0
+          }) == 3
+        else { return }
+        do {
+          var other = FileBackend(folder: URL(filePath: folder, directoryHint: .isDirectory))
+          let writes = try names.map { StoreWrite(name: try $0.encoded(), bytes: bytes) }
+          #expect(try other.commit(writes) { _ in .proceed(removing: []) })
+        } catch {
+          Issue.record(error)
+        }
+      }
+    }
+    mayGoOn.signal()
+    var elements: [[String]] = []
+    for _ in 1...4 {
+      elements.append((await changes.next() ?? []).map { "\($0.key.id ?? "") \($0.stored?.value ?? 0)" })
+    }
+    #expect(elements == [["0 1"], ["1 2"], ["1 9", "2 9"], ["2 3"]])
+    for save in saves {
+      executor.runUntilIdle()
+      try await save.value
     }
   }
 }

@@ -2,17 +2,24 @@ internal import Foundation
 
 /// A synchronised file under a temporary name, which is about to take the place of another.
 ///
-/// It is locked for as long as it is open, so that it isn't taken for one that a dead process left behind.
+/// It is locked for as long as it is open, so that it isn't taken for one that a dead process left behind. It is closed
+/// before it gets its final name, because the system reports the close of a file by the name that it has then: a store
+/// that watches the folder would take its own file for one that was changed externally.
 final class StagedFile {
   let name: String
   /// The bytes, which are those of the file.
   let bytes: Data
-  private let file: Descriptor
+  private var file: Descriptor?
 
   init(name: String, bytes: Data, file: consuming Descriptor) {
     self.name = name
     self.bytes = bytes
-    self.file = file
+    self.file = .some(file)
+  }
+
+  /// Closes the file, when the folder is locked: then no other process looks for files that were left behind.
+  func close() {
+    file = nil
   }
 
   /// What all names of staged files begin with.

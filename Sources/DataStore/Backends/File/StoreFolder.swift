@@ -121,6 +121,7 @@ final class StoreFolder {
     _ writes: [(staged: StagedFile, fileName: String)], removing removals: [String], replacing old: Data?,
     _ names: inout StagedFile.Names
   ) throws(SystemError) {
+    for (staged, _) in writes { staged.close() }
     switch (writes.count, removals.count) {
     case (0, 0): break
     case (1, 0): try replace(writes[0].fileName, old, by: writes[0].staged, &names)
@@ -147,6 +148,7 @@ final class StoreFolder {
     do throws(SystemError) {
       if let old {
         let staged = try stage(old, &names)
+        staged.close()
         try fileSystem.rename(staged.name, to: fileName, in: descriptor)
       } else {
         try fileSystem.unlink(fileName, in: descriptor)
@@ -177,6 +179,7 @@ final class StoreFolder {
           checksum: CRC32C.checksum(of: staged.bytes))
       }, removals: removals)
     let staged = try stage(journal.encoded, &names)
+    staged.close()
     do throws(SystemError) {
       try fileSystem.rename(staged.name, to: CommitJournal.fileName, in: descriptor)
     } catch {
