@@ -17,7 +17,7 @@ extension FileSystem {
     } catch {
       guard error.code == ENOENT, parent != path else { throw error }
       try makeFolders(parent)
-      // Somebody else may be making it at the same time.
+      // Another process may make it at the same time.
       guard try makeFolderIfMissing(path) else { return try makeFoundFolderDurable(path) }
       return try makeNewFolderDurable(path)
     }

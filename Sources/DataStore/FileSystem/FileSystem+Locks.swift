@@ -9,7 +9,7 @@
 extension FileSystem {
   /// Waits for the only lock on a folder, which ends when the descriptor is let go.
   ///
-  /// It keeps out only those who ask for it, in this process and in others.
+  /// It excludes only callers that ask for it, in this process and in any other.
   func lock(_ folder: borrowing Descriptor, atMost timeout: Duration) throws(SystemError) {
     let number = folder.number
     let end = ContinuousClock.now + timeout
@@ -49,7 +49,7 @@ extension FileSystem {
 }
 
 extension SystemError {
-  /// Whether others kept the whole store locked for as long as a call waits.
+  /// Whether another process kept the whole store locked for as long as a call waits.
   var isLockedOut: Bool {
     #if SQLite
       if isBusy { return true }

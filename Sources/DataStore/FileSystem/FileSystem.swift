@@ -33,7 +33,7 @@ package struct FileSystem: Sendable {
     let linkCount: Int
   }
 
-  /// Asked before each call: the error number the call fails with instead of being made; nil lets it be made.
+  /// Called before each call: returns the error number with which it fails without being made, or `nil` to make it.
   package var fault: @Sendable (Call) -> CInt?
 
   /// The most bytes one call writes.
@@ -87,7 +87,7 @@ package struct FileSystem: Sendable {
     return Descriptor(number: number, path: path)
   }
 
-  /// Opens a file for reading; nil when there is none.
+  /// Opens a file for reading, or returns `nil` if there is none.
   ///
   /// Fails for whatever else than a file the name belongs to.
   func openFile(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor? {

@@ -19,7 +19,7 @@
       for folder: String, fileSystem: FileSystem, onEvents: @escaping @Sendable () -> Void
     ) throws(SystemError) {
       let existing = number
-      // Performed for each watch, so that a test can let it fail for one whichever others there are.
+      // Performed for each watch, so that a test can let it fail for one of several.
       let instance = try fileSystem.perform("inotify_init", folder) {
         existing == -1 ? inotify_init1(O_CLOEXEC | O_NONBLOCK) : existing
       }

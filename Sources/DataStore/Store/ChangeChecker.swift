@@ -41,7 +41,7 @@ final class ChangeChecker<Backend: StoreBackend> {
     checkForChanges(takesReport: false)
   }
 
-  /// Reads what was changed externally, and publishes it to those who observe it.
+  /// Reads what was changed externally, and publishes it to its observers.
   ///
   /// - Parameter takesReport: Whether the backend is asked what changed.
   func checkForChanges(takesReport: Bool = true) {
@@ -125,8 +125,8 @@ final class ChangeChecker<Backend: StoreBackend> {
 
   /// Sends the change that a read of one key found.
   ///
-  /// The external commit that made it may have changed other keys too. Those who observe the whole collection get all of
-  /// it at once, so the other external changes are read and recorded first.
+  /// The external commit that made it may have changed other keys too. Observers of the whole collection get all of it at
+  /// once, so the other external changes are read and recorded first.
   func publish<Value>(_ slot: Slot<Value>) {
     if slot.topic.hasUnsent, slot.topic.isCollectionObserved { checkForChanges() }
     slot.topic.flush()

@@ -25,7 +25,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   private var channels: [String?: KeyChannel] = [:]
   private var sweepCount = 64
 
-  /// The channel of those who observe the whole collection.
+  /// The channel of the collection's observers.
   private var collectionChannel: CollectionChannel?
 
   /// Changes that were recorded and not sent, in order.

@@ -81,8 +81,11 @@ enum Envelope {
       return .value(header, body: body)
     }
     do {
-      let found = try JSONDecoder().decode(Version.self, from: headerBytes).known(to: supported)
-      guard found.format == 1 || checksum == .right else { return .corrupt(reason: "the checksum is missing") }
+      let version = try JSONDecoder().decode(Version.self, from: headerBytes)
+      let found = version.known(to: supported)
+      // Format 1 has no checksum. A line that has more than format 1 lost its checksum, and the number, to corruption.
+      let needsChecksum = found.format != 1 || version.hasUnknownKeys
+      guard checksum == .right || !needsChecksum else { return .corrupt(reason: "the checksum is missing") }
       if found.isNewer(than: supported) { return .future(found) }
       guard found.format >= 1, found.schema >= 1 else { return .corrupt(reason: "there was never a \(found)") }
       let line = try JSONDecoder().decode(HeaderLine.self, from: headerBytes)
@@ -125,13 +128,27 @@ extension Envelope {
     let format: Int
     /// `nil` in a future format, where it may mean anything.
     let schema: Int?
+    /// Whether there is more than format 1 has.
+    let hasUnknownKeys: Bool
 
     private enum CodingKeys: CodingKey {
       case format
+      case savedAt
       case schema
     }
 
+    /// Any key of the line.
+    private struct Key: CodingKey {
+      let stringValue: String
+      var intValue: Int? { nil }
+
+      init(stringValue: String) { self.stringValue = stringValue }
+      init?(intValue: Int) { nil }
+    }
+
     init(from decoder: any Decoder) throws {
+      let keys = try decoder.container(keyedBy: Key.self).allKeys
+      hasUnknownKeys = !keys.allSatisfy { CodingKeys(stringValue: $0.stringValue) != nil }
       let container = try decoder.container(keyedBy: CodingKeys.self)
       format = try container.decode(Int.self, forKey: .format)
       schema = format > Envelope.format ? nil : try container.decode(Int.self, forKey: .schema)

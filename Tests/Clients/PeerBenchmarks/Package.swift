@@ -12,6 +12,7 @@ let package = Package(
   name: "PeerBenchmarks",
   platforms: [.macOS(.v15)],
   dependencies: [
+    .package(path: "../BenchmarkKit"),
     .package(name: "Moments", path: "../../.."),
     .package(url: "https://github.com/apple/swift-async-algorithms", exact: "1.1.4"),
     .package(url: "https://github.com/OpenCombine/OpenCombine", exact: "0.14.0"),
@@ -20,6 +21,7 @@ let package = Package(
     .executableTarget(
       name: "PeerBenchmarks",
       dependencies: [
+        .product(name: "BenchmarkKit", package: "BenchmarkKit"),
         .product(name: "Multicast", package: "Moments"),
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
         .product(name: "OpenCombine", package: "OpenCombine"),

@@ -12,6 +12,7 @@ let package = Package(
   name: "StoreBenchmarks",
   platforms: [.macOS(.v15)],
   dependencies: [
+    .package(path: "../BenchmarkKit"),
     .package(name: "Moments", path: "../../..", traits: ["SQLite"]),
     .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
   ],
@@ -19,6 +20,7 @@ let package = Package(
     .executableTarget(
       name: "StoreBenchmarks",
       dependencies: [
+        .product(name: "BenchmarkKit", package: "BenchmarkKit"),
         .product(name: "DataStore", package: "Moments"),
         .product(name: "Multicast", package: "Moments"),
         .product(name: "GRDB", package: "GRDB.swift"),

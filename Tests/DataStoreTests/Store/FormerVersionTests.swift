@@ -54,7 +54,7 @@ import Testing
     private var database: URL { temporary.url.appending(path: "store.sqlite") }
 
     private func connection() throws -> SQLiteConnection {
-      try SQLiteConnection(path: database.path(percentEncoded: false), creatingLike: nil, busyTimeout: .seconds(5))
+      try SQLiteConnection(path: database.path(percentEncoded: false), permissionsOf: nil, busyTimeout: .seconds(5))
     }
 
     @Test func `A database of layout 1 is migrated by whoever opens it first, and read`() async throws {

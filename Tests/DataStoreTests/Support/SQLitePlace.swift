@@ -27,7 +27,7 @@
     func connection(busyTimeout: Duration = .seconds(5)) throws -> SQLiteConnection {
       let folder = try FileSystem().resolve(FileSystem().openFolder(folder.path(percentEncoded: false)))
       return try SQLiteConnection(
-        path: "\(folder)/store.sqlite", creatingLike: nil, busyTimeout: busyTimeout, runsTriggers: true)
+        path: "\(folder)/store.sqlite", permissionsOf: nil, busyTimeout: busyTimeout, runsTriggers: true)
     }
 
     /// Replaces what is stored under a name by bytes that are no value.

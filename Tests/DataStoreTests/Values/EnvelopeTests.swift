@@ -116,6 +116,19 @@ import Testing
     }
   }
 
+  @Test func `A line whose checksum and format lost a bit each isn't taken for one of format 1`() throws {
+    for line in [
+      #"{"khecksum":"9a43ff51","format":1,"savedAt":1,"schema":1,"tag":"00112233445566778899aabbccddeeff"}"#,
+      #"{"format":1,"savedAt":1,"schema":1,"tag":"00112233445566778899aabbccddeeff"}"#,
+      #"{"khecksum":"9a43ff51","format":1,"savedAt":1,"schema":1}"#,
+    ] {
+      guard case .corrupt("the checksum is missing") = decode(line + "\n1e302", as: Double.self) else {
+        Issue.record("\(line)")
+        continue
+      }
+    }
+  }
+
   @Test func `A value of format 1, which had no checksum, is read`() throws {
     guard case .value(7, let savedAt) = decode("{\"format\":1,\"savedAt\":816932841.5,\"schema\":1}\n7", as: Int.self)
     else {

@@ -9,7 +9,7 @@
   /// before it writes, so one that is abandoned has changed nothing. If a statement fails, the whole transaction is rolled
   /// back, and each commit is made by itself: then only the one at fault fails.
   package struct SQLiteBackend: StoreBackend {
-    /// Distinguishes this backend's changes from those of others.
+    /// Distinguishes this backend's changes from external ones.
     let writer = Int64.random(in: 1 ... .max)
     var database: SQLiteDatabase
     var watch: SQLiteWatch?
@@ -190,7 +190,7 @@
       database.immovable = nil
       while true {
         let result = try performTransaction(.immediate, failure, making: making, body)
-        // Another store may have moved the database aside before the change was made in it.
+        // Another store may have quarantined the database before the change was made in it.
         if !database.hasMoved { return result }
       }
     }
@@ -205,7 +205,7 @@
       var thrown: StoreError?
       let result = try perform(failure, making: making) { (backend, connection) throws(SystemError) -> Result? in
         var isRefused = false
-        // A layout that was refused is looked at again by each call.
+        // A layout that was refused is read again by each call.
         defer { if !isRefused { backend.database.recordTransaction(on: connection) } }
         return try connection.transaction(kind) { () throws(SystemError) -> (Result?, commits: Bool) in
           if let refusal = try backend.database.refusal(of: connection) {
@@ -271,7 +271,7 @@
       }
       do throws(SystemError) {
         let result = try body(&self, connection)
-        // After it, because that takes no lock where nothing has changed. A transaction looks before it changes anything.
+        // Behind the body, because that takes no lock if nothing has changed. A transaction checks before it changes anything.
         if database.mayHaveChanged, let refusal = try database.refusal(of: connection) { return .refused(refusal) }
         return .done(result)
       } catch {

@@ -45,19 +45,19 @@
     ///
     /// - Parameters:
     ///   - path: An absolute path without symbolic links.
-    ///   - modelPath: A file whose mode a new database is to have; nil to open only what is there.
+    ///   - permissionsPath: A file whose permissions a new database gets, or `nil` to open only what is there.
     ///   - busyTimeout: How long a statement waits for other connections.
     ///   - runsTriggers: Whether the triggers run, as they do for other programs.
     init(
-      path: String, creatingLike modelPath: String?, busyTimeout: Duration, runsTriggers: Bool = false
+      path: String, permissionsOf permissionsPath: String?, busyTimeout: Duration, runsTriggers: Bool = false
     ) throws(SystemError) {
       self.path = path
       self.busyTimeout = busyTimeout
       var flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX
       var address = "file:\(Self.escaped(path))"
-      if let modelPath {
+      if let permissionsPath {
         flags |= SQLITE_OPEN_CREATE
-        address += "?modeof=\(Self.escaped(modelPath))"
+        address += "?modeof=\(Self.escaped(permissionsPath))"
       }
       var handle: OpaquePointer?
       let code = sqlite3_open_v2(address, &handle, flags, nil)
@@ -97,7 +97,7 @@
       _ = try rows(of: sql, parameters) { _ in }
     }
 
-    /// Runs a statement and reads its first row; nil when it has none.
+    /// Runs a statement and reads its first row, or returns `nil` if it has none.
     func first<Result>(
       _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
     ) throws(SystemError) -> Result? {
@@ -155,7 +155,7 @@
     /// It takes no lock to look.
     var pagerVersion: CUnsignedInt {
       var version: CUnsignedInt = 0
-      // A file that can't answer has version 0, like one that never changed: what depends on it looks at each call then.
+      // A file that can't answer has version 0, like one that never changed: then each call checks what depends on it.
       return sqlite3_file_control(handle, "main", SQLITE_FCNTL_DATA_VERSION, &version) == SQLITE_OK ? version : 0
     }
 

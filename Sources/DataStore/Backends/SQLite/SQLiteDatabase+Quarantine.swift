@@ -16,7 +16,7 @@
 
     /// Quarantines the database, because SQLite found it corrupt, and begins a fresh one.
     ///
-    /// - Returns: What became of it; nil when another database has taken its place already.
+    /// - Returns: What became of it; `nil` if another database has taken its place already.
     mutating func replace(because error: SystemError) throws(SystemError) -> StoreError? {
       guard let damaged = connection else { throw error }
       let descriptor = try fileSystem.openFolder(folder)
@@ -33,31 +33,31 @@
       // Closed last: a connection whose file has moved leaves the files in its place alone.
       defer { extendLifetime(damaged) }
       if let damaged, let newer = Self.newerLayout(of: damaged)?.refusal(of: path) { return newer }
-      let movedTo = try moveAsideUnlessInVain(in: folder)
+      let movedTo = try quarantineUnlessUnchanged(in: folder)
       wasThere = false
       do throws(SystemError) {
         _ = try open(in: folder, making: true)
       } catch {
-        // The next save tries again, and says why it cannot.
+        // The next save tries again, and throws what is wrong.
       }
       return .damaged(movedTo: movedTo, reason: error.description)
     }
 
-    /// Moves the database aside, unless that failed and nothing has changed since.
+    /// Quarantines the database, unless that failed and nothing has changed since.
     ///
     /// An attempt that is undone is a change of the folder, which would wake the watching store for the next attempt, for ever.
-    private mutating func moveAsideUnlessInVain(in folder: borrowing Descriptor) throws(SystemError) -> String {
+    private mutating func quarantineUnlessUnchanged(in folder: borrowing Descriptor) throws(SystemError) -> String {
       if let immovable, try immovable.files == statuses(in: folder) { throw immovable.error }
       immovable = nil
       do throws(SystemError) {
-        return try moveAside(in: folder)
+        return try quarantine(in: folder)
       } catch {
         if isWatched { immovable = Immovable(files: try statuses(in: folder), error: error) }
         throw error
       }
     }
 
-    /// What is known of the database and of whatever has the names of the files beside it, by name.
+    /// What is known of the database and of the files beside it, by name.
     private func statuses(in folder: borrowing Descriptor) throws(SystemError) -> [String: FileSystem.Status] {
       var statuses: [String: FileSystem.Status] = [:]
       for suffix in Self.suffixes {
@@ -70,37 +70,37 @@
       return statuses
     }
 
-    /// Moves the database and the files beside it aside, in a locked folder.
+    /// Quarantines the database and the files beside it, in a locked folder.
     ///
     /// - Returns: Its new path.
-    private func moveAside(in folder: borrowing Descriptor) throws(SystemError) -> String {
+    private func quarantine(in folder: borrowing Descriptor) throws(SystemError) -> String {
       var attempt = 1
-      var asideName: String
+      var quarantineName: String
       repeat {
-        asideName = SQLiteBackend.quarantineName(for: fileName, at: now(), attempt: attempt)
+        quarantineName = SQLiteBackend.quarantineName(for: fileName, at: now(), attempt: attempt)
         attempt += 1
-      } while try isTaken(asideName, in: folder)
-      // Before anything is moved: a folder of such a name, for example, cannot be.
+      } while try isTaken(quarantineName, in: folder)
+      // Before anything is moved, because something that isn't a file, such as a folder, can't be.
       var there: [String] = []
       for suffix in Self.suffixes where try size(of: fileName + suffix, in: folder) != nil { there.append(suffix) }
       var moved: [String] = []
       do throws(SystemError) {
-        // The database goes first: a log that stays behind is found to be one of nothing, and follows.
+        // The database is moved first: a log without a database is recognised, and quarantined too.
         for suffix in there {
-          try fileSystem.rename(fileName + suffix, to: asideName + suffix, in: folder)
+          try fileSystem.rename(fileName + suffix, to: quarantineName + suffix, in: folder)
           moved.append(suffix)
         }
         try fileSystem.synchronize(folder)
       } catch {
         for suffix in moved.reversed() {
-          try fileSystem.rename(asideName + suffix, to: fileName + suffix, in: folder)
+          try fileSystem.rename(quarantineName + suffix, to: fileName + suffix, in: folder)
         }
         throw error
       }
-      return folder.path(of: asideName)
+      return folder.path(of: quarantineName)
     }
 
-    /// The layout of a newer program, which this one would take for damage; nil for any other.
+    /// The layout of a newer program, which this one would take for corruption, or `nil`.
     private static func newerLayout(of connection: SQLiteConnection) -> Layout? {
       do throws(SystemError) {
         if case .newer(let found) = try layout(of: connection) { return .newer(found: found) }
@@ -110,8 +110,8 @@
       return nil
     }
 
-    private func isTaken(_ asideName: String, in folder: borrowing Descriptor) throws(SystemError) -> Bool {
-      for suffix in Self.suffixes where try size(of: asideName + suffix, in: folder) != nil { return true }
+    private func isTaken(_ quarantineName: String, in folder: borrowing Descriptor) throws(SystemError) -> Bool {
+      for suffix in Self.suffixes where try size(of: quarantineName + suffix, in: folder) != nil { return true }
       return false
     }
   }

@@ -12,7 +12,7 @@
   /// The database file of a ``SQLiteBackend``, and the connection to it for as long as it is the same file.
   ///
   /// One connection does all the work: a store makes one call at a time, and a connection's own commits leave its
-  /// `data_version` as it is, so the one that writes can also tell that others wrote.
+  /// `data_version` as it is, so the connection that writes can also tell whether another one wrote.
   struct SQLiteDatabase {
     /// What became of a step: its result, or why the store must not go on with this database.
     typealias Outcome<Success> = Result<Success, StoreError>
@@ -27,14 +27,14 @@
     private var spareConnection: SQLiteConnection?
     /// Whether changes of the database's files wake the store.
     ///
-    /// Then nothing may change them that a look does again: a spare connection is kept, because to close it would, and
+    /// Then nothing may change them that a check does each time: a spare connection is kept, because closing it would, and
     /// what can't be quarantined is remembered.
     var isWatched = false
     /// A corrupt database that could not be quarantined, until the next call that changes something.
     var immovable: Immovable?
-    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was looked at last.
+    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was read last.
     private var pagerVersion: CUnsignedInt = 0
-    /// The connection's `data_version` when the layout was looked at last.
+    /// The connection's `data_version` when the layout was read last.
     private var dataVersion: Int64 = 0
     /// Whether the database is missed if it is not there.
     var wasThere = false
@@ -53,23 +53,23 @@
     }
 
     /// The name of a file that is there while the database is made.
-    var modelName: String { "\(fileName)-mode" }
+    var permissionsName: String { "\(fileName)-mode" }
 
-    /// The connection; nil when there is no database and none is to be made.
+    /// Returns the connection, or `nil` if there is no database and none is to be made.
     mutating func connect(making: Bool) throws(SystemError) -> Outcome<SQLiteConnection?> {
       if let connection, !connection.hasMoved { return .success(connection) }
       connection = nil
       guard let descriptor = try openFolder(making: making) else { return .success(nil) }
-      // Whoever makes a database, or moves one aside, is alone.
+      // A process that makes a database, or quarantines one, is alone.
       try fileSystem.lock(descriptor, atMost: busyTimeout)
       return try open(in: descriptor, making: making)
     }
 
-    /// Looks whether a newer program has taken the database over since the last look.
+    /// Checks whether a newer program has migrated the database since the last check.
     ///
     /// Within a transaction the answer holds until its end.
     ///
-    /// - Returns: Why the store must not go on; nil when it may.
+    /// - Returns: Why the store must not use the database, or `nil` if it may.
     mutating func refusal(of connection: SQLiteConnection) throws(SystemError) -> StoreError? {
       let dataVersion = try connection.dataVersion
       if dataVersion != self.dataVersion, let refusal = try Self.layout(of: connection).refusal(of: path) {
@@ -121,7 +121,7 @@
 
     var path: String { folder == "/" ? "/\(fileName)" : "\(folder)/\(fileName)" }
 
-    /// The folder; nil when it has never been there and is not to be made.
+    /// Opens the folder, or returns `nil` if it has never been there and is not to be made.
     private func openFolder(making: Bool) throws(SystemError) -> Descriptor? {
       guard !fileName.isEmpty, !fileName.utf8.contains(0) else {
         throw SystemError(code: EINVAL, operation: "open", path: path)
@@ -153,7 +153,7 @@
       let opened = try openConnection(in: folder, isNew: size == nil)
       // Before there is anything in the database: if it fails, the next attempt comes by here again.
       if isEmpty {
-        try discard(modelName, in: folder)
+        try discard(permissionsName, in: folder)
         try fileSystem.makeFoundFolderDurable(self.folder)
       }
       spareConnection = isWatched ? opened : nil
@@ -197,18 +197,18 @@
       let resolved = try fileSystem.resolve(folder)
       let prefix = resolved == "/" ? "/" : "\(resolved)/"
       guard isNew else {
-        return try SQLiteConnection(path: prefix + fileName, creatingLike: nil, busyTimeout: busyTimeout)
+        return try SQLiteConnection(path: prefix + fileName, permissionsOf: nil, busyTimeout: busyTimeout)
       }
-      // SQLite makes files that others can read unless it is shown one that they cannot.
-      try discard(modelName, in: folder)
-      _ = try fileSystem.create(modelName, in: folder)
+      // SQLite makes files that every user can read, unless it is shown one with other permissions.
+      try discard(permissionsName, in: folder)
+      _ = try fileSystem.create(permissionsName, in: folder)
       return try SQLiteConnection(
-        path: prefix + fileName, creatingLike: prefix + modelName, busyTimeout: busyTimeout)
+        path: prefix + fileName, permissionsOf: prefix + permissionsName, busyTimeout: busyTimeout)
     }
 
-    /// Looks at a database and readies it.
+    /// Reads the layout of a database and configures its connection.
     ///
-    /// - Returns: Why there is no going on; nil when the database is ready.
+    /// - Returns: Why the database can't be used, or `nil` if it is ready.
     private func prepare(
       _ connection: SQLiteConnection, making: Bool
     ) throws(SystemError) -> Outcome<SQLiteConnection?>? {
@@ -261,7 +261,7 @@
       return applicationID == 0 && version == 0 && count == 0 ? .nothing : .foreign
     }
 
-    /// The size of a file in bytes; nil when there is none.
+    /// Returns the size of a file in bytes, or `nil` if there is none.
     ///
     /// Opens nothing: to close a database would end the locks that other connections of this process have on it.
     func size(of name: String, in folder: borrowing Descriptor) throws(SystemError) -> Int? {

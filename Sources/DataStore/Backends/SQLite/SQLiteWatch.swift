@@ -102,7 +102,8 @@
         onChange()
       }
       folderWatch = try FolderWatch(
-        folder: database.folder, ownPrefix: database.modelName, reportsWrites: true, fileSystem: database.fileSystem,
+        folder: database.folder, ownPrefix: database.permissionsName, reportsWrites: true,
+        fileSystem: database.fileSystem,
         onChange: wake)
       timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "DataStore.SQLiteWatch"))
       timer.setEventHandler(handler: onChange)

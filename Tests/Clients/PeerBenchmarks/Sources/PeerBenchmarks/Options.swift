@@ -1,14 +1,12 @@
+internal import BenchmarkKit
+
 /// What the command line asks for.
 struct Options: Sendable {
-  var printsJSON = false
-  var rows = Row.usual
-  var readers = [1, 8, 64, 512]
-  var elements = ElementName.allCases
-  var systems = SystemName.usual
-  var runs = 5
-  var scale = 1.0
-  var timeout = 300
-  var seed = UInt64.random(in: 0...UInt64(UInt32.max))
+  private(set) var run = RunOptions(timeout: 300)
+  private(set) var rows = Row.usual
+  private(set) var readers = [1, 8, 64, 512]
+  private(set) var elements = ElementName.allCases
+  private(set) var systems = SystemName.usual
 
   static let usage = """
     usage: PeerBenchmarks [options]
@@ -24,48 +22,24 @@ struct Options: Sendable {
       --json
     """
 
-  init(_ arguments: some Sequence<String>) throws(BenchmarkError) {
-    var arguments = arguments.makeIterator()
-    while let argument = arguments.next() {
-      if argument == "--json" {
-        printsJSON = true
-        continue
-      }
-      guard let value = arguments.next() else { throw .usage("\(argument) is unknown or needs a value.") }
-      switch argument {
-      case "--rows": rows = try Self.list(value) { Row(rawValue: $0) }
-      case "--systems": systems = try Self.list(value) { SystemName(rawValue: $0) }
-      case "--readers": readers = try Self.list(value) { Self.positive($0) }
+  init(_ arguments: some Sequence<String>) throws(UsageError) {
+    var (rows, readers, elements, systems) = (rows, readers, elements, systems)
+    try run.read(arguments) { (name, value) throws(UsageError) in
+      switch name {
+      case "--rows": rows = try RunOptions.parseList(value, Row.init(rawValue:))
+      case "--systems": systems = try RunOptions.parseList(value, SystemName.init(rawValue:))
+      case "--readers": readers = try RunOptions.parseList(value, RunOptions.positive)
       case "--element":
-        elements = value == "both" ? ElementName.allCases : [try Self.one(value) { .init(rawValue: $0) }]
-      case "--runs": runs = try Self.one(value, Self.positive)
-      case "--scale": scale = try Self.one(value) { Double($0).flatMap { $0 > 0 ? $0 : nil } }
-      case "--timeout": timeout = try Self.one(value, Self.positive)
-      case "--seed": seed = try Self.one(value) { UInt64($0) }
-      default: throw .usage("\(argument) is unknown.")
+        elements = value == "both" ? ElementName.allCases : [try RunOptions.parse(value, ElementName.init(rawValue:))]
+      default: return false
       }
+      return true
     }
+    (self.rows, self.readers, self.elements, self.systems) = (rows, readers, elements, systems)
   }
 
   /// The number of sends, rounds or cycles in a run of this scale.
   func scaled(_ count: Int) -> Int {
-    max(10, Int(Double(count) * scale))
-  }
-
-  private static func list<Value>(
-    _ text: String, _ parse: (String) -> Value?
-  ) throws(BenchmarkError) -> [Value] {
-    var values: [Value] = []
-    for part in text.split(separator: ",") { values.append(try one(String(part), parse)) }
-    return values
-  }
-
-  private static func one<Value>(_ text: String, _ parse: (String) -> Value?) throws(BenchmarkError) -> Value {
-    guard let value = parse(text) else { throw .usage("\(text) is not a possible value here.") }
-    return value
-  }
-
-  private static func positive(_ text: String) -> Int? {
-    Int(text).flatMap { $0 > 0 ? $0 : nil }
+    run.scaled(count, atLeast: 10)
   }
 }

@@ -1,4 +1,4 @@
-internal import Foundation
+internal import BenchmarkKit
 
 /// Measures the multicast channel beside what it replaces.
 @main
@@ -16,31 +16,27 @@ struct PeerBenchmarks {
     }
   }
 
-  /// Ends the program with a message on the standard error.
-  static func fail(_ error: any Error) -> Never {
-    FileHandle.standardError.write(Data("PeerBenchmarks: \(error)\n".utf8))
-    exit(1)
+  private static func fail(_ error: any Error) -> Never {
+    if let error = error as? UsageError { fail(BenchmarkError.usage(error.problem)) }
+    Output.fail("PeerBenchmarks", error)
   }
 
   private static func compare(_ options: Options) async throws {
-    var report = Report(options)
-    var runner = Runner(options)
-    if !options.printsJSON { show(report.header) }
+    let base = "Multicast"
+    var report = Report(Conditions(options.run))
+    var runner = Runner(options.run, base: base) { fail(BenchmarkError.hung(system: $0, seconds: $1)) }
+    let printsJSON = options.run.printsJSON
+    if !printsJSON { Output.show(report.conditions.header(base: base)) }
     for row in options.rows {
-      var results: [ComparisonResult] = []
+      var results: [ComparisonResult<Setting>] = []
       for comparison in row.comparisons(options) where !comparison.contestants.isEmpty {
         let result = try await runner.run(comparison)
         results.append(result)
-        if !options.printsJSON { show("\n\(Table(result))") }
+        if !printsJSON { Output.show("\n\(Table(result))") }
       }
       report.add(results)
-      if !options.printsJSON { for cost in ReaderCost.all(in: results) { show("  \(cost)") } }
+      if !printsJSON { for cost in ReaderCost.all(in: results) { Output.show("  \(cost)") } }
     }
-    if options.printsJSON { show(try report.json()) }
-  }
-
-  /// Prints at once, also into a pipe.
-  private static func show(_ text: String) {
-    FileHandle.standardOutput.write(Data("\(text)\n".utf8))
+    if printsJSON { Output.show(try Output.json(report)) }
   }
 }

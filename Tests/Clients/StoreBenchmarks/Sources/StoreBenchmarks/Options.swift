@@ -1,14 +1,11 @@
+internal import BenchmarkKit
 internal import Foundation
 
 /// What the command line asks for.
 struct Options: Sendable {
-  var printsJSON = false
-  var rows = Row.allCases
-  var runs = 5
-  var scale = 1.0
-  var folder = FileManager.default.temporaryDirectory
-  var timeout = 600
-  var seed = UInt64.random(in: 0...UInt64(UInt32.max))
+  private(set) var run = RunOptions(timeout: 600)
+  private(set) var rows = Row.allCases
+  private(set) var folder = FileManager.default.temporaryDirectory
 
   static let usage = """
     usage: StoreBenchmarks [options]
@@ -22,39 +19,21 @@ struct Options: Sendable {
       --json
     """
 
-  init(_ arguments: some Sequence<String>) throws(BenchmarkError) {
-    var arguments = arguments.makeIterator()
-    while let argument = arguments.next() {
-      if argument == "--json" {
-        printsJSON = true
-        continue
-      }
-      guard let value = arguments.next() else { throw .usage("\(argument) is unknown or needs a value.") }
-      switch argument {
-      case "--rows":
-        rows = []
-        for name in value.split(separator: ",") { rows.append(try Self.parse(String(name), Row.init(rawValue:))) }
-      case "--runs": runs = try Self.parse(value, Self.positive)
-      case "--scale": scale = try Self.parse(value) { Double($0).flatMap { $0 > 0 ? $0 : nil } }
+  init(_ arguments: some Sequence<String>) throws(UsageError) {
+    var (rows, folder) = (rows, folder)
+    try run.read(arguments) { (name, value) throws(UsageError) in
+      switch name {
+      case "--rows": rows = try RunOptions.parseList(value, Row.init(rawValue:))
       case "--folder": folder = URL(filePath: value, directoryHint: .isDirectory)
-      case "--timeout": timeout = try Self.parse(value, Self.positive)
-      case "--seed": seed = try Self.parse(value) { UInt64($0) }
-      default: throw .usage("\(argument) is unknown.")
+      default: return false
       }
+      return true
     }
+    (self.rows, self.folder) = (rows, folder)
   }
 
   /// The number of operations, keys or elements in a run of this scale.
   func scaled(_ count: Int, atLeast minimum: Int = 3) -> Int {
-    max(min(minimum, count), Int(Double(count) * scale))
-  }
-
-  private static func parse<Value>(_ text: String, _ parse: (String) -> Value?) throws(BenchmarkError) -> Value {
-    guard let value = parse(text) else { throw .usage("\(text) is not a possible value here.") }
-    return value
-  }
-
-  private static func positive(_ text: String) -> Int? {
-    Int(text).flatMap { $0 > 0 ? $0 : nil }
+    run.scaled(count, atLeast: minimum)
   }
 }

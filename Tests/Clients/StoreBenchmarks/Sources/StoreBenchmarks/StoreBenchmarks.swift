@@ -1,3 +1,4 @@
+internal import BenchmarkKit
 internal import Foundation
 
 /// Measures the durable stores beside GRDB.
@@ -19,33 +20,29 @@ struct StoreBenchmarks {
     }
   }
 
-  /// Ends the program with a message on the standard error.
-  static func fail(_ error: any Error) -> Never {
-    FileHandle.standardError.write(Data("StoreBenchmarks: \(error)\n".utf8))
-    exit(1)
+  private static func fail(_ error: any Error) -> Never {
+    if let error = error as? UsageError { fail(BenchmarkError.usage(error.problem)) }
+    Output.fail("StoreBenchmarks", error)
   }
 
   private static func compare(_ options: Options, in workspace: Workspace) async throws {
-    var report = Report(options)
-    var runner = Runner(options)
-    if !options.printsJSON { show(report.header) }
+    let base = SystemName.grdb.label
+    var report = Report(conditions: Conditions(options.run))
+    var runner = Runner(options.run, base: base) { fail(BenchmarkError.hung(system: $0, seconds: $1)) }
+    let printsJSON = options.run.printsJSON
+    if !printsJSON { Output.show(report.conditions.header(base: base)) }
     for row in options.rows {
       for comparison in try await row.comparisons(options, workspace) {
         let result = try await runner.run(comparison)
         report.comparisons.append(result)
-        if !options.printsJSON { show("\n\(Table(result))") }
+        if !printsJSON { Output.show("\n\(Table(result))") }
       }
     }
-    if options.scale == 1 { report.goals = Goal.all(in: report.comparisons) }
-    if options.printsJSON {
-      show(try report.json())
+    if options.run.scale == 1 { report.goals = Goal.all(in: report.comparisons) }
+    if printsJSON {
+      Output.show(try Output.json(report))
     } else if let goals = report.goals {
-      show("\n" + goals.map(\.description).joined(separator: "\n"))
+      Output.show("\n" + goals.map(\.description).joined(separator: "\n"))
     }
-  }
-
-  /// Prints at once, also into a pipe.
-  private static func show(_ text: String) {
-    FileHandle.standardOutput.write(Data("\(text)\n".utf8))
   }
 }

@@ -1,3 +1,5 @@
+internal import BenchmarkKit
+
 /// What the most lagging readers of a row make of a `send`, against the fewest.
 struct ReaderCost: Codable, CustomStringConvertible {
   let system: String
@@ -7,21 +9,24 @@ struct ReaderCost: Codable, CustomStringConvertible {
   let ratio: Double
 
   /// The costs in the comparisons of one row; none unless it is the producer's.
-  static func all(in row: [ComparisonResult]) -> [ReaderCost] {
-    Dictionary(grouping: row.filter { $0.row == .producer }, by: \.element)
+  static func all(in row: [ComparisonResult<Setting>]) -> [ReaderCost] {
+    Dictionary(grouping: row.filter { $0.setting.row == .producer }, by: \.setting.element)
       .sorted { $0.key < $1.key }
-      .flatMap { element, comparisons in costs(element, comparisons.sorted { $0.readers < $1.readers }) }
+      .flatMap { element, comparisons in costs(element, comparisons.sorted { $0.setting.readers < $1.setting.readers })
+      }
   }
 
   var description: String {
     "\(system), \(element): send with \(most) lagging readers ÷ send with \(fewest) = \(Table.number(ratio))"
   }
 
-  private static func costs(_ element: String, _ comparisons: [ComparisonResult]) -> [ReaderCost] {
-    guard let few = comparisons.first, let many = comparisons.last, few.readers < many.readers else { return [] }
+  private static func costs(_ element: String, _ comparisons: [ComparisonResult<Setting>]) -> [ReaderCost] {
+    guard let few = comparisons.first, let many = comparisons.last, few.setting.readers < many.setting.readers else {
+      return []
+    }
     return zip(few.systems, many.systems).map { system, crowded in
       ReaderCost(
-        system: system.system, element: element, most: many.readers, fewest: few.readers,
+        system: system.system, element: element, most: many.setting.readers, fewest: few.setting.readers,
         ratio: crowded.figures[0].median / system.figures[0].median)
     }
   }

@@ -1,3 +1,5 @@
+internal import BenchmarkKit
+
 /// What the backlog of readers who never read takes in memory, each system in a process of its own.
 struct Backlog<Element: Payload>: Sendable {
   private let options: Options
@@ -7,9 +9,9 @@ struct Backlog<Element: Payload>: Sendable {
     self.options = options
   }
 
-  var comparison: Comparison {
+  var comparison: Comparison<Setting> {
     Comparison(
-      row: .memory, element: Element.label, readers: readers,
+      Setting(row: .memory, element: Element.label, readers: readers),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant(system, MulticastSystem<Element>.label)

@@ -1,3 +1,4 @@
+internal import BenchmarkKit
 internal import Multicast
 
 /// Readers with bounded buffers: once they lose nothing, once they are held until their buffers have overflowed.
@@ -15,7 +16,7 @@ struct Bounded<Element: Payload>: Sendable {
   }
 
   /// Rounds as long as a buffer: nothing is dropped, however the readers and the producer run.
-  var keepingUp: Comparison {
+  var keepingUp: Comparison<Setting> {
     comparison("keeping up") { system in
       switch system {
       case .multicast: [contestant(overflowing: false, dropNewest), contestant(overflowing: false, error)]
@@ -26,7 +27,7 @@ struct Bounded<Element: Payload>: Sendable {
   }
 
   /// Rounds twice as long as a buffer, sent while no reader reads: every reader drops the second half.
-  var overflowing: Comparison {
+  var overflowing: Comparison<Setting> {
     comparison("overflowing") { system in
       switch system {
       case .multicast: [contestant(overflowing: true, dropNewest)]
@@ -48,9 +49,9 @@ struct Bounded<Element: Payload>: Sendable {
     BoundedAsyncStreamDictionary(capacity: capacity)
   }
 
-  private func comparison(_ part: String, _ contestants: (SystemName) -> [Contestant]) -> Comparison {
+  private func comparison(_ part: String, _ contestants: (SystemName) -> [Contestant]) -> Comparison<Setting> {
     Comparison(
-      row: .bounded, part: part, element: Element.label, readers: readers,
+      Setting(row: .bounded, part: part, element: Element.label, readers: readers),
       contestants: options.systems.flatMap(contestants))
   }
 

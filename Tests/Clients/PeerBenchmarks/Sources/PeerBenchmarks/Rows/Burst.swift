@@ -1,3 +1,5 @@
+internal import BenchmarkKit
+
 /// One producer sends as fast as it can to readers who were all suspended, and ends.
 ///
 /// The clock runs until every reader has everything; what each of them got is checked.
@@ -11,9 +13,9 @@ struct Burst<Element: Payload>: Sendable {
     self.options = options
   }
 
-  var comparison: Comparison {
+  var comparison: Comparison<Setting> {
     Comparison(
-      row: .burst, element: Element.label, readers: readers,
+      Setting(row: .burst, element: Element.label, readers: readers),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant { MulticastSystem<Element>() }

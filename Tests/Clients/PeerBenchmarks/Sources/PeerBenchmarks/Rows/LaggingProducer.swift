@@ -1,3 +1,5 @@
+internal import BenchmarkKit
+
 /// A producer sends to readers who are registered and never read.
 ///
 /// Divide the figure of 512 readers by that of one to see what a reader costs the sender.
@@ -11,9 +13,9 @@ struct LaggingProducer<Element: Payload>: Sendable {
     self.options = options
   }
 
-  var comparison: Comparison {
+  var comparison: Comparison<Setting> {
     Comparison(
-      row: .producer, element: Element.label, readers: readers,
+      Setting(row: .producer, element: Element.label, readers: readers),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant(20_000) { MulticastSystem<Element>() }

@@ -1,3 +1,4 @@
+internal import BenchmarkKit
 internal import Multicast
 
 /// Whether long use leaves memory behind, each system in a process of its own.
@@ -11,20 +12,20 @@ struct Soak<Element: Payload>: Sendable {
   }
 
   /// One reader keeps the newest 64 elements and reads nothing during a million sends.
-  var stalledReader: Comparison {
+  var stalledReader: Comparison<Setting> {
     comparison("a stalled reader of the newest \(Self.capacity)", .stalledReader)
   }
 
   /// A million readers come and leave, one after the other, with an element sent to each.
   ///
   /// Every second one drops its iterator; every other one waits in a task that is cancelled.
-  var subscriptions: Comparison {
+  var subscriptions: Comparison<Setting> {
     comparison("readers that come and leave", .subscriptions)
   }
 
-  private func comparison(_ part: String, _ work: Child.Work) -> Comparison {
+  private func comparison(_ part: String, _ work: Child.Work) -> Comparison<Setting> {
     Comparison(
-      row: .soak, part: part, element: Element.label, readers: 1,
+      Setting(row: .soak, part: part, element: Element.label, readers: 1),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant(system, MulticastSystem<Element>.label, work)

@@ -1,3 +1,5 @@
+internal import BenchmarkKit
+
 /// One task subscribes, reads the replayed element and drops its iterator, again and again.
 ///
 /// `share` has no replay, and OpenCombine's `values` stay registered when they are dropped: neither takes part.
@@ -9,9 +11,9 @@ struct Subscribing<Element: Payload>: Sendable {
     self.options = options
   }
 
-  var comparison: Comparison {
+  var comparison: Comparison<Setting> {
     Comparison(
-      row: .subscribe, element: Element.label, readers: 1,
+      Setting(row: .subscribe, element: Element.label, readers: 1),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant { MulticastSystem<Element>(replay: 1) }

@@ -1,3 +1,5 @@
+internal import BenchmarkKit
+
 /// One element to parked readers, then a wait until all of them have acknowledged it; and again.
 ///
 /// Bare continuations show what the runtime itself needs for this.
@@ -12,9 +14,9 @@ struct WakeUp<Element: Payload>: Sendable {
     self.options = options
   }
 
-  var comparison: Comparison {
+  var comparison: Comparison<Setting> {
     Comparison(
-      row: .wake, element: Element.label, readers: readers,
+      Setting(row: .wake, element: Element.label, readers: readers),
       contestants: options.systems.compactMap { system in
         switch system {
         case .multicast: contestant { MulticastSystem<Element>() }

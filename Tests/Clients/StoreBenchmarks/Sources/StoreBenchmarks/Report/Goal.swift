@@ -1,3 +1,5 @@
+internal import BenchmarkKit
+
 /// A ratio of two figures that the stores are to stay below.
 struct Goal: Codable, CustomStringConvertible {
   let text: String
@@ -17,13 +19,13 @@ struct Goal: Codable, CustomStringConvertible {
   }
 
   /// The goals whose figures were taken.
-  static func all(in results: [ComparisonResult]) -> [Goal] {
+  static func all(in results: [ComparisonResult<Setting>]) -> [Goal] {
     let (sqlite, grdb) = (SystemName.sqlite.label, SystemName.grdb.label)
     let parts = ChangeOne.label(.sqlite, .parts)
     let (few, many) = (ChangeOne.title(100), ChangeOne.title(10_000))
 
     func median(_ row: Row, _ system: String, part: String? = nil) -> Double? {
-      results.first { $0.row == row && $0.part == part }?
+      results.first { $0.setting == Setting(row: row, part: part) }?
         .systems.first { $0.system == system }?.figures.first?.median
     }
 

@@ -1,3 +1,4 @@
+internal import BenchmarkKit
 internal import Foundation
 
 /// Many saves at once, of values of one post (about 400 bytes of JSON), as a queue or a list of settings has.
@@ -12,13 +13,13 @@ struct Burst: Sendable {
   private var count: Int { options.scaled(400) }
 
   /// Each save is of a key of its own.
-  var ofManyKeys: Comparison {
-    Comparison(row: .burstKeys, contestants: SystemName.allCases.map { contestant($0) { "\($0)" } })
+  var ofManyKeys: Comparison<Setting> {
+    Comparison(Setting(row: .burstKeys), contestants: SystemName.allCases.map { contestant($0) { "\($0)" } })
   }
 
   /// All saves are of one key.
-  var ofOneKey: Comparison {
-    Comparison(row: .burstKey, contestants: SystemName.allCases.map { contestant($0) { _ in "0" } })
+  var ofOneKey: Comparison<Setting> {
+    Comparison(Setting(row: .burstKey), contestants: SystemName.allCases.map { contestant($0) { _ in "0" } })
   }
 
   private func contestant(_ name: SystemName, _ id: @escaping @Sendable (Int) -> String) -> Contestant {

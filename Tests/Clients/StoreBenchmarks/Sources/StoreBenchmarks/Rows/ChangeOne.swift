@@ -1,3 +1,4 @@
+internal import BenchmarkKit
 internal import DataStore
 internal import Foundation
 
@@ -25,7 +26,7 @@ struct ChangeOne: Sendable {
   static func title(_ elements: Int) -> String { "\(elements) elements" }
 
   /// One comparison for each number of elements.
-  var comparisons: [Comparison] {
+  var comparisons: [Comparison<Setting>] {
     Set([100, 1_000, 10_000].map { options.scaled($0, atLeast: 100) }).sorted().map { elements in
       let stores = StoreSystem.Kind.allCases.flatMap { kind in
         [
@@ -33,7 +34,7 @@ struct ChangeOne: Sendable {
           contestant(kind, .whole, WholeItemList.self, elements),
         ]
       }
-      return Comparison(row: .changeOne, part: Self.title(elements), contestants: stores + [grdb(elements)])
+      return Comparison(Setting(row: .changeOne, part: Self.title(elements)), contestants: stores + [grdb(elements)])
     }
   }
 

@@ -1,3 +1,4 @@
+internal import BenchmarkKit
 internal import Foundation
 
 /// Loads of one key.
@@ -11,10 +12,10 @@ struct Load: Sendable {
   }
 
   /// Each load is the first call of a new object: a store, or a pool.
-  var cold: Comparison {
+  var cold: Comparison<Setting> {
     let count = options.scaled(100)
     return Comparison(
-      row: .loadCold,
+      Setting(row: .loadCold),
       contestants: SystemName.allCases.map { name in
         contestant(name, count) { folder, times in
           for _ in 0..<count {
@@ -30,10 +31,10 @@ struct Load: Sendable {
   }
 
   /// The object has loaded the key before, and nothing changed it since.
-  var known: Comparison {
+  var known: Comparison<Setting> {
     let count = options.scaled(2_000)
     return Comparison(
-      row: .loadKnown,
+      Setting(row: .loadKnown),
       contestants: SystemName.allCases.map { name in
         contestant(name, count) { folder, times in
           let system = try name.open(in: folder)

@@ -1,3 +1,4 @@
+internal import BenchmarkKit
 internal import Foundation
 
 /// A collection of very many keys: filling it, observing all of it, and one save while it is observed.
@@ -12,8 +13,8 @@ struct ManyKeys: Sendable {
   /// The number of keys that a full run has.
   static let count = 20_000
 
-  var comparison: Comparison {
-    Comparison(row: .manyKeys, contestants: SystemName.allCases.map(contestant))
+  var comparison: Comparison<Setting> {
+    Comparison(Setting(row: .manyKeys), contestants: SystemName.allCases.map(contestant))
   }
 
   /// Stores a timeline under each of many keys, by commits of 500.

@@ -1,3 +1,4 @@
+internal import BenchmarkKit
 internal import Foundation
 
 /// From the call of a save until an observer of the key has the value.
@@ -9,8 +10,8 @@ struct Observe: Sendable {
     (self.options, self.workspace) = (options, workspace)
   }
 
-  var comparison: Comparison {
-    Comparison(row: .observe, contestants: SystemName.allCases.map(contestant))
+  var comparison: Comparison<Setting> {
+    Comparison(Setting(row: .observe), contestants: SystemName.allCases.map(contestant))
   }
 
   private func contestant(_ name: SystemName) -> Contestant {

@@ -1,3 +1,5 @@
+internal import BenchmarkKit
+
 /// What can be measured.
 enum Row: String, CaseIterable, Codable, Sendable {
   case save
@@ -10,11 +12,8 @@ enum Row: String, CaseIterable, Codable, Sendable {
   case manyKeys = "many-keys"
   case start
 
-  /// Whether a first run may be slower than the others and is short enough to be made once more.
-  var needsWarmUp: Bool { self != .manyKeys }
-
   /// The comparisons of this row, in the order of the tables.
-  func comparisons(_ options: Options, _ workspace: Workspace) async throws -> [Comparison] {
+  func comparisons(_ options: Options, _ workspace: Workspace) async throws -> [Comparison<Setting>] {
     switch self {
     case .save: [Save(options, workspace).comparison]
     case .burstKeys: [Burst(options, workspace).ofManyKeys]
@@ -27,4 +26,15 @@ enum Row: String, CaseIterable, Codable, Sendable {
     case .start: try await Start(options, workspace).comparisons()
     }
   }
+}
+
+/// A row, or a part of it.
+struct Setting: ComparisonSetting, Equatable {
+  let row: Row
+  /// Which part of the row it is, where there is more than one.
+  var part: String?
+
+  var description: String { [row.rawValue, part].compactMap(\.self).joined(separator: " · ") }
+
+  var needsWarmUp: Bool { row != .manyKeys }
 }

@@ -1,3 +1,4 @@
+internal import BenchmarkKit
 internal import Foundation
 
 /// One save of one key at a time.
@@ -13,8 +14,8 @@ struct Save: Sendable {
 
   private var count: Int { options.scaled(200) }
 
-  var comparison: Comparison {
-    Comparison(row: .save, contestants: SystemName.allCases.map(contestant) + [byHand])
+  var comparison: Comparison<Setting> {
+    Comparison(Setting(row: .save), contestants: SystemName.allCases.map(contestant) + [byHand])
   }
 
   private func contestant(_ name: SystemName) -> Contestant {

@@ -1,3 +1,4 @@
+internal import BenchmarkKit
 internal import Foundation
 
 /// From the creation of a store or pool until an observer of one key has the stored value.
@@ -10,12 +11,13 @@ struct Start: Sendable {
   }
 
   /// One comparison for each number of keys, which are stored once, before all runs.
-  func comparisons() async throws -> [Comparison] {
-    var comparisons: [Comparison] = []
+  func comparisons() async throws -> [Comparison<Setting>] {
+    var comparisons: [Comparison<Setting>] = []
     for keys in [1, options.scaled(ManyKeys.count)] {
       var contestants: [Contestant] = []
       for name in SystemName.allCases { contestants.append(try await contestant(name, keys)) }
-      comparisons.append(Comparison(row: .start, part: keys == 1 ? "1 key" : "\(keys) keys", contestants: contestants))
+      comparisons.append(
+        Comparison(Setting(row: .start, part: keys == 1 ? "1 key" : "\(keys) keys"), contestants: contestants))
     }
     return comparisons
   }

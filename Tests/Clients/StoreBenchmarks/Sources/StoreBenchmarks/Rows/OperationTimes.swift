@@ -1,25 +1,4 @@
-/// The systems of one row of the tables, each with the run that measures it.
-struct Comparison: Sendable {
-  let row: Row
-  /// Which part of the row it is, where there is more than one.
-  var part: String?
-  let contestants: [Contestant]
-}
-
-/// One system in a comparison.
-struct Contestant: Sendable {
-  let label: String
-  /// How many operations a run has.
-  let count: Int
-  let measure: @Sendable () async throws -> [Reading]
-}
-
-/// One figure of one run.
-struct Reading: Sendable {
-  let metric: String
-  let unit: String
-  let value: Double
-}
+internal import BenchmarkKit
 
 /// The times of the operations of one run, taken one by one.
 struct OperationTimes {
@@ -43,12 +22,4 @@ struct OperationTimes {
   func reading(_ metric: String) -> Reading {
     Reading(metric: metric, unit: "µs", value: microseconds.median)
   }
-}
-
-extension Duration {
-  var microseconds: Double {
-    Double(components.seconds) * 1e6 + Double(components.attoseconds) / 1e12
-  }
-
-  var milliseconds: Double { microseconds / 1e3 }
 }

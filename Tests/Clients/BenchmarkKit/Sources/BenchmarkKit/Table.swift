@@ -1,15 +1,17 @@
 internal import Foundation
 
 /// A comparison as text in columns.
-struct Table: CustomStringConvertible {
-  private let result: ComparisonResult
+public struct Table: CustomStringConvertible {
+  private let title: String
+  private let systems: [SystemResult]
 
-  init(_ result: ComparisonResult) {
-    self.result = result
+  public init<Setting>(_ result: ComparisonResult<Setting>) {
+    title = result.setting.description
+    systems = result.systems
   }
 
-  var description: String {
-    let rows = [heading] + result.systems.map(row)
+  public var description: String {
+    let rows = [heading] + systems.map(row)
     let widths = heading.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
     let lines = rows.map { row in
       "  "
@@ -20,26 +22,22 @@ struct Table: CustomStringConvertible {
     return ([title] + lines).joined(separator: "\n")
   }
 
-  private var title: String {
-    [result.row.rawValue, result.part].compactMap { $0 }.joined(separator: " · ")
-  }
-
   private var heading: [String] {
-    let figures = result.systems.first?.figures ?? []
-    return ["", "count"] + figures.flatMap { ["\($0.metric), \($0.unit)", "×"] }
+    let figures = systems.first?.figures ?? []
+    return ["", "count"] + figures.flatMap { ["\($0.metric), \($0.unit)"] + ($0.isCompared ? ["×"] : []) }
   }
 
-  private func row(_ system: ComparisonResult.SystemResult) -> [String] {
+  private func row(_ system: SystemResult) -> [String] {
     [system.system, "\(system.count)"] + system.figures.flatMap(cells)
   }
 
   private func cells(_ figure: Figure) -> [String] {
     let spread = "\(Self.number(figure.median)) (\(Self.number(figure.minimum))–\(Self.number(figure.maximum)))"
-    return [spread, figure.ratio.map(Self.number) ?? "–"]
+    return [spread] + (figure.isCompared ? [figure.ratio.map(Self.number) ?? "–"] : [])
   }
 
   /// A number with as many digits as mean something.
-  static func number(_ value: Double) -> String {
+  public static func number(_ value: Double) -> String {
     let decimals =
       switch abs(value) {
       case 100...: 0

@@ -1,20 +1,30 @@
 internal import Dispatch
 
 /// Runs comparisons and collects their figures.
-struct Runner {
-  let options: Options
+public struct Runner {
+  private let options: RunOptions
+  private let base: String
+  private let onHang: @Sendable (_ system: String, _ seconds: Int) -> Never
+  /// A queue of its own: busy tasks may leave no thread to another one.
   private let watchdogs = DispatchQueue(label: "watchdogs")
   private var random: SplitMix64
 
-  init(_ options: Options) {
+  /// Creates a runner.
+  ///
+  /// - Parameters:
+  ///   - base: What the label of the system begins with to which all others are related.
+  ///   - onHang: Ends the program when a run takes too long, because tasks that hang can't be cancelled.
+  public init(_ options: RunOptions, base: String, onHang: @escaping @Sendable (String, Int) -> Never) {
     self.options = options
+    self.base = base
+    self.onHang = onHang
     random = SplitMix64(seed: options.seed)
   }
 
   /// Runs every system once to warm up, then all of them in a new random order for each counted run.
-  mutating func run(_ comparison: Comparison) async throws -> ComparisonResult {
+  public mutating func run<Setting>(_ comparison: Comparison<Setting>) async throws -> ComparisonResult<Setting> {
     var samples = comparison.contestants.map { _ in [[Reading]]() }
-    for contestant in comparison.contestants where comparison.row.needsWarmUp {
+    for contestant in comparison.contestants where comparison.setting.needsWarmUp {
       _ = try await measure(contestant)
     }
     for _ in 0..<options.runs {
@@ -22,29 +32,19 @@ struct Runner {
         samples[index].append(try await measure(comparison.contestants[index]))
       }
     }
-    return ComparisonResult(comparison, samples)
+    return ComparisonResult(comparison, samples, base: base)
   }
 
   private func measure(_ contestant: Contestant) async throws -> [Reading] {
-    let seconds = options.timeout
-    // A queue of its own: busy readers may leave no thread to a task. Tasks that hang cannot be cancelled, so the
-    // process ends.
-    let watchdog = DispatchWorkItem {
-      PeerBenchmarks.fail(BenchmarkError.hung(system: contestant.label, seconds: seconds))
-    }
-    watchdogs.asyncAfter(deadline: .now() + .seconds(seconds), execute: watchdog)
+    let watchdog = DispatchWorkItem { [onHang, seconds = options.timeout] in onHang(contestant.label, seconds) }
+    watchdogs.asyncAfter(deadline: .now() + .seconds(options.timeout), execute: watchdog)
     defer { watchdog.cancel() }
     return try await contestant.measure()
   }
 }
 
-extension Row {
-  /// Whether a first run may be slower; a process of its own is always a first run.
-  var needsWarmUp: Bool { self != .memory && self != .soak }
-}
-
 /// A small generator with a seed, so that an order of runs can be had again.
-struct SplitMix64: RandomNumberGenerator {
+private struct SplitMix64: RandomNumberGenerator {
   private var state: UInt64
 
   init(seed: UInt64) {
