@@ -6,9 +6,12 @@ public protocol ComparisonSetting: Codable, CustomStringConvertible, Sendable {
 
 /// The systems of one table, each with the run that measures it.
 public struct Comparison<Setting: ComparisonSetting>: Sendable {
+  /// What sets the comparison apart.
   public let setting: Setting
+  /// The systems, in the order of the table.
   public let contestants: [Contestant]
 
+  /// Creates a comparison.
   public init(_ setting: Setting, contestants: [Contestant]) {
     self.setting = setting
     self.contestants = contestants
@@ -17,6 +20,7 @@ public struct Comparison<Setting: ComparisonSetting>: Sendable {
 
 /// One system in a comparison.
 public struct Contestant: Sendable {
+  /// The name of the system in the table.
   public let label: String
   /// How many operations a run has.
   public let count: Int

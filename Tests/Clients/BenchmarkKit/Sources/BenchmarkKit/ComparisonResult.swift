@@ -1,8 +1,12 @@
 /// The figures of one comparison.
 public struct ComparisonResult<Setting: ComparisonSetting>: Codable, Sendable {
+  /// What sets the comparison apart.
   public let setting: Setting
+  /// The systems, in the order of the table.
   public let systems: [SystemResult]
 
+  /// Takes the medians of a comparison.
+  ///
   /// - Parameters:
   ///   - samples: For each contestant the readings of its runs.
   ///   - base: What the label of the system begins with to which all others are related.
@@ -22,8 +26,11 @@ public struct ComparisonResult<Setting: ComparisonSetting>: Codable, Sendable {
 
 /// One system's figures.
 public struct SystemResult: Codable, Sendable {
+  /// The name of the system.
   public let system: String
+  /// How many operations a run has.
   public let count: Int
+  /// The figures, the same ones for all systems of a comparison.
   public fileprivate(set) var figures: [Figure]
 
   fileprivate mutating func relate(to base: Self) {
@@ -35,10 +42,15 @@ public struct SystemResult: Codable, Sendable {
 
 /// The median of several runs, and how far they spread.
 public struct Figure: Codable, Sendable {
+  /// What was measured.
   public let metric: String
+  /// The unit of the figures.
   public let unit: String
+  /// The median of the runs.
   public let median: Double
+  /// The least figure of all runs.
   public let minimum: Double
+  /// The greatest figure of all runs.
   public let maximum: Double
   let isCompared: Bool
   /// This median divided by the one of the system that all are related to.
@@ -67,11 +79,14 @@ extension [Double] {
 }
 
 extension Duration {
+  /// The duration in nanoseconds.
   public var nanoseconds: Double {
     Double(components.seconds) * 1e9 + Double(components.attoseconds) / 1e9
   }
 
+  /// The duration in microseconds.
   public var microseconds: Double { nanoseconds / 1e3 }
 
+  /// The duration in milliseconds.
   public var milliseconds: Double { nanoseconds / 1e6 }
 }

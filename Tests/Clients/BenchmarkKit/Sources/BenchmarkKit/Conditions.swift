@@ -2,13 +2,20 @@ internal import Foundation
 
 /// What the figures of one start of a program were taken on, and how.
 public struct Conditions: Codable, Sendable {
+  /// The number of cores.
   public let cores: Int
+  /// The operating system.
   public let system: String
+  /// The version of the compiler.
   public let swift: String
+  /// The number of runs that a median is taken of.
   public let runs: Int
+  /// The length of a run, relative to the usual one.
   public let scale: Double
+  /// The seed of the order of the systems.
   public let seed: UInt64
 
+  /// Describes this machine and a command line.
   public init(_ options: RunOptions) {
     let process = ProcessInfo.processInfo
     cores = process.activeProcessorCount

@@ -1,11 +1,18 @@
 /// The options that every benchmark has.
 public struct RunOptions: Sendable {
+  /// Whether the report is printed as JSON, and no tables.
   public private(set) var printsJSON = false
+  /// The number of runs that a median is taken of.
   public private(set) var runs = 5
+  /// The length of a run, relative to the usual one.
   public private(set) var scale = 1.0
+  /// The number of seconds after which a run counts as hung.
   public private(set) var timeout: Int
+  /// The seed of the order of the systems.
   public private(set) var seed = UInt64.random(in: 0...UInt64(UInt32.max))
 
+  /// Creates the options of an empty command line.
+  ///
   /// - Parameter timeout: In seconds, unless an option says another.
   public init(timeout: Int) {
     self.timeout = timeout
@@ -60,6 +67,7 @@ public struct RunOptions: Sendable {
 
 /// What is wrong with a command line.
 public struct UsageError: Error {
+  /// The problem in words.
   public let problem: String
 
   init(_ problem: String) {

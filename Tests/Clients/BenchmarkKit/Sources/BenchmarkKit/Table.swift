@@ -5,11 +5,13 @@ public struct Table: CustomStringConvertible {
   private let title: String
   private let systems: [SystemResult]
 
+  /// Creates the table of a comparison.
   public init<Setting>(_ result: ComparisonResult<Setting>) {
     title = result.setting.description
     systems = result.systems
   }
 
+  /// A title, a heading, and a line for each system.
   public var description: String {
     let rows = [heading] + systems.map(row)
     let widths = heading.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
