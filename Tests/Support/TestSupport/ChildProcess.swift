@@ -110,6 +110,16 @@ package struct ChildProcess {
     return tests.deletingLastPathComponent().appending(path: "TestChild").path(percentEncoded: false)
   }()
 
+  /// The environment of a child.
+  ///
+  /// A child that crashes prints no backtrace. The runtime would start another process for it, which may hang when the
+  /// child is gone, and which keeps the child's output open.
+  private static var environment: [String] {
+    var variables = ProcessInfo.processInfo.environment
+    variables["SWIFT_BACKTRACE"] = "enable=no"
+    return variables.map { "\($0)=\($1)" }
+  }
+
   private static func spawn(_ words: [String], input: CInt, output: CInt) throws -> pid_t {
     #if canImport(Darwin)
       var actions: posix_spawn_file_actions_t?
@@ -121,9 +131,10 @@ package struct ChildProcess {
     posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
     var arguments = words.map { strdup($0) } + [nil]
-    defer { for argument in arguments { free(argument) } }
+    var variables = environment.map { strdup($0) } + [nil]
+    defer { for text in arguments + variables { free(text) } }
     var identifier: pid_t = 0
-    let code = posix_spawn(&identifier, words[0], &actions, nil, &arguments, environ)
+    let code = posix_spawn(&identifier, words[0], &actions, nil, &arguments, &variables)
     guard code == 0 else { throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EINVAL) }
     return identifier
   }
