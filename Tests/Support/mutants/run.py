@@ -40,17 +40,16 @@ let package = Package(
   targets: [
     .target(name: "Multicast", swiftSettings: swiftSettings),
     .target(
-      name: "MomentsTesting", dependencies: ["Multicast"], swiftSettings: swiftSettings),
+      name: "MulticastTesting", dependencies: ["Multicast"], swiftSettings: swiftSettings),
     .testTarget(
-      name: "MulticastTests", dependencies: ["Multicast", "MomentsTesting"], swiftSettings: swiftSettings),
+      name: "MulticastTests", dependencies: ["Multicast", "MulticastTesting"], swiftSettings: swiftSettings),
   ]
 )
 """
 
 
 def copy_package(folder):
-    parts = ("Concurrency", "Random")
-    for part in ("Sources/Multicast", *(f"Sources/MomentsTesting/{part}" for part in parts), "Tests/MulticastTests"):
+    for part in ("Sources/Multicast", "Sources/MulticastTesting", "Tests/MulticastTests"):
         shutil.copytree(ROOT / part, folder / part)
     (folder / "Package.swift").write_text(MANIFEST)
 
