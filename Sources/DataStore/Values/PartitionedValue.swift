@@ -42,7 +42,7 @@ public protocol PartitionedValue: Codable, Equatable, Sendable {
   ///
   /// A store compares the elements of a value by this function alone. The default implementation uses `==`. It is compiled
   /// in the module of the type, for that type, so it calls `==` directly; a store, which is compiled before, could only
-  /// call it by way of copies of the elements, which takes ten times as long.
+  /// call it by way of copies of the elements, which takes several times as long.
   ///
   /// - Complexity: O(*n*) for the *n* elements of the shorter run.
   static func equalPrefixCount(of left: Span<Element>, and right: Span<Element>) -> Int
