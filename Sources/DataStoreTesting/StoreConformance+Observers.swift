@@ -88,16 +88,16 @@ extension StoreConformance {
   static let collectionChecks = [
     Check("Observing a collection gives what is stored, in the order it was saved, then every change") { harness in
       let store = try await harness.open()
-      let (zoe, adam, nobody) = (Key("note", id: "Zoe"), Key("note", id: "Adam"), Key("note"))
+      let (zoe, adam, unnamed) = (Key("note", id: "Zoe"), Key("note", id: "Adam"), Key("note"))
       try await store.save(Note("old"), for: adam)
       let first = try await store.save(Note("1"), for: zoe)
       let second = try await store.save(Note("2"), for: adam)
-      let third = try await store.save(Note("3"), for: nobody)
+      let third = try await store.save(Note("3"), for: unnamed)
       try await store.save(Note("another collection"), for: Key("letter", id: "Zoe"))
       let observation = try await store.observe(collection: "note", as: Note.self)
       try expect(
         observation.stored,
-        is: [.init(key: zoe, stored: first), .init(key: adam, stored: second), .init(key: nobody, stored: third)],
+        is: [.init(key: zoe, stored: first), .init(key: adam, stored: second), .init(key: unnamed, stored: third)],
         "what is stored")
 
       let later = try await store.save(Note("5"), for: adam)

@@ -92,7 +92,8 @@ public protocol StoreBackend: SendableMetatype {
   /// Returns what may have been changed externally since the last call.
   ///
   /// It leaves out no change. It may return names that did not change, and this store's own changes; the store reads what
-  /// is stored and sends only what is new.
+  /// is stored and sends only what is new. If it returns any while a group of commits is made, the rest of the group
+  /// waits for the next one.
   ///
   /// - Throws: ``StoreError/readFailed(_:)`` if the watch broke. The store reports it and begins another.
   mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges

@@ -199,7 +199,7 @@ import Testing
       #expect(try backend.takeExternalChanges() == .names(["a"]))
     }
 
-    @Test func `A watched folder that somebody held open while it was removed is seen when it is back`() throws {
+    @Test func `A watched folder that was open while it was removed is seen when it is back`() throws {
       var backend = backend()
       try backend.write(old, to: "a")
       try backend.remove("a")

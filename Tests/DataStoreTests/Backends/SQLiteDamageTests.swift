@@ -11,7 +11,7 @@
     private let old = Data("old".utf8)
     private let new = Data("new".utf8)
 
-    /// The path of what was moved aside, from an error that says so.
+    /// The path of what was quarantined, from an error that says so.
     private func movedTo(_ error: StoreError?) throws -> String {
       guard case .damaged(let movedTo, _) = try #require(error) else {
         Issue.record("\(String(describing: error))")
@@ -20,7 +20,7 @@
       return movedTo
     }
 
-    @Test func `A file that is no database is moved aside once, and a fresh one takes its place`() throws {
+    @Test func `A file that is no database is quarantined once, and a fresh one takes its place`() throws {
       try place.makeFolder()
       let text = Data(String(repeating: "no database", count: 1_000).utf8)
       try text.write(to: place.file)
@@ -34,7 +34,7 @@
       #expect(try backend.read("a") == new)
     }
 
-    @Test func `What was moved aside has its log with it, and is replaced by nothing`() throws {
+    @Test func `What was quarantined has its log with it, and is replaced by nothing`() throws {
       let copy = TemporaryFolder()
       var first = place.backend()
       try first.write(old, to: "a")
@@ -59,7 +59,7 @@
       #expect(try second.read("a") == new)
     }
 
-    @Test func `A log that lost its database is moved aside, and not removed`() throws {
+    @Test func `A log that lost its database is quarantined, and not removed`() throws {
       let copy = TemporaryFolder()
       var first = place.backend()
       try first.write(old, to: "a")
@@ -78,7 +78,7 @@
       }
     }
 
-    @Test func `A database that lost a table is moved aside`() throws {
+    @Test func `A database that lost a table is quarantined`() throws {
       try place.backend().make()
       try place.connection().run("DROP TABLE quarantine")
       var backend = place.backend()
@@ -99,7 +99,7 @@
       #expect(try place.contents.filter { $0.hasSuffix("Z") }.count == 1)
     }
 
-    @Test func `A database that cannot be moved aside throws, and stays`() throws {
+    @Test func `A database that cannot be quarantined throws, and stays`() throws {
       try place.makeFolder()
       let text = Data("no database".utf8)
       try text.write(to: place.file)

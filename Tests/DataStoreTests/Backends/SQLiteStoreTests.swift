@@ -20,7 +20,7 @@
       try Data(String(repeating: "no database", count: 100).utf8).write(to: place.file)
     }
 
-    /// Expects a store's first event to be that the database was moved aside.
+    /// Expects a store's first event to be that the database was quarantined.
     private func expectDamageEvent(of store: SQLiteStore, because expected: String = "file is not a database") async {
       var events = store.events.subscribe().makeAsyncIterator()
       guard case .storeQuarantined(let movedTo, let reason) = await events.next() else {
@@ -32,7 +32,7 @@
       #expect(FileManager.default.fileExists(atPath: asidePath))
     }
 
-    @Test func `A damaged database is told once by load, and by an event`() async throws {
+    @Test func `A corrupt database is reported once by load, and by an event`() async throws {
       try spoilDatabase()
       let store = store
       let error = await #expect(throws: StoreError.self) { try await store.load(key) }
@@ -53,7 +53,7 @@
       await expectDamageEvent(of: store)
     }
 
-    @Test func `A damaged database keeps nobody from observing`() async throws {
+    @Test func `A corrupt database can be observed`() async throws {
       try spoilDatabase()
       let store = store
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
@@ -62,7 +62,7 @@
       await expectDamageEvent(of: store)
     }
 
-    @Test func `A damaged database has nobody's value`() async throws {
+    @Test func `A corrupt database has no value`() async throws {
       try spoilDatabase()
       let store = store
       #expect(try await store.observe(collection: "text", as: String.self).stored == [])

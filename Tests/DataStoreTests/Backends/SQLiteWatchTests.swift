@@ -75,7 +75,7 @@
       extendLifetime(wakes)
     }
 
-    @Test func `Another database in the place is told as anything`() throws {
+    @Test func `Another database in the place is reported as anything`() throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let wakes = try watching(&backend)
@@ -141,7 +141,7 @@
         try other.run(
           SQLiteLayout.write, .text("b\(number)"), .blob(Data(count: 10_000)))
       }
-      // Nothing more is written, and yet there are more wakes, because somebody has not finished.
+      // Nothing more is written, and yet there are more wakes, because another connection has not finished.
       for _ in 1...6 {
         await wakes.next()
         #expect(try backend.takeExternalChanges() == .names([]))
@@ -185,7 +185,7 @@
     }
 
     @Test(arguments: Useless.allCases)
-    func `To look at a database that is of no use wakes nobody`(useless: Useless) throws {
+    func `Reading a database that is of no use wakes no store`(useless: Useless) throws {
       var fileSystem = FileSystem()
       switch useless {
       case .newer:
@@ -227,7 +227,7 @@
     }
 
     @Test(arguments: [true, false])
-    func `A damaged database that cannot be moved aside is moved by the next change, or when it is another`(
+    func `A corrupt database that cannot be quarantined is quarantined by the next change, or when it is another`(
       isAnother: Bool
     ) throws {
       try place.makeFolder()
@@ -256,7 +256,7 @@
       #expect(try backend.read("a") == nil)
     }
 
-    @Test func `A database that others make good is told as anything`() async throws {
+    @Test func `A database that another program repairs is reported as anything`() async throws {
       try place.makeFolder()
       try Data().write(to: place.file)
       try place.execute("PRAGMA journal_mode = WAL")
@@ -276,7 +276,7 @@
       #expect(try backend.takeExternalChanges() == .names(["b"]))
     }
 
-    @Test func `As long as somebody writes there is another look, and soon none where nobody can tell`() {
+    @Test func `As long as another connection writes there is another check, and soon none where that is unknown`() {
       var schedule = SQLiteWatch.Schedule()
       #expect((1...11).map { _ in schedule.next(after: .other) } == [1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250])
       #expect(schedule.next(after: .none) == nil)
@@ -288,7 +288,7 @@
       #expect(schedule.next(after: .unknown) == 1)
     }
 
-    @Test func `Whether somebody writes cannot be told where nothing may be written`() throws {
+    @Test func `Whether another connection writes is unknown where nothing may be written`() throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let connection = try #require(try backend.database.connect(making: false).get())

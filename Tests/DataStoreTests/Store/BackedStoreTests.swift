@@ -83,7 +83,7 @@ import Testing
     #expect(event == .valueQuarantined(key.keyName, movedTo: movedTo, reason: reason))
   }
 
-  @Test func `To remove undecodable bytes moves them aside, and is told as a removal`() async throws {
+  @Test func `Removing undecodable bytes quarantines them, and is reported as a removal`() async throws {
     let storage = InMemoryStorage()
     let store = InMemoryStore(storage: storage)
     let key = StoreKey<String>("text", id: "0")

@@ -57,7 +57,7 @@ import Testing
       try SQLiteConnection(path: database.path(percentEncoded: false), permissionsOf: nil, busyTimeout: .seconds(5))
     }
 
-    @Test func `A database of layout 1 is migrated by whoever opens it first, and read`() async throws {
+    @Test func `A database of layout 1 is migrated by the first store that opens it, and read`() async throws {
       try copyFixture()
       #expect(try connection().first("PRAGMA user_version") { $0.integer(0) } == 1)
       try await check { SQLiteStore(file: database) }

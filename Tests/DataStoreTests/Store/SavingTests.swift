@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func `A burst of saves of one key is one write, and each is told once, in order`() async throws {
+  @Test func `A burst of saves of one key is one write, and each is sent once, in order`() async throws {
     let changes = try await store.changes(of: key).subscribe()
     let first = await saveAndHold(0)
     let burst = (1...999).map { save($0, for: key) }
@@ -68,7 +68,7 @@ import Testing
     #expect(try await BackedStore(backend: backend.base).load(key)?.value == 999)
   }
 
-  @Test func `When the write of a burst fails, all its saves throw and none is told`() async throws {
+  @Test func `When the write of a burst fails, all its saves throw and none is sent`() async throws {
     let changes = try await store.changes(of: key).subscribe()
     let first = await saveAndHold(0)
     let burst = (1...20).map { save($0, for: key) }

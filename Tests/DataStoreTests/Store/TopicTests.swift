@@ -22,7 +22,7 @@ import Testing
     for number in 0..<1_000 { try await store.remove(key(number)) }
     // Nor for those who never had one.
     for number in 1_000..<1_010 { #expect(try await store.load(key(number)) == nil) }
-    // Nor for those whose bytes were moved aside.
+    // Nor for those whose bytes were quarantined.
     storage[try key(2_000).keyName.encoded()] = Data("hello".utf8)
     await #expect(throws: StoreError.self) { try await store.load(key(2_000)) }
     #expect(await store.knownCount(in: "text") == 0)

@@ -16,7 +16,7 @@ final class TemporaryFolder: Sendable {
   }
 
   deinit {
-    // A store that still works may move a file meanwhile. What is left behind harms nobody, so that needs no answer.
+    // A store that still works may move a file meanwhile. What is left behind harms no other test, so that needs no answer.
     for _ in 0..<10 where FileManager.default.fileExists(atPath: url.path(percentEncoded: false)) {
       try? FileManager.default.removeItem(at: url)
     }

@@ -137,7 +137,7 @@ extension FolderHub {
     #expect(try older.takeChangedFiles() == ["file"])
   }
 
-  @Test func `Whoever reads the events, each watch is reported its own once, and not what it takes itself`() throws {
+  @Test func `Whichever watch reads the events, each gets its own report once, and not what it takes itself`() throws {
     let (reports, otherReports) = (Counter(), Counter())
     let watch = try watch("/a", onChange: reports.increase)
     let other = try self.watch("/b", onChange: otherReports.increase)

@@ -23,7 +23,7 @@ import Testing
 
   private var file: URL { folder.appending(path: "text.0.value") }
 
-  /// Fails calls as long as it is told to.
+  /// Fails calls as long as there is a rule.
   private final class Faults: Sendable {
     let rule = Lock<(@Sendable (FileSystem.Call) -> CInt?)?>(nil)
 
@@ -78,8 +78,8 @@ import Testing
   }
 
   #if !canImport(Darwin)
-    @Test func `A folder is watched also where a descriptor was closed under whoever watched that`() async {
-      // As URLSession does it, in a process of its own, as it harms whoever gets the number of the descriptor.
+    @Test func `A folder is watched also where a descriptor was closed while it was watched`() async {
+      // As URLSession does it, in a process of its own, as it harms the next file with the number of the descriptor.
       await #expect(processExitsWith: .success) {
         var ends: [CInt] = [-1, -1]
         guard pipe(&ends) == 0 else { exit(2) }
@@ -124,7 +124,7 @@ import Testing
     extendLifetime(elsewhere)
   }
 
-  @Test func `Bytes that another program spoils are moved aside, and the next good value arrives`() async throws {
+  @Test func `Bytes that another program spoils are quarantined, and the next good value arrives`() async throws {
     let store = FileStore(folder: folder)
     let first = try await store.save("first", for: key)
     var changes = try await store.changes(of: key).makeAsyncIterator()
@@ -143,7 +143,7 @@ import Testing
     #expect(good?.revision == 2)
   }
 
-  @Test func `A newer program's value is told as an event, and left as it is`() async throws {
+  @Test func `A newer program's value is reported as an event, and left as it is`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("first", for: key)
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
@@ -273,7 +273,7 @@ import Testing
     }
   }
 
-  @Test func `Bytes that cannot be moved aside are an event once, and no error, to who asks for changes again`()
+  @Test func `Bytes that cannot be quarantined are an event once, and no error, to who asks for changes again`()
     async throws
   {
     let storage = InMemoryStorage()
@@ -410,7 +410,7 @@ import Testing
     func takeExternalChanges() -> ExternalChanges { .unknown }
   }
 
-  @Test func `Bytes that cannot be moved aside are an event once, until a call tries again`() async throws {
+  @Test func `Bytes that cannot be quarantined are an event once, until a call tries again`() async throws {
     let faults = Faults()
     let store = faults.store(in: folder)
     let keys = [key, StoreKey("text", id: "1")]

@@ -5,7 +5,8 @@ public import Foundation
 /// - **Durability**: A change that was acknowledged survives the end of the process and a loss of power at any instant.
 ///   One that wasn't leaves the old value or the new one whole, never a mixture.
 /// - **Atomicity**: A commit of several keys writes a journal before the first of them changes. The next
-///   process that opens the folder finishes a commit that was interrupted, so a process that is killed at any instant leaves all or none.
+///   process that opens the folder finishes a commit that was interrupted, so a process that is killed at any instant
+///   leaves all or none.
 /// - **Privacy**: Files and folders are made for their owner only (permissions 0600 and 0700). Nothing outside the folder
 ///   is read or written, whatever the key, and symbolic links in it are not followed.
 /// - **External changes** are noticed at once where the file system reports them. Those of networks often don't, and no

@@ -271,7 +271,8 @@
       }
       do throws(SystemError) {
         let result = try body(&self, connection)
-        // Behind the body, because that takes no lock if nothing has changed. A transaction checks before it changes anything.
+        // Behind the body, because that takes no lock if nothing has changed. A transaction checks before it changes
+        // anything.
         if database.mayHaveChanged, let refusal = try database.refusal(of: connection) { return .refused(refusal) }
         return .done(result)
       } catch {

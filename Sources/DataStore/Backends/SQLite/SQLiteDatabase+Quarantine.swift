@@ -45,7 +45,8 @@
 
     /// Quarantines the database, unless that failed and nothing has changed since.
     ///
-    /// An attempt that is undone is a change of the folder, which would wake the watching store for the next attempt, for ever.
+    /// An attempt that is undone is a change of the folder, which would wake the watching store for the next attempt, and
+    /// so on without end.
     private mutating func quarantineUnlessUnchanged(in folder: borrowing Descriptor) throws(SystemError) -> String {
       if let immovable, try immovable.files == statuses(in: folder) { throw immovable.error }
       immovable = nil

@@ -1,0 +1,97 @@
+import Foundation
+import Multicast
+import Testing
+
+@testable import DataStore
+
+/// What a save of a value in parts encodes.
+@Suite(.serialized) struct PartitionedFormatTests {
+  /// A number that counts how often it is encoded.
+  private struct Counted: Codable, Equatable {
+    @TaskLocal static var encodings = Counter()
+
+    var number: Int
+
+    init(_ number: Int) { self.number = number }
+
+    init(from decoder: any Decoder) throws {
+      number = try decoder.singleValueContainer().decode(Int.self)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      Self.encodings.count.withLock { $0 += 1 }
+      var container = encoder.singleValueContainer()
+      try container.encode(number)
+    }
+  }
+
+  private final class Counter: Sendable {
+    let count = Lock(0)
+  }
+
+  private struct Numbers: PartitionedValue {
+    var head = "numbers"
+    var elements: [Counted]
+  }
+
+  private let format = makeValueFormat(of: Numbers.self)
+
+  /// Saves a second version over a first one of 300 elements.
+  ///
+  /// - Parameter spoil: Changes what is stored of a part.
+  /// - Returns: How many elements were encoded, and how many parts are new.
+  private func save(
+    _ change: (inout [Counted]) -> Void, spoil: (Data?) -> Data? = { $0 }
+  ) throws -> (encoded: Int, parts: Int) {
+    let first = Numbers(elements: (0..<300).map(Counted.init))
+    let stored = try format.encode(first, over: nil) { _ in nil }
+    var parts = Dictionary(uniqueKeysWithValues: stored.newParts.map { ($0.id, $0.bytes) })
+    var second = first
+    change(&second.elements)
+    let counter = Counter()
+    let encoded = try Counted.$encodings.withValue(counter) {
+      try format.encode(
+        second, over: StoredParts(value: first, ids: stored.partIDs ?? [], counts: stored.counts)
+      ) { spoil(parts[$0]) }
+    }
+    for part in encoded.newParts { parts[part.id] = part.bytes }
+    // Whatever was taken from stored bytes, the parts are those of the second version.
+    var elements: [Counted] = []
+    for id in encoded.partIDs ?? [] {
+      elements += try JSONDecoder().decode([Counted].self, from: #require(parts[id]))
+      #expect(PartID.matches(id, try #require(parts[id])))
+    }
+    #expect(elements == second.elements)
+    return (counter.count.withLock { $0 }, encoded.newParts.count)
+  }
+
+  @Test func `Only elements that changed are encoded`() throws {
+    #expect(try save { $0[150] = Counted(-1) } == (1, 1))
+    #expect(try save { $0.insert(Counted(-1), at: 0) } == (1, 1))
+    #expect(try save { $0.insert(contentsOf: [Counted(-1), Counted(-2)], at: 130) } == (2, 1))
+    #expect(try save { $0.remove(at: 10) } == (0, 1))
+    #expect(try save { ($0[3], $0[40], $0[299]) = (Counted(-1), Counted(-2), Counted(-3)) } == (3, 2))
+    #expect(try save { _ in } == (0, 0))
+  }
+
+  @Test func `A chunk whose stored bytes can't be used is encoded whole`() throws {
+    #expect(try save({ $0[0] = Counted(-1) }, spoil: { _ in nil }) == (60, 1))
+    // Still a JSON array of as many numbers, but of others.
+    let spoil = { (bytes: Data?) in bytes.map { Data($0.map { $0 == UInt8(ascii: "1") ? UInt8(ascii: "2") : $0 }) } }
+    #expect(try save({ $0[0] = Counted(-1) }, spoil: spoil) == (60, 1))
+  }
+
+  @Test func `A store reads the stored part, and encodes only the element that changed`() async throws {
+    let store = InMemoryStore()
+    let key = StoreKey<Numbers>("numbers")
+    var numbers = Numbers(elements: (0..<300).map(Counted.init))
+    try await store.save(numbers, for: key)
+    // The store encodes on a queue of its own, outside of this task.
+    let counter = Counted.encodings
+    let before = counter.count.withLock { $0 }
+    numbers.elements[150] = Counted(-1)
+    try await store.save(numbers, for: key)
+    #expect(counter.count.withLock { $0 } == before + 1)
+    #expect(try await store.load(key)?.value == numbers)
+  }
+}
