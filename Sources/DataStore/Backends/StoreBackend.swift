@@ -74,7 +74,8 @@ public protocol StoreBackend: SendableMetatype {
 
   /// Returns a number that is another one after any external change, or `nil` if that isn't known.
   ///
-  /// Where the number is the same, the store doesn't read again what it knows. The default implementation returns `nil`.
+  /// Where the number is the same, the store doesn't read again what it knows. An idle store asks for it on the thread of
+  /// a load, so it should take microseconds. The default implementation returns `nil`.
   ///
   /// - Throws: ``StoreError/readFailed(_:)``.
   mutating func externalVersion() throws(StoreError) -> UInt64?

@@ -37,13 +37,21 @@ extension Slot {
     }
   }
 
+  /// Returns the known value, or `nil` if the stored one may be another or isn't at hand.
+  func readKnown(from backend: inout some StoreBackend) throws(StoreError) -> ReadResult<Value>? {
+    known(at: try backend.externalVersion(), needsValue: true)
+  }
+
+  private func known(at version: UInt64?, needsValue: Bool) -> ReadResult<Value>? {
+    guard let edition = topic.edition(of: id), topic.isCurrent(edition, id, at: version) else { return nil }
+    return topic.known(edition, id, needsValue: needsValue)
+  }
+
   private func read<Backend: StoreBackend>(
     from backend: inout Backend, needsValue: Bool, isSnapshot: Bool
   ) throws(StoreError) -> ReadResult<Value> {
     let version = try backend.externalVersion()
-    if let edition = topic.edition(of: id), topic.isCurrent(edition, id, at: version) {
-      if let known = topic.known(edition, id, needsValue: needsValue) { return known }
-    }
+    if let known = known(at: version, needsValue: needsValue) { return known }
     guard let bytes = try backend.read(name) else {
       topic.forgetRead(id)
       return .nothing

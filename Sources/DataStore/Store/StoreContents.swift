@@ -43,6 +43,22 @@ final class StoreContents<Backend: StoreBackend> {
     return try withBackend(retriesAfterQuarantine: false, body)
   }
 
+  /// Returns the value of a key if it is at hand and nothing was changed externally since it was read or written.
+  ///
+  /// - Returns: `nil` if the key must be read. That read meets whatever is wrong here, too.
+  func knownValue<Value>(of key: StoreKey<Value>) -> StoredValue<Value>? {
+    guard topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
+    do throws(StoreError) {
+      let slot = try topics.open(key)
+      let known = try withBackend { (backend: inout Backend) throws(StoreError) in
+        try slot.readKnown(from: &backend)
+      }
+      return known.flatMap { reconcile($0, slot).stored }
+    } catch {
+      return nil
+    }
+  }
+
   /// Records what a read found, other than corrupt bytes.
   ///
   /// An external change is sent by ``ChangeChecker/publish(_:)``.

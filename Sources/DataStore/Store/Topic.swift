@@ -48,6 +48,9 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   func content(of id: String?) -> StoredContent<Value>? { contents[id] }
 
+  /// Whether a decoded value is at hand.
+  func holdsContent(of id: String?) -> Bool { contents[id] != nil }
+
   /// What is known of the stored value, if it is enough.
   func known(_ edition: Edition, _ id: String?, needsValue: Bool) -> ReadResult<Value>? {
     if let content = contents[id] { return .value(edition, content) }
@@ -239,6 +242,7 @@ protocol AnyTopic: AnyObject {
   var observedKeys: [StoreKeyName] { get }
   var isCollectionObserved: Bool { get }
   func isObserved(_ id: String?) -> Bool
+  func holdsContent(of id: String?) -> Bool
   func recordQuarantineOfAll()
   func releaseContent(of id: String?)
   func flush()

@@ -1,0 +1,194 @@
+import Dispatch
+import Foundation
+import Multicast
+import MulticastTesting
+import Testing
+
+@testable import DataStore
+
+@Suite(.timeLimit(.minutes(5))) struct StoreExecutorTests {
+  private let executor = StoreExecutor(label: "StoreExecutorTests")
+  private let record = Recorder()
+
+  @Test func `Jobs run one after the other, in the order they came`() async {
+    for number in 0..<1_000 { executor.enqueue { [record] in record.note(number) } }
+    await finish()
+    #expect(record.numbers == Array(0..<1_000))
+  }
+
+  @Test func `An idle executor runs work on the calling thread, isolated`() {
+    let thread = ThreadID()
+    let found = executor.runIfIdle {
+      executor.checkIsolated()
+      return ThreadID()
+    }
+    #expect(found == thread)
+  }
+
+  @Test func `Work isn't run while a job runs or waits`() async {
+    let gate = DispatchSemaphore(value: 0)
+    executor.enqueue { gate.wait() }
+    #expect(executor.runIfIdle { 1 } == nil)
+    executor.enqueue {}
+    gate.signal()
+    await finish()
+    #expect(executor.runIfIdle { 1 } == 1)
+  }
+
+  @Test func `Jobs that come while work is run wait for its end, and run in order`() async {
+    let ran: Void? = executor.runIfIdle {
+      for number in 1...3 { executor.enqueue { [record] in record.note(number) } }
+      #expect(executor.runIfIdle { 1 } == nil)
+      record.note(0)
+    }
+    #expect(ran != nil)
+    await finish()
+    #expect(record.numbers == [0, 1, 2, 3])
+  }
+
+  @Test func `Work and jobs of many threads never run at the same time`() async {
+    let total = Total()
+    await withTaskGroup { group in
+      for _ in 0..<4 {
+        group.addTask { [executor] in
+          for _ in 0..<2_000 {
+            if executor.runIfIdle({ total.value += 1 }) == nil { executor.enqueue { total.value += 1 } }
+          }
+        }
+      }
+    }
+    await finish()
+    #expect(total.value == 8_000)
+  }
+
+  /// Waits until all jobs that have come so far are finished.
+  private func finish() async {
+    await withCheckedContinuation { continuation in executor.enqueue { continuation.resume() } }
+    // The executor is idle a moment after its last job.
+    while executor.runIfIdle({}) == nil { await Task.yield() }
+  }
+}
+
+/// Loads of a value that is known to be the stored one.
+@Suite(.timeLimit(.minutes(5))) struct KnownLoadTests {
+  private let key = StoreKey<Int>("number")
+  private let backend = VersionedBackend()
+  private let store: BackedStore<VersionedBackend>
+
+  init() {
+    store = BackedStore(backend: backend)
+  }
+
+  @Test func `A known value is loaded on the caller's thread, without reading`() async throws {
+    try await store.save(1, for: key)
+    try await #expect(store.load(key)?.value == 1)
+    let reads = backend.readCount.withLock { $0 }
+    var isOnThread = false
+    // The store is idle a moment after its last call.
+    for _ in 1...1_000 where !isOnThread { isOnThread = try await loadsOnCallingThread() }
+    #expect(isOnThread)
+    #expect(backend.readCount.withLock { $0 } == reads)
+  }
+
+  /// Loads the value, and returns whether the backend was used on the thread of the call.
+  private func loadsOnCallingThread() async throws -> Bool {
+    let executor = ManualTaskExecutor()
+    let task = Task(executorPreference: executor) { [store, key] in try await store.load(key)?.value }
+    let isOnThread = runUntilIdle(executor)
+    // A call that went to the store's queue comes back to the executor.
+    let turns = Task { while !Task.isCancelled { executor.runUntilIdle(); await Task.yield() } }
+    defer { turns.cancel() }
+    try await #expect(task.value == 1)
+    return isOnThread
+  }
+
+  private func runUntilIdle(_ executor: ManualTaskExecutor) -> Bool {
+    backend.user.withLock { $0 = nil }
+    executor.runUntilIdle()
+    return backend.user.withLock { $0 } == ThreadID()
+  }
+
+  @Test func `A value that was changed externally is read`() async throws {
+    let first = try await store.save(1, for: key)
+    try await #expect(store.load(key) == first)
+    try backend.changeExternally(encodedEnvelope(2), of: key)
+    try await #expect(store.load(key)?.value == 2)
+    try await #expect(store.load(key)?.revision == first.revision + 1)
+  }
+
+  @Test func `A version that can't be asked for is an error of the load`() async throws {
+    try await store.save(1, for: key)
+    _ = try await store.load(key)
+    backend.failure.withLock { $0 = .readFailed(SystemError(code: 5, operation: "read", path: "a disk")) }
+    await #expect(throws: StoreError.readFailed(SystemError(code: 5, operation: "read", path: "a disk"))) {
+      try await store.load(key)
+    }
+    backend.failure.withLock { $0 = nil }
+    try await #expect(store.load(key)?.value == 1)
+  }
+}
+
+/// A backend in memory that knows the version of its place.
+private final class VersionedBackend: StoreBackend, Sendable {
+  private let storage = InMemoryStorage()
+  private let base: InMemoryBackend
+  private let version = Lock<UInt64>(1)
+  let readCount = Lock(0)
+  /// The thread that asked for the version last.
+  let user = Lock<ThreadID?>(nil)
+  let failure = Lock<StoreError?>(nil)
+
+  init() {
+    base = InMemoryBackend(storage: storage)
+  }
+
+  func changeExternally(_ bytes: Data, of key: StoreKey<some Any>) throws {
+    storage[try key.keyName.encoded()] = bytes
+    version.withLock { $0 += 1 }
+  }
+
+  func externalVersion() throws(StoreError) -> UInt64? {
+    user.withLock { $0 = ThreadID() }
+    if let failure = failure.withLock({ $0 }) { throw failure }
+    return version.withLock { $0 }
+  }
+
+  func read(_ name: String) -> Data? {
+    readCount.withLock { $0 += 1 }
+    return base.read(name)
+  }
+
+  func commit(
+    _ writes: [StoreWrite], deciding decide: (inout VersionedBackend) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool {
+    var backend = self
+    return try base.make(writes, try decide(&backend))
+  }
+
+  func names() -> [String] { base.names() }
+
+  func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? {
+    base.quarantine(bytes, of: name, at: time)
+  }
+}
+
+/// Numbers in the order they were noted.
+private final class Recorder: Sendable {
+  private let noted = Lock<[Int]>([])
+
+  var numbers: [Int] { noted.withLock { $0 } }
+
+  func note(_ number: Int) { noted.withLock { $0.append(number) } }
+}
+
+/// A number without a lock of its own.
+///
+/// Unchecked, because it is used in the isolation of one executor only, which the thread sanitizer checks.
+private final class Total: @unchecked Sendable {
+  var value = 0
+}
+
+/// The thread that made it.
+private struct ThreadID: Equatable {
+  private let thread = ObjectIdentifier(Thread.current)
+}
