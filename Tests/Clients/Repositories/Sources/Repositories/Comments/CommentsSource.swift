@@ -1,0 +1,59 @@
+public import Repository
+
+/// The comments on posts, by the id of the post: what a `SyncedRepository` has to know of the client.
+public struct CommentsSource: PagedSource, MutableSource {
+  /// What a user changes about the comments on a post.
+  public enum Mutation: RepositoryMutation, Equatable {
+    /// Adds a comment, the newest of all.
+    case add(Comment)
+    /// Replaces the text of a comment.
+    case edit(Comment.ID, text: String)
+    /// Deletes a comment.
+    case delete(Comment.ID)
+
+    /// Makes the change, which has no effect on a comment that isn't loaded or was deleted.
+    public func apply(to comments: inout Paged<Comment>) {
+      switch self {
+      case .add(let comment): comments.upsertFirst(comment)
+      case .edit(let id, let text): comments.update(id) { $0.text = text }
+      case .delete(let id): comments.remove(id)
+      }
+    }
+  }
+
+  /// A comment on a post whose comments were never loaded shows at once.
+  public static var empty: Paged<Comment>? { Paged() }
+
+  /// The collection of the comments in the store.
+  public let name = "comments"
+  private let client: any CommentsClient
+
+  /// Creates a source over a client.
+  public init(_ client: any CommentsClient) { self.client = client }
+
+  /// Fetches a page.
+  public func fetch(_ postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> Paged<Comment> {
+    let page = try await client.comments(on: postID, after: cursor, limit: limit)
+    return Paged(page.comments, nextCursor: page.nextCursor)
+  }
+
+  /// Sends a change.
+  ///
+  /// The server answers without a value, so the change is applied to what is stored.
+  public func send(
+    _ mutation: Mutation, to postID: String, id: MutationID
+  ) async throws(CommentsError) -> MutationReply<Paged<Comment>> {
+    switch mutation {
+    case .add(let comment): try await client.add(comment, to: postID, requestID: id.rawValue)
+    case .edit(let comment, let text): try await client.edit(comment, text: text, on: postID, requestID: id.rawValue)
+    case .delete(let comment): try await client.delete(comment, from: postID, requestID: id.rawValue)
+    }
+    return .done
+  }
+
+  /// Returns what an error of the client means: what is neither refused nor in doubt is tried again.
+  public func disposition(of failure: CommentsError) -> FailureDisposition {
+    if failure == .refused { return .refused }
+    return failure == .lostReply ? .unknownOutcome : .retryLater()
+  }
+}

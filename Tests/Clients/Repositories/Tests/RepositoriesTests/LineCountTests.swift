@@ -1,0 +1,42 @@
+import Foundation
+import Testing
+
+/// What the README says of the length of each repository.
+@Suite struct LineCountTests {
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+  private static func lines(of path: String) throws -> [String] {
+    try String(contentsOf: root.appending(path: path), encoding: .utf8).split(separator: "\n").map {
+      $0.trimmingCharacters(in: .whitespaces)
+    }
+  }
+
+  /// The lines of a file without blank ones and comments.
+  private static func codeLineCount(of path: String) throws -> Int {
+    try lines(of: path).count { !$0.isEmpty && !$0.hasPrefix("//") }
+  }
+
+  /// The rows of the table: the file of a repository, and its number of code lines.
+  private static func table() throws -> [String: Int] {
+    var counts: [String: Int] = [:]
+    for line in try lines(of: "README.md") {
+      guard let row = line.firstMatch(of: /^\|.*\| `([^`]+)` \| (\d+) \|$/) else { continue }
+      counts[String(row.1)] = Int(row.2)
+    }
+    return counts
+  }
+
+  @Test func `The README has the line count of every repository`() throws {
+    let files = [
+      "Comments/CommentsSource.swift", "Profile/ProfileRepository.swift", "Drafts/DraftsRepository.swift",
+    ]
+    var counts: [String: Int] = [:]
+    for file in files { counts[file] = try Self.codeLineCount(of: "Sources/Repositories/\(file)") }
+    #expect(try Self.table() == counts)
+  }
+
+  @Test func `The comments take no more than 40 lines`() throws {
+    #expect(try Self.codeLineCount(of: "Sources/Repositories/Comments/CommentsSource.swift") <= 40)
+  }
+}

@@ -1,0 +1,67 @@
+import DataStore
+import Multicast
+import MulticastTesting
+import Repositories
+import Repository
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct ProfileRepositoryTests {
+  /// A client of closures.
+  private struct Client: ProfileClient {
+    let fetch: @Sendable (String) async throws(ProfileError) -> Profile
+
+    func profile(of userID: String) async throws(ProfileError) -> Profile { try await fetch(userID) }
+  }
+
+  private let store = InMemoryStore()
+
+  @Test func `A profile is fetched once while it is fresh, and shown to every screen`() async throws {
+    let names = Mutex(["Jake", "Jake Lin"])
+    let profiles = profileRepository(
+      Client { (_) throws(ProfileError) in Profile(name: names.withLock { $0.removeFirst() }) }, store: store)
+    let screens = [profiles.values(of: "0").subscribe(), profiles.values(of: "0").subscribe()]
+    try await profiles.refresh("0")
+    try await profiles.refresh("0")
+    for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake")]) }
+    try await profiles.reload("0")
+    for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake Lin")]) }
+  }
+
+  @Test func `Without a network the stored profile shows, and the caller gets the error`() async throws {
+    try await store.save(Profile(name: "Jake"), for: StoreKey("profile", id: "0"))
+    let profiles = profileRepository(Client { (_) throws(ProfileError) in throw .offline }, store: store)
+    let states = profiles.states(of: "0").subscribe()
+    #expect(await states.first(1).map(\.isLoading) == [false])
+    await #expect(throws: RepositoryError<ProfileError>.server(.offline)) { try await profiles.reload("0") }
+    let loading = await states.first(2)
+    #expect(loading.map(\.value) == [Profile(name: "Jake"), Profile(name: "Jake")])
+    #expect(loading.map(\.isLoading) == [true, false])
+    #expect(loading.map(\.failure) == [nil, .server(.offline)])
+    #expect(await profiles.values(of: "0").subscribe().first(1) == [Profile(name: "Jake")])
+  }
+
+  @Test func `Of two repositories on one store the slower one doesn't store the older profile`() async throws {
+    let gate = Gate()
+    let fetches = Mutex(0)
+    let slow = profileRepository(
+      Client { (_) async throws(ProfileError) in
+        let isFirst = fetches.withLock { count in
+          count += 1
+          return count == 1
+        }
+        if !isFirst { return Profile(name: "new") }
+        await gate.pass()
+        return Profile(name: "old")
+      }, store: store)
+    let fast = profileRepository(Client { (_) throws(ProfileError) in Profile(name: "new") }, store: store)
+    let load = Task { try await slow.reload("0") }
+    await gate.arrivals()
+    try await fast.reload("0")
+    gate.open()
+    try await load.value
+    #expect(try await store.load(StoreKey<Profile>("profile", id: "0"))?.value == Profile(name: "new"))
+    #expect(await slow.values(of: "0").subscribe().first(1) == [Profile(name: "new")])
+    #expect(fetches.withLock { $0 } == 2)
+  }
+}

@@ -1,0 +1,4 @@
+import Repositories
+
+/// The comment of a post, and not that of a test.
+typealias Comment = Repositories.Comment

@@ -1,0 +1,116 @@
+import Foundation
+import Repositories
+import Repository
+import RepositoryTesting
+import Synchronization
+
+/// The comments on posts, as a server in memory has them.
+final class CommentsServer: Sendable {
+  private let server = InMemoryServer<String, Paged<Comment>, CommentsSource.Mutation>(empty: Paged())
+
+  /// All comments on a post, the newest first.
+  func comments(on postID: String) -> [Comment] { server.value(of: postID).elements }
+
+  /// The changes that were made, in order, each once.
+  var made: [CommentsSource.Mutation] { server.applied.map(\.mutation) }
+
+  /// The ids of all changes that arrived, repeated ones included.
+  var receivedIDs: [String] { server.received.map(\.rawValue) }
+
+  /// Changes the comments on a post, as another user does.
+  func edit(_ postID: String, _ change: (inout Paged<Comment>) -> Void) {
+    server.edit(postID, change)
+  }
+
+  func page(of postID: String, after cursor: String?, limit: Int) -> CommentsPage {
+    let all = comments(on: postID)
+    let start = cursor.flatMap { cursor in all.firstIndex { $0.id.uuidString == cursor } }.map { $0 + 1 } ?? 0
+    let page = Array(all[start...].prefix(limit))
+    return CommentsPage(page, nextCursor: start + page.count < all.count ? page.last?.id.uuidString : nil)
+  }
+
+  func make(_ mutation: CommentsSource.Mutation, on postID: String, requestID: String) throws(CommentsError) {
+    do throws(MutationConflict) {
+      _ = try server.apply(mutation, to: postID, id: MutationID(rawValue: requestID))
+    } catch {
+      throw .refused
+    }
+  }
+}
+
+/// A client of a ``CommentsServer``, over a network that a test directs.
+final class CommentsNetwork: CommentsClient {
+  /// A request, as a test distinguishes it.
+  enum Request: Hashable, Sendable {
+    case page(after: Comment.ID?)
+    case add(Comment.ID)
+    case edit(Comment.ID, String)
+    case delete(Comment.ID)
+  }
+
+  /// What happens to a request, or to its reply, on its way.
+  typealias Hop = @Sendable (Request) async throws(CommentsError) -> Void
+
+  private let server: CommentsServer
+  private let onRequest: Hop
+  private let onReply: Hop
+  private let recorded = Mutex<[Request]>([])
+
+  /// Creates a network.
+  ///
+  /// - Parameters:
+  ///   - server: The server.
+  ///   - onRequest: Runs before the server gets a request; if it throws, the server doesn't get it.
+  ///   - onReply: Runs before the client gets a reply; if it throws, the client doesn't get it.
+  init(
+    _ server: CommentsServer,
+    onRequest: @escaping Hop = { (_) async throws(CommentsError) in },
+    onReply: @escaping Hop = { (_) async throws(CommentsError) in }
+  ) {
+    self.server = server
+    self.onRequest = onRequest
+    self.onReply = onReply
+  }
+
+  /// A network without a connection.
+  static func offline(_ server: CommentsServer) -> CommentsNetwork {
+    CommentsNetwork(server, onRequest: { (_) async throws(CommentsError) in throw .offline })
+  }
+
+  /// The requests that were made, in order.
+  var requests: [Request] { recorded.withLock { $0 } }
+
+  func comments(on postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> CommentsPage {
+    try await exchange(.page(after: cursor.flatMap { UUID(uuidString: $0) })) {
+      server.page(of: postID, after: cursor, limit: limit)
+    }
+  }
+
+  func add(_ comment: Comment, to postID: String, requestID: String) async throws(CommentsError) {
+    try await exchange(.add(comment.id)) { () throws(CommentsError) in
+      try server.make(.add(comment), on: postID, requestID: requestID)
+    }
+  }
+
+  func edit(_ id: Comment.ID, text: String, on postID: String, requestID: String) async throws(CommentsError) {
+    try await exchange(.edit(id, text)) { () throws(CommentsError) in
+      try server.make(.edit(id, text: text), on: postID, requestID: requestID)
+    }
+  }
+
+  func delete(_ id: Comment.ID, from postID: String, requestID: String) async throws(CommentsError) {
+    try await exchange(.delete(id)) { () throws(CommentsError) in
+      try server.make(.delete(id), on: postID, requestID: requestID)
+    }
+  }
+
+  private func exchange<Reply>(
+    _ request: Request, _ serve: () throws(CommentsError) -> Reply
+  ) async throws(CommentsError) -> Reply {
+    recorded.withLock { $0.append(request) }
+    try await onRequest(request)
+    let reply = try serve()
+    try await onReply(request)
+    return reply
+  }
+}
