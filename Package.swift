@@ -21,6 +21,7 @@ let package = Package(
     .library(name: "Todo", targets: ["Todo"]),
     .library(name: "MulticastTesting", targets: ["MulticastTesting"]),
     .library(name: "DataStoreTesting", targets: ["DataStoreTesting"]),
+    .library(name: "RepositoryTesting", targets: ["RepositoryTesting"]),
     .library(name: "MomentsTesting", targets: ["MomentsTesting"]),
     .executable(name: "moments", targets: ["MomentsCommand"]),
   ],
@@ -45,9 +46,11 @@ let package = Package(
       name: "Moments", dependencies: ["GraphQLClient", "Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .target(name: "SignIn", dependencies: ["Multicast"], swiftSettings: swiftSettings),
-    .target(name: "Todo", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
+    .target(name: "Todo", dependencies: ["Repository", "DataStore", "Multicast"], swiftSettings: swiftSettings),
     .target(name: "MulticastTesting", dependencies: ["Multicast"], swiftSettings: swiftSettings),
     .target(name: "DataStoreTesting", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
+    .target(
+      name: "RepositoryTesting", dependencies: ["Repository", "DataStore", "Multicast"], swiftSettings: swiftSettings),
     .target(
       name: "MomentsTesting", dependencies: ["Moments", "GraphQLClient", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
@@ -79,7 +82,9 @@ let package = Package(
       swiftSettings: swiftSettings),
     .testTarget(
       name: "RepositoryTests",
-      dependencies: ["Repository", "DataStore", "Multicast", "MulticastTesting", "TestChild", "TestSupport"],
+      dependencies: [
+        "Repository", "DataStore", "Multicast", "RepositoryTesting", "MulticastTesting", "TestChild", "TestSupport",
+      ],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "GraphQLClientTests",

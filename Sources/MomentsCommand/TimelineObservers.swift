@@ -1,18 +1,19 @@
 internal import Moments
 internal import Multicast
+internal import Repository
 
 /// Three screens that watch one timeline: the list, the detail of a moment, and the counter of all likes.
 ///
 /// Each has a subscription of its own. The command reads them in turn, so that what it prints has one order.
 struct TimelineObservers {
-  private typealias Timelines = MulticastStream<MomentsDetails, Never>
+  private typealias Timelines = ObservedValues<MomentsDetails>
 
   private var list: Timelines.AsyncIterator
   private var detail: Timelines.AsyncIterator
   private var counter: Timelines.AsyncIterator
   private var likeCount = 0
 
-  init(of timelines: MulticastStream<MomentsDetails, Never>) {
+  init(of timelines: ObservedValues<MomentsDetails>) {
     list = timelines.makeAsyncIterator()
     detail = timelines.makeAsyncIterator()
     counter = timelines.makeAsyncIterator()

@@ -23,7 +23,8 @@ public struct MulticastStream<Element: Sendable, Failure: Error>: AsyncSequence,
   public typealias AsyncIterator = MulticastSubscription<Element, Failure>.AsyncIterator
 
   let core: ChannelCore<Element, Failure>
-  let policy: BufferingPolicy<Failure>
+  /// What the buffer of a subscriber does while the subscriber is busy.
+  package let policy: BufferingPolicy<Failure>
 
   /// Subscribes, and returns the iterator that reads.
   ///

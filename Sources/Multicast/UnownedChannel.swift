@@ -8,9 +8,14 @@ package struct UnownedChannel<Element: Sendable> {
 
   /// Creates a channel with its first stream, which keeps the channel alive.
   ///
-  /// - Parameter replay: How many of the newest elements a new subscriber gets first.
-  package static func makeStream(replay: Int) -> (channel: UnownedChannel, stream: MulticastStream<Element, Never>) {
-    let core = ChannelCore<Element, Never>(replay: replay, isCounted: true)
+  /// - Parameters:
+  ///   - replay: How many of the newest elements a new subscriber gets first.
+  ///   - onRelease: Called when nothing refers to the channel any more, on the thread that released it, which may hold
+  ///     any lock. So it should only start a task.
+  package static func makeStream(
+    replay: Int, onRelease: (@Sendable () -> Void)? = nil
+  ) -> (channel: UnownedChannel, stream: MulticastStream<Element, Never>) {
+    let core = ChannelCore<Element, Never>(replay: replay, isCounted: true, onRelease: onRelease)
     return (UnownedChannel(core: core), MulticastStream(core: core, policy: .unbounded))
   }
 

@@ -4,6 +4,7 @@ import Foundation
 import Moments
 import Multicast
 import MulticastTesting
+import Repository
 import Testing
 
 /// The code in the comments of the sources, to the letter: what is there compiles because it compiles here.
@@ -113,5 +114,96 @@ extension StoreKey where Value == Timeline {
   @Test(arguments: StoreConformance.checks)
   func `My store keeps the rules`(check: StoreConformance.Check) async throws {
     try await check.run(on: harness())
+  }
+}
+
+/// The code in the comments of Repository.
+enum RepositoryDocCommentExamples {
+  typealias Profile = RepositoryExamples.Profile
+  typealias Draft = RepositoryExamples.Draft
+  typealias ClientError = RepositoryExamples.ClientError
+  typealias ProfileClient = RepositoryExamples.Client
+
+  struct CommentsKey: RepositoryKey {
+    let userID: String?
+    let momentID: String
+
+    var storeID: String { "\(userID ?? "")/\(momentID)" }
+
+    init(userID: String?, momentID: String) {
+      (self.userID, self.momentID) = (userID, momentID)
+    }
+
+    init?(storeID: String) {
+      let parts = storeID.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2 else { return nil }
+      self.init(userID: parts[0].isEmpty ? nil : String(parts[0]), momentID: String(parts[1]))
+    }
+  }
+
+  struct ProfileSource: RepositorySource {
+    let client: any ProfileClient
+    let name = "profile"
+
+    func fetch(_ userID: String) async throws(ClientError) -> Profile {
+      try await client.profile(of: userID)
+    }
+  }
+
+  struct Comment: Codable, Equatable, Identifiable, Sendable {
+    let id: String
+  }
+
+  enum CommentsMutation: RepositoryMutation {
+    case add(Comment)
+
+    func apply(to value: inout [Comment]) throws(MutationConflict) {}
+  }
+
+  struct CommentsSource: MutableSource {
+    let name = "comments"
+
+    init(_ client: any ProfileClient) {}
+
+    func fetch(_ key: String) async throws(ClientError) -> [Comment] { [] }
+
+    func send(
+      _ mutation: CommentsMutation, to key: String, id: MutationID
+    ) async throws(ClientError) -> MutationReply<[Comment]> { .done }
+  }
+
+  static func synced(
+    _ client: any ProfileClient, _ store: any KeyValueStore, momentID: String, comment: Comment,
+    show: ([Comment]) -> Void
+  ) async throws {
+    let comments = SyncedRepository(CommentsSource(client), store: store)
+
+    for await page in comments.values(of: momentID) { show(page) }
+
+    try await comments.reload(momentID)
+    try await comments.perform(.add(comment), on: momentID)
+  }
+
+  static func readOnly(
+    _ client: any ProfileClient, _ store: any KeyValueStore, userID: String, show: (Profile) -> Void
+  ) async {
+    let profiles = SyncedRepository("profile", store: store) { (userID: String) async throws(ClientError) in
+      try await client.profile(of: userID)
+    }
+    for await profile in profiles.values(of: userID) {
+      show(profile)
+    }
+  }
+
+  static func local(_ store: any KeyValueStore, momentID: String, show: (Draft) -> Void) async throws {
+    let drafts = LocalRepository<String, Draft>("drafts", default: Draft(), store: store)
+    try await drafts.update(momentID) { $0.text = "On the river" }
+    for await draft in drafts.values(of: momentID) { show(draft) }
+  }
+
+  @MainActor
+  static func observed(_ comments: SyncedRepository<CommentsSource>, momentID: String) async {
+    let observed = Observed(comments.values(of: momentID))
+    await observed.run()  // From a view: .task { await observed.run() }
   }
 }

@@ -3,6 +3,7 @@ import Foundation
 import GraphQLClient
 import Moments
 import Multicast
+import Repository
 
 /// The code of README.md, to the letter: what is there compiles because it compiles here.
 enum ReadmeExamples {

@@ -185,7 +185,7 @@ import Testing
       try await repo.getMoments(userID: "0")
       await backend.setOnline(false)
       #expect(try await repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .queued)
-      let queued = try await repo.likeQueue.entries()
+      let queued = try await repo.mutations.list()
       #expect(queued.count == 1)
 
       let (status, output, errors) = await run(
@@ -193,7 +193,7 @@ import Testing
       #expect(status == .unavailable)
       #expect(output == ["No timeline is stored yet."])
       #expect(errors.count == 1)
-      #expect(try await repo.likeQueue.entries() == queued)
+      #expect(try await repo.mutations.list() == queued)
     }
   }
 

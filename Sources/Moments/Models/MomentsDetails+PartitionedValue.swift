@@ -17,5 +17,8 @@ extension MomentsDetails: PartitionedValue {
   public var head: Head { Head(userDetails: userDetails, pageInfo: pageInfo) }
 
   /// The moments in the server's order.
-  public var elements: [Moment] { moments }
+  public var elements: [Moment] {
+    get { moments }
+    set { moments = newValue }
+  }
 }

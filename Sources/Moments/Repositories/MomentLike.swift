@@ -1,7 +1,9 @@
+public import Repository
+
 /// A user's wish to like a moment, or to like it no more.
 ///
-/// What the queue of a ``MomentsRepo`` keeps and sends, and what it lays over the stored timeline meanwhile.
-public struct MomentLike: Codable, Hashable, Sendable {
+/// A ``MomentsRepo`` queues and sends it, and applies it to the stored timeline meanwhile.
+public struct MomentLike: RepositoryMutation, Codable, Hashable, Sendable {
   /// Who likes it, and whose timeline shows it.
   public let userID: String
   /// The moment.
@@ -18,9 +20,11 @@ public struct MomentLike: Codable, Hashable, Sendable {
 
   /// Makes a timeline what it will be when the server has taken the like.
   ///
-  /// A timeline without the moment stays as it is, and so do likes that the server left out.
-  func apply(to details: inout MomentsDetails) {
-    guard let index = details.moments.firstIndex(where: { $0.id == momentID }) else { return }
+  /// A timeline without the moment stays as it is, and so does one that has the like, and likes that the server left out.
+  public func apply(to details: inout MomentsDetails) {
+    guard let index = details.moments.firstIndex(where: { $0.id == momentID }),
+      details.moments[index].isLiked != isLiked
+    else { return }
     details.moments[index].isLiked = isLiked
     guard let likes = details.moments[index].likes else { return }
     if !isLiked {

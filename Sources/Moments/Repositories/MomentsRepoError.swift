@@ -11,6 +11,8 @@ public enum MomentsRepoError: Error, Sendable, Equatable {
   case session(APISessionError)
   /// The device could not read or keep the data.
   case store(StoreError)
+  /// Too many likes wait to be sent. Nothing is kept of this one.
+  case queueFull
   /// The calling task was cancelled. The server may have done its part, but nothing says so.
   case cancelled
 
@@ -18,11 +20,14 @@ public enum MomentsRepoError: Error, Sendable, Equatable {
     self = error == .cancelled ? .cancelled : .session(error)
   }
 
-  init(_ error: MutationQueueError) {
-    guard case .store(let error) = error else {
-      preconditionFailure("A like with an id of its own is enqueued once. \(error)")
+  init(_ error: RepositoryError<APISessionError>) {
+    switch error {
+    case .server(let error): self.init(error)
+    case .store(let error): self = .store(error)
+    case .queueFull: self = .queueFull
+    case .conflict: preconditionFailure("A like is possible on every timeline.")
+    case .cancelled: self = .cancelled
     }
-    self = .store(error)
   }
 }
 
@@ -32,6 +37,7 @@ extension MomentsRepoError: CustomStringConvertible {
     switch self {
     case .session(let error): error.description
     case .store(let error): error.description
+    case .queueFull: RepositoryError<APISessionError>.queueFull.description
     case .cancelled: "The call was cancelled before it was done. Call again if the result is still wanted."
     }
   }

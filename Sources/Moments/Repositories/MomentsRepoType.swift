@@ -1,4 +1,3 @@
-public import Multicast
 public import Repository
 
 /// The one source of truth for timelines: every screen reads from it, and every change goes through it.
@@ -19,19 +18,19 @@ public protocol MomentsRepoType: Sendable {
   ///
   /// An observer of an empty store waits for the first save. Nothing is dropped however slow the observer; where only
   /// the newest counts, say so by `buffering(.latest)`.
-  var momentsDetails: MulticastStream<MomentsDetails, Never> { get }
+  var momentsDetails: ObservedValues<MomentsDetails> { get }
 
   /// As ``momentsDetails``, of one user.
-  func momentsDetails(userID: String) -> MulticastStream<MomentsDetails, Never>
+  func momentsDetails(userID: String) -> ObservedValues<MomentsDetails>
 
   /// How a user's timeline is being loaded: the present state first, then the newest after each change.
   ///
   /// A timeline that is there stays in the state whatever becomes of a load.
-  func loadState(userID: String) -> MulticastStream<MomentsLoadState, Never>
+  func loadState(userID: String) -> ObservedValues<MomentsLoadState>
 
   /// The moments on a user's timeline whose likes no stored timeline has yet, and whether they are liked: the present
   /// ones first, then the newest after each change.
-  func pendingLikes(userID: String) -> MulticastStream<[String: Bool], Never>
+  func pendingLikes(userID: String) -> ObservedValues<[String: Bool]>
 
   /// Fetches the timeline of a user: one request, one save.
   ///

@@ -59,11 +59,52 @@ public struct PersistentDataStore<Store: KeyValueStore>: PersistentDataStoreType
     try await store.remove(key(userID: userID))
   }
 
-  /// What the store has to tell although no call failed for it, such as bytes that were moved aside.
-  public var events: MulticastStream<StoreEvent, Never> { store.events }
+}
 
-  /// The store that this one keeps its timelines in.
-  public var keyValueStore: any KeyValueStore { store }
+extension PersistentDataStore {
+  /// Returns the stored value of a key, or `nil`.
+  public func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    try await store.load(key)
+  }
+
+  /// Stores a value, and sends it to every observer once it is durable.
+  @discardableResult
+  public func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    try await store.save(value, for: key)
+  }
+
+  /// Removes the stored value of a key, and notifies every observer.
+  public func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    try await store.remove(key)
+  }
+
+  /// Removes all values of a collection in one commit, and notifies every observer.
+  public func removeAll(in collection: String) async throws(StoreError) {
+    try await store.removeAll(in: collection)
+  }
+
+  /// Makes several saves and removals as one: all or none, at any instant, in every process.
+  @discardableResult
+  public func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
+    try await store.commit(batch)
+  }
+
+  /// The changes of one key: each subscriber gets the stored value first, if there is one, then every later change.
+  public func changes<Value>(
+    of key: StoreKey<Value>
+  ) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    try await store.changes(of: key)
+  }
+
+  /// The values of a collection, and all their later changes.
+  public func observe<Value>(
+    collection: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    try await store.observe(collection: collection, as: type)
+  }
+
+  /// What the store's owner should know although no call failed for it.
+  public var events: MulticastStream<StoreEvent, Never> { store.events }
 }
 
 /// Keeps timelines in `UserDefaults`.

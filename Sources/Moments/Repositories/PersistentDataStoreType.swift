@@ -1,11 +1,10 @@
 public import DataStore
-public import Multicast
 
-/// Keeps the timelines of all users, each under its own key, and broadcasts their changes.
+/// A store that keeps the timelines of all users, each under its own key, and broadcasts their changes.
 ///
-/// A ``MomentsRepo`` sits on one. ``PersistentDataStore`` makes one of any `KeyValueStore`, so to change the database is
+/// A ``MomentsRepo`` sits on one, and keeps the likes beside them that the server does not have yet. ``PersistentDataStore`` makes one of any `KeyValueStore`, so to change the database is
 /// to name another store where the app is put together, and nowhere else.
-public protocol PersistentDataStoreType: Sendable {
+public protocol PersistentDataStoreType: KeyValueStore {
   /// The timelines there are, and every later change of any of them, without a gap between the two.
   ///
   /// - Throws: `StoreError`, but never for bytes that could not be decoded: for those see ``events``.
@@ -36,28 +35,9 @@ public protocol PersistentDataStoreType: Sendable {
   ///
   /// - Throws: `StoreError`; then the timeline is still there.
   func removeMomentsDetails(userID: String) async throws(StoreError)
-
-  /// What the store has to tell although no call failed for it, such as bytes that were moved aside.
-  var events: MulticastStream<StoreEvent, Never> { get }
-
-  /// The store under the timelines, for what else a repository has to keep: the likes the server does not have yet.
-  var keyValueStore: any KeyValueStore { get }
 }
 
 extension PersistentDataStoreType {
   /// Takes every id for valid.
   public func validate(userID: String) throws(StoreError) {}
-
-  /// The stored timeline of a user; nil when there is none, or one that cannot be decoded.
-  ///
-  /// That one has been moved aside and told by the store's events; a fresh one takes its place.
-  func decodableMomentsDetails(userID: String) async throws(StoreError) -> StoredValue<MomentsDetails>? {
-    do throws(StoreError) {
-      return try await momentsDetails(userID: userID)
-    } catch .undecodable {
-      return nil
-    } catch {
-      throw error
-    }
-  }
 }

@@ -124,7 +124,7 @@ public final class MomentsTimelineViewModel {
 
     @MainActor
     func follow<Element>(
-      _ stream: MulticastStream<Element, Never>,
+      _ stream: ObservedValues<Element>,
       _ show: @MainActor @Sendable (MomentsTimelineViewModel, Element) -> Void
     ) async {
       for await element in stream {

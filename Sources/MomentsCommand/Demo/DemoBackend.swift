@@ -2,6 +2,7 @@ import DataStore
 import Foundation
 import GraphQLClient
 import Moments
+import Repository
 
 /// A backend within the program that behaves like the GraphQL server: the same data, errors, rules of likes, and one
 /// reply for all attempts at a change under one key.
@@ -13,7 +14,7 @@ actor DemoBackend: NetworkSwitch {
 
   /// What the backend has where nothing is kept.
   private var state: DemoServerState
-  private var changes = TaskChain()
+  private let changes = AsyncSerialQueue()
   private let store: FileStore?
   private let latency: Duration
   private let withLikes: @Sendable () -> Bool
@@ -102,14 +103,8 @@ extension DemoBackend: UpdateMomentLikeSessionType {
   private func update(_ change: DemoServerState.Change, key: String?) async throws(APISessionError) -> MomentsDetails {
     try await reach()
     // Each is made on what the one before it has kept.
-    let making = changes.add { () -> Result<DemoServerState.Reply, APISessionError> in
-      do throws(APISessionError) {
-        return .success(try await self.make(change, key: key))
-      } catch {
-        return .failure(error)
-      }
-    }
-    switch try await making.value.get() {
+    let reply = try await changes.run { () async throws(APISessionError) in try await make(change, key: key) }
+    switch reply {
     case .made(let details): return details
     case .refused(let message): throw .refused(message, field: "updateMomentLike")
     }

@@ -21,10 +21,21 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// Counts a channel that has no owner but its streams; `nil` where the owner counts itself.
   private let live: MulticastDiagnostics.LiveChannel?
 
-  init(replay: Int, isCounted: Bool = false, onUnused: (@Sendable (ChannelCore) -> Void)? = nil) {
+  /// Called when nothing refers to the core any more.
+  private let onRelease: (@Sendable () -> Void)?
+
+  init(
+    replay: Int, isCounted: Bool = false, onUnused: (@Sendable (ChannelCore) -> Void)? = nil,
+    onRelease: (@Sendable () -> Void)? = nil
+  ) {
     contents = Lock(Contents(replay: replay))
     live = isCounted ? MulticastDiagnostics.LiveChannel() : nil
     self.onUnused = onUnused
+    self.onRelease = onRelease
+  }
+
+  deinit {
+    onRelease?()
   }
 
   /// Whether a producer waits for ``demand()`` and is to be signalled.

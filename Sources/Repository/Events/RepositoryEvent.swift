@@ -32,6 +32,9 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// The server has refused a mutation, or the attempts are used up; it is kept as a dead letter.
   case mutationRefused(MutationID, reason: String)
 
+  /// A mutation isn't possible on the present value. It has no effect and waits to be resolved.
+  case mutationConflicted(MutationID, reason: String)
+
   /// A mutation was cancelled before it was sent.
   case mutationCancelled(MutationID)
 
@@ -74,6 +77,7 @@ extension RepositoryEvent: CustomStringConvertible {
     case .mutationSending(let id, let attempt): "mutation \(id) is being sent, attempt \(attempt)"
     case .mutationDelivered(let id): "mutation \(id) delivered"
     case .mutationRefused(let id, let reason): "mutation \(id) refused: \(reason)"
+    case .mutationConflicted(let id, let reason): "mutation \(id) is in conflict: \(reason)"
     case .mutationCancelled(let id): "mutation \(id) cancelled"
     case .mutationRequeued(let id): "mutation \(id) requeued"
     case .mutationDiscarded(let id): "mutation \(id) discarded"

@@ -4,7 +4,19 @@ struct FIFO<Element: Sendable>: Sendable {
   /// Where the first element is; what is before it is left over.
   private var head = 0
 
+  init(_ elements: [Element] = []) {
+    storage = elements
+  }
+
   var first: Element? { head < storage.count ? storage[head] : nil }
+
+  var count: Int { storage.count - head }
+
+  /// All elements in order.
+  var elements: [Element] { Array(storage[head...]) }
+
+  /// The first elements in order.
+  func first(_ count: Int) -> [Element] { Array(storage[head...].prefix(count)) }
 
   mutating func append(_ element: Element) {
     storage.append(element)

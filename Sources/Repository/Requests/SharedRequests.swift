@@ -24,12 +24,20 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
 
   private let state = Lock(SharedRequestsState<Key, Request>())
   private let events: RepositoryEvents
+  private let executor: (any TaskExecutor)?
 
   /// Creates a place to share requests in.
   ///
   /// - Parameter events: Where it tells what happens.
-  public init(events: RepositoryEvents = RepositoryEvents()) {
-    self.events = events
+  public convenience init(events: RepositoryEvents = RepositoryEvents()) {
+    self.init(events: events, executor: nil)
+  }
+
+  /// - Parameters:
+  ///   - events: Where it tells what happens.
+  ///   - executor: Where requests run; `nil` for the threads that all tasks share.
+  init(events: RepositoryEvents, executor: (any TaskExecutor)?) {
+    (self.events, self.executor) = (events, executor)
   }
 
   /// The value of a key, from the request that is under way, or from a new one.
@@ -46,7 +54,9 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     let place = state.withLock { $0.join(key) { Request() } }
     if place.isFirst {
       events.emit(.requestStarted(key: "\(key)"))
-      let task = Task { await self.perform(request, of: place.request, key: key, number: place.number) }
+      let task = Task(executorPreference: executor) {
+        await self.perform(request, of: place.request, key: key, number: place.number)
+      }
       // Before this caller can leave, so the last one to leave finds the task.
       place.request.task.send(task)
     } else {

@@ -1,5 +1,6 @@
 public import DataStore
 public import Multicast
+internal import Repository
 
 /// The list of things to do, kept in a store.
 ///
@@ -9,22 +10,22 @@ public import Multicast
 /// - **Ordering**: Edits are made one at a time, in the order the calls arrive. Observers see each once, in that order.
 /// - **Durability**: An edit that returned survives the end of the process, as far as the store's medium does. One that
 ///   threw changed nothing.
-/// - **Cancellation** does not interrupt an edit: one that began ends, and says how.
-/// - **Undecodable bytes** never stop the program: the store moves them aside, ``events`` tell, the first call of
-///   ``fetchItems()`` or of an edit that meets them throws `StoreError.undecodable(_:movedTo:reason:)`, and the list is
+/// - **Several lists** may be on one store, also in several processes: no edit is lost.
+/// - **Cancellation** doesn't interrupt an edit: one that began runs to completion and reports its result.
+/// - **Corrupt bytes** never stop the program: the store quarantines them, ``events`` reports it, the first call of
+///   ``fetchItems()`` or of an edit that finds them throws `StoreError.undecodable(_:movedTo:reason:)`, and the list is
 ///   empty from then on.
 public actor TodoList {
   /// Where the list is kept.
   public static let key = StoreKey<TodoItems>("todos")
 
   private let store: any KeyValueStore
-  private var lastEdit: Task<Result<Void, TodoListError>, Never>?
+  private let items: LocalRepository<OnlyKey, TodoItems>
 
   /// Creates a list in a store.
-  ///
-  /// Let one list edit a store at a time.
   public init(store: any KeyValueStore) {
     self.store = store
+    items = LocalRepository(Self.key.collection, default: TodoItems(), store: store)
   }
 
   /// What the store has to tell although no call failed for it, such as bytes that were moved aside.
@@ -48,7 +49,7 @@ public actor TodoList {
   /// - Throws: ``TodoListError``; for undecodable bytes once, and the list is empty from then on.
   public func fetchItems() async throws(TodoListError) -> TodoItems {
     do throws(StoreError) {
-      return try await store.load(Self.key)?.value ?? TodoItems()
+      return try await items.value(of: .only)
     } catch {
       throw .store(error)
     }
@@ -58,68 +59,42 @@ public actor TodoList {
   ///
   /// - Throws: ``TodoListError``.
   public func add(_ item: TodoItem) async throws(TodoListError) {
-    try await edit { items in items.add(item) }
+    try await edit { $0.add(item) }
   }
 
   /// Puts an item in the place of the one with its id, wherever in the list that is by now.
   ///
   /// - Throws: ``TodoListError``; ``TodoListError/noSuchItem(_:)`` where it was deleted.
   public func update(_ item: TodoItem) async throws(TodoListError) {
-    try await edit { items throws(TodoListError) in
-      guard items.update(item) else { throw .noSuchItem(item.id) }
-    }
+    guard try await edit({ $0.update(item) }) else { throw .noSuchItem(item.id) }
   }
 
   /// Finishes an item, or begins it again.
   ///
   /// - Throws: ``TodoListError``; ``TodoListError/noSuchItem(_:)`` where it was deleted.
   public func toggle(id: TodoItem.ID) async throws(TodoListError) {
-    try await edit { items throws(TodoListError) in
-      guard items.toggle(id) else { throw .noSuchItem(id) }
-    }
+    guard try await edit({ $0.toggle(id) }) else { throw .noSuchItem(id) }
   }
 
   /// Deletes an item; where there is none, nothing happens.
   ///
   /// - Throws: ``TodoListError``.
   public func delete(id: TodoItem.ID) async throws(TodoListError) {
-    try await edit { items in items.delete(id) }
+    try await edit { $0.delete(id) }
   }
 
   /// Deletes all items; where there are none, nothing happens.
   ///
   /// - Throws: ``TodoListError``.
   public func clear() async throws(TodoListError) {
-    try await edit { items in items.clear() }
+    try await edit { $0.clear() }
   }
 
-  /// Makes an edit after those before it: between reading the list and saving it the actor is free, and another edit
-  /// in between would be lost.
-  private func edit(
-    _ body: @escaping @Sendable (inout TodoItems) throws(TodoListError) -> Void
-  ) async throws(TodoListError) {
-    let previous = lastEdit
-    let edit = Task<Result<Void, TodoListError>, Never> {
-      _ = await previous?.value
-      do throws(TodoListError) {
-        return .success(try await perform(body))
-      } catch {
-        return .failure(error)
-      }
-    }
-    lastEdit = edit
-    try await edit.value.get()
-  }
-
-  private func perform(
-    _ body: @Sendable (inout TodoItems) throws(TodoListError) -> Void
-  ) async throws(TodoListError) {
-    let stored = try await fetchItems()
-    var items = stored
-    try body(&items)
-    guard items != stored else { return }
+  private func edit<Result: Sendable>(
+    _ change: @Sendable (inout TodoItems) -> Result
+  ) async throws(TodoListError) -> Result {
     do throws(StoreError) {
-      try await store.save(items, for: Self.key)
+      return try await items.update(.only, change)
     } catch {
       throw .store(error)
     }

@@ -160,11 +160,4 @@ import Todo
     for _ in 1...2 { try await DataStoreExamples.count(in: store) }
     #expect(try await store.load(StoreKey<Int>("count"))?.value == 2)
   }
-
-  @Test func `Repository: one request for two`() async throws {
-    #expect(
-      try await output { print in
-        try await RepositoryExamples.share(fetch: { _ in .init(name: "Jake") }, print: print)
-      } == ["true"])
-  }
 }

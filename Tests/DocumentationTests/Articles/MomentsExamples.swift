@@ -2,6 +2,7 @@ import DataStore
 import GraphQLClient
 import Moments
 import Multicast
+import Repository
 
 /// The code of Moments.md, to the letter: what is there compiles because it compiles here.
 enum MomentsExamples {

@@ -1,19 +1,27 @@
+import DataStore
 import Repository
 
 /// The code of Repository.md, to the letter: what is there compiles because it compiles here.
 enum RepositoryExamples {
-  struct Profile: Equatable, Sendable {
+  struct Profile: Codable, Equatable, Sendable {
     let name: String
   }
 
-  struct ProfileError: Error {}
+  struct Draft: Codable, Equatable, Sendable {
+    var text = ""
+  }
 
-  static func share(
-    fetch: @escaping @Sendable (String) async throws(ProfileError) -> Profile, print: Print
-  ) async throws {
-    let requests = SharedRequests<String, Profile, ProfileError>()
-    async let list = requests.value(for: "0") { () async throws(ProfileError) in try await fetch("0") }
-    async let detail = requests.value(for: "0") { () async throws(ProfileError) in try await fetch("0") }
-    print(try await list == detail)  // true, after one request
+  struct ClientError: Error {}
+
+  protocol Client: Sendable {
+    func profile(of userID: String) async throws(ClientError) -> Profile
+  }
+
+  static func make(_ client: any Client, _ store: any KeyValueStore) -> [Any] {
+    let profiles = SyncedRepository("profile", store: store) { (userID: String) async throws(ClientError) in
+      try await client.profile(of: userID)
+    }
+    let drafts = LocalRepository<String, Draft>("drafts", default: Draft(), store: store)
+    return [profiles, drafts]
   }
 }

@@ -41,7 +41,7 @@ struct UpdateMomentLikeSessionTests {
       let keys = try await server.received().map(\.idempotencyKey)
       #expect([keys[1], keys[3]] == ["key-true", "key-false"])
       let made = try [keys[0], keys[2]].map { try #require($0) }
-      #expect(made.compactMap(UUID.init).count == 2)
+      #expect(made.compactMap { UUID(uuidString: $0) }.count == 2)
       #expect(made[0] != made[1])
     }
   }

@@ -93,7 +93,7 @@ import Testing
       guard FileManager.default.fileExists(atPath: store) else { return }
       let files = try FileManager.default.contentsOfDirectory(atPath: store)
       #expect(files.filter { $0.contains("corrupt") } == [])
-      #expect(files.filter { $0.hasPrefix("moment-likes") } == [])
+      #expect(files.filter { $0.hasPrefix("moments-details.mutations") } == [])
     }
   }
 

@@ -35,10 +35,10 @@ import Testing
     }
     let all = try FileManager.default.contentsOfDirectory(atPath: folder.url.path())
     func read(_ name: String) throws -> Data { try Data(contentsOf: folder.url.appending(path: name)) }
-    let timeline = all.filter { $0.hasPrefix("moments-details") }
+    let timeline = all.filter { $0.hasPrefix("moments-details.") }
     return Files(
       timeline: try Dictionary(uniqueKeysWithValues: timeline.map { ($0, try read($0)) }),
-      likes: try await repo.likeQueue.entries().map { entry in
+      likes: try await repo.mutations.list().map { entry in
         let name = try #require(all.first { $0.contains(entry.id.rawValue) })
         return (name, entry.id, entry.mutation, try read(name))
       })
@@ -89,6 +89,9 @@ import Testing
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in .fixture(momentIDs: ["0", "1", "2"]) },
       updateMomentLikeSession: server)
     let events = repo.events.subscribe()
+    // Opens the timeline, which otherwise happens with the first like that is sent.
+    let observer = repo.momentsDetails(userID: "0").subscribe()
+    defer { observer.cancel() }
 
     // Each that cannot be read is told, by one event, and its bytes are where the event says.
     var untold = Set(files.likes.map(\.id)).subtracting(good.map(\.id))
@@ -122,7 +125,7 @@ import Testing
     #expect(
       server.requests == sent.map { .init(isLiked: $0.isLiked, momentID: $0.momentID, userID: $0.userID) },
       "seed \(seed)")
-    #expect(try await repo.likeQueue.entries() == [], "seed \(seed)")
+    #expect(try await repo.mutations.list() == [], "seed \(seed)")
     #expect(await repo.pendingLikes(userID: "0").first(1) == [[:]], "seed \(seed)")
   }
 }

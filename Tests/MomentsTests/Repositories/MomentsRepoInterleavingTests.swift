@@ -55,8 +55,7 @@ import Testing
 
     server.answerAll()
     for caller in callers { await caller.value }
-    let queue = repo!.likeQueue.snapshots.subscribe()
-    for await snapshot in queue where snapshot.isLoaded && snapshot.waitingCount == 0 { break }
+    await repo!.sendsAll()
     try await repo!.getMoments(userID: "0")
     for await pending in repo!.pendingLikes(userID: "0") where pending.isEmpty { break }
     repo = nil

@@ -26,7 +26,7 @@ import Testing
     }
     #expect(fetching.requestedUserIDs == [])
     #expect(liking.requests == [])
-    #expect(try await repo.likeQueue.entries() == [])
+    #expect(try await repo.mutations.list() == [])
     #expect(await repo.pendingLikes(userID: userID).first(1) == [[:]])
   }
 }

@@ -50,8 +50,7 @@ import Testing
 
     server.answerAll()
     for caller in callers { await caller.value }
-    let queue = repo!.likeQueue.snapshots.subscribe()
-    for await snapshot in queue where snapshot.isLoaded && snapshot.waitingCount == 0 { break }
+    await repo!.sendsAll()
     // From here on undisturbed: the pages lead to the end.
     try await repo!.reloadMoments(userID: "0")
     while try await store.momentsDetails(userID: "0")?.value.pageInfo?.hasNextPage == true {

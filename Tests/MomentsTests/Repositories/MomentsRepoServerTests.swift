@@ -28,9 +28,7 @@ struct MomentsRepoServerTests {
     }
 
     /// Waits until nothing is left to be sent.
-    func delivers() async {
-      for await queue in repo.likeQueue.snapshots where queue.isLoaded && queue.waitingCount == 0 { return }
-    }
+    func delivers() async { await repo.sendsAll() }
   }
 
   private static func likes(_ details: MomentsDetails, of momentIDs: [String]) -> [Bool?] {
@@ -100,7 +98,7 @@ struct MomentsRepoServerTests {
       #expect(mutations.map(\.effect) == [.applied, .applied, .applied])
       #expect(Set(mutations.compactMap(\.idempotencyKey)).count == 3)
       #expect(await second?.repo.pendingLikes(userID: "0").first(1) == [[:]])
-      #expect(try await second?.repo.likeQueue.entries().isEmpty == true)
+      #expect(try await second?.repo.mutations.list().isEmpty == true)
       second = nil
       // The stream ends with the repository.
       var seen: [MomentsDetails] = []
@@ -207,7 +205,7 @@ struct MomentsRepoServerTests {
       }
       #expect(Self.isRefusal(error))
       #expect(await observer.first(2).map { Self.likes($0, of: ["gone"]) } == [[true], [false]])
-      #expect(try await launch.repo.likeQueue.entries().isEmpty)
+      #expect(try await launch.repo.mutations.list().isEmpty)
       #expect(await launch.repo.pendingLikes(userID: "0").first(1) == [[:]])
       #expect(try await server.received().map(\.effect) == [.refused])
       // The next one is not held up.
@@ -234,13 +232,13 @@ struct MomentsRepoServerTests {
       try await server.open(gate: "refusal")
       #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[false]])
       await launch.delivers()
-      let entries = try await launch.repo.likeQueue.entries()
+      let entries = try await launch.repo.mutations.list()
       #expect(entries.map(\.mutation) == [MomentLike(userID: "0", momentID: "gone", isLiked: true)])
-      #expect(entries.map(\.isDead) == [true])
+      #expect(entries.map(\.isLive) == [false])
       let id = try #require(entries.first?.id)
       for await event in events {
         if case .mutationRefused(id, let reason) = event {
-          #expect(reason == entries.first?.lastFailure)
+          #expect(entries.first?.standing == .refused(reason: reason))
           break
         }
       }

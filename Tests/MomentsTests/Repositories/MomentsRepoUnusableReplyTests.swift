@@ -32,12 +32,11 @@ import Testing
     // At once, and confirmed.
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
     #expect(harness.updateLike.requests.count == 1)
-    #expect(try await harness.repo.likeQueue.entries() == [])
+    #expect(try await harness.repo.mutations.list() == [])
     #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [[:]])
   }
 
-  @Test func `Where no timeline can be fetched, a like that the server has is sent no more, and shown until one comes`()
-    async throws
+  @Test func `Where no timeline can be fetched, a like stays queued and shown, until a timeline shows it`() async throws
   {
     let isMended = Lock(false)
     let harness = RepoHarness(
@@ -49,12 +48,13 @@ import Testing
     try await harness.store.save(momentsDetails: Self.liked(false), userID: "0")
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1) == [Self.liked(false)])
-    #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
-    #expect(try await harness.repo.likeQueue.entries() == [])
+    #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
+    #expect(try await harness.repo.mutations.list().map(\.isLive) == [true])
     #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [["0": true]])
     isMended.withLock { $0 = true }
     try await harness.repo.getMoments(userID: "0")
     #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [[:]])
+    #expect(try await harness.repo.mutations.list() == [])
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
     #expect(harness.updateLike.requests.count == 1)
   }
@@ -110,7 +110,7 @@ import Testing
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1) == [Self.liked(false)])
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
-    #expect(try await harness.repo.likeQueue.entries().map(\.isDead) == [false])
+    #expect(try await harness.repo.mutations.list().map(\.isLive) == [true])
     isRefusing.withLock { $0 = false }
     await harness.repo.retryLikes()
     for await pending in harness.repo.pendingLikes(userID: "0") where pending.isEmpty { break }

@@ -8,13 +8,13 @@ struct RelayRepo: MomentsRepoType {
   let loadStates = CurrentValueRelay(MomentsLoadState.idle)
   let pending = CurrentValueRelay<[String: Bool]>([:])
 
-  var momentsDetails: MulticastStream<MomentsDetails, Never> { details.stream }
+  var momentsDetails: ObservedValues<MomentsDetails> { ObservedValues(details.stream) }
 
-  func momentsDetails(userID: String) -> MulticastStream<MomentsDetails, Never> { details.stream }
+  func momentsDetails(userID: String) -> ObservedValues<MomentsDetails> { ObservedValues(details.stream) }
 
-  func loadState(userID: String) -> MulticastStream<MomentsLoadState, Never> { loadStates.stream }
+  func loadState(userID: String) -> ObservedValues<MomentsLoadState> { ObservedValues(loadStates.stream) }
 
-  func pendingLikes(userID: String) -> MulticastStream<[String: Bool], Never> { pending.stream }
+  func pendingLikes(userID: String) -> ObservedValues<[String: Bool]> { ObservedValues(pending.stream) }
 
   func getMoments(userID: String) async throws(MomentsRepoError) {}
 

@@ -3,6 +3,8 @@ import Foundation
 import GraphQLClient
 import Moments
 import MomentsTesting
+import Multicast
+import Repository
 
 /// A repository on a real store and stubbed sessions.
 struct RepoHarness: Sendable {
@@ -28,6 +30,23 @@ struct RepoHarness: Sendable {
     self.updateLike = UpdateMomentLikeSessionStub(reply: updateLike)
     repo = MomentsRepo(
       persistentDataStore: store, getMomentsByUserIDSession: self.getMoments, updateMomentLikeSession: self.updateLike)
+  }
+}
+
+extension MomentsRepo {
+  /// Waits until no like waits to be sent, or is being sent.
+  func sendsAll() async {
+    for await likes in mutations.changes where !likes.contains(where: { $0.isLive }) { return }
+  }
+}
+
+extension PendingMutation {
+  /// Whether it will be sent, or is being sent.
+  var isLive: Bool {
+    switch standing {
+    case .waiting, .inFlight, .needsSignIn: true
+    case .conflicted, .refused: false
+    }
   }
 }
 

@@ -82,8 +82,9 @@ extension TestChild {
     let store = PersistentDataStore(FileStore(folder: storeFolder(in: folder)))
     let repo = MomentsRepo(
       persistentDataStore: store, getMomentsByUserIDSession: server, updateMomentLikeSession: server)
-    for await queue in repo.likeQueue.snapshots where queue.isLoaded && queue.waitingCount == 0 {
-      say("\(queue.count) likes left")
+    for await likes in repo.mutations.changes {
+      if likes.contains(where: { $0.standing == .waiting || $0.standing == .inFlight }) { continue }
+      say("\(likes.count) likes left")
       break
     }
     for userID in await server.userIDs.sorted() {

@@ -55,6 +55,29 @@ import Todo
     #expect(Set(try await list.fetchItems().elements) == Set(items))
   }
 
+  @Test func `Of the edits of two lists on one store none is lost`() async throws {
+    let store = InMemoryStore()
+    let lists = [TodoList(store: store), TodoList(store: store)]
+    let items = (0..<40).map { TodoItem(name: "\($0)") }
+    try await withThrowingTaskGroup { group in
+      for (index, item) in items.enumerated() { group.addTask { try await lists[index % 2].add(item) } }
+      try await group.waitForAll()
+    }
+    let kept = try await lists[0].fetchItems()
+    #expect(kept.elements.count == 40)
+    #expect(Set(kept.elements) == Set(items))
+    #expect(try await lists[1].fetchItems() == kept)
+  }
+
+  @Test func `An edit that changes nothing stores nothing`() async throws {
+    let store = InMemoryStore()
+    let list = TodoList(store: store)
+    try await list.delete(id: milk.id)
+    try await list.clear()
+    await #expect(throws: TodoListError.noSuchItem(milk.id)) { try await list.toggle(id: milk.id) }
+    #expect(try await store.load(TodoList.key) == nil)
+  }
+
   @Test func `What was deleted cannot be changed`() async throws {
     let list = TodoList(store: InMemoryStore())
     await #expect(throws: TodoListError.noSuchItem(milk.id)) { try await list.update(milk) }

@@ -3,6 +3,7 @@ internal import Foundation
 internal import Moments
 internal import Multicast
 internal import Observation
+internal import Repository
 
 /// A network that can be taken away and given back.
 protocol NetworkSwitch: Sendable {
@@ -144,7 +145,7 @@ final class LiveTimeline: LiveScreen {
 
   // MARK: Observers
 
-  private var timelines: MulticastStream<MomentsDetails, Never> {
+  private var timelines: ObservedValues<MomentsDetails> {
     repo.momentsDetails(userID: userID).buffering(.latest)
   }
 

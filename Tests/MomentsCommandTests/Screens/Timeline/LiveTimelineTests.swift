@@ -197,12 +197,12 @@ private final class SplitRepo: MomentsRepoType {
   private let pending = CurrentValueRelay<[String: Bool]>([:])
   private let observers = Lock(0)
 
-  var momentsDetails: MulticastStream<MomentsDetails, Never> { relays[0].stream }
+  var momentsDetails: ObservedValues<MomentsDetails> { ObservedValues(relays[0].stream) }
 
-  func momentsDetails(userID: String) -> MulticastStream<MomentsDetails, Never> {
+  func momentsDetails(userID: String) -> ObservedValues<MomentsDetails> {
     observers.withLock { count in
       defer { count += 1 }
-      return relays[count % 3].stream
+      return ObservedValues(relays[count % 3].stream)
     }
   }
 
@@ -217,9 +217,9 @@ private final class SplitRepo: MomentsRepoType {
     return .confirmed
   }
 
-  func loadState(userID: String) -> MulticastStream<MomentsLoadState, Never> { loadStates.stream }
+  func loadState(userID: String) -> ObservedValues<MomentsLoadState> { ObservedValues(loadStates.stream) }
 
-  func pendingLikes(userID: String) -> MulticastStream<[String: Bool], Never> { pending.stream }
+  func pendingLikes(userID: String) -> ObservedValues<[String: Bool]> { ObservedValues(pending.stream) }
 
   func refreshMoments(userID: String) async throws(MomentsRepoError) {}
 

@@ -1,0 +1,205 @@
+internal import DataStore
+internal import Multicast
+
+/// Writes the records of mutations, those that arrive together in one commit.
+///
+/// A commit that adds mutations also saves the counter, and requires the one it counted from. So the order of mutations is
+/// that of the commits of all processes. A record is replaced only if it is the one that is known, because another process
+/// may have finished with it.
+///
+/// ``perform(_:_:isolation:)`` takes its place in line before it suspends, so an actor that calls it decides the order.
+final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
+  typealias Record = MutationRecord<Mutation>
+
+  enum Operation: Sendable {
+    /// Adds a record, and gives it its place in the order; removes another one in the same commit.
+    case add(@Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?)
+    case replace(Record, tag: StoreTag?)
+    case remove
+  }
+
+  enum Outcome: Sendable {
+    case written(Record, StoreCommit)
+    case removed(StoreCommit)
+    /// A removal of the record came behind, so nothing was written.
+    case superseded
+    /// Another process has removed the record, so nothing was written.
+    case gone
+  }
+
+  private struct Turn {
+    let id: MutationID
+    var operation: Operation
+    let continuation: CheckedContinuation<Result<Outcome, StoreError>, Never>
+  }
+
+  private struct Line {
+    var waiting: [Turn] = []
+    var isWriting = false
+  }
+
+  /// The counter as it is stored; `nil` while it isn't known.
+  private typealias Counter = (value: MutationCounter, tag: StoreTag?)
+
+  private let store: any KeyValueStore
+  private let keys: MutationKeys<Mutation>
+  private let tasks: OwnedTasks
+  private let line = Lock(Line())
+
+  init(_ store: any KeyValueStore, _ keys: MutationKeys<Mutation>, _ tasks: OwnedTasks) {
+    self.store = store
+    self.keys = keys
+    self.tasks = tasks
+  }
+
+  /// Writes a record, and returns when it is durable.
+  ///
+  /// Runs to completion: cancelling the caller doesn't cancel it.
+  func perform(
+    _ operation: Operation, _ id: MutationID, isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> Outcome {
+    try await withCheckedContinuation { continuation in
+      let turn = Turn(id: id, operation: operation, continuation: continuation)
+      let isFirst = line.withLock { line in
+        defer { line.isWriting = true }
+        line.waiting.append(turn)
+        return !line.isWriting
+      }
+      // Not cancelled with the owner, as callers wait.
+      if isFirst { Task(executorPreference: tasks.executor) { await self.writeAll() } }
+    }.get()
+  }
+
+  private func writeAll() async {
+    // Read again by each writer, as another process may have counted on meanwhile.
+    var counter: Counter?
+    while true {
+      let turns = line.withLock { line in
+        defer { line.waiting = [] }
+        line.isWriting = !line.waiting.isEmpty
+        return line.waiting
+      }
+      if turns.isEmpty { return }
+      await write(withoutConflicts(turns), &counter)
+    }
+  }
+
+  /// Leaves one operation for each record: a removal is the last one, and of replacements the last counts.
+  ///
+  /// The others end here, or with the one that takes their place.
+  private func withoutConflicts(_ turns: [Turn]) -> [Turn] {
+    var removed: Set<MutationID> = []
+    for turn in turns {
+      if case .remove = turn.operation { removed.insert(turn.id) }
+    }
+    if removed.isEmpty { return turns }
+    return turns.filter { turn in
+      guard case .replace = turn.operation, removed.contains(turn.id) else { return true }
+      turn.continuation.resume(returning: .success(.superseded))
+      return false
+    }
+  }
+
+  private func write(_ turns: [Turn], _ counter: inout Counter?) async {
+    var turns = turns
+    while !turns.isEmpty {
+      do throws(StoreError) {
+        let outcomes = try await commit(turns, &counter)
+        for (turn, outcome) in zip(turns, outcomes) { turn.continuation.resume(returning: .success(outcome)) }
+        return
+      } catch {
+        if case .preconditionFailed(let keyName) = error {
+          if keyName == keys.counter.keyName {
+            counter = nil
+            continue
+          }
+          if let index = turns.firstIndex(where: { requirement(of: $0) == keyName }) {
+            await retry(turns.remove(at: index), &counter)
+            continue
+          }
+        }
+        if turns.count == 1 { return turns[0].continuation.resume(returning: .failure(error)) }
+        // One that can't be written keeps no other one back.
+        for turn in turns { await write([turn], &counter) }
+        return
+      }
+    }
+  }
+
+  /// The record that an operation requires.
+  private func requirement(of turn: Turn) -> StoreKeyName? {
+    switch turn.operation {
+    case .add(_, let replaced): replaced.map { keys.record($0.id).keyName }
+    case .replace: keys.record(turn.id).keyName
+    case .remove: nil
+    }
+  }
+
+  /// Writes a record that another process has changed, unless it has removed it.
+  private func retry(_ turn: Turn, _ counter: inout Counter?) async {
+    do throws(StoreError) {
+      var next = turn
+      switch turn.operation {
+      case .replace(let record, _):
+        guard let stored = try await store.load(keys.record(turn.id)) else { break }
+        next.operation = .replace(record, tag: stored.tag)
+        return await write([next], &counter)
+      case .add(let make, let replaced?):
+        guard let stored = try await store.load(keys.record(replaced.id)) else { break }
+        next.operation = .add(make, replacing: (replaced.id, stored.tag))
+        return await write([next], &counter)
+      case .add(_, nil), .remove: preconditionFailure("It requires no record.")
+      }
+      turn.continuation.resume(returning: .success(.gone))
+    } catch {
+      turn.continuation.resume(returning: .failure(error))
+    }
+  }
+
+  private func commit(_ turns: [Turn], _ counter: inout Counter?) async throws(StoreError) -> [Outcome] {
+    var batch = StoreBatch()
+    var records: [Record?] = []
+    let isAdding = turns.contains { if case .add = $0.operation { true } else { false } }
+    if isAdding, counter == nil { counter = try await readCounter() }
+    var count = counter ?? (MutationCounter(), nil)
+    for turn in turns {
+      let key = keys.record(turn.id)
+      switch turn.operation {
+      case .add(let make, let replaced):
+        count.value.last += 1
+        let record = make(count.value.last)
+        batch.save(record, for: key)
+        if let replaced {
+          batch.remove(keys.record(replaced.id))
+          batch.require(replaced.tag, of: keys.record(replaced.id))
+        }
+        records.append(record)
+      case .replace(let record, let tag):
+        batch.save(record, for: key)
+        batch.require(tag, of: key)
+        records.append(record)
+      case .remove:
+        batch.remove(key)
+        records.append(nil)
+      }
+    }
+    if isAdding {
+      batch.save(count.value, for: keys.counter)
+      batch.require(count.tag, of: keys.counter)
+    }
+    let commit = try await store.commit(batch)
+    if isAdding { counter = (count.value, commit.tag) }
+    return records.map { $0.map { .written($0, commit) } ?? .removed(commit) }
+  }
+
+  private func readCounter() async throws(StoreError) -> Counter {
+    do throws(StoreError) {
+      if let stored = try await store.load(keys.counter) { return (stored.value, stored.tag) }
+    } catch {
+      // A corrupt counter is in quarantine now. The records tell where it stood.
+      guard case .undecodable = error else { throw error }
+    }
+    let records = try await store.observe(collection: keys.collection, as: Record.self).stored
+    return (MutationCounter(last: records.map(\.stored.value.sequence).max() ?? 0), nil)
+  }
+}

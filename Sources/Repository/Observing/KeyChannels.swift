@@ -1,0 +1,155 @@
+internal import Multicast
+
+/// The channels of a repository's observers, by key.
+///
+/// A channel lives as long as its subscriptions and iterators do. Observers come on any thread and get their channel at
+/// once, with the current element if that is known. Otherwise the repository's engine learns of the channel a moment later,
+/// and gives it its first element.
+final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
+  private struct Channel {
+    let number: UInt64
+    let channel: UnownedChannel<Element>
+    var hasReplay = false
+  }
+
+  private struct State {
+    var channels: [Key: Channel] = [:]
+    /// What a new observer of each key gets first, as far as that is known.
+    var current: [Key: Element] = [:]
+    var lastNumber: UInt64 = 0
+    var isFinished = false
+  }
+
+  private let state = Lock(State())
+  private let replay: Int
+
+  /// - Parameter replay: How many of the newest elements a new observer gets first.
+  init(replay: Int = 1) {
+    self.replay = replay
+  }
+
+  /// Returns the stream of a key.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - onOpen: Called if the channel is new, before this returns.
+  ///   - onClose: Called when the last observer of the channel is gone, on any thread. It should only start a task that
+  ///     calls ``forgetReleased(_:)``.
+  func stream(
+    of key: Key, onOpen: () -> Void, onClose: @escaping @Sendable () -> Void
+  ) -> MulticastStream<Element, Never> {
+    let (stream, isNew) = state.withLock { state -> (MulticastStream<Element, Never>, Bool) in
+      if let stream = state.channels[key]?.channel.stream { return (stream, false) }
+      let (channel, stream) = UnownedChannel<Element>.makeStream(replay: replay, onRelease: onClose)
+      state.lastNumber += 1
+      let current = state.current[key]
+      if let current { channel.send(current) }
+      if state.isFinished {
+        channel.finish()
+      } else {
+        state.channels[key] = Channel(number: state.lastNumber, channel: channel, hasReplay: current != nil)
+      }
+      return (stream, true)
+    }
+    if isNew { onOpen() }
+    return stream
+  }
+
+  /// Whether a key is observed.
+  func isObserved(_ key: Key) -> Bool {
+    stream(of: key) != nil
+  }
+
+  /// Whether a new observer of a key would get an element at once.
+  func hasReplay(of key: Key) -> Bool {
+    state.withLock { $0.channels[key]?.hasReplay ?? false }
+  }
+
+  /// Sends an element to the observers of a key.
+  ///
+  /// - Returns: The number of their channel; `nil` if there are none.
+  @discardableResult
+  func send(_ element: Element, to key: Key) -> UInt64? {
+    let open = state.withLock { state -> (Channel, MulticastStream<Element, Never>)? in
+      guard let channel = state.channels[key], let stream = channel.channel.stream else { return nil }
+      state.channels[key]?.hasReplay = true
+      return (channel, stream)
+    }
+    open?.0.channel.send(element)
+    return open?.0.number
+  }
+
+  /// The number of the channel of a key; `nil` if it isn't observed.
+  func number(of key: Key) -> UInt64? {
+    let open = state.withLock { state in state.channels[key].map { ($0.number, $0.channel.stream) } }
+    return open?.1 == nil ? nil : open?.0
+  }
+
+  /// Sends an element to the observers of a key, and to those who come later first.
+  @discardableResult
+  func setCurrent(_ element: Element, of key: Key) -> UInt64? {
+    let old = state.withLock { state in
+      defer { state.current[key] = element }
+      return state.current[key]
+    }
+    // Released here, where the lock is free.
+    _ = consume old
+    return send(element, to: key)
+  }
+
+  /// Forgets what observers who come later get first.
+  ///
+  /// Those who are there keep what they have.
+  func forgetCurrent(of key: Key) {
+    let element = state.withLock { $0.current.removeValue(forKey: key) }
+    // Released here, where the lock is free.
+    _ = consume element
+  }
+
+  /// Sends an element to the observers of a key that have not got any yet.
+  func sendFirst(_ element: @autoclosure () -> Element, to key: Key) {
+    let hasReplay = state.withLock { $0.channels[key]?.hasReplay ?? true }
+    if !hasReplay { send(element(), to: key) }
+  }
+
+  /// Forgets the newest element of a key, so that a new observer waits for the next one.
+  func resetReplay(of key: Key) {
+    forgetCurrent(of: key)
+    let channel = state.withLock { state -> (UnownedChannel<Element>, MulticastStream<Element, Never>)? in
+      guard let channel = state.channels[key]?.channel, let stream = channel.stream else { return nil }
+      state.channels[key]?.hasReplay = false
+      return (channel, stream)
+    }
+    channel?.0.resetReplay()
+  }
+
+  /// Forgets the channel of a key if it is released.
+  ///
+  /// - Returns: Whether the key isn't observed.
+  @discardableResult
+  func forgetReleased(_ key: Key) -> Bool {
+    // The stream is kept until the lock is free, because it may be the last reference.
+    let (stream, number) = state.withLock { ($0.channels[key]?.channel.stream, $0.channels[key]?.number) }
+    if stream != nil { return false }
+    return state.withLock { state in
+      // Another one may have been opened in between.
+      guard state.channels[key]?.number == number else { return false }
+      state.channels[key] = nil
+      return true
+    }
+  }
+
+  /// Ends all channels, and those that are opened from now on.
+  func finish() {
+    let channels = state.withLock { state in
+      defer { state.channels = [:] }
+      state.isFinished = true
+      return Array(state.channels.values)
+    }
+    for channel in channels { channel.channel.finish() }
+  }
+
+  private func stream(of key: Key) -> MulticastStream<Element, Never>? {
+    state.withLock { $0.channels[key]?.channel.stream }
+  }
+}

@@ -1,0 +1,36 @@
+internal import Multicast
+public import Observation
+
+/// The newest value that a repository shows under a key, for a view.
+///
+/// ```swift
+/// let observed = Observed(comments.values(of: momentID))
+/// await observed.run()  // From a view: .task { await observed.run() }
+/// ```
+@MainActor
+@Observable
+public final class Observed<Value: Sendable> {
+  /// The newest value; `nil` as long as there is none.
+  public private(set) var value: Value?
+
+  @ObservationIgnored private let values: ObservedValues<Value>
+
+  /// Creates an object that shows nothing until ``run()``.
+  public init(_ values: ObservedValues<Value>) {
+    self.values = values.buffering(.latest)
+  }
+
+  /// Follows the values until the calling task is cancelled, the repository is released, or this object is.
+  ///
+  /// The call doesn't keep the object alive. Await it from the task of a view.
+  public consuming func run() async {
+    let values = values
+    weak let reference = self
+    // Consumed, so that what waits from here on doesn't keep the object.
+    _ = consume self
+    for await value in values {
+      guard let reference else { return }
+      reference.value = value
+    }
+  }
+}

@@ -1,0 +1,76 @@
+public import Foundation
+
+/// Identifies one value of a repository, and names it in the store.
+///
+/// `String`, `Int` and `UUID` conform. Conform a type of your own where a key has more than one part, or where the value
+/// belongs to a user:
+///
+/// ```swift
+/// struct CommentsKey: RepositoryKey {
+///   let userID: String?
+///   let momentID: String
+///
+///   var storeID: String { "\(userID ?? "")/\(momentID)" }
+///
+///   init(userID: String?, momentID: String) {
+///     (self.userID, self.momentID) = (userID, momentID)
+///   }
+///
+///   init?(storeID: String) {
+///     let parts = storeID.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+///     guard parts.count == 2 else { return nil }
+///     self.init(userID: parts[0].isEmpty ? nil : String(parts[0]), momentID: String(parts[1]))
+///   }
+/// }
+/// ```
+public protocol RepositoryKey: Hashable, Sendable {
+  /// The id of the value in the store's collection.
+  ///
+  /// Different keys have different ids. An id is neither empty nor too long for a store; see `StoreKey.validate()`.
+  var storeID: String { get }
+
+  /// Creates the key that has an id, or returns `nil` if there is none.
+  init?(storeID: String)
+
+  /// The user whose data the value is, or `nil` if it belongs to no user. The default implementation returns `nil`.
+  ///
+  /// A server that wants a user to sign in again pauses the mutations of that user only.
+  var userID: String? { get }
+}
+
+extension RepositoryKey {
+  /// `nil`: the value belongs to no user.
+  public var userID: String? { nil }
+}
+
+extension String: RepositoryKey {
+  /// The string itself.
+  public var storeID: String { self }
+
+  /// Creates the string.
+  public init?(storeID: String) {
+    self = storeID
+  }
+}
+
+extension Int: RepositoryKey {
+  /// The number in base 10.
+  public var storeID: String { String(self) }
+
+  /// Creates the number, or returns `nil` if the id isn't one as ``storeID`` writes it.
+  public init?(storeID: String) {
+    guard let number = Int(storeID), number.storeID == storeID else { return nil }
+    self = number
+  }
+}
+
+extension UUID: RepositoryKey {
+  /// The UUID's text in upper case.
+  public var storeID: String { uuidString }
+
+  /// Creates the UUID, or returns `nil` if the id isn't one as ``storeID`` writes it.
+  public init?(storeID: String) {
+    guard let uuid = UUID(uuidString: storeID), uuid.storeID == storeID else { return nil }
+    self = uuid
+  }
+}

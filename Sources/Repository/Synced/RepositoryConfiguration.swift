@@ -1,0 +1,61 @@
+public import Foundation
+
+/// How a ``SyncedRepository`` works.
+///
+/// Each part has a default that suits most apps.
+public struct RepositoryConfiguration: Sendable {
+  /// The most elements that a page may have.
+  public var pageSize: Int
+
+  /// When a stored value is good enough for ``SyncedRepository/refresh(_:)``.
+  public var freshness: Freshness
+
+  /// When a mutation that could not be sent is sent again, and when a store that failed is tried again.
+  public var retryPolicy: RetryPolicy
+
+  /// How much the queue of mutations may hold.
+  public var queueLimits: QueueLimits
+
+  /// Measures the waits between attempts.
+  public var clock: any Clock<Duration>
+
+  /// Returns the present time, for the age of values and mutations.
+  public var now: @Sendable () -> Date
+
+  /// Where the length of the waits comes from.
+  public var random: any RandomNumberGenerator & Sendable
+
+  /// Where the repository's tasks run; `nil` for the threads that all tasks share.
+  ///
+  /// For tests that order tasks themselves.
+  package var taskExecutor: (any TaskExecutor)?
+
+  /// Creates a configuration.
+  ///
+  /// - Parameters:
+  ///   - pageSize: The most elements that a page may have; at least 1.
+  ///   - freshness: When a stored value is good enough for ``SyncedRepository/refresh(_:)``.
+  ///   - retryPolicy: When a mutation that could not be sent is sent again.
+  ///   - queueLimits: How much the queue of mutations may hold.
+  ///   - clock: Measures the waits between attempts.
+  ///   - now: Returns the present time, for the age of values and mutations.
+  ///   - random: Where the length of the waits comes from.
+  public init(
+    pageSize: Int = 20,
+    freshness: Freshness = Freshness(timeToLive: .seconds(60)),
+    retryPolicy: RetryPolicy = RetryPolicy(),
+    queueLimits: QueueLimits = QueueLimits(),
+    clock: any Clock<Duration> = ContinuousClock(),
+    now: @escaping @Sendable () -> Date = { Date() },
+    random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+  ) {
+    precondition(pageSize >= 1, "RepositoryConfiguration: 'pageSize' is at least 1, not \(pageSize).")
+    self.pageSize = pageSize
+    self.freshness = freshness
+    self.retryPolicy = retryPolicy
+    self.queueLimits = queueLimits
+    self.clock = clock
+    self.now = now
+    self.random = random
+  }
+}

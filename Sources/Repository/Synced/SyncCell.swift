@@ -1,0 +1,216 @@
+internal import DataStore
+internal import Foundation
+
+/// One key of a repository while it is observed, written, or has pending mutations: its state, and how it is loaded.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class SyncCell<Source: RepositorySource> {
+  typealias Failure = RepositoryError<Source.Failure>
+  typealias State = RepositoryState<Source.Value, Failure>
+
+  /// What a load fetches.
+  enum Part: Hashable, Sendable {
+    /// The whole value, in the place of what is stored.
+    case whole
+    /// The newest page, joined to what is stored.
+    case newestPage
+    case nextPage
+  }
+
+  /// What is remembered of a key when its cell is released.
+  struct Residue {
+    fileprivate let fetchedAt: Date?
+    fileprivate let failure: Failure?
+    fileprivate let refusedCursor: String?
+    fileprivate let tag: StoreTag?
+    fileprivate let everyNumber: UInt64?
+  }
+
+  /// One load of many, so that one that was given up doesn't end the one that came after it.
+  struct Load {
+    fileprivate let part: Part
+    fileprivate let number: Int
+  }
+
+  /// All of a ``RepositoryState`` that is cheap to compare.
+  private struct Flags: Equatable {
+    var version: UInt64
+    var pendingVersion: UInt64
+    var fetchedAt: Date?
+    var isPending: Bool
+    var isLoading: Bool
+    var isLoadingMore: Bool
+    var failureCount: Int
+  }
+
+  let key: Source.Key
+  let storeKey: StoreKey<Source.Value>
+  var state: SyncState<Source.Value, Source.Mutation>
+
+  /// Whether the base is known.
+  var isOpen = false
+
+  /// Makes sure that the key is opened once.
+  let opening = AsyncSerialQueue()
+
+  /// Ends the watch of the store.
+  var endWatching: (@Sendable () -> Void)?
+
+  /// The number of calls that need the cell.
+  var useCount = 0
+
+  /// Whether the key is in the list of those that nothing needed.
+  var isInIdleList = false
+
+  /// Whether the replies that arrive are being written.
+  var isWriting = false
+
+  /// External changes that arrived while a write was being made.
+  var heldChanges: [StoreChange<Source.Value>] = []
+
+  /// The number of writes in a row that failed.
+  var failedWrites = 0
+
+  /// Whether a whole value is being fetched for confirmed mutations.
+  var isRecovering = false
+
+  /// Where the server refused to give the next page, if it did.
+  var refusedCursor: String?
+
+  /// When the value was fetched.
+  private(set) var fetchedAt: Date?
+
+  private var lastLoad = 0
+  /// The newest load of each part that has not ended; an older one of the same part was given up.
+  private var loads: [Part: Int] = [:]
+  /// How the last load ended while another one was under way, unless it was cancelled.
+  private var outcome: Result<Void, Failure>?
+  private var failure: Failure?
+  private var failureCount = 0
+  private var sentFlags: Flags?
+
+  /// The version of the value when the key was opened.
+  private(set) var openVersion: UInt64 = 0
+
+  /// The version of the value that was sent to observers last.
+  var sentVersion: UInt64 = 0
+
+  /// The version of the pending mutations that was sent to observers last.
+  var sentPendingVersion: UInt64 = 0
+
+  init(key: Source.Key, storeKey: StoreKey<Source.Value>, _ capabilities: SourceCapabilities<Source>) {
+    self.key = key
+    self.storeKey = storeKey
+    state = SyncState(empty: capabilities.sending?.empty) { [paging = capabilities.paging] value in
+      paging?.nextCursor(value) == nil
+    }
+  }
+
+  /// The channel of all keys' observers that has what is visible.
+  var everyNumber: UInt64?
+
+  /// What is remembered when the cell is released.
+  var residue: Residue {
+    Residue(
+      fetchedAt: fetchedAt, failure: failure, refusedCursor: refusedCursor, tag: state.base?.tag,
+      everyNumber: everyNumber)
+  }
+
+  /// Whether nothing needs the cell but its observers.
+  var isIdle: Bool {
+    useCount == 0 && !isWriting && !isRecovering && loads.isEmpty && !state.isPending
+  }
+
+  /// Takes what is stored for the base, when the key is opened.
+  ///
+  /// - Parameter residue: What was remembered of an earlier cell of the key. Its times count only for the value it had.
+  func open(_ stored: StoredValue<Source.Value>?, _ residue: Residue?) {
+    state.open(stored.map { .init($0) })
+    fetchedAt = stored?.savedAt
+    if let residue, residue.tag == stored?.tag {
+      (fetchedAt, refusedCursor, everyNumber) = (residue.fetchedAt, residue.refusedCursor, residue.everyNumber)
+      setFailure(residue.failure)
+    }
+    openVersion = state.visibleVersion
+    isOpen = true
+  }
+
+  /// Records an external change.
+  func receive(_ change: StoreChange<Source.Value>) {
+    state.receiveExternal(change.stored.map { .init($0) }, revision: change.revision)
+    if let stored = change.stored { fetchedAt = stored.savedAt }
+  }
+
+  /// Records that a fetched value is the base.
+  func recordFetch(at time: Date) {
+    fetchedAt = time
+    refusedCursor = nil
+  }
+
+  // MARK: - Loading
+
+  func beginLoading(_ part: Part) -> Load {
+    lastLoad += 1
+    if loads.isEmpty { outcome = nil }
+    loads[part] = lastLoad
+    setFailure(nil)
+    return Load(part: part, number: lastLoad)
+  }
+
+  /// Ends a load.
+  ///
+  /// The state tells how when no other one is under way.
+  func endLoading(_ load: Load, _ error: Failure?) {
+    guard loads[load.part] == load.number else { return }
+    loads[load.part] = nil
+    switch error {
+    case nil: outcome = .success(())
+    case .cancelled: break
+    case let error?: outcome = .failure(error)
+    }
+    guard loads.isEmpty, case .failure(let error) = outcome else { return }
+    setFailure(error)
+  }
+
+  /// Records that the value can't be read from the store.
+  func setFailure(_ failure: Failure?) {
+    if self.failure == nil, failure == nil { return }
+    self.failure = failure
+    failureCount += 1
+  }
+
+  // MARK: - What observers see
+
+  /// Returns what to send to observers of the state, if it is new.
+  ///
+  /// - Parameter nextCursor: Returns where the next page of a value begins.
+  func takeState(nextCursor: ((Source.Value) -> String?)?) -> State? {
+    let flags = flags
+    if flags == sentFlags { return nil }
+    sentFlags = flags
+    return currentState(nextCursor: nextCursor)
+  }
+
+  /// What there is to show.
+  func currentState(nextCursor: ((Source.Value) -> String?)?) -> State {
+    let flags = flags
+    let hasMore = state.visible.flatMap { nextCursor?($0) } != nil
+    return State(
+      value: state.visible, fetchedAt: state.base == nil ? nil : flags.fetchedAt, isPending: flags.isPending,
+      isLoading: flags.isLoading, isLoadingMore: flags.isLoadingMore, hasMore: hasMore, failure: failure)
+  }
+
+  private var flags: Flags {
+    Flags(
+      version: state.visibleVersion, pendingVersion: state.pendingVersion, fetchedAt: fetchedAt,
+      isPending: state.isPending,
+      isLoading: loads[.whole] != nil || loads[.newestPage] != nil, isLoadingMore: loads[.nextPage] != nil,
+      failureCount: failureCount)
+  }
+}
+
+extension SyncState.Base where Value: Codable {
+  init(_ stored: StoredValue<Value>) {
+    self.init(value: stored.value, tag: stored.tag, revision: stored.revision)
+  }
+}

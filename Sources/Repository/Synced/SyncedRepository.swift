@@ -1,0 +1,243 @@
+public import DataStore
+public import Multicast
+
+/// Values of a server, kept on the device, observed by any number of screens, and changed at once.
+///
+/// ```swift
+/// let comments = SyncedRepository(CommentsSource(client), store: store)
+///
+/// for await page in comments.values(of: momentID) { show(page) }
+///
+/// try await comments.reload(momentID)
+/// try await comments.perform(.add(comment), on: momentID)
+/// ```
+///
+/// A value goes one way: the server's reply, the store, the store's changes with the pending mutations over them, the
+/// observers. Nothing else reaches an observer.
+///
+/// - **Ordering**: Per key, no observer sees an older value after a newer one. A reply that may be older than what is
+///   stored, by this process or another one, is not stored but asked for again.
+/// - **Mutations** show in the step in which they are made, and stay visible until the stored value has them, the server
+///   refuses them, they are cancelled, or they conflict with a newer value. They are durable before they are sent, are sent
+///   in the order of their lane under an id that stays the same, and survive the end of the process at any moment.
+/// - **Requests**: Callers that want the same at the same time share one request.
+/// - **Cancellation** ends a call. A request is cancelled with its last caller, and a mutation goes on.
+/// - **Lifetime**: What is observed doesn't keep the repository alive, and ends when it is released. What is queued stays in
+///   the store, and the next repository on it sends it.
+/// - **Several repositories** may be on one store, in one process or in several. Each sends what it made and what it found,
+///   and each shows what the others store.
+public final class SyncedRepository<Source: RepositorySource>: Sendable {
+  /// Identifies a value.
+  public typealias Key = Source.Key
+  /// What is fetched, stored and observed.
+  public typealias Value = Source.Value
+  /// Why a request failed.
+  public typealias Failure = Source.Failure
+
+  let engine: SyncEngine<Source>
+
+  /// Creates a repository, which starts to send what is queued in the store.
+  ///
+  /// - Parameters:
+  ///   - source: Where values come from. If it is a ``PagedSource`` or a ``MutableSource``, the repository pages and sends.
+  ///   - store: Where values and mutations are kept.
+  ///   - configuration: How the repository works.
+  public init(_ source: Source, store: any KeyValueStore, configuration: RepositoryConfiguration = .init()) {
+    let engine = SyncEngine(source, store: store, configuration: configuration)
+    self.engine = engine
+    engine.tasks.start { [weak engine] in await engine?.startInBackground() }
+  }
+
+  deinit {
+    engine.stop()
+  }
+
+  /// What happens, for a log or a chart: the last events, then every later one.
+  public var events: MulticastStream<RepositoryEvent, Never> { engine.events.stream }
+
+  // MARK: - Observing
+
+  /// The values of a key: the stored one with all pending mutations over it first, if there is one, then every later one.
+  public func values(of key: Key) -> ObservedValues<Value> {
+    ObservedValues { [weak engine] in
+      guard let engine else { return finishedStream() }
+      return engine.values.stream(of: key) {
+        engine.tasks.start { [weak engine] in await engine?.observe(key) }
+      } onClose: { [weak engine] in
+        engine?.tasks.start { [weak engine] in await engine?.endObserving(key) }
+      }
+    }
+  }
+
+  /// The states of a key: the present one first, then the newest after each change.
+  public func states(of key: Key) -> ObservedValues<RepositoryState<Value, RepositoryError<Failure>>> {
+    ObservedValues { [weak engine] in
+      guard let engine else { return finishedStream() }
+      return engine.states.stream(of: key) {
+        engine.tasks.start { [weak engine] in await engine?.observe(key) }
+      } onClose: { [weak engine] in
+        engine?.tasks.start { [weak engine] in await engine?.endObserving(key) }
+      }
+    }
+  }
+
+  // MARK: - Loading
+
+  /// Fetches a value unless the stored one is fresh; see ``RepositoryConfiguration/freshness``.
+  ///
+  /// For a ``PagedSource``, fetches the newest page and joins it to what is stored. When the call returns, the value is
+  /// durable, and an observer that comes now gets it. It may join a request that is under way.
+  ///
+  /// - Throws: A ``RepositoryError``; then what is stored is what it was.
+  public func refresh(_ key: Key) async throws(RepositoryError<Failure>) {
+    try await engine.refresh(key)
+  }
+
+  /// Fetches a value, as ``refresh(_:)`` does, however fresh the stored one is.
+  ///
+  /// - Throws: A ``RepositoryError``; then what is stored is what it was.
+  public func reload(_ key: Key) async throws(RepositoryError<Failure>) {
+    try await engine.load(key)
+  }
+
+  /// Sends at once what waits for another attempt, because the network is back for example.
+  ///
+  /// A time that a server named, such as by `Retry-After`, is still waited for.
+  public func retryNow() async {
+    await engine.retryNow()
+  }
+
+  /// Sends the mutations of a user again that wait for the user to sign in.
+  ///
+  /// - Parameter userID: The user; `nil` for values that belong to no user.
+  public func credentialsChanged(userID: String?) async {
+    await engine.credentialsChanged(userID: userID)
+  }
+}
+
+extension SyncedRepository {
+  /// The values of all keys: the newest first for a new observer, then every one of any key.
+  ///
+  /// - Complexity: Opens every key that is stored.
+  package var everyValue: ObservedValues<Value> {
+    ObservedValues { [weak engine] in
+      guard let engine else { return finishedStream() }
+      return engine.everyValue.stream(of: engine.name) {
+        engine.tasks.start { [weak engine] in await engine?.observeEvery() }
+      } onClose: { [weak engine] in
+        engine?.tasks.start { [weak engine] in await engine?.endObservingEveryValue() }
+      }
+    }
+  }
+
+  /// The pending mutations of a key in the order in which they are applied: the present ones first, then the newest after
+  /// each change.
+  package func pendingMutations(of key: Key) -> ObservedValues<[Source.Mutation]> {
+    ObservedValues { [weak engine] in
+      guard let engine else { return finishedStream() }
+      return engine.pendings.stream(of: key) {
+        engine.tasks.start { [weak engine] in await engine?.observe(key) }
+      } onClose: { [weak engine] in
+        engine?.tasks.start { [weak engine] in await engine?.endObserving(key) }
+      }
+    }
+  }
+
+  /// Fetches the whole value in the place of what is stored, unless that is fresh.
+  package func refreshWhole(_ key: Key) async throws(RepositoryError<Failure>) {
+    try await engine.refresh(key, .whole)
+  }
+
+  /// Fetches the whole value in the place of what is stored.
+  package func reloadWhole(_ key: Key) async throws(RepositoryError<Failure>) {
+    try await engine.load(key, .whole)
+  }
+
+  /// Sends at once all that waits, also what waits for a user to sign in.
+  package func resumeAll() async {
+    await engine.startInBackground()
+    await engine.resumeAll()
+  }
+}
+
+extension SyncedRepository where Source: PagedSource {
+  /// Fetches the page behind the last stored element, and appends it without duplicates.
+  ///
+  /// Where there is no next page, nothing is fetched; where nothing is stored, the newest page is. After a failure, the next
+  /// call asks for the same page. If the server refused the page for good, call ``reload(_:)``: the first one after that
+  /// keeps the newest page alone, and the next pages lead on from there.
+  ///
+  /// - Throws: A ``RepositoryError``; then what is stored is what it was.
+  public func loadMore(_ key: Key) async throws(RepositoryError<Failure>) {
+    try await engine.load(key, .nextPage)
+  }
+}
+
+extension SyncedRepository where Source: MutableSource {
+  /// Makes a mutation: shows it at once, makes it durable, and sends it.
+  ///
+  /// Cancelling the calling task ends the call and not the mutation.
+  ///
+  /// - Returns: ``MutationResult/confirmed`` once the stored value has it, ``MutationResult/queued`` as soon as it has to
+  ///   wait, or ``MutationResult/conflicted(_:)``.
+  /// - Throws: ``RepositoryError/conflict(_:)`` if it isn't possible now, ``RepositoryError/queueFull``,
+  ///   ``RepositoryError/store(_:)`` if it can't be kept, ``RepositoryError/server(_:)`` if the server refused it; then
+  ///   observers see it no more. ``RepositoryError/cancelled`` if the calling task was cancelled, or the mutation by
+  ///   ``PendingMutations/cancel(_:)``.
+  /// - Complexity: What `apply(to:)` costs, and O(1) for each observer of the key.
+  @discardableResult
+  public func perform(
+    _ mutation: Source.Mutation, on key: Key
+  ) async throws(RepositoryError<Failure>) -> MutationResult {
+    try await engine.perform(mutation, on: key)
+  }
+
+  /// The mutations that the server doesn't have, or whose value isn't stored yet.
+  public var mutations: PendingMutations<Source> { PendingMutations(engine) }
+
+  /// Waits until no mutation waits or is in flight.
+  ///
+  /// Those that are in conflict or refused don't count.
+  ///
+  /// - Throws: `CancellationError` if the calling task is cancelled first.
+  public func waitForPendingMutations() async throws(CancellationError) {
+    await engine.startInBackground()
+    for await count in engine.liveCounts.stream where count == 0 { return }
+    throw CancellationError()
+  }
+}
+
+extension SyncedRepository {
+  /// Creates a repository that is only read, from a closure.
+  ///
+  /// ```swift
+  /// let profiles = SyncedRepository("profile", store: store) { (userID: String) async throws(ClientError) in
+  ///   try await client.profile(of: userID)
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - name: The collection of the values in the store.
+  ///   - store: Where values are kept.
+  ///   - configuration: How the repository works.
+  ///   - fetch: Fetches a value.
+  public convenience init<Key, Value, Failure>(
+    _ name: String, store: any KeyValueStore, configuration: RepositoryConfiguration = .init(),
+    fetch: @escaping @Sendable (Key) async throws(Failure) -> Value
+  ) where Source == FetchSource<Key, Value, Failure> {
+    self.init(FetchSource(name, fetch: fetch), store: store, configuration: configuration)
+  }
+}
+
+/// What became of a mutation, as ``SyncedRepository/perform(_:on:)`` returns it.
+public enum MutationResult: Hashable, Sendable {
+  /// The server has it, and the value with it is stored.
+  case confirmed
+
+  /// It is durable, is shown, and will be sent, also after a relaunch: the server can't be reached, its answer can't be
+  /// used, or it wants the user to sign in again.
+  case queued
+
+  /// It isn't possible on the server's present value. It has no effect and waits for ``PendingMutations/resolve(_:_:)``.
+  case conflicted(MutationID)
+}

@@ -1,0 +1,91 @@
+internal import Multicast
+public import Repository
+
+/// A server in memory that honours idempotency keys, for the tests of a source or a repository.
+///
+/// It applies each mutation once, answers a repeated id with the reply of the first time, and counts versions. Calls never
+/// wait; put a ``SimulatedNetwork`` or a `Gate` between it and the repository for delays and losses.
+public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>>:
+  Sendable
+{
+  /// A mutation that was applied.
+  public struct Applied: Sendable {
+    /// The id under which it was sent.
+    public let id: MutationID
+    /// The value that it changed.
+    public let key: Key
+    /// The change.
+    public let mutation: Mutation
+  }
+
+  private struct State {
+    var values: [Key: Value]
+    var versions: [Key: Int] = [:]
+    var applied: [Applied] = []
+    var replies: [MutationID: Result<Value, MutationConflict>] = [:]
+    var received: [MutationID] = []
+  }
+
+  private let state: Lock<State>
+  private let empty: Value
+
+  /// Creates a server.
+  ///
+  /// - Parameters:
+  ///   - empty: What a key has that nothing was said of.
+  ///   - values: What the other keys have.
+  public init(empty: Value, values: [Key: Value] = [:]) {
+    self.empty = empty
+    state = Lock(State(values: values))
+  }
+
+  /// The value of a key.
+  public func value(of key: Key) -> Value {
+    state.withLock { $0.values[key] } ?? empty
+  }
+
+  /// How often the value of a key was changed.
+  public func version(of key: Key) -> Int {
+    state.withLock { $0.versions[key] } ?? 0
+  }
+
+  /// The mutations that were applied, in order, each once.
+  public var applied: [Applied] { state.withLock { $0.applied } }
+
+  /// The ids of all mutations that arrived, repeated ones included, in order.
+  public var received: [MutationID] { state.withLock { $0.received } }
+
+  /// Changes a value, as another user of the server does.
+  public func edit(_ key: Key, _ change: (inout Value) -> Void) {
+    var value = value(of: key)
+    change(&value)
+    state.withLock { [value] state in
+      state.values[key] = value
+      state.versions[key, default: 0] += 1
+    }
+  }
+
+  /// Applies a mutation, unless one with this id was applied before.
+  ///
+  /// - Returns: The value after the first time, even if it has changed since.
+  /// - Throws: What the mutation's `apply(to:)` throws; the next time too.
+  public func apply(_ mutation: Mutation, to key: Key, id: MutationID) throws(MutationConflict) -> Value {
+    try state.withLock { state -> Result<Value, MutationConflict> in
+      state.received.append(id)
+      if let reply = state.replies[id] { return reply }
+      var value = state.values[key] ?? empty
+      let reply: Result<Value, MutationConflict>
+      do throws(MutationConflict) {
+        try mutation.apply(to: &value)
+        state.values[key] = value
+        state.versions[key, default: 0] += 1
+        state.applied.append(Applied(id: id, key: key, mutation: mutation))
+        reply = .success(value)
+      } catch {
+        reply = .failure(error)
+      }
+      state.replies[id] = reply
+      return reply
+    }.get()
+  }
+}

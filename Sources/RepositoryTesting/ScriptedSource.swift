@@ -1,0 +1,53 @@
+public import Repository
+
+/// A mutable source of closures, for tests.
+public struct ScriptedSource<
+  Key: RepositoryKey, Value: Codable & Equatable & Sendable, Mutation: RepositoryMutation<Value>,
+  Failure: Error & Sendable
+>: MutableSource {
+  /// The collection of the values in the store.
+  public let name: String
+
+  private let onFetch: @Sendable (Key) async throws(Failure) -> Value
+  private let onSend: @Sendable (Mutation, Key, MutationID) async throws(Failure) -> MutationReply<Value>
+  private let onFailure: @Sendable (Failure) -> FailureDisposition
+  private let lane: @Sendable (Mutation, Key) -> String
+
+  /// Creates a source.
+  ///
+  /// - Parameters:
+  ///   - name: The collection of the values in the store.
+  ///   - fetch: Fetches a value.
+  ///   - send: Sends a mutation.
+  ///   - disposition: Returns what a failure means.
+  ///   - lane: Returns the ordering key of a mutation.
+  public init(
+    _ name: String,
+    fetch: @escaping @Sendable (Key) async throws(Failure) -> Value,
+    send: @escaping @Sendable (Mutation, Key, MutationID) async throws(Failure) -> MutationReply<Value>,
+    disposition: @escaping @Sendable (Failure) -> FailureDisposition = { _ in .retryLater() },
+    lane: @escaping @Sendable (Mutation, Key) -> String = { $1.storeID }
+  ) {
+    self.name = name
+    onFetch = fetch
+    onSend = send
+    onFailure = disposition
+    self.lane = lane
+  }
+
+  /// Fetches a value.
+  public func fetch(_ key: Key) async throws(Failure) -> Value {
+    try await onFetch(key)
+  }
+
+  /// Sends a mutation.
+  public func send(_ mutation: Mutation, to key: Key, id: MutationID) async throws(Failure) -> MutationReply<Value> {
+    try await onSend(mutation, key, id)
+  }
+
+  /// Returns what a failure means.
+  public func disposition(of failure: Failure) -> FailureDisposition { onFailure(failure) }
+
+  /// Returns the lane of a mutation.
+  public func orderingKey(of mutation: Mutation, on key: Key) -> String { lane(mutation, key) }
+}

@@ -1,0 +1,349 @@
+import DataStore
+import Foundation
+import Multicast
+import MulticastTesting
+import Repository
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct LocalRepositoryTests {
+  private typealias Drafts = LocalRepository<String, Notes>
+
+  private let store = InMemoryStore()
+
+  private func drafts(in store: any KeyValueStore) -> Drafts {
+    Drafts("notes", default: Notes("default"), store: store)
+  }
+
+  // MARK: - Values
+
+  @Test func `Where nothing is stored the default value shows, and nothing is written for it`() async throws {
+    let drafts = drafts(in: store)
+    try await #expect(drafts.value(of: "a") == Notes("default"))
+    #expect(await drafts.values(of: "a").subscribe().first(1) == [Notes("default")])
+    try await drafts.update("a") { _ in }
+    try await #expect(store.load(.notes("a")) == nil)
+  }
+
+  @Test func `What was stored before is shown first`() async throws {
+    try await store.save(Notes("stored"), for: .notes("a"))
+    let drafts = drafts(in: store)
+    #expect(await drafts.values(of: "a").subscribe().first(1) == [Notes("stored")])
+  }
+
+  @Test func `Observers get every update in order, each key its own`() async throws {
+    let drafts = drafts(in: store)
+    let observers = [drafts.values(of: "a").subscribe(), drafts.values(of: "a").subscribe()]
+    let other = drafts.values(of: "b").subscribe()
+    for observer in observers { #expect(await observer.first(1) == [Notes("default")]) }
+    for number in 1...100 { try await drafts.update("a") { $0 = Notes("\(number)") } }
+    for observer in observers { #expect(await observer.first(100) == (1...100).map { Notes("\($0)") }) }
+    try await drafts.update("b") { $0 = Notes("other") }
+    #expect(await other.first(2) == [Notes("default"), Notes("other")])
+    #expect(await drafts.values(of: "a").subscribe().first(1) == [Notes("100")])
+  }
+
+  @Test func `An update that changes nothing writes nothing and is not shown`() async throws {
+    let saves = CurrentValueRelay(0)
+    let drafts = drafts(
+      in: InterposedStore(store, beforeSaving: { (_) throws(StoreError) in saves.update { $0 += 1 } }))
+    let values = drafts.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("default")])
+    try await drafts.update("a") { $0 = Notes("default") }
+    #expect(saves.value == 0)
+    try await drafts.update("a") { $0 = Notes("one") }
+    try await drafts.update("a") { $0 = Notes("one") }
+    try await drafts.update("a") { $0 = Notes("default") }
+    #expect(saves.value == 2)
+    #expect(await values.first(2) == [Notes("one"), Notes("default")])
+  }
+
+  @Test func `After a removal the default value shows`() async throws {
+    let drafts = drafts(in: store)
+    let values = drafts.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("default")])
+    try await drafts.update("a") { $0 = Notes("one") }
+    try await drafts.remove("a")
+    try await drafts.remove("a")
+    #expect(await values.first(2) == [Notes("one"), Notes("default")])
+    try await #expect(drafts.value(of: "a") == Notes("default"))
+    try await drafts.update("a") { $0.texts.append("two") }
+    #expect(await values.first(1) == [Notes("default", "two")])
+  }
+
+  @Test func `The only value of a repository has no id in the store`() async throws {
+    let drafts = LocalRepository<OnlyKey, Notes>("notes", default: Notes(), store: store)
+    let values = drafts.values(of: .only).subscribe()
+    #expect(await values.first(1) == [Notes()])
+    try await drafts.update(.only) { $0 = Notes("one") }
+    #expect(await values.first(1) == [Notes("one")])
+    try await #expect(store.load(StoreKey<Notes>("notes"))?.value == Notes("one"))
+    #expect(OnlyKey(storeID: OnlyKey.only.storeID) == .only)
+    #expect(OnlyKey(storeID: "") == nil)
+  }
+
+  @Test func `When the repository is released its sequences end`() async throws {
+    var drafts: Drafts? = drafts(in: store)
+    weak let released = drafts
+    let sequence = try #require(drafts?.values(of: "a"))
+    let values = sequence.subscribe()
+    #expect(await values.first(1) == [Notes("default")])
+    drafts = nil
+    #expect(await values.first(1) == [])
+    #expect(await sequence.first(1) == [])
+    #expect(released == nil)
+  }
+
+  // MARK: - Updates at once
+
+  @Test func `Of many updates at once none is lost`() async throws {
+    let drafts = drafts(in: store)
+    try await withThrowingTaskGroup { group in
+      for number in 0..<100 { group.addTask { try await drafts.update("a") { $0.texts.append("\(number)") } } }
+      try await group.waitForAll()
+    }
+    let texts = try await drafts.value(of: "a").texts
+    #expect(texts.count == 101)
+    #expect(Set(texts) == Set((0..<100).map(String.init) + ["default"]))
+  }
+
+  @Test(arguments: [false, true])
+  func `Of many updates of two repositories none is lost, and both see the last`(hasTwoStores: Bool) async throws {
+    let storage = InMemoryStorage()
+    let first = InMemoryStore(storage: storage)
+    let second = hasTwoStores ? InMemoryStore(storage: storage) : first
+    let pair = [drafts(in: first), drafts(in: second)]
+    try await withThrowingTaskGroup { group in
+      for number in 0..<60 {
+        group.addTask { try await pair[number % 2].update("a") { $0.texts.append("\(number)") } }
+      }
+      try await group.waitForAll()
+    }
+    let texts = try await pair[0].value(of: "a").texts
+    #expect(texts.count == 61)
+    #expect(Set(texts) == Set((0..<60).map(String.init) + ["default"]))
+    try await #expect(pair[1].value(of: "a").texts == texts)
+  }
+
+  @Test func `Observers of two repositories on one store see the same values in the same order`() async throws {
+    let pair = [drafts(in: store), drafts(in: store)]
+    let observers = pair.map { $0.values(of: "a").subscribe() }
+    for observer in observers { #expect(await observer.first(1) == [Notes("default")]) }
+    try await withThrowingTaskGroup { group in
+      for number in 0..<40 {
+        group.addTask { try await pair[number % 2].update("a") { $0.texts.append("\(number)") } }
+      }
+      try await group.waitForAll()
+    }
+    let seen = await observers[0].first(40)
+    #expect(seen.map(\.texts.count) == Array(2...41))
+    #expect(await observers[1].first(40) == seen)
+  }
+
+  @Test func `An update waits for the one before it`() async throws {
+    let (gate, waits) = (Gate(), CurrentValueRelay(true))
+    let drafts = drafts(
+      in: InterposedStore(
+        store,
+        beforeSaving: { (_) async throws(StoreError) in
+          if !waits.value { return }
+          waits.send(false)
+          await gate.pass()
+        }))
+    let first = Task { try await drafts.update("a") { $0.texts.append("first") } }
+    await gate.arrivals()
+    let second = Task { try await drafts.update("a") { $0.texts.append("second") } }
+    // Long enough for the second one to be made if it doesn't wait.
+    for _ in 0..<1000 { await Task.yield() }
+    gate.open()
+    try await first.value
+    try await second.value
+    try await #expect(drafts.value(of: "a") == Notes("default", "first", "second"))
+  }
+
+  @Test func `An update returns what its change returned the last time`() async throws {
+    let rival = drafts(in: store)
+    let rivals = CurrentValueRelay(1)
+    let drafts = drafts(
+      in: InterposedStore(
+        store,
+        beforeSaving: { (_) async throws(StoreError) in
+          if rivals.value == 0 { return }
+          rivals.send(0)
+          try await rival.update("a") { $0 = Notes("rival") }
+        }))
+    let calls = CurrentValueRelay(0)
+    let before = try await drafts.update("a") { notes in
+      calls.update { $0 += 1 }
+      defer { notes.texts.append("mine") }
+      return notes
+    }
+    #expect(calls.value == 2)
+    #expect(before == Notes("rival"))
+    try await #expect(drafts.value(of: "a") == Notes("rival", "mine"))
+  }
+
+  @Test func `A change of another process is shown and updated`() async throws {
+    let folder = TemporaryFolder()
+    let drafts = drafts(in: FileStore(folder: folder.url))
+    let values = drafts.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("default")])
+    try await FileStore(folder: folder.url).save(Notes("theirs"), for: .notes("a"))
+    #expect(await values.first(1) == [Notes("theirs")])
+    try await drafts.update("a") { $0.texts.append("mine") }
+    #expect(await values.first(1) == [Notes("theirs", "mine")])
+  }
+
+  @Test func `A cancelled task still makes its update`() async throws {
+    let drafts = drafts(in: store)
+    let update = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await drafts.update("a") { $0 = Notes("one") }
+    }
+    try await update.value
+    try await #expect(store.load(.notes("a"))?.value == Notes("one"))
+  }
+
+  @Test func `An update that meets the first observer is shown`() async throws {
+    for round in 0..<500 {
+      let gate = Gate()
+      let drafts = drafts(in: GatedStore(store: InMemoryStore(), gate: gate))
+      let values = drafts.values(of: "a").subscribe()
+      await gate.arrivals()
+      let update = Task(priority: .background) { try await drafts.update("a") { $0 = Notes("one") } }
+      // Either the update is made before the first observer's load ends, or it waits for that.
+      for _ in 0..<1000 { await Task.yield() }
+      gate.open()
+      try await update.value
+      try await drafts.update("a") { $0 = Notes("two") }
+      var seen: [Notes] = []
+      for await value in values {
+        seen.append(value)
+        if value == Notes("two") { break }
+      }
+      #expect(seen == [Notes("default"), Notes("one"), Notes("two")], "round \(round)")
+    }
+  }
+
+  // MARK: - Failures
+
+  @Test func `After the store has failed once the next update is made and shown`() async throws {
+    let failures = CurrentValueRelay(1)
+    let failure = StoreError.writeFailed(FaultyBackend.error)
+    let drafts = drafts(
+      in: InterposedStore(
+        store,
+        beforeSaving: { (_) throws(StoreError) in
+          if failures.value == 0 { return }
+          failures.send(0)
+          throw failure
+        }))
+    let values = drafts.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("default")])
+    await #expect(throws: failure) { try await drafts.update("a") { $0.texts.append("lost") } }
+    try await #expect(drafts.value(of: "a") == Notes("default"))
+    try await drafts.update("a") { $0.texts.append("kept") }
+    #expect(await values.first(1) == [Notes("default", "kept")])
+    try await #expect(store.load(.notes("a"))?.value == Notes("default", "kept"))
+  }
+
+  @Test func `An update that fails ends the wait of the next one`() async throws {
+    let (gate, failures) = (Gate(), CurrentValueRelay(1))
+    let drafts = drafts(
+      in: InterposedStore(
+        store,
+        beforeSaving: { (_) async throws(StoreError) in
+          if failures.value == 0 { return }
+          failures.send(0)
+          await gate.pass()
+          throw .writeFailed(FaultyBackend.error)
+        }))
+    let failing = Task { try await drafts.update("a") { $0.texts.append("lost") } }
+    await gate.arrivals()
+    let next = Task { try await drafts.update("a") { $0.texts.append("kept") } }
+    gate.open()
+    await #expect(throws: StoreError.writeFailed(FaultyBackend.error)) { try await failing.value }
+    try await next.value
+    try await #expect(drafts.value(of: "a") == Notes("default", "kept"))
+  }
+
+  @Test func `An observer that came while the store could not be read sees the next update`() async throws {
+    let plan = FaultPlan { _ in nil }
+    plan.readsFail = true
+    let drafts = drafts(in: BackedStore(backend: FaultyBackend(storage: InMemoryStorage(), plan: plan)))
+    let values = drafts.values(of: "a").subscribe()
+    await #expect(throws: StoreError.readFailed(FaultyBackend.error)) { try await drafts.value(of: "a") }
+    await #expect(throws: StoreError.readFailed(FaultyBackend.error)) { try await drafts.update("a") { _ in } }
+    plan.readsFail = false
+    try await drafts.update("a") { $0 = Notes("one") }
+    await values.reaches { $0 == Notes("one") }
+  }
+
+  @Test func `Corrupt bytes are reported once, and then the default value shows`() async throws {
+    let storage = InMemoryStorage()
+    let name = try StoreKey.notes("a").keyName.encoded()
+    storage[name] = Data("no value".utf8)
+    let drafts = drafts(in: InMemoryStore(storage: storage))
+    let error = try await #require(throws: StoreError.self) { try await drafts.update("a") { $0.texts = [] } }
+    guard case .undecodable(_, let movedTo, _) = error else {
+      Issue.record("Unexpected error \(error)")
+      return
+    }
+    #expect(storage[movedTo] == Data("no value".utf8))
+    try await #expect(drafts.value(of: "a") == Notes("default"))
+    #expect(await drafts.values(of: "a").subscribe().first(1) == [Notes("default")])
+  }
+}
+
+/// A store whose first load waits for a gate, which the first commit opens.
+private struct GatedStore: KeyValueStore {
+  let store: InMemoryStore
+  let gate: Gate
+  private let loads = CurrentValueRelay(0)
+
+  init(store: InMemoryStore, gate: Gate) {
+    (self.store, self.gate) = (store, gate)
+  }
+
+  var events: MulticastStream<StoreEvent, Never> { store.events }
+
+  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    var number = 0
+    loads.update {
+      $0 += 1
+      number = $0
+    }
+    if number == 1 { await gate.pass() }
+    return try await store.load(key)
+  }
+
+  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    try await store.save(value, for: key)
+  }
+
+  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    try await store.remove(key)
+  }
+
+  func removeAll(in collection: String) async throws(StoreError) {
+    try await store.removeAll(in: collection)
+  }
+
+  func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
+    let commit = try await store.commit(batch)
+    gate.open()
+    return commit
+  }
+
+  func changes<Value>(
+    of key: StoreKey<Value>
+  ) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    try await store.changes(of: key)
+  }
+
+  func observe<Value>(
+    collection: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    try await store.observe(collection: collection, as: type)
+  }
+}

@@ -1,0 +1,256 @@
+import DataStore
+import Dispatch
+import Multicast
+import MulticastTesting
+import Repository
+import RepositoryTesting
+
+/// A store whose calls a test may delay and fail.
+///
+/// It passes everything on to another store.
+final class InterceptedStore: KeyValueStore {
+  /// What happens at each call.
+  struct Hooks: Sendable {
+    /// Called before a commit with the keys of the batch.
+    ///
+    /// A throw is the result of the commit.
+    var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in }
+    /// Called when a commit was made, before the caller learns of it.
+    var onCommitted: @Sendable ([StoreKeyName]) async -> Void = { _ in }
+    /// Called before a load.
+    ///
+    /// A throw is the result of the load.
+    var onLoad: @Sendable (StoreKeyName) async throws(StoreError) -> Void = { _ in }
+    /// Called before a collection is observed.
+    ///
+    /// A throw is the result of the call.
+    var onObserve: @Sendable (String) async throws(StoreError) -> Void = { _ in }
+    /// Called when a collection was read, before the caller learns of it.
+    ///
+    /// If it is set, changes of the collection aren't delayed.
+    var onObserved: (@Sendable () async throws -> Void)?
+    /// Called before changes of a collection are delivered.
+    var onChanges: @Sendable (String) async -> Void = { _ in }
+    /// Called before a change of a key is delivered.
+    var onChange: @Sendable (StoreKeyName) async -> Void = { _ in }
+  }
+
+  static let error = SystemError(code: 5, operation: "testing", path: "memory")
+
+  let base: InMemoryStore
+  private let hooks: Lock<Hooks>
+
+  init(_ base: InMemoryStore, _ hooks: Hooks = Hooks()) {
+    self.base = base
+    self.hooks = Lock(hooks)
+  }
+
+  func set(_ change: (inout Hooks) -> Void) {
+    hooks.withLock { change(&$0) }
+  }
+
+  private var current: Hooks { hooks.withLock { $0 } }
+
+  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    try await current.onLoad(key.keyName)
+    return try await base.load(key)
+  }
+
+  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    try await base.save(value, for: key)
+  }
+
+  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    try await base.remove(key)
+  }
+
+  func removeAll(in collection: String) async throws(StoreError) {
+    try await base.removeAll(in: collection)
+  }
+
+  func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
+    try await current.onCommit(batch.keys)
+    let commit = try await base.commit(batch)
+    await current.onCommitted(batch.keys)
+    return commit
+  }
+
+  func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    let changes = try await base.changes(of: key).subscribe()
+    // A subscriber gets the stored value first.
+    let relay = MulticastRelay<StoreChange<Value>>(replay: 1, buffering: .unbounded)
+    let stream = relay.stream
+    Task { [self] in
+      for await change in changes {
+        await current.onChange(key.keyName)
+        relay.send(change)
+      }
+    }
+    return stream
+  }
+
+  func observe<Value>(
+    collection: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    try await current.onObserve(collection)
+    let observation = try await base.observe(collection: collection, as: type)
+    if let onObserved = current.onObserved {
+      try? await onObserved()
+      return observation
+    }
+    let relay = MulticastRelay<[StoreChange<Value>]>(buffering: .unbounded)
+    let changes = relay.stream.subscribe()
+    Task { [self] in
+      for await change in observation.changes {
+        await current.onChanges(collection)
+        relay.send(change)
+      }
+    }
+    return StoreObservation(stored: observation.stored, changes: changes)
+  }
+
+  var events: MulticastStream<StoreEvent, Never> { base.events }
+}
+
+extension [StoreKeyName] {
+  /// Whether a batch changes a mutation of the notes.
+  var hasNotesMutation: Bool { contains { $0.collection == "notes.mutations" } }
+
+  /// Whether a batch adds a mutation of the notes.
+  var addsNotesMutation: Bool { contains { $0.collection == "notes.mutation-counter" } }
+}
+
+/// Counts from 1.
+final class Counter: Sendable {
+  private let count = Lock(0)
+
+  var value: Int { count.withLock { $0 } }
+
+  @discardableResult
+  func next() -> Int {
+    count.withLock {
+      $0 += 1
+      return $0
+    }
+  }
+
+  func reset() {
+    count.withLock { $0 = 0 }
+  }
+}
+
+/// A value that a test changes while the code under test reads it.
+final class Setting<Value: Sendable>: Sendable {
+  private let lock: Lock<Value>
+
+  init(_ value: Value) { lock = Lock(value) }
+
+  var value: Value {
+    get { lock.withLock { $0 } }
+    set { lock.withLock { $0 = newValue } }
+  }
+}
+
+/// A task executor that keeps its jobs until a test runs them, and from then on runs each at once.
+///
+/// A task on it has gone as far as it can when ``runUntilIdle()`` returns.
+final class SteppingExecutor: TaskExecutor {
+  private let jobs = Lock<[UnownedJob]?>([])
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    let isKept = jobs.withLock { jobs in
+      jobs?.append(job)
+      return jobs != nil
+    }
+    if !isKept { run(job) }
+  }
+
+  /// Runs jobs, and those they make ready, until none is ready.
+  func runUntilIdle() {
+    while true {
+      let ready = jobs.withLock { jobs in
+        defer { jobs = [] }
+        return jobs ?? []
+      }
+      if ready.isEmpty { return }
+      for job in ready { job.runSynchronously(on: asUnownedTaskExecutor()) }
+    }
+  }
+
+  /// Runs the kept jobs and all later ones on the threads of the system.
+  func open() {
+    let kept = jobs.withLock { jobs in
+      defer { jobs = nil }
+      return jobs ?? []
+    }
+    for job in kept { run(job) }
+  }
+
+  private func run(_ job: UnownedJob) {
+    DispatchQueue.global().async { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }
+  }
+}
+
+/// Returns whether work finishes.
+///
+/// The time is a limit for work that hangs, and nothing waits for it otherwise.
+func finishes(
+  within limit: Duration = .seconds(100), _ work: @escaping @Sendable () async throws -> Void
+) async -> Bool {
+  let (results, continuation) = AsyncStream.makeStream(of: Bool.self)
+  let working = Task {
+    do {
+      try await work()
+    } catch {}
+    continuation.yield(true)
+  }
+  let waiting = Task {
+    try? await Task.sleep(for: limit)
+    continuation.yield(false)
+  }
+  defer {
+    working.cancel()
+    waiting.cancel()
+  }
+  for await isFinished in results { return isFinished }
+  return false
+}
+
+/// A number whose mutation has an effect each time it is applied.
+struct Sum: Codable, Equatable, Sendable {
+  var count = 0
+}
+
+enum SumMutation: RepositoryMutation, Equatable {
+  case increment
+
+  func apply(to value: inout Sum) throws(MutationConflict) {
+    value.count += 1
+  }
+}
+
+typealias TallyServer = InMemoryServer<String, Sum, SumMutation>
+typealias TallySource = ScriptedSource<String, Sum, SumMutation, NotesFailure>
+
+extension ScriptedSource where Key == String, Value == Sum, Mutation == SumMutation, Failure == NotesFailure {
+  init(
+    _ server: TallyServer, onFetch: @escaping @Sendable () async throws(NotesFailure) -> Void = {},
+    onSend: @escaping @Sendable () async throws(NotesFailure) -> Void = {}
+  ) {
+    self.init(
+      "tally",
+      fetch: { (key) async throws(NotesFailure) in
+        try await onFetch()
+        return server.value(of: key)
+      },
+      send: { (mutation, key, id) async throws(NotesFailure) in
+        try await onSend()
+        do throws(MutationConflict) {
+          return .value(try server.apply(mutation, to: key, id: id))
+        } catch {
+          throw .conflict
+        }
+      }, disposition: { $0.disposition })
+  }
+}

@@ -1,0 +1,382 @@
+import DataStore
+
+@testable import Repository
+
+/// A value that tells which changes it has, and how often each was applied.
+struct Tally: Codable, Equatable, Sendable {
+  var counts: [Int: Int] = [:]
+
+  init(_ changes: [Int] = []) {
+    for change in changes { counts[change] = 1 }
+  }
+
+  func has(_ change: Int) -> Bool { counts[change] != nil }
+}
+
+/// A change that shows when it is applied twice.
+struct Count: RepositoryMutation, Equatable {
+  let change: Int
+  /// A change that isn't possible on a value that has this one.
+  var excluded: Int?
+
+  func apply(to value: inout Tally) throws(MutationConflict) {
+    if let excluded, value.has(excluded) {
+      value.counts[change] = -1
+      throw MutationConflict("\(excluded)")
+    }
+    value.counts[change, default: 0] += 1
+  }
+}
+
+/// A ``SyncState``, and all that surrounds it: a server, requests on their way, a store, and another process.
+///
+/// Each event is one that can happen, and ``violation`` is the first law that doesn't hold.
+struct SyncWorld {
+  enum Event: Hashable, CaseIterable, Sendable {
+    case perform, performExcluded
+    case send, arriveAtServer, replyWithValue, replyDone, replyWithPatch, loseReply, failBeforeServer, refuse
+    case cancel
+    case fetch, serveFetch, fetchArrives
+    case otherEdit, otherEditThatExcludes
+    case externalSave, externalRemoval
+    case beginWrite, commit, failWrite
+    case relaunch
+  }
+
+  /// A mutation, as the user knows it.
+  private struct Intent {
+    let id: MutationID
+    let mutation: Count
+    var isLive = true
+    /// Whether it showed before, so that it must still.
+    var hasShown = false
+    var isOutcomeUnknown = false
+  }
+
+  private enum Attempt {
+    case onItsWay(SyncState<Tally, Count>.Timestamp, isTrusted: Bool)
+    case served(SyncState<Tally, Count>.Timestamp, isTrusted: Bool, reply: Tally)
+  }
+
+  private enum Fetch {
+    case onItsWay(SyncState<Tally, Count>.Timestamp)
+    case served(SyncState<Tally, Count>.Timestamp, Tally)
+  }
+
+  private(set) var state = SyncState<Tally, Count>()
+  private(set) var server = Tally()
+  private(set) var violation: String?
+
+  private var intents: [Intent] = []
+  /// The reply of the server to each id that it knows.
+  private var replies: [MutationID: Tally] = [:]
+  private var attempts: [(id: MutationID, attempt: Attempt)] = []
+  private var fetches: [Fetch] = []
+  private var lastChange = 0
+  private var lastFetch = 0
+  /// What the store holds.
+  private var stored: SyncState<Tally, Count>.Base?
+  private var revision: UInt64 = 0
+  private var write: SyncState<Tally, Count>.Write?
+  /// All changes that the base ever had.
+  private var seen: Set<Int> = []
+
+  init() {
+    state.open(nil)
+    store(Tally())
+    state.receiveExternal(stored, revision: revision)
+    _ = state.fold()
+  }
+
+  private mutating func store(_ value: Tally?) {
+    revision += 1
+    stored = value.map { .init(value: $0, tag: StoreTag(), revision: revision) }
+  }
+
+  // MARK: - Events
+
+  /// The events that can happen now, in a fixed order.
+  var possible: [Event] { Event.allCases.filter(isPossible) }
+
+  private func isPossible(_ event: Event) -> Bool {
+    switch event {
+    case .perform: intents.count < 6
+    case .performExcluded: intents.count < 6
+    case .send: nextToSend != nil
+    case .arriveAtServer: attempts.contains { if case .onItsWay = $0.attempt { true } else { false } }
+    case .replyWithValue, .replyDone, .replyWithPatch, .loseReply:
+      attempts.contains { if case .served = $0.attempt { true } else { false } }
+    case .failBeforeServer, .refuse: attempts.contains { if case .onItsWay = $0.attempt { true } else { false } }
+    case .cancel: intents.contains { $0.isLive && isWaiting($0.id) && !$0.isOutcomeUnknown }
+    case .fetch: fetches.count < 3
+    case .serveFetch: fetches.contains { if case .onItsWay = $0 { true } else { false } }
+    case .fetchArrives: fetches.contains { if case .served = $0 { true } else { false } }
+    case .otherEdit: lastChange < 12
+    case .otherEditThatExcludes: lastChange < 12 && !server.has(0)
+    case .externalSave: stored?.value != server && write == nil
+    case .externalRemoval: stored != nil && write == nil
+    case .beginWrite: write == nil
+    case .commit, .failWrite: write != nil
+    case .relaunch: write == nil
+    }
+  }
+
+  private var nextToSend: Int? {
+    guard attempts.isEmpty else { return nil }
+    return intents.firstIndex { $0.isLive && isWaiting($0.id) }
+  }
+
+  private func isWaiting(_ id: MutationID) -> Bool {
+    state.contains(id) && !state.idsThatNeedWholeValue.contains(id) && !attempts.contains { $0.id == id }
+      && !answered.contains(id)
+  }
+
+  /// Those whose reply has arrived and isn't judged.
+  private var answered: Set<MutationID> = []
+
+  mutating func happen(_ event: Event) {
+    switch event {
+    case .perform: perform(excluding: nil)
+    case .performExcluded: perform(excluding: 0)
+    case .send: send()
+    case .arriveAtServer: serveAttempt()
+    case .replyWithValue: reply { .value($0) }
+    case .replyDone: reply { _ in .done }
+    case .replyWithPatch: reply { _ in nil }
+    case .loseReply: loseReply()
+    case .failBeforeServer: endAttempt { $0.state.fail($1, isOutcomeUnknown: false) }
+    case .refuse: refuse()
+    case .cancel: cancel()
+    case .fetch: fetches.append(.onItsWay(state.beginFetching()))
+    case .serveFetch: serveFetch()
+    case .fetchArrives: fetchArrives()
+    case .otherEdit: edit(nextChange())
+    case .otherEditThatExcludes: edit(0)
+    case .externalSave: externalSave(server)
+    case .externalRemoval: externalSave(nil)
+    case .beginWrite: beginWrite()
+    case .commit: commit()
+    case .failWrite: failWrite()
+    case .relaunch: relaunch()
+    }
+    for conflict in state.fold() { end(conflict.id) }
+    check(event)
+  }
+
+  private mutating func nextChange() -> Int {
+    lastChange += 1
+    return lastChange
+  }
+
+  private mutating func perform(excluding excluded: Int?) {
+    let intent = Intent(id: MutationID(), mutation: Count(change: nextChange(), excluded: excluded))
+    do throws(MutationConflict) {
+      try state.add(intent.id, intent.mutation)
+      intents.append(intent)
+    } catch {
+      if state.visible?.has(0) != true { violation = "A mutation was refused that is possible." }
+    }
+  }
+
+  private mutating func send() {
+    guard let index = nextToSend else { return }
+    let intent = intents[index]
+    attempts.append(
+      (intent.id, .onItsWay(state.beginSending(intent.id), isTrusted: !intent.isOutcomeUnknown)))
+  }
+
+  private mutating func serveAttempt() {
+    guard case .onItsWay(let time, let isTrusted) = attempts[0].attempt,
+      let intent = intents.first(where: { $0.id == attempts[0].id })
+    else { return }
+    if replies[intent.id] == nil {
+      server.counts[intent.mutation.change] = 1
+      replies[intent.id] = server
+    }
+    attempts[0].attempt = .served(time, isTrusted: isTrusted, reply: replies[intent.id]!)
+  }
+
+  private mutating func reply(_ make: (Tally) -> MutationReply<Tally>?) {
+    guard case .served(let time, let isTrusted, let value) = attempts[0].attempt,
+      let intent = intents.first(where: { $0.id == attempts[0].id })
+    else { return }
+    let change = intent.mutation.change
+    let reply = make(value) ?? .patch { $0.counts[change, default: 0] += 1 }
+    state.receive(.mutation(intent.id, reply, isTrusted: isTrusted), requestedAt: time)
+    answered.insert(intent.id)
+    attempts.removeFirst()
+  }
+
+  private mutating func loseReply() {
+    endAttempt { world, id in
+      world.state.fail(id, isOutcomeUnknown: true)
+      if let index = world.intents.firstIndex(where: { $0.id == id }) { world.intents[index].isOutcomeUnknown = true }
+    }
+  }
+
+  private mutating func endAttempt(_ body: (inout SyncWorld, MutationID) -> Void) {
+    let id = attempts.removeFirst().id
+    body(&self, id)
+  }
+
+  private mutating func refuse() {
+    endAttempt { world, id in
+      // A server that has made a change never refuses it.
+      if world.replies[id] != nil { return world.state.fail(id, isOutcomeUnknown: true) }
+      world.state.remove(id)
+      world.end(id)
+    }
+  }
+
+  private mutating func cancel() {
+    guard let intent = intents.first(where: { $0.isLive && isWaiting($0.id) && !$0.isOutcomeUnknown }) else { return }
+    state.remove(intent.id)
+    end(intent.id)
+  }
+
+  private mutating func end(_ id: MutationID) {
+    if let index = intents.firstIndex(where: { $0.id == id }) { intents[index].isLive = false }
+  }
+
+  private mutating func serveFetch() {
+    for (index, fetch) in fetches.enumerated() {
+      guard case .onItsWay(let time) = fetch else { continue }
+      fetches[index] = .served(time, server)
+      return
+    }
+  }
+
+  private mutating func fetchArrives() {
+    for (index, fetch) in fetches.enumerated() {
+      guard case .served(let time, let value) = fetch else { continue }
+      fetches.remove(at: index)
+      lastFetch += 1
+      state.receive(.fetched(number: lastFetch, .whole) { _ in value }, requestedAt: time)
+      return
+    }
+  }
+
+  private mutating func edit(_ change: Int) {
+    server.counts[change] = 1
+  }
+
+  private mutating func externalSave(_ value: Tally?) {
+    store(value)
+    state.receiveExternal(stored, revision: revision)
+    if value == nil { seen = [] }
+  }
+
+  private mutating func beginWrite() {
+    write = state.beginWriting()
+    answered = answered.filter { id in !state.idsThatNeedWholeValue.contains(id) }
+  }
+
+  private mutating func commit() {
+    guard let write else { return }
+    self.write = nil
+    if let value = write.value {
+      if write.baseTag != stored?.tag { violation = "A write was judged against another base." }
+      store(value)
+    }
+    state.commit(revision: revision, tag: stored?.tag ?? StoreTag())
+    for id in write.confirmed {
+      answered.remove(id)
+      end(id)
+      let change = intents.first { $0.id == id }!.mutation.change
+      if let base = state.base, !base.value.has(change) {
+        violation = "\(change) was confirmed by a base without it."
+      }
+    }
+  }
+
+  private mutating func failWrite() {
+    write = nil
+    state.abandon(keepsFetches: false)
+  }
+
+  /// The process ends, and another one opens what is stored.
+  private mutating func relaunch() {
+    for (id, _) in attempts { markUnknown(id) }
+    for id in answered { markUnknown(id) }
+    for id in state.idsThatNeedWholeValue { markUnknown(id) }
+    (attempts, fetches, answered) = ([], [], [])
+    state = SyncState()
+    state.open(stored)
+    for intent in intents where intent.isLive {
+      state.restore(intent.id, intent.mutation)
+    }
+  }
+
+  private mutating func markUnknown(_ id: MutationID) {
+    if let index = intents.firstIndex(where: { $0.id == id }) { intents[index].isOutcomeUnknown = true }
+  }
+
+  // MARK: - Laws
+
+  private mutating func check(_ event: Event) {
+    guard violation == nil else { return }
+    let live = intents.filter(\.isLive)
+    // What observers see is the base with all pending mutations.
+    var expected = state.base?.value
+    for intent in live where state.contains(intent.id) {
+      guard var value = expected else { break }
+      do throws(MutationConflict) {
+        try intent.mutation.apply(to: &value)
+        expected = value
+      } catch {
+        // One that is at the server has no effect where it isn't possible.
+      }
+    }
+    if state.visible != expected { violation = "visible: \(String(describing: state.visible)), not \(expected!)" }
+    // What the user intends is pending until the base has it.
+    for intent in live where !state.contains(intent.id) { violation = "\(intent.mutation.change) was lost." }
+    if state.isPending != !live.isEmpty { violation = "isPending is \(state.isPending) with \(live.count) intents." }
+    // No effect disappears.
+    for index in intents.indices {
+      let intent = intents[index]
+      guard let visible = state.visible else { continue }
+      let shows = visible.has(intent.mutation.change)
+      if intent.isLive, intent.hasShown, !shows, intent.mutation.excluded == nil {
+        violation = "\(intent.mutation.change) was visible."
+      }
+      if shows { intents[index].hasShown = true }
+    }
+    guard let base = state.base?.value else { return }
+    // No older value after a newer one, and nothing twice.
+    if let lost = seen.first(where: { !base.has($0) }) { violation = "The base had \(lost) before." }
+    seen.formUnion(base.counts.keys)
+    if let twice = base.counts.first(where: { $0.value != 1 }) {
+      violation = "The base has \(twice.key) \(twice.value) times."
+    }
+  }
+
+  /// Lets everything on its way arrive and everything waiting be sent, until nothing is left to do.
+  mutating func settle() {
+    for _ in 0..<200 {
+      guard violation == nil else { return }
+      if write != nil {
+        happen(.commit)
+      } else if state.hasReplies {
+        happen(.beginWrite)
+      } else if isPossible(.replyWithValue) {
+        happen(.replyWithValue)
+      } else if isPossible(.arriveAtServer) {
+        happen(.arriveAtServer)
+      } else if isPossible(.send) {
+        happen(.send)
+      } else if isPossible(.fetchArrives) {
+        happen(.fetchArrives)
+      } else if isPossible(.serveFetch) {
+        happen(.serveFetch)
+      } else if state.base?.value != server {
+        happen(.fetch)
+      } else if state.needsWholeValue {
+        happen(.fetch)
+      } else {
+        if state.isPending || state.visible != server { violation = "Not settled." }
+        return
+      }
+    }
+    violation = "It never settles."
+  }
+}

@@ -1,0 +1,975 @@
+import DataStore
+import Foundation
+import Multicast
+import MulticastTesting
+import Repository
+import RepositoryTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryFaultTests {
+  private let memory = InMemoryStore()
+  private let store: InterceptedStore
+  private let server = NotesServer(empty: Notes())
+  private let clock = ManualClock()
+
+  init() { store = InterceptedStore(memory) }
+
+  private var configuration: RepositoryConfiguration { RepositoryConfiguration(clock: clock) }
+
+  /// A repository whose requests are what `onFetch` and `onSend` let through.
+  private func makeRepository(
+    configuration: RepositoryConfiguration? = nil,
+    onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
+    onFetch: @escaping @Sendable (String) async throws(NotesFailure) -> Void = { _ in }
+  ) -> NotesRepository {
+    NotesRepository(
+      NotesSource(
+        fetch: { [server] (key) async throws(NotesFailure) in
+          try await onFetch(key)
+          return server.value(of: key)
+        },
+        send: { [server] (mutation, key, id) async throws(NotesFailure) in
+          try await onSend(mutation)
+          return .value(try server.take(mutation, key, id))
+        }), store: store, configuration: configuration ?? self.configuration)
+  }
+
+  /// Stores a value, which the server has too.
+  private func put(_ notes: Notes, _ key: String = "a") async throws {
+    try await memory.save(notes, for: .notes(key))
+    server.edit(key) { $0 = notes }
+  }
+
+  /// Makes a mutation of which the store has all that is to be said after a first attempt that failed.
+  private func enqueueOffline(_ mutation: NotesMutation, in repository: NotesRepository) async throws -> MutationID {
+    let written = Gate()
+    written.open()
+    store.set { $0.onChanges = { (_) async in await written.pass() } }
+    #expect(try await repository.perform(mutation, on: "a") == .queued)
+    await written.arrivals(2)
+    store.set { $0.onChanges = { _ in } }
+    // Behind it, what the repository knows of the first one is up to date.
+    _ = try await repository.perform(.add("b"), on: "b")
+    return try #require(try await repository.mutations.list().first?.id)
+  }
+
+  // MARK: - Lanes
+
+  @Test func `A mutation that a fetched value shows leaves its lane free`() async throws {
+    try await put(Notes())
+    let isBroken = Setting(true)
+    let repository = NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server] (mutation, key, id) throws(NotesFailure) in
+          let reply = try server.take(mutation, key, id)
+          if isBroken.value { throw .brokenConnection }
+          return .value(reply)
+        }), store: store, configuration: configuration)
+    #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    isBroken.value = false
+    try await repository.reload("a")
+    try await #expect(repository.mutations.list() == [])
+    #expect(await finishes { try await repository.perform(.add("2"), on: "a") })
+    #expect(server.value(of: "a") == Notes("1", "2"))
+  }
+
+  @Test func `Mutations that fetched values show don't use up the places in flight`() async throws {
+    let isBroken = Setting(true)
+    let repository = NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server] (mutation, key, id) throws(NotesFailure) in
+          let reply = try server.take(mutation, key, id)
+          if isBroken.value { throw .brokenConnection }
+          return .value(reply)
+        }), store: store, configuration: configuration)
+    for key in ["a", "b", "c", "d"] {
+      try await put(Notes(), key)
+      #expect(try await repository.perform(.add("1"), on: key) == .queued)
+      try await repository.reload(key)
+    }
+    isBroken.value = false
+    try await put(Notes(), "e")
+    #expect(await finishes { try await repository.perform(.add("1"), on: "e") })
+  }
+
+  @Test func `A mutation that another repository finishes with before its attempt leaves its lane free`() async throws {
+    try await put(Notes())
+    let other = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    let id = try await enqueueOffline(.add("1"), in: other)
+    #expect(try await other.perform(.add("2"), on: "a") == .queued)
+    // The other repository takes the first mutation back just when this one has read the queue.
+    store.set { $0.onObserved = { try await other.mutations.cancel(id) } }
+    let repository = makeRepository()
+    #expect(await finishes { try await repository.waitForPendingMutations() })
+    #expect(server.value(of: "a") == Notes("2"))
+  }
+
+  @Test func `A mutation behind one with Retry-After goes on when that one is in conflict`() async throws {
+    try await put(Notes("old"))
+    let sent = Gate()
+    sent.open()
+    let repository = makeRepository { (mutation) async throws(NotesFailure) in
+      if case .replace = mutation { throw .busy(retryAfter: .seconds(3600)) }
+      await sent.pass()
+    }
+    #expect(try await repository.perform(.replace("old", with: "new"), on: "a") == .queued)
+    #expect(try await repository.perform(.add("2"), on: "a") == .queued)
+    try await memory.save(Notes(), for: .notes("a"))
+    for await list in repository.mutations.changes {
+      if list.contains(where: { if case .conflicted = $0.standing { true } else { false } }) { break }
+    }
+    #expect(await finishes { await sent.arrivals() })
+  }
+
+  @Test func `A lane of two users waits for the one who is signed out`() async throws {
+    struct UserKey: RepositoryKey {
+      let user: String
+      var storeID: String { user }
+      var userID: String? { user }
+      init(_ user: String) { self.user = user }
+      init?(storeID: String) { user = storeID }
+    }
+    let isSignedOut = Setting(true)
+    let isOffline = Setting(true)
+    let source = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>(
+      "notes", fetch: { (_) throws(NotesFailure) in throw .offline },
+      send: { (_, key, _) throws(NotesFailure) in
+        if isOffline.value { throw .offline }
+        if key.user == "2", isSignedOut.value { throw .signedOut }
+        return .value(Notes(key.user))
+      }, disposition: { $0.disposition }, lane: { _, _ in "all" })
+    let repository = SyncedRepository(source, store: store, configuration: configuration)
+    #expect(try await repository.perform(.add("1"), on: UserKey("1")) == .queued)
+    #expect(try await repository.perform(.add("2"), on: UserKey("2")) == .queued)
+    isOffline.value = false
+    await repository.retryNow()
+    for await list in repository.mutations.changes where list.map(\.standing) == [.needsSignIn] { break }
+    isSignedOut.value = false
+    await repository.credentialsChanged(userID: "2")
+    #expect(await finishes { try await repository.waitForPendingMutations() })
+  }
+
+  // MARK: - Relaunch
+
+  @Test func `A mutation that was never sent isn't taken for confirmed after a relaunch`() async throws {
+    try await put(Notes())
+    let isOffline = Setting(true)
+    let reached = Gate()
+    let gate = Gate()
+    do {
+      let repository = makeRepository { (mutation) async throws(NotesFailure) in
+        if isOffline.value { throw .offline }
+        if mutation == .add("x") {
+          await reached.pass()
+          throw .offline
+        }
+      }
+      #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+      #expect(try await repository.perform(.add("x"), on: "a") == .queued)
+      #expect(try await repository.perform(.remove("x"), on: "a") == .queued)
+      isOffline.value = false
+      await repository.retryNow()
+      await reached.arrivals()
+    }
+    let repository = makeRepository { (_) async throws(NotesFailure) in await gate.pass() }
+    try #require(await finishes { await gate.arrivals() })
+    try await repository.reload("a")
+    gate.open()
+    #expect(await finishes { try await repository.waitForPendingMutations() })
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("x"), .remove("x")])
+    #expect(server.value(of: "a") == Notes("1"))
+  }
+
+  @Test func `Store failures before an attempt don't count as ends of the process`() async throws {
+    try await put(Notes())
+    let isOffline = Setting(true)
+    let gate = Gate()
+    do {
+      let repository = makeRepository { (_) async throws(NotesFailure) in
+        if isOffline.value { throw .offline }
+        await gate.pass()
+        throw .offline
+      }
+      let written = Gate()
+      written.open()
+      store.set { $0.onChanges = { (_) async in await written.pass() } }
+      #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+      await written.arrivals(2)
+      isOffline.value = false
+      let events = repository.events.subscribe()
+      store.set {
+        $0.onCommit = { (keys) throws(StoreError) in
+          if keys.hasNotesMutation { throw .writeFailed(InterceptedStore.error) }
+        }
+      }
+      for _ in 1...5 {
+        await repository.retryNow()
+        await events.reaches { if case .storeFailed = $0 { true } else { false } }
+      }
+      store.set { $0.onCommit = { _ in } }
+      await repository.retryNow()
+      await gate.arrivals()
+      try await #expect(repository.mutations.list().map(\.attempts) == [2])
+    }
+    let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    try await #expect(
+      repository.mutations.list().filter { if case .refused = $0.standing { true } else { false } } == [])
+  }
+
+  @Test func `The release of a repository isn't the end of a process`() async throws {
+    try await put(Notes())
+    do {
+      let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+      #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    }
+    for _ in 1...5 {
+      let gate = Gate()
+      let repository = makeRepository { (_) async throws(NotesFailure) in
+        await gate.pass()
+        throw .offline
+      }
+      await gate.arrivals()
+      withExtendedLifetime(repository) {}
+    }
+    let repository = makeRepository()
+    #expect(await finishes { try await repository.waitForPendingMutations() })
+    #expect(server.value(of: "a") == Notes("1"))
+  }
+
+  @Test func `A mutation that the server made isn't refused because its value can't be fetched`() async throws {
+    for _ in 1...6 {
+      let fetched = Gate()
+      fetched.open()
+      let repository = NotesRepository(
+        NotesSource(
+          fetch: { (_) async throws(NotesFailure) in
+            await fetched.pass()
+            throw .offline
+          },
+          send: { [server] (mutation, key, id) throws(NotesFailure) in
+            _ = try server.take(mutation, key, id)
+            return .done
+          }), store: store, configuration: configuration)
+      if server.applied.isEmpty { _ = try await repository.perform(.add("1"), on: "a") }
+      guard await finishes(within: .seconds(2), { await fetched.arrivals() }) else { break }
+      withExtendedLifetime(repository) {}
+    }
+    let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    try await #expect(
+      repository.mutations.list().filter { if case .refused = $0.standing { true } else { false } } == [])
+  }
+
+  @Test func `A refused mutation isn't sent again after a relaunch`() async throws {
+    try await put(Notes())
+    let removals = Counter()
+    do {
+      let repository = makeRepository { (mutation) throws(NotesFailure) in
+        if mutation == .add("1") { throw .refused }
+      }
+      store.set {
+        $0.onCommit = { (keys) throws(StoreError) in
+          guard keys.hasNotesMutation, !keys.addsNotesMutation else { return }
+          if removals.next() == 1 { throw .removeFailed(InterceptedStore.error) }
+        }
+      }
+      await #expect(throws: NotesError.server(.refused)) { try await repository.perform(.add("1"), on: "a") }
+      // The store works again, and the repository has work that gives it the occasion to save what it knows.
+      for text in ["2", "3"] {
+        #expect(try await repository.perform(.add(text), on: "a") == .confirmed)
+        clock.advance(by: .seconds(600))
+      }
+    }
+    let repository = makeRepository()
+    #expect(await finishes { try await repository.waitForPendingMutations() })
+    #expect(server.applied.map(\.mutation) == [.add("2"), .add("3")])
+  }
+
+  // MARK: - Taking back
+
+  @Test func `A mutation that is cancelled isn't sent`() async throws {
+    try await put(Notes())
+    let isOffline = Setting(true)
+    let sent = Gate()
+    sent.open()
+    let repository = makeRepository { (mutation) async throws(NotesFailure) in
+      guard mutation == .add("1") else { return }
+      if isOffline.value { throw .offline }
+      await sent.pass()
+    }
+    let id = try await enqueueOffline(.add("1"), in: repository)
+    isOffline.value = false
+    let (marking, removing) = (Gate(), Gate())
+    let commits = Counter()
+    store.set {
+      $0.onCommit = { (keys) async in
+        guard keys.hasNotesMutation else { return }
+        await (commits.next() == 1 ? marking : removing).pass()
+      }
+    }
+    await repository.retryNow()
+    // The attempt waits until it is durable that it begins.
+    await marking.arrivals()
+    let executor = SteppingExecutor()
+    let cancelling = Task(executorPreference: executor) { () -> Bool in
+      do {
+        try await repository.mutations.cancel(id)
+        return true
+      } catch {
+        return false
+      }
+    }
+    executor.runUntilIdle()
+    executor.open()
+    marking.open()
+    _ = await finishes(within: .seconds(1)) { await sent.arrivals() }
+    removing.open()
+    let isCancelled = await cancelling.value
+    #expect(await finishes { try await repository.waitForPendingMutations() })
+    #expect(!isCancelled || !server.received.contains(id))
+  }
+
+  @Test func `A cancellation that can't be stored keeps the order of the lane`() async throws {
+    try await put(Notes())
+    let isOffline = Setting(true)
+    let repository = makeRepository { (_) throws(NotesFailure) in if isOffline.value { throw .offline } }
+    for text in ["1", "2", "3"] { #expect(try await repository.perform(.add(text), on: "a") == .queued) }
+    isOffline.value = false
+    let gate = Gate()
+    let commits = Counter()
+    store.set {
+      $0.onCommit = { (keys) async throws(StoreError) in
+        guard keys.hasNotesMutation, commits.next() == 1 else { return }
+        await gate.pass()
+        throw .removeFailed(InterceptedStore.error)
+      }
+    }
+    let id = try #require(try await repository.mutations.list().first?.id)
+    let cancelling = Task { try await repository.mutations.cancel(id) }
+    await gate.arrivals()
+    await repository.retryNow()
+    gate.open()
+    await #expect(throws: PendingMutationError.self) { try await cancelling.value }
+    #expect(await finishes { try await repository.waitForPendingMutations() })
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
+  }
+
+  @Test func `A mutation that is cancelled while an external change is taken in isn't confirmed`() async throws {
+    try await put(Notes())
+    let sending = Gate()
+    let repository = makeRepository { (_) async throws(NotesFailure) in await sending.pass() }
+    let events = repository.events.subscribe()
+    let first = Task { try await repository.perform(.add("1"), on: "a") }
+    await sending.arrivals()
+    let second = Task { try await repository.perform(.add("2"), on: "a") }
+    for _ in 1...2 { await events.reaches { if case .mutationEnqueued = $0 { true } else { false } } }
+    let id = try #require(try await repository.mutations.list().last?.id)
+    let (reading, committed) = (Gate(), Gate())
+    store.set {
+      $0.onLoad = { (name) async in if name == StoreKeyName("notes.mutations", id: id.rawValue) { await reading.pass() }
+      }
+      $0.onCommitted = { (keys) async in if keys.hasNotesMutation { await committed.pass() } }
+    }
+    try await memory.save(Notes("external"), for: .notes("a"))
+    await reading.arrivals()
+    let cancelling = Task { try await repository.mutations.cancel(id) }
+    await committed.arrivals()
+    let values = repository.values(of: "a").subscribe()
+    reading.open()
+    for await value in values where value.texts.contains("external") { break }
+    committed.open()
+    try await cancelling.value
+    let result = try? await second.value
+    #expect(result != .confirmed)
+    sending.open()
+    _ = try await first.value
+  }
+
+  @Test func `A conflict during a cancellation doesn't bring the mutation back`() async throws {
+    try await put(Notes("old"))
+    let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    let id = try await enqueueOffline(.replace("old", with: "new"), in: repository)
+    let gate = Gate()
+    let commits = Counter()
+    store.set {
+      $0.onCommit = { (keys) async in if keys.hasNotesMutation, commits.next() == 1 { await gate.pass() } }
+    }
+    // Occupies the store, so that what follows is one commit.
+    let other = Task { try await repository.perform(.add("other"), on: "c") }
+    await gate.arrivals()
+    let executor = SteppingExecutor()
+    let cancelling = Task(executorPreference: executor) { try await repository.mutations.cancel(id) }
+    executor.runUntilIdle()
+    executor.open()
+    try await memory.save(Notes(), for: .notes("a"))
+    for await list in repository.mutations.changes {
+      if list.contains(where: { if case .conflicted = $0.standing { true } else { false } }) { break }
+    }
+    gate.open()
+    try await cancelling.value
+    _ = try await other.value
+    let next = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    try await #expect(next.mutations.list().filter { $0.id == id } == [])
+  }
+
+  @Test func `A cancellation and two changes of a record don't stop the program`() async throws {
+    await #expect(processExitsWith: .success) {
+      let memory = InMemoryStore()
+      let store = InterceptedStore(memory)
+      try await memory.save(Notes("old"), for: .notes("a"))
+      let gate = Gate()
+      let commits = Counter()
+      // The second commit records that the first attempt has failed.
+      store.set {
+        $0.onCommit = { (keys) async in if keys.hasNotesMutation, commits.next() == 2 { await gate.pass() } }
+      }
+      let repository = NotesRepository(
+        NotesSource(
+          fetch: { (_) throws(NotesFailure) in throw .offline },
+          send: { (_, _, _) throws(NotesFailure) in throw .offline }), store: store,
+        configuration: RepositoryConfiguration(clock: ManualClock()))
+      _ = try await repository.perform(.replace("old", with: "new"), on: "a")
+      await gate.arrivals()
+      let id = try #require(try await repository.mutations.list().first?.id)
+      let executor = SteppingExecutor()
+      let cancelling = Task(executorPreference: executor) { try await repository.mutations.cancel(id) }
+      executor.runUntilIdle()
+      executor.open()
+      try await memory.save(Notes(), for: .notes("a"))
+      for await list in repository.mutations.changes {
+        if list.contains(where: { if case .conflicted = $0.standing { true } else { false } }) { break }
+      }
+      gate.open()
+      try await cancelling.value
+    }
+  }
+
+  @Test func `Two decisions about a conflict are one`() async throws {
+    try await put(Notes("old"))
+    let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    #expect(try await repository.perform(.replace("old", with: "new"), on: "a") == .queued)
+    try await memory.save(Notes(), for: .notes("a"))
+    var id: MutationID?
+    for await list in repository.mutations.changes {
+      id = list.first { if case .conflicted = $0.standing { true } else { false } }?.id
+      if id != nil { break }
+    }
+    let conflicted = try #require(id)
+    let gate = Gate()
+    store.set { $0.onCommit = { (keys) async in if keys.addsNotesMutation { await gate.pass() } } }
+    let first = Task { try? await repository.mutations.resolve(conflicted, .replace(with: .add("new"))) }
+    await gate.arrivals()
+    let executor = SteppingExecutor()
+    let second = Task(executorPreference: executor) {
+      try? await repository.mutations.resolve(conflicted, .replace(with: .add("new")))
+    }
+    executor.runUntilIdle()
+    executor.open()
+    gate.open()
+    let ids = await [first.value, second.value].compactMap { $0 }
+    #expect(ids.count == 1)
+    try await #expect(repository.mutations.list().count == 1)
+  }
+
+  // MARK: - Conflicts
+
+  @Test func `A mutation that conflicts while it is being stored isn't sent`() async throws {
+    try await put(Notes("old"))
+    let repository = makeRepository()
+    let values = repository.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("old")])
+    let gate = Gate()
+    let commits = Counter()
+    store.set {
+      $0.onCommit = { (keys) async in if keys.hasNotesMutation, commits.next() == 1 { await gate.pass() } }
+    }
+    let call = Task { try await repository.perform(.replace("old", with: "new"), on: "a") }
+    #expect(await values.first(1) == [Notes("new")])
+    await gate.arrivals()
+    try await memory.save(Notes(), for: .notes("a"))
+    #expect(await values.first(1) == [Notes()])
+    gate.open()
+    let result = try await call.value
+    guard case .conflicted = result else { return #expect(result == .confirmed) }
+    #expect(await finishes { try await repository.waitForPendingMutations() })
+    #expect(server.received == [])
+    let standings = try await repository.mutations.list().map(\.standing)
+    #expect(standings == [.conflicted(MutationConflict("There is no old."))])
+  }
+
+  @Test func `An impossible mutation hides nothing from a new observer`() async throws {
+    try await put(Notes("stored"))
+    let repository = makeRepository()
+    let values = repository.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("stored")])
+    await #expect(throws: NotesError.self) { try await repository.perform(.replace("x", with: "y"), on: "a") }
+    let states = repository.states(of: "a").subscribe()
+    for await state in states {
+      #expect(state.value == Notes("stored"))
+      break
+    }
+  }
+
+  @Test func `Conflicts of many mutations cost time in their number`() async throws {
+    let repository = SyncedRepository(
+      ScriptedSource<String, Notes, CountedMutation, NotesFailure>(
+        "counted", fetch: { (_) throws(NotesFailure) in throw .offline },
+        send: { (_, _, _) throws(NotesFailure) in throw .offline }), store: store, configuration: configuration)
+    let key = StoreKey<Notes>("counted", id: "a")
+    try await memory.save(Notes("needed"), for: key)
+    let count = 400
+    for index in 1...count {
+      _ = try await repository.perform(CountedMutation(isPossible: index <= count / 2), on: "a")
+    }
+    let values = repository.values(of: "a").subscribe()
+    _ = await values.first(1)
+    CountedMutation.applications.reset()
+    try await memory.save(Notes(), for: key)
+    _ = await values.first(1)
+    #expect(CountedMutation.applications.value < 10 * count)
+  }
+
+  // MARK: - The store
+
+  @Test func `A value that can't be read isn't written again and again without a pause`() async throws {
+    try await put(Notes("stored"))
+    server.edit("a") { $0 = Notes("newer") }
+    let repository = makeRepository()
+    let states = repository.states(of: "a").subscribe()
+    _ = await states.first(1)
+    let commits = Counter()
+    let key = StoreKey<Notes>.notes("a").keyName
+    store.set {
+      $0.onLoad = { (name) throws(StoreError) in
+        if name == key, commits.value < 1000 { throw .readFailed(InterceptedStore.error) }
+      }
+      // Another process has stored a value, which this one doesn't know yet.
+      $0.onCommit = { (keys) throws(StoreError) in
+        if keys.contains(key), commits.next() < 1000 { throw .preconditionFailed(key) }
+      }
+    }
+    _ = await finishes { try await repository.reload("a") }
+    #expect(commits.value < 100)
+  }
+
+  @Test func `A change that the store reports late shows nothing twice`() async throws {
+    let tallies = TallyServer(empty: Sum())
+    let key = StoreKey<Sum>("tally", id: "a")
+    try await memory.save(Sum(count: 5), for: key)
+    tallies.edit("a") { $0 = Sum(count: 5) }
+    let gate = Gate()
+    store.set { $0.onChanges = { (_) async in await gate.pass() } }
+    let repository = SyncedRepository(TallySource(tallies), store: store, configuration: configuration)
+    let seen = Setting<[Int]>([])
+    let values = repository.values(of: "a").subscribe()
+    let observing = Task {
+      for await value in values {
+        seen.value.append(value.count)
+        if value.count == 100 { return }
+      }
+    }
+    #expect(try await repository.perform(.increment, on: "a") == .confirmed)
+    // Another repository's mutation, whose change comes behind those that are late.
+    let other = SyncedRepository(
+      TallySource(tallies, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
+      configuration: configuration)
+    #expect(try await other.perform(.increment, on: "z") == .queued)
+    gate.open()
+    for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
+    tallies.edit("a") { $0 = Sum(count: 100) }
+    try await repository.reload("a")
+    await observing.value
+    #expect(seen.value.filter { $0 != 100 }.allSatisfy { $0 <= 6 }, "\(seen.value)")
+  }
+
+  @Test func `Waiting for mutations doesn't end because the queue can't be read`() async throws {
+    try await put(Notes())
+    do {
+      let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+      #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    }
+    let observations = Counter()
+    store.set {
+      $0.onObserve = { (_) throws(StoreError) in
+        if observations.next() <= 2 { throw .readFailed(InterceptedStore.error) }
+      }
+    }
+    let repository = makeRepository()
+    let waiting = Task { try await repository.waitForPendingMutations() }
+    // Until the queue is read, which each call tries on its own.
+    let advancing = Task {
+      while !Task.isCancelled {
+        clock.advance(by: .seconds(60))
+        await Task.yield()
+      }
+    }
+    try await waiting.value
+    advancing.cancel()
+    #expect(server.value(of: "a") == Notes("1"))
+  }
+
+  @Test func `A queue that couldn't be read at first is sent without a call`() async throws {
+    try await put(Notes())
+    do {
+      let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+      #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    }
+    let observations = Counter()
+    store.set {
+      $0.onObserve = { (_) throws(StoreError) in
+        if observations.next() == 1 { throw .readFailed(InterceptedStore.error) }
+      }
+    }
+    let sent = Gate()
+    sent.open()
+    let repository = makeRepository { (_) async throws(NotesFailure) in await sent.pass() }
+    await repository.events.subscribe().reaches { if case .storeFailed = $0 { true } else { false } }
+    let isTried = await finishes { [clock] in await clock.sleepers() }
+    #expect(isTried)
+    clock.advance(by: .seconds(600))
+    #expect(await finishes { await sent.arrivals() })
+  }
+
+  @Test func `Mutations are sent in the order they were made, whatever the priority of their callers`() async throws {
+    try await put(Notes())
+    let sending = Gate()
+    let repository = makeRepository { (_) async throws(NotesFailure) in await sending.pass() }
+    let values = repository.values(of: "a").subscribe()
+    _ = await values.first(1)
+    let gate = Gate()
+    store.set { $0.onCommit = { (keys) async in if keys.addsNotesMutation { await gate.pass() } } }
+    let count = 60
+    let events = repository.events.subscribe()
+    var calls: [Task<Void, any Error>] = []
+    for index in 0..<count {
+      calls.append(
+        Task.detached(priority: index.isMultiple(of: 2) ? .background : .high) {
+          _ = try await repository.perform(.add("\(index)"), on: "a")
+        })
+      for await value in values where value.texts.count == index + 1 { break }
+    }
+    gate.open()
+    var enqueued = 0
+    while enqueued < count {
+      await events.reaches { if case .mutationEnqueued = $0 { true } else { false } }
+      enqueued += 1
+    }
+    try await #expect(repository.mutations.list().map(\.mutation) == (0..<count).map { .add("\($0)") })
+    sending.open()
+    for call in calls { try await call.value }
+    #expect(server.applied.map(\.mutation) == (0..<count).map { .add("\($0)") })
+  }
+
+  @Test func `A mutation that waits behind another one has no attempts`() async throws {
+    try await put(Notes())
+    let isOffline = Setting(true)
+    let gate = Gate()
+    let repository = makeRepository { (mutation) async throws(NotesFailure) in
+      if isOffline.value { throw .offline }
+      if mutation == .add("2") { await gate.pass() }
+    }
+    for text in ["1", "2", "3"] { #expect(try await repository.perform(.add(text), on: "a") == .queued) }
+    isOffline.value = false
+    await repository.retryNow()
+    await gate.arrivals()
+    let list = try await repository.mutations.list()
+    #expect(list.last?.mutation == .add("3"))
+    #expect(list.last?.attempts == 0)
+    gate.open()
+  }
+
+  @Test func `A mutation that is done needs nothing stored`() async throws {
+    let repository = NotesRepository(
+      NotesSource(
+        fetch: { (_) throws(NotesFailure) in throw .offline },
+        send: { [server] (mutation, key, id) throws(NotesFailure) in
+          _ = try server.take(mutation, key, id)
+          return .done
+        }), store: store, configuration: configuration)
+    #expect(try await repository.perform(.add("1"), on: "a") == .confirmed)
+    try await #expect(memory.load(.notes("a")) == nil)
+    try await #expect(repository.mutations.list() == [])
+  }
+
+  @Test func `A long queue counts each mutation once while it drains`() async throws {
+    let isOffline = Setting(true)
+    let repository = SyncedRepository(
+      ScriptedSource<String, Sum, SumMutation, NotesFailure>(
+        "tally", fetch: { (_) throws(NotesFailure) in throw .offline },
+        send: { (_, _, _) throws(NotesFailure) in
+          if isOffline.value { throw .offline }
+          return .done
+        }, disposition: { $0.disposition }), store: memory, configuration: configuration)
+    try await memory.save(Sum(), for: StoreKey("tally", id: "a"))
+    let seen = Setting(0)
+    let values = repository.values(of: "a").subscribe()
+    let observing = Task { for await value in values { seen.value = max(seen.value, value.count) } }
+    let count = 2000
+    for _ in 1...count { _ = try await repository.perform(.increment, on: "a") }
+    isOffline.value = false
+    await repository.retryNow()
+    try await repository.waitForPendingMutations()
+    try await #expect(repository.mutations.list().count == 0)
+    observing.cancel()
+    await observing.value
+    #expect(seen.value <= count)
+  }
+
+  @Test func `A long queue whose replies are values drains in time in its number`() async throws {
+    let total = Setting(0)
+    let isOffline = Setting(true)
+    let repository = SyncedRepository(
+      ScriptedSource<String, Sum, CountedIncrement, NotesFailure>(
+        "tally", fetch: { (_) throws(NotesFailure) in throw .offline },
+        send: { (_, _, _) throws(NotesFailure) in
+          if isOffline.value { throw .offline }
+          total.value += 1
+          return .value(Sum(count: total.value))
+        }, disposition: { $0.disposition }), store: memory, configuration: configuration)
+    try await memory.save(Sum(), for: StoreKey("tally", id: "a"))
+    let count = 2000
+    for _ in 1...count { _ = try await repository.perform(CountedIncrement(), on: "a") }
+    CountedIncrement.applications.reset()
+    isOffline.value = false
+    await repository.retryNow()
+    try await repository.waitForPendingMutations()
+    #expect(CountedIncrement.applications.value < 20 * count)
+  }
+
+  // MARK: - Two repositories on one store
+
+  @Test func `The repository that is left sends what a released one has made`() async throws {
+    try await put(Notes())
+    let left = NotesRepository(NotesSource(server), store: memory, configuration: configuration)
+    try await #expect(left.mutations.list() == [])
+    do {
+      let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+      #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    }
+    for await list in left.mutations.changes where list.count == 1 { break }
+    #expect(await finishes { try await left.waitForPendingMutations() })
+  }
+
+  @Test func `Another repository can't cancel what is in flight`() async throws {
+    try await put(Notes())
+    let gate = Gate()
+    let repository = makeRepository { (_) async throws(NotesFailure) in await gate.pass() }
+    let call = Task { try await repository.perform(.add("1"), on: "a") }
+    await gate.arrivals()
+    let other = NotesRepository(
+      NotesSource(
+        fetch: { (_) throws(NotesFailure) in throw .offline },
+        send: { (_, _, _) throws(NotesFailure) in throw .offline }),
+      store: memory, configuration: configuration)
+    let id = try #require(try await other.mutations.list().first?.id)
+    await #expect(throws: PendingMutationError.alreadySent(id)) { try await other.mutations.cancel(id) }
+    gate.open()
+    _ = try? await call.value
+    #expect(server.value(of: "a") == Notes("1"))
+  }
+
+  @Test func `A mutation that another repository cancels isn't confirmed`() async throws {
+    try await put(Notes())
+    let gate = Gate()
+    let repository = makeRepository { (_) async throws(NotesFailure) in await gate.pass() }
+    let first = Task { try await repository.perform(.add("1"), on: "a") }
+    await gate.arrivals()
+    let enqueued = repository.events.subscribe()
+    let second = Task { try await repository.perform(.add("2"), on: "a") }
+    var count = 0
+    for await event in enqueued {
+      if case .mutationEnqueued = event { count += 1 }
+      if count == 2 { break }
+    }
+    let other = NotesRepository(
+      NotesSource(
+        fetch: { (_) throws(NotesFailure) in throw .offline },
+        send: { (_, _, _) throws(NotesFailure) in throw .offline }),
+      store: memory, configuration: configuration)
+    let list = try await other.mutations.list()
+    let id = try #require(list.first { $0.mutation == .add("2") }?.id)
+    try await other.mutations.cancel(id)
+    let result = try? await second.value
+    #expect(result != .confirmed)
+    gate.open()
+    _ = try await first.value
+    #expect(server.value(of: "a") == Notes("1"))
+  }
+
+  @Test func `A mutation that two repositories send counts once when one of them has stored it`() async throws {
+    let tallies = TallyServer(empty: Sum())
+    let key = StoreKey<Sum>("tally", id: "a")
+    try await memory.save(Sum(count: 5), for: key)
+    tallies.edit("a") { $0 = Sum(count: 5) }
+    let isOffline = Setting(true)
+    let repository = SyncedRepository(
+      TallySource(
+        tallies, onFetch: { () throws(NotesFailure) in throw .offline },
+        onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } }), store: store,
+      configuration: configuration)
+    #expect(try await repository.perform(.increment, on: "a") == .queued)
+    let gate = Gate()
+    store.set {
+      $0.onCommit = { (keys) async in if keys.contains(key.keyName) { await gate.pass() } }
+    }
+    isOffline.value = false
+    await repository.retryNow()
+    await gate.arrivals()
+    // The other one, which found the mutation in the store, commits first.
+    let other = SyncedRepository(TallySource(tallies), store: memory, configuration: configuration)
+    try await other.waitForPendingMutations()
+    let offline = SyncedRepository(
+      TallySource(tallies, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
+      configuration: configuration)
+    #expect(try await offline.perform(.increment, on: "z") == .queued)
+    for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
+    let values = repository.values(of: "a").subscribe()
+    gate.open()
+    let isDone = await finishes {
+      for await list in repository.mutations.changes where !list.contains(where: { $0.key == "a" }) { break }
+    }
+    #expect(isDone)
+    #expect(await values.first(2).last == Sum(count: 6))
+  }
+
+  // MARK: - Limits and lifetimes
+
+  @Test func `A refused mutation doesn't close the queue by its age`() async throws {
+    try await put(Notes())
+    let now = Setting(Date(timeIntervalSince1970: 0))
+    let isOffline = Setting(true)
+    let repository = makeRepository(
+      configuration: RepositoryConfiguration(
+        queueLimits: QueueLimits(maximumAge: .seconds(100)), clock: clock, now: { now.value })
+    ) { (mutation) throws(NotesFailure) in
+      if isOffline.value { throw .offline }
+      if mutation == .add("1") { throw .refused }
+    }
+    #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    isOffline.value = false
+    await repository.retryNow()
+    try await repository.waitForPendingMutations()
+    now.value += 200
+    #expect(try await repository.perform(.add("2"), on: "a") == .confirmed)
+  }
+
+  @Test func `A released repository sends nothing more`() async throws {
+    try await put(Notes())
+    let isOffline = Setting(true)
+    let gate = Gate()
+    let sent = Counter()
+    do {
+      let repository = makeRepository { (_) async throws(NotesFailure) in
+        if isOffline.value { throw .offline }
+        await gate.pass()
+        sent.next()
+      }
+      for index in 1...20 { _ = try await repository.perform(.add("\(index)"), on: "a") }
+      isOffline.value = false
+      await repository.retryNow()
+      await gate.arrivals()
+    }
+    // The attempt that was under way ends with the repository. Others don't begin.
+    #expect(await !finishes(within: .seconds(2)) { await gate.arrivals(3) })
+  }
+
+  @Test func `A key is released when its only mutation is in conflict`() async throws {
+    try await put(Notes())
+    let repository = makeRepository { (_) throws(NotesFailure) in throw .conflict }
+    let loads = Counter()
+    let key = StoreKey<Notes>.notes("a").keyName
+    store.set { $0.onLoad = { (name) in if name == key { loads.next() } } }
+    guard case .conflicted = try await repository.perform(.add("1"), on: "a") else {
+      Issue.record("It is in conflict.")
+      return
+    }
+    #expect(loads.value == 1)
+    // Those that were used last stay open.
+    for number in 1...20 { try await repository.reload("\(number)") }
+    #expect(await repository.values(of: "a").subscribe().first(1) == [Notes()])
+    #expect(loads.value == 2)
+  }
+
+  @Test func `Asking for a page that doesn't exist ends no backoff`() async throws {
+    let sent = Gate()
+    sent.open()
+    let repository = SyncedRepository(PagesSource(sent: sent), store: store, configuration: configuration)
+    try await memory.save(PagesSource.Value([PagesSource.Item(id: 1)]), for: StoreKey("pages", id: "a"))
+    #expect(try await repository.perform(.add(2), on: "a") == .queued)
+    try await repository.loadMore("a")
+    #expect(await !finishes(within: .seconds(2)) { await sent.arrivals(2) })
+  }
+
+  @Test @MainActor func `An observed object doesn't keep itself alive`() async throws {
+    try await put(Notes("stored"))
+    let repository = makeRepository()
+    var observed: Observed<Notes>? = Observed(repository.values(of: "a"))
+    weak let reference = observed
+    let following = Task { [weak observed] in await observed?.run() }
+    while observed?.value == nil { await Task.yield() }
+    observed = nil
+    await Task.yield()
+    #expect(reference == nil)
+    following.cancel()
+  }
+}
+
+/// A mutation that counts how often it is applied.
+struct CountedMutation: RepositoryMutation {
+  static let applications = Counter()
+
+  let isPossible: Bool
+
+  func apply(to value: inout Notes) throws(MutationConflict) {
+    Self.applications.next()
+    if value.texts.isEmpty, !isPossible { throw MutationConflict("Nothing is there.") }
+  }
+}
+
+/// An increment that counts how often it is applied.
+struct CountedIncrement: RepositoryMutation {
+  static let applications = Counter()
+
+  func apply(to value: inout Sum) throws(MutationConflict) {
+    Self.applications.next()
+    value.count += 1
+  }
+}
+
+/// Pages of numbers, of a server that can't be reached for mutations.
+struct PagesSource: PagedSource, MutableSource {
+  struct Item: Codable, Equatable, Identifiable, Sendable {
+    let id: Int
+  }
+
+  typealias Key = String
+  typealias Value = Paged<Item>
+  typealias Failure = NotesFailure
+
+  enum Mutation: RepositoryMutation {
+    case add(Int)
+
+    func apply(to value: inout Paged<Item>) throws(MutationConflict) {
+      switch self {
+      case .add(let id): value.upsertFirst(Item(id: id))
+      }
+    }
+  }
+
+  let name = "pages"
+  let sent: Gate
+
+  func fetch(_ key: String, after cursor: String?, limit: Int) async throws(NotesFailure) -> Paged<Item> {
+    throw .offline
+  }
+
+  func send(_ mutation: Mutation, to key: String, id: MutationID) async throws(NotesFailure) -> MutationReply<
+    Paged<Item>
+  > {
+    await sent.pass()
+    throw .offline
+  }
+
+  func disposition(of failure: NotesFailure) -> FailureDisposition { failure.disposition }
+}

@@ -1,0 +1,105 @@
+import DataStore
+import Foundation
+import Multicast
+import MulticastTesting
+import Repository
+import RepositoryTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryTests {
+  private let store = InMemoryStore()
+  private let server = NotesServer(empty: Notes())
+
+  @Test func `What is fetched is stored and shown`() async throws {
+    server.edit("a") { $0 = Notes("one") }
+    let repository = NotesRepository(NotesSource(server), store: store)
+    let values = repository.values(of: "a").subscribe()
+    try await repository.reload("a")
+    #expect(await values.first(1) == [Notes("one")])
+    try await #expect(store.load(.notes("a"))?.value == Notes("one"))
+  }
+
+  @Test func `What was stored before is shown first`() async throws {
+    try await store.save(Notes("stored"), for: .notes("a"))
+    let repository = NotesRepository(NotesSource(server), store: store)
+    #expect(await repository.values(of: "a").subscribe().first(1) == [Notes("stored")])
+  }
+
+  @Test func `A mutation shows at once, is sent, and is confirmed with the value of the reply`() async throws {
+    try await store.save(Notes("stored"), for: .notes("a"))
+    server.edit("a") { $0 = Notes("stored", "other") }
+    let gate = Gate()
+    let repository = NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server] (mutation, key, id) async throws(NotesFailure) in
+          await gate.pass()
+          return .value(try server.take(mutation, key, id))
+        }), store: store)
+    let values = repository.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("stored")])
+    let call = Task { try await repository.perform(.add("mine"), on: "a") }
+    #expect(await values.first(1) == [Notes("stored", "mine")])
+    await gate.arrivals()
+    try await #expect(repository.mutations.list().map(\.standing) == [.inFlight])
+    gate.open()
+    #expect(try await call.value == .confirmed)
+    #expect(await values.first(1) == [Notes("stored", "other", "mine")])
+    try await #expect(store.load(.notes("a"))?.value == Notes("stored", "other", "mine"))
+    try await #expect(repository.mutations.list() == [])
+  }
+
+  @Test func `What the server can't be told now is queued, and the next repository sends it`() async throws {
+    try await store.save(Notes("stored"), for: .notes("a"))
+    server.edit("a") { $0 = Notes("stored") }
+    do {
+      let offline = NotesRepository(
+        NotesSource(
+          fetch: { (_) throws(NotesFailure) in throw .offline },
+          send: { (_, _, _) throws(NotesFailure) in throw .offline }), store: store)
+      #expect(try await offline.perform(.add("1"), on: "a") == .queued)
+      #expect(try await offline.perform(.add("2"), on: "a") == .queued)
+      #expect(try await offline.perform(.add("3"), on: "a") == .queued)
+      #expect(await offline.values(of: "a").subscribe().first(1) == [Notes("stored", "1", "2", "3")])
+      try await #expect(store.load(.notes("a"))?.value == Notes("stored"))
+    }
+    let online = NotesRepository(NotesSource(server), store: store)
+    let values = online.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("stored", "1", "2", "3")])
+    try await online.waitForPendingMutations()
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
+    try await #expect(store.load(.notes("a"))?.value == Notes("stored", "1", "2", "3"))
+  }
+
+  @Test func `A refused mutation is rolled back, and its caller is told`() async throws {
+    try await store.save(Notes("stored"), for: .notes("a"))
+    let gate = Gate()
+    let repository = NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { (_, _, _) async throws(NotesFailure) in
+          await gate.pass()
+          throw .refused
+        }), store: store)
+    let values = repository.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("stored")])
+    let call = Task { try await repository.perform(.add("mine"), on: "a") }
+    #expect(await values.first(1) == [Notes("stored", "mine")])
+    gate.open()
+    await #expect(throws: NotesError.server(.refused)) { try await call.value }
+    #expect(await values.first(1) == [Notes("stored")])
+    try await #expect(repository.mutations.list() == [])
+  }
+}
+
+extension MulticastSubscription where Failure == Never {
+  /// The next elements, as many as are asked for.
+  func first(_ count: Int) async -> [Element] {
+    var elements: [Element] = []
+    for await element in self {
+      elements.append(element)
+      if elements.count == count { break }
+    }
+    return elements
+  }
+}

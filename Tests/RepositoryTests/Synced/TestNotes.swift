@@ -1,0 +1,82 @@
+import DataStore
+import Repository
+import RepositoryTesting
+
+/// A list of texts, the value of most tests of repositories.
+struct Notes: Codable, Equatable, Sendable {
+  var texts: [String] = []
+
+  init(_ texts: String...) { self.texts = texts }
+}
+
+enum NotesMutation: RepositoryMutation, Equatable {
+  /// Adds a text, unless it is there.
+  case add(String)
+  /// Removes a text, which must be there unless the mutation was made before.
+  case remove(String)
+  /// Replaces a text; impossible where it isn't.
+  case replace(String, with: String)
+
+  func apply(to value: inout Notes) throws(MutationConflict) {
+    switch self {
+    case .add(let text): if !value.texts.contains(text) { value.texts.append(text) }
+    case .remove(let text): value.texts.removeAll { $0 == text }
+    case .replace(let old, let new):
+      if value.texts.contains(new) { return }
+      guard let index = value.texts.firstIndex(of: old) else { throw MutationConflict("There is no \(old).") }
+      value.texts[index] = new
+    }
+  }
+}
+
+enum NotesFailure: Error, Hashable, Sendable {
+  case offline, brokenConnection, refused, conflict, signedOut
+  case busy(retryAfter: Duration)
+
+  var disposition: FailureDisposition {
+    switch self {
+    case .offline: .retryLater()
+    case .busy(let delay): .retryLater(after: delay)
+    case .brokenConnection: .unknownOutcome
+    case .refused: .refused
+    case .conflict: .conflict
+    case .signedOut: .needsSignIn
+    }
+  }
+}
+
+typealias NotesServer = InMemoryServer<String, Notes, NotesMutation>
+typealias NotesSource = ScriptedSource<String, Notes, NotesMutation, NotesFailure>
+typealias NotesRepository = SyncedRepository<NotesSource>
+typealias NotesError = RepositoryError<NotesFailure>
+
+extension ScriptedSource where Key == String, Value == Notes, Mutation == NotesMutation, Failure == NotesFailure {
+  /// A source that asks a server in memory, which answers with the whole value.
+  init(_ server: NotesServer) {
+    self.init(
+      fetch: { server.value(of: $0) },
+      send: { (mutation, key, id) throws(NotesFailure) in .value(try server.take(mutation, key, id)) })
+  }
+
+  init(
+    fetch: @escaping @Sendable (String) async throws(NotesFailure) -> Notes,
+    send: @escaping @Sendable (NotesMutation, String, MutationID) async throws(NotesFailure) -> MutationReply<Notes>
+  ) {
+    self.init("notes", fetch: fetch, send: send, disposition: { $0.disposition })
+  }
+}
+
+extension InMemoryServer where Value == Notes {
+  /// Applies a mutation, or fails as the server of the tests does.
+  func take(_ mutation: Mutation, _ key: Key, _ id: MutationID) throws(NotesFailure) -> Notes {
+    do throws(MutationConflict) {
+      return try apply(mutation, to: key, id: id)
+    } catch {
+      throw .conflict
+    }
+  }
+}
+
+extension StoreKey where Value == Notes {
+  static func notes(_ id: String) -> Self { Self("notes", id: id) }
+}
