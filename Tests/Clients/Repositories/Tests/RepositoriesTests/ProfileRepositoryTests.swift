@@ -32,7 +32,10 @@ import Testing
     try await store.save(Profile(name: "Jake"), for: StoreKey("profile", id: "0"))
     let profiles = profileRepository(Client { (_) throws(ProfileError) in throw .offline }, store: store)
     let states = profiles.states(of: "0").subscribe()
-    #expect(await states.first(1).map(\.isLoading) == [false])
+    // Before the store was read, and after.
+    let opening = await states.first(2)
+    #expect(opening.map(\.value) == [nil, Profile(name: "Jake")])
+    #expect(opening.map(\.isLoading) == [false, false])
     await #expect(throws: RepositoryError<ProfileError>.server(.offline)) { try await profiles.reload("0") }
     let loading = await states.first(2)
     #expect(loading.map(\.value) == [Profile(name: "Jake"), Profile(name: "Jake")])
