@@ -35,8 +35,8 @@ public protocol MomentsRepoType: Sendable {
   /// Fetches the timeline of a user: one request, one save.
   ///
   /// Callers that ask for the same user at the same time share the request.
-  /// Where a like was confirmed meanwhile, or somebody else stored a timeline, nobody can say which of the two is the
-  /// newer: then the timeline is asked for once more.
+  /// Where a like was confirmed meanwhile, or another process stored a timeline, the reply may be older: then the timeline
+  /// is asked for once more.
   ///
   /// When it returns, the timeline is durable, and an observer that comes now gets it.
   ///

@@ -10,7 +10,7 @@
 ///   lanes.
 struct MutationLanes {
   enum Step: Equatable {
-    case send(MutationID)
+    case send(MutationID, lane: String)
     /// Nothing is sent before this time, or before something else happens.
     case wait(until: Duration?)
   }
@@ -124,7 +124,7 @@ struct MutationLanes {
       sending.status = .inFlight
       lanes[name] = sending
       inFlightCount += 1
-      return .send(id)
+      return .send(id, lane: name)
     }
     return .wait(until: deadlines.first?.deadline)
   }

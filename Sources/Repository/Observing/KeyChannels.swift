@@ -21,12 +21,6 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   }
 
   private let state = Lock(State())
-  private let replay: Int
-
-  /// - Parameter replay: How many of the newest elements a new observer gets first.
-  init(replay: Int = 1) {
-    self.replay = replay
-  }
 
   /// Returns the stream of a key.
   ///
@@ -40,7 +34,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   ) -> MulticastStream<Element, Never> {
     let (stream, isNew) = state.withLock { state -> (MulticastStream<Element, Never>, Bool) in
       if let stream = state.channels[key]?.channel.stream { return (stream, false) }
-      let (channel, stream) = UnownedChannel<Element>.makeStream(replay: replay, onRelease: onClose)
+      let (channel, stream) = UnownedChannel<Element>.makeStream(replay: 1, onRelease: onClose)
       state.lastNumber += 1
       let current = state.current[key]
       if let current { channel.send(current) }

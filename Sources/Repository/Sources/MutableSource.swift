@@ -1,6 +1,4 @@
 /// A source whose values the app changes.
-///
-/// Name the mutation by `typealias Mutation = …`: otherwise it is ``NoMutation``, the default of ``RepositorySource``.
 public protocol MutableSource: RepositorySource {
   // Declared again, so that they are inferred from `send`.
   associatedtype Key
@@ -78,7 +76,7 @@ public enum MutationReply<Value: Sendable>: Sendable {
 
   /// What the mutation's `apply(to:)` does is what the server did.
   ///
-  /// Where nothing is stored, the value is fetched.
+  /// Where nothing is stored, nothing is, unless the mutation shows on ``MutableSource/empty``: then the value is fetched.
   case done
 }
 

@@ -172,7 +172,7 @@ final class SyncCell<Source: RepositorySource> {
     setFailure(error)
   }
 
-  /// Records that the value can't be read from the store.
+  /// Records why the last fetch failed; `nil` if it didn't.
   func setFailure(_ failure: Failure?) {
     if self.failure == nil, failure == nil { return }
     self.failure = failure

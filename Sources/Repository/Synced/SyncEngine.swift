@@ -582,6 +582,7 @@ actor SyncEngine<Source: RepositorySource> {
     release(cell)
   }
 
+  /// Forgets a mutation that another repository or process has finished with.
   ///
   /// - Parameter isConfirmed: Whether the base changed with it. Otherwise the mutation was taken back.
   private func finishExternally(_ id: MutationID, _ cell: Cell?, isConfirmed: Bool) {
@@ -1043,8 +1044,11 @@ actor SyncEngine<Source: RepositorySource> {
   private func pump() {
     while !tasks.areCancelled {
       switch lanes.next(at: clock.elapsed()) {
-      case .send(let id):
-        guard let entry = ledger[id] else { preconditionFailure("A lane holds only mutations of the ledger.") }
+      case .send(let id, let lane):
+        guard let entry = ledger[id] else {
+          lanes.complete(lane: lane)
+          continue
+        }
         // From here on it can't be taken back.
         ledger.edit(id) { $0.isInFlight = true }
         tasks.start { [weak self] in await self?.attempt(entry) }
@@ -1060,7 +1064,8 @@ actor SyncEngine<Source: RepositorySource> {
     alarm = nil
     guard let deadline else { return }
     let cancel = tasks.start { [weak self, clock] in
-      guard (try? await clock.sleep(deadline)) != nil else { return }
+      // Cancelled by another alarm, or when the repository is released.
+      do { try await clock.sleep(deadline) } catch { return }
       await self?.ring(deadline)
     }
     alarm = (deadline, cancel)
@@ -1252,8 +1257,8 @@ actor SyncEngine<Source: RepositorySource> {
     let failures = lanes.failures(in: entry.lane)
     let delay = max(policy.delay(forAttempt: failures, using: &random), serverDelay ?? .zero)
     events.emit(.retryScheduled(entry.id, attempt: entry.record.attempts, delay: delay, reason: reason))
-    if ledger[entry.id] == nil {
-      // It was finished with by another process meanwhile.
+    if !(ledger[entry.id]?.isLive ?? false) {
+      // It was finished with by another process meanwhile, or is in conflict.
       lanes.complete(lane: entry.lane)
     } else {
       let deadline = clock.elapsed() + delay
