@@ -6,47 +6,6 @@ import Testing
 /// The pure structures of the queue, each against a plain model.
 @Suite struct QueueStructureTests {
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `The list of entries does what a dictionary does, in order`(seed: UInt64) {
-    var generator = SplitMix64(seed: seed)
-    var list = EntryList<Int>()
-    var model: [UInt64: Int] = [:]
-    var highest: UInt64 = 1000
-    for step in 0..<2000 {
-      // Mostly behind everything, as in a queue; sometimes in between.
-      let isBehind = Int.random(in: 0..<4, using: &generator) > 0
-      if isBehind { highest += UInt64.random(in: 1...3, using: &generator) }
-      let number = isBehind ? highest : UInt64.random(in: 0...highest, using: &generator)
-      switch Int.random(in: 0..<5, using: &generator) {
-      case 0...1 where model[number] == nil:
-        list.insert(step, number: number)
-        model[number] = step
-      case 2:
-        #expect(list.remove(number) == model.removeValue(forKey: number))
-      case 3:
-        if let any = model.keys.min() {
-          #expect(list.remove(any) == model.removeValue(forKey: any))
-        }
-      default:
-        list[number] = step
-        if model[number] != nil { model[number] = step }
-      }
-      #expect(list[number] == model[number])
-      #expect(list.count == model.count)
-      if step % 20 == 0 { #expect(list.elements == model.keys.sorted().map { model[$0]! }) }
-    }
-  }
-
-  @Test func `A copy of the list keeps what it had`() {
-    var list = EntryList<Int>()
-    for number in 0..<1000 { list.insert(number, number: UInt64(number)) }
-    let copy = list
-    for number in 0..<1000 where number % 3 == 0 { list.remove(UInt64(number)) }
-    for number in 0..<1000 where number % 3 == 1 { list[UInt64(number)] = -1 }
-    #expect(copy.elements == Array(0..<1000))
-    #expect(list.elements == (0..<1000).filter { $0 % 3 != 0 }.map { $0 % 3 == 1 ? -1 : $0 })
-  }
-
-  @Test(arguments: 0..<20 as Range<UInt64>)
   func `The queue of lanes does what an array does`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var queue = FIFO<Int>()

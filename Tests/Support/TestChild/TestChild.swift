@@ -37,8 +37,6 @@ enum TestChild {
     case "serve-wishes": try serveWishes()
     case "meet-hostile-servers": try await meetHostileServers(rest[0], kindCount: number(rest[1]))
     case "ask-by-url-session": try await askByURLSession(rest[0], rest[1])
-    case "queue-mutations": try await queueMutations(dyingAtCall: number(rest[0]), in: url)
-    case "send-mutations": try await sendMutations(in: url)
     default: fail("unknown command \(command)")
     }
   }

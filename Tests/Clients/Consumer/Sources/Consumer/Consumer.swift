@@ -45,7 +45,7 @@ struct Consumer {
     await broadcast()
     try await ask()
     try await followTimeline()
-    try await queueMutations()
+    try await greet()
     try await keepTodos()
     try await signIn()
   }
@@ -85,15 +85,15 @@ struct Consumer {
     }
   }
 
-  private static func queueMutations() async throws {
-    let queue = MutationQueue<String, Int, APISessionError>(store: InMemoryStore(), name: "greetings") { greeting, _ in
-      .delivered(greeting.count)
+  private static func greet() async throws {
+    let greetings = SyncedRepository("greetings", store: InMemoryStore()) {
+      (name: String) async throws(APISessionError) in "Hello, \(name)."
     }
-    let running = Task { try await queue.run() }
-    let ticket = try await queue.enqueue("Hello", orderingKey: "0")
-    print("The queue says \(try await ticket.settled()).")
-    running.cancel()
-    try await running.value
+    try await greetings.refresh("Jake")
+    for await greeting in greetings.values(of: "Jake") {
+      print(greeting)
+      break
+    }
   }
 
   private static func keepTodos() async throws {

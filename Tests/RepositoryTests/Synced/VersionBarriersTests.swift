@@ -1,0 +1,136 @@
+import Testing
+
+@testable import Repository
+
+@Suite struct VersionBarriersTests {
+  @Test func `A value is accepted if its request began after the last accepted reply arrived`() {
+    var versions = VersionBarriers()
+    let first = versions.now()
+    #expect(accept(first, &versions) == true)
+    let (second, third) = (versions.now(), versions.now())
+    #expect(accept(second, &versions) == true)
+    #expect(accept(third, &versions) == false)
+    let fourth = versions.now()
+    #expect(accept(fourth, &versions) == true)
+  }
+
+  @Test func `A reply that waited to be accepted leaves in those requested after it arrived`() {
+    var versions = VersionBarriers()
+    let (first, overlapping, arrival, later) = (versions.now(), versions.now(), versions.now(), versions.now())
+    #expect(versions.acceptValue(requestedAt: first, arrivedAt: arrival) == true)
+    #expect(accept(overlapping, &versions) == false)
+    #expect(accept(later, &versions) == true)
+  }
+
+  @Test func `No value is accepted twice`() {
+    var versions = VersionBarriers()
+    let request = versions.now()
+    #expect(accept(request, &versions) == true)
+    #expect(accept(request, &versions) == false)
+  }
+
+  @Test func `A change of another process refuses the values and changes requested before it was seen`() {
+    var versions = VersionBarriers()
+    let (before, seen, after) = (versions.now(), versions.now(), versions.now())
+    versions.overtake(at: seen)
+    #expect(accept(before, &versions) == false)
+    #expect(versions.acceptChange(requestedAt: before, arrivedAt: versions.now()) == false)
+    #expect(versions.acceptChange(requestedAt: after, arrivedAt: after) == true)
+  }
+
+  @Test func `A change that was seen long ago doesn't let older values in again`() {
+    var versions = VersionBarriers()
+    let (seen, old) = (versions.now(), versions.now())
+    #expect(accept(versions.now(), &versions) == true)
+    versions.overtake(at: seen)
+    #expect(accept(old, &versions) == false)
+  }
+
+  @Test func `An accepted change refuses the values that were requested before it arrived, and no changes`() {
+    var versions = VersionBarriers()
+    let (fetch, first, second) = (versions.now(), versions.now(), versions.now())
+    #expect(versions.acceptChange(requestedAt: first, arrivedAt: versions.now()) == true)
+    #expect(accept(fetch, &versions) == false)
+    #expect(versions.acceptChange(requestedAt: second, arrivedAt: versions.now()) == true)
+    #expect(accept(versions.now(), &versions) == true)
+  }
+
+  @Test func `An accepted value refuses the changes that were requested before it arrived`() {
+    var versions = VersionBarriers()
+    let (mutation, fetch) = (versions.now(), versions.now())
+    #expect(accept(fetch, &versions) == true)
+    #expect(versions.acceptChange(requestedAt: mutation, arrivedAt: versions.now()) == false)
+  }
+
+  @Test func `What is taken back is accepted again`() {
+    var versions = VersionBarriers()
+    let before = versions
+    let request = versions.now()
+    #expect(accept(request, &versions) == true)
+    versions.restoreBarriers(of: before)
+    #expect(accept(request, &versions) == true)
+    // Time goes on.
+    #expect(request < versions.now())
+  }
+
+  @Test(arguments: zip(1...4, [1, 10, 280, 15_400]))
+  func `No interleaving of up to four requests shows older after newer`(requests: Int, orders: Int) {
+    var search = Interleavings(requests: requests)
+    search.forEach { steps in
+      var versions = VersionBarriers()
+      return olderAfterNewer(steps, begin: { versions.now() }, accept: { accept($0, &versions) })
+    }
+    #expect(search.fault == nil)
+    #expect(search.count == orders)
+  }
+
+  @Test func `The order of the requests alone shows older after newer`() {
+    var search = Interleavings(requests: 2)
+    search.forEach { steps in
+      var begun = 0
+      var lastAccepted = 0
+      return olderAfterNewer(
+        steps,
+        begin: {
+          begun += 1
+          return begun
+        },
+        accept: { request in
+          if request < lastAccepted { return false }
+          lastAccepted = request
+          return true
+        })
+    }
+    // The second is served first, the first one arrives first.
+    #expect(search.fault == "begin 0, begin 1, serve 1, serve 0, arrive 0, arrive 1: 1 after 2")
+  }
+
+  /// Accepts a value whose reply has just arrived.
+  private func accept(_ request: VersionBarriers.Timestamp, _ versions: inout VersionBarriers) -> Bool {
+    let arrival = versions.now()
+    return versions.acceptValue(requestedAt: request, arrivedAt: arrival)
+  }
+
+  /// Simulates an order on a server whose value changes with every request that it serves; returns what went wrong.
+  private func olderAfterNewer<Request>(
+    _ steps: [Interleavings.Step], begin: () -> Request, accept: (Request) -> Bool
+  ) -> String? {
+    var requests: [Int: Request] = [:]
+    var replies: [Int: Int] = [:]
+    var serverVersion = 0
+    var shown = 0
+    for step in steps {
+      switch step {
+      case .begin(let request): requests[request] = begin()
+      case .serve(let request):
+        serverVersion += 1
+        replies[request] = serverVersion
+      case .arrive(let request):
+        guard accept(requests[request]!) else { continue }
+        if replies[request]! < shown { return "\(replies[request]!) after \(shown)" }
+        shown = replies[request]!
+      }
+    }
+    return nil
+  }
+}
