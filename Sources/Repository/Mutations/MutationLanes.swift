@@ -1,13 +1,14 @@
 /// Decides which mutation is sent next, and which have to wait.
 ///
 /// Each ordering key has a lane. Only the first mutation of a lane is sent, and the next one when it has left. Lanes that
-/// may send stand in line for a free place in the order they became ready, so a stuck lane delays no other.
+/// may send stand in line for a free place in the order they became ready. A send that takes long gives up its place, so a
+/// stuck lane delays no other for longer than that.
 ///
 /// A pure state machine. Times are measured from the creation of the repository.
 ///
-/// - Complexity: O(1) amortised for each function, plus O(log *n*) for *n* lanes that back off; ``remove(_:lane:)`` and
-///   ``waiting(in:)`` are O(*m*) for the *m* mutations of the lane, ``retryNow()`` and ``signedIn(userID:)`` O(*n*) for all
-///   lanes.
+/// - Complexity: O(1) amortised for each function, plus O(log *n*) for *n* lanes that back off or are in flight;
+///   ``remove(_:lane:)`` and ``waiting(in:)`` are O(*m*) for the *m* mutations of the lane, ``retryNow()`` is O(*n*) for the
+///   lanes whose last attempt failed, and ``signedIn(userID:)`` for all lanes.
 struct MutationLanes {
   enum Step: Equatable {
     case send(MutationID, lane: String)
@@ -19,10 +20,13 @@ struct MutationLanes {
     case idle
     /// In line for a free place.
     case ready
-    case inFlight
-    /// Until a deadline; the number distinguishes this wait from earlier ones, whose deadlines may be still to come.
+    /// Has a place among those that are counted unless it has taken long. The number is that of the attempt.
+    case inFlight(number: UInt64, hasPlace: Bool)
+    /// Until a deadline. The number is that of the wait.
     case backingOff(number: UInt64, isServerDelay: Bool)
     case needsSignIn
+
+    var isInFlight: Bool { if case .inFlight = self { true } else { false } }
   }
 
   private struct Lane {
@@ -34,26 +38,41 @@ struct MutationLanes {
     var failures = 0
   }
 
-  private struct BackOff {
+  /// What ends at a deadline, unless the lane has gone on to something else.
+  private struct Turn {
     let lane: String
     let number: UInt64
   }
 
   private let maximumInFlight: Int
+  private let longestPlace: Duration
   /// The mutations that aren't durable yet: they have their place in their lane, and block it.
   private var undurable: Set<MutationID> = []
-  private var inFlightCount = 0
+  /// The number of lanes in flight that have a place.
+  private var placeCount = 0
   /// The users who have to sign in again.
   private(set) var signedOutUsers: Set<String?> = []
   private var lanes: [String: Lane] = [:]
   /// May name lanes that are no longer ready.
   private var ready = FIFO<String>()
-  /// May hold waits that are over.
-  private var deadlines = DeadlineHeap<BackOff>()
-  private var lastBackOff: UInt64 = 0
+  /// The lanes whose last attempt failed.
+  private var failing: Set<String> = []
+  /// When backoffs end.
+  ///
+  /// May hold some that are over.
+  private var backOffs = DeadlineHeap<Turn>()
+  /// When places are given up.
+  ///
+  /// May hold attempts that are over.
+  private var places = DeadlineHeap<Turn>()
+  private var lastNumber: UInt64 = 0
 
-  init(maximumInFlight: Int) {
+  /// - Parameters:
+  ///   - maximumInFlight: The number of mutations that are sent at the same time.
+  ///   - longestPlace: How long a mutation that is being sent counts as one of them.
+  init(maximumInFlight: Int, longestPlace: Duration) {
     self.maximumInFlight = maximumInFlight
+    self.longestPlace = longestPlace
   }
 
   /// Adds a mutation behind the others of its lane.
@@ -66,7 +85,7 @@ struct MutationLanes {
   }
 
   /// Lets a mutation not be sent, nor those behind it, until ``makeDurable(_:lane:)``.
-  mutating func hold(_ id: MutationID, lane name: String) {
+  mutating func hold(_ id: MutationID) {
     undurable.insert(id)
   }
 
@@ -77,7 +96,7 @@ struct MutationLanes {
   }
 
   /// Whether a mutation that is added now would be sent at once.
-  func isFree(_ name: String) -> Bool { lanes[name] == nil && inFlightCount < maximumInFlight }
+  func isFree(_ name: String) -> Bool { lanes[name] == nil && placeCount < maximumInFlight }
 
   /// Whether the lane's mutations wait for something other than their turn.
   func isHeldUp(_ name: String) -> Bool {
@@ -100,11 +119,18 @@ struct MutationLanes {
 
   /// What to do now.
   mutating func next(at now: Duration) -> Step {
-    while let first = deadlines.first, first.deadline <= now {
-      _ = deadlines.removeFirst()
+    while let first = backOffs.first, first.deadline <= now {
+      _ = backOffs.removeFirst()
       endBackOff(first.element)
     }
-    guard inFlightCount < maximumInFlight else { return .wait(until: nil) }
+    while let first = places.first, first.deadline <= now || !hasPlace(first.element) {
+      _ = places.removeFirst()
+      giveUpPlace(first.element)
+    }
+    guard placeCount < maximumInFlight else {
+      let deadlines = [places.first?.deadline, backOffs.first?.deadline]
+      return .wait(until: ready.first == nil ? backOffs.first?.deadline : deadlines.compactMap(\.self).min())
+    }
     while let name = ready.removeFirst() {
       guard let lane = lanes[name], lane.status == .ready else { continue }
       if signedOutUsers.contains(lane.userID) {
@@ -121,20 +147,41 @@ struct MutationLanes {
       var sending = lane
       let id = first
       _ = sending.waiting.removeFirst()
-      sending.status = .inFlight
+      lastNumber += 1
+      sending.status = .inFlight(number: lastNumber, hasPlace: true)
       lanes[name] = sending
-      inFlightCount += 1
+      placeCount += 1
+      places.insert(Turn(lane: name, number: lastNumber), deadline: now + longestPlace)
       return .send(id, lane: name)
     }
-    return .wait(until: deadlines.first?.deadline)
+    return .wait(until: backOffs.first?.deadline)
+  }
+
+  private func hasPlace(_ attempt: Turn) -> Bool {
+    lanes[attempt.lane]?.status == .inFlight(number: attempt.number, hasPlace: true)
+  }
+
+  private mutating func giveUpPlace(_ attempt: Turn) {
+    guard hasPlace(attempt) else { return }
+    lanes[attempt.lane]?.status = .inFlight(number: attempt.number, hasPlace: false)
+    placeCount -= 1
+  }
+
+  /// Ends the attempt of a lane.
+  ///
+  /// - Returns: Whether it was in flight.
+  private mutating func land(_ name: String) -> Bool {
+    guard case .inFlight(_, let hasPlace) = lanes[name]?.status else { return false }
+    if hasPlace { placeCount -= 1 }
+    lanes[name]?.status = .idle
+    return true
   }
 
   /// The mutation in flight has left its lane: the next one follows.
   mutating func complete(lane name: String) {
-    guard lanes[name]?.status == .inFlight else { return }
-    inFlightCount -= 1
-    lanes[name]?.status = .idle
+    guard land(name) else { return }
     lanes[name]?.failures = 0
+    failing.remove(name)
     makeReady(name)
   }
 
@@ -149,13 +196,13 @@ struct MutationLanes {
   ///   - deadline: When to try again.
   ///   - isServerDelay: Whether the server named the time, so that ``retryNow()`` doesn't shorten it.
   mutating func backOff(_ id: MutationID, lane name: String, until deadline: Duration, isServerDelay: Bool) {
-    guard lanes[name]?.status == .inFlight else { return }
-    inFlightCount -= 1
-    lastBackOff += 1
+    guard land(name) else { return }
+    lastNumber += 1
     lanes[name]?.waiting.prepend(id)
     lanes[name]?.failures += 1
-    lanes[name]?.status = .backingOff(number: lastBackOff, isServerDelay: isServerDelay)
-    deadlines.insert(BackOff(lane: name, number: lastBackOff), deadline: deadline)
+    failing.insert(name)
+    lanes[name]?.status = .backingOff(number: lastNumber, isServerDelay: isServerDelay)
+    backOffs.insert(Turn(lane: name, number: lastNumber), deadline: deadline)
   }
 
   /// The attempt was broken off without counting: the mutation is first in its lane again.
@@ -165,11 +212,14 @@ struct MutationLanes {
   ///   - name: Its lane.
   ///   - needsSignIn: Whether all lanes of the user wait for new credentials.
   mutating func release(_ id: MutationID, lane name: String, needsSignIn: Bool) {
-    guard let lane = lanes[name], lane.status == .inFlight else { return }
-    inFlightCount -= 1
+    guard let lane = lanes[name], land(name) else { return }
     lanes[name]?.waiting.prepend(id)
-    lanes[name]?.status = needsSignIn ? .needsSignIn : .idle
-    if needsSignIn { signedOutUsers.insert(lane.userID) } else { makeReady(name) }
+    if needsSignIn {
+      lanes[name]?.status = .needsSignIn
+      signedOutUsers.insert(lane.userID)
+    } else {
+      makeReady(name)
+    }
   }
 
   /// Removes a mutation that isn't in flight.
@@ -186,16 +236,17 @@ struct MutationLanes {
 
   /// Ends all waits, except those that a server named, and starts the backoff anew.
   mutating func retryNow() {
-    let items = deadlines.items
-    deadlines.removeAll()
+    let items = backOffs.items
+    backOffs.removeAll()
     for item in items {
       if case .backingOff(item.element.number, isServerDelay: true) = lanes[item.element.lane]?.status {
-        deadlines.insert(item.element, deadline: item.deadline)
+        backOffs.insert(item.element, deadline: item.deadline)
       } else {
         endBackOff(item.element)
       }
     }
-    for name in lanes.keys { lanes[name]?.failures = 0 }
+    for name in failing { lanes[name]?.failures = 0 }
+    failing = []
   }
 
   /// Sends the mutations of a user again, whose credentials have changed.
@@ -207,7 +258,7 @@ struct MutationLanes {
     }
   }
 
-  private mutating func endBackOff(_ backOff: BackOff) {
+  private mutating func endBackOff(_ backOff: Turn) {
     guard case .backingOff(backOff.number, _) = lanes[backOff.lane]?.status else { return }
     lanes[backOff.lane]?.status = .idle
     makeReady(backOff.lane)
@@ -218,6 +269,7 @@ struct MutationLanes {
     guard lanes[name]?.status == .idle else { return }
     guard let first = lanes[name]?.waiting.first else {
       lanes[name] = nil
+      failing.remove(name)
       return
     }
     if undurable.contains(first) { return }

@@ -6,8 +6,8 @@ internal import Foundation
 /// A pure state machine. The order in which mutations are sent is that of ``MutationLanes``, and how they change values is
 /// that of ``SyncState``.
 ///
-/// - Complexity: O(1) for each function that names one mutation; O(*n*) for ``list`` and ``liveIDs(of:)``, where *n* is the
-///   number of mutations, and of those of the key.
+/// - Complexity: O(1) amortised for each function that names one mutation, and for ``oldest``. O(*n* log *n*) for
+///   ``list(signedOutUsers:)`` and ``liveMutations(of:)``, where *n* is the number of mutations, and of those of the key.
 struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   typealias Record = MutationRecord<Mutation>
   typealias Standing = PendingMutation<Key, Mutation>.Standing
@@ -24,34 +24,39 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     var revision: UInt64 = 0
     /// Whether it is durable that an attempt of this process may have begun.
     var isMarked = false
-    var isInFlight = false
+    fileprivate(set) var isInFlight = false
     /// Whether the server answered an attempt of this process with success.
-    var isAnswered = false
-    var needsSignIn = false
+    fileprivate(set) var isAnswered = false
     /// Whether it is being cancelled, resolved or requeued.
-    var isDeciding = false
+    fileprivate(set) var isBeingDecided = false
     /// Whether another repository made it, which sends it.
     var isExternal = false
 
+    /// Whether it will be sent, or is.
     var isLive: Bool { record.verdict == nil }
-    var isOwnAndLive: Bool { isLive && !isExternal }
+    fileprivate var isOwnAndLive: Bool { isLive && !isExternal }
 
-    var standing: Standing {
+    /// Where it stands.
+    ///
+    /// - Parameter signedOutUsers: The users who have to sign in again.
+    func standing(signedOutUsers: Set<String?>) -> Standing {
       switch record.verdict {
       case .conflicted(let conflict): .conflicted(conflict)
       case .refused(let reason): .refused(reason: reason)
       case nil where isInFlight || isAnswered || (isExternal && record.unfinishedAttempts > 0): .inFlight
-      case nil: needsSignIn ? .needsSignIn : .waiting
+      case nil: signedOutUsers.contains(key.userID) ? .needsSignIn : .waiting
       }
     }
   }
 
   private var entries: [MutationID: Entry] = [:]
   private var idsOfKeys: [Key: Set<MutationID>] = [:]
+  /// In the order in which they were added; may name mutations that aren't live.
+  private var order = FIFO<MutationID>()
   private(set) var byteCount = 0
   /// The number of mutations that this repository will send, or sends.
   private(set) var liveCount = 0
-  /// Counts changes of what ``list`` returns.
+  /// Counts changes of what ``list(signedOutUsers:)`` returns.
   private(set) var version: UInt64 = 0
 
   var count: Int { entries.count }
@@ -59,30 +64,36 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   subscript(id: MutationID) -> Entry? { entries[id] }
 
   /// The mutations of a key that will be sent, or are, in order.
-  func liveIDs(of key: Key) -> [MutationID] {
-    let ids = idsOfKeys[key]?.filter { entries[$0]?.isLive ?? false } ?? []
-    return ids.sorted { entries[$0]!.record.sequence < entries[$1]!.record.sequence }
+  func liveMutations(of key: Key) -> [Entry] {
+    let live = idsOfKeys[key]?.compactMap { entries[$0] }.filter(\.isLive) ?? []
+    return live.sorted { $0.record.sequence < $1.record.sequence }
   }
 
   /// All mutations in order.
-  var list: [PendingMutation<Key, Mutation>] {
+  ///
+  /// - Parameter signedOutUsers: The users who have to sign in again.
+  func list(signedOutUsers: Set<String?>) -> [PendingMutation<Key, Mutation>] {
     entries.values.sorted { $0.record.sequence < $1.record.sequence }.map {
       PendingMutation(
-        id: $0.id, key: $0.key, mutation: $0.record.mutation, standing: $0.standing, attempts: $0.record.attempts,
-        madeAt: $0.record.madeAt)
+        id: $0.id, key: $0.key, mutation: $0.record.mutation, standing: $0.standing(signedOutUsers: signedOutUsers),
+        attempts: $0.record.attempts, madeAt: $0.record.madeAt)
     }
   }
 
-  /// The time of the oldest mutation that will be sent.
-  var oldest: Date? { entries.values.lazy.filter(\.isLive).map(\.record.madeAt).min() }
+  /// When the first mutation was made that will be sent; `nil` if none will.
+  var oldest: Date? { order.first.flatMap { entries[$0]?.record.madeAt } }
+
+  // MARK: - Coming and going
 
   mutating func add(_ entry: Entry) {
     guard entries[entry.id] == nil else { return }
     entries[entry.id] = entry
     idsOfKeys[entry.key, default: []].insert(entry.id)
+    order.append(entry.id)
     byteCount += entry.byteCount
     if entry.isOwnAndLive { liveCount += 1 }
     version += 1
+    pruneOrder()
   }
 
   @discardableResult
@@ -93,16 +104,121 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     byteCount -= entry.byteCount
     if entry.isOwnAndLive { liveCount -= 1 }
     version += 1
+    pruneOrder()
     return entry
   }
 
-  /// Changes an entry, if it is there.
-  mutating func edit(_ id: MutationID, _ body: (inout Entry) -> Void) {
+  // MARK: - What is stored
+
+  /// Records that the record of a new mutation is durable.
+  mutating func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) {
+    edit(id) { ($0.record.sequence, $0.tag, $0.revision) = (sequence, tag, revision) }
+  }
+
+  /// Records that the present record is durable.
+  mutating func recordWrite(of id: MutationID, tag: StoreTag, revision: UInt64) {
+    edit(id) { ($0.tag, $0.revision) = (tag, revision) }
+  }
+
+  /// Records that another process has written the record.
+  mutating func receive(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
+    edit(id) { ($0.record, $0.tag, $0.revision) = (record, tag, revision) }
+  }
+
+  // MARK: - Attempts
+
+  /// Counts the attempts that are about to begin, so that the next process knows of them if this one ends.
+  mutating func mark(_ id: MutationID) {
+    edit(id) {
+      $0.isMarked = true
+      $0.record.unfinishedAttempts += 1
+    }
+  }
+
+  /// Takes a mark back that could not be made durable.
+  mutating func unmark(_ id: MutationID) {
+    edit(id) { ($0.isMarked, $0.record.unfinishedAttempts) = (false, 0) }
+  }
+
+  /// Records that an attempt begins.
+  ///
+  /// From here on the mutation can't be taken back.
+  mutating func beginAttempt(_ id: MutationID) {
+    edit(id) {
+      $0.isInFlight = true
+      $0.record.attempts += 1
+    }
+  }
+
+  /// Records that an attempt broke off without counting: nothing was sent, or the user has to sign in.
+  mutating func abandonAttempt(_ id: MutationID) {
+    edit(id) {
+      ($0.isInFlight, $0.isMarked) = (false, false)
+      ($0.record.attempts, $0.record.unfinishedAttempts) = ($0.record.attempts - 1, 0)
+    }
+  }
+
+  /// Records that the server answered with success.
+  mutating func recordAnswer(to id: MutationID) {
+    edit(id) { ($0.isInFlight, $0.isMarked, $0.isAnswered) = (false, false, true) }
+  }
+
+  /// Records that an attempt failed.
+  ///
+  /// - Parameters:
+  ///   - id: The mutation.
+  ///   - isOutcomeUnknown: Whether the server may have the mutation.
+  mutating func recordFailure(of id: MutationID, isOutcomeUnknown: Bool) {
+    edit(id) {
+      ($0.isInFlight, $0.isMarked, $0.record.unfinishedAttempts) = (false, false, 0)
+      if isOutcomeUnknown { $0.record.isOutcomeUnknown = true }
+    }
+  }
+
+  /// Records that the server may have a mutation, although no reply says so that can be used.
+  ///
+  /// It is no attempt that the process ended.
+  mutating func recordUnknownOutcome(of id: MutationID) {
+    edit(id) { ($0.record.unfinishedAttempts, $0.record.isOutcomeUnknown) = (0, true) }
+  }
+
+  /// Records that a mutation is not sent any more.
+  mutating func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {
+    edit(id) {
+      ($0.record.verdict, $0.record.unfinishedAttempts) = (verdict, 0)
+      ($0.isInFlight, $0.isMarked, $0.isAnswered) = (false, false, false)
+    }
+    pruneOrder()
+  }
+
+  // MARK: - Decisions
+
+  /// Keeps a mutation from being decided on twice at the same time.
+  mutating func beginDecision(on id: MutationID) {
+    edit(id) { $0.isBeingDecided = true }
+  }
+
+  mutating func endDecision(on id: MutationID) {
+    edit(id) { $0.isBeingDecided = false }
+  }
+
+  /// Records that the list shows other standings, because users have signed in or out.
+  mutating func recordChangeOfStandings() {
+    version += 1
+  }
+
+  private mutating func edit(_ id: MutationID, _ body: (inout Entry) -> Void) {
     guard var entry = entries[id] else { return }
     let wasLive = entry.isOwnAndLive
     body(&entry)
     entries[id] = entry
     liveCount += (entry.isOwnAndLive ? 1 : 0) - (wasLive ? 1 : 0)
     version += 1
+  }
+
+  /// Keeps a live mutation at the front, and forgets the others before they are many.
+  private mutating func pruneOrder() {
+    while let first = order.first, !(entries[first]?.isLive ?? false) { _ = order.removeFirst() }
+    if order.count > 2 * entries.count + 32 { order.removeAll { [entries] in entries[$0] == nil } }
   }
 }

@@ -23,7 +23,7 @@ final class SyncCell<Source: RepositorySource> {
     fileprivate let failure: Failure?
     fileprivate let refusedCursor: String?
     fileprivate let tag: StoreTag?
-    fileprivate let everyNumber: UInt64?
+    fileprivate let newestValueNumber: UInt64?
   }
 
   /// One load of many, so that one that was given up doesn't end the one that came after it.
@@ -107,13 +107,13 @@ final class SyncCell<Source: RepositorySource> {
   }
 
   /// The channel of all keys' observers that has what is visible.
-  var everyNumber: UInt64?
+  var newestValueNumber: UInt64?
 
   /// What is remembered when the cell is released.
   var residue: Residue {
     Residue(
       fetchedAt: fetchedAt, failure: failure, refusedCursor: refusedCursor, tag: state.base?.tag,
-      everyNumber: everyNumber)
+      newestValueNumber: newestValueNumber)
   }
 
   /// Whether nothing needs the cell but its observers.
@@ -128,7 +128,9 @@ final class SyncCell<Source: RepositorySource> {
     state.open(stored.map { .init($0) })
     fetchedAt = stored?.savedAt
     if let residue, residue.tag == stored?.tag {
-      (fetchedAt, refusedCursor, everyNumber) = (residue.fetchedAt, residue.refusedCursor, residue.everyNumber)
+      (fetchedAt, refusedCursor, newestValueNumber) = (
+        residue.fetchedAt, residue.refusedCursor, residue.newestValueNumber
+      )
       setFailure(residue.failure)
     }
     openVersion = state.visibleVersion

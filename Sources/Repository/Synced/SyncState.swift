@@ -29,50 +29,6 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     let revision: UInt64
   }
 
-  /// What a fetch brings.
-  enum Extent {
-    /// A value that replaces the base. It has every change that was confirmed before its request.
-    case whole
-    /// What is newest, joined to the base, which may lack a change elsewhere.
-    case newest
-    /// What follows the base.
-    case next
-  }
-
-  /// A reply, and when it was asked for.
-  struct Reply {
-    enum Content {
-      /// What a fetch brought. `merge` returns what to store over the base, or `nil` if the reply doesn't fit it.
-      case fetched(number: Int, Extent, merge: (Value?) -> Value?)
-      /// What the server answered to a mutation. It isn't trusted if it may repeat the reply to an earlier attempt.
-      case mutation(MutationID, MutationReply<Value>, isTrusted: Bool)
-    }
-
-    let content: Content
-    let requestedAt: Timestamp
-  }
-
-  /// What to commit next, as one.
-  struct Write {
-    /// The new base; `nil` if it stays.
-    fileprivate(set) var value: Value?
-    /// The tag of the base that the replies were judged against; `nil` if nothing was stored.
-    let baseTag: StoreTag?
-    /// The mutations that the new base has.
-    fileprivate(set) var confirmed: [MutationID] = []
-    /// The fetches whose value is in the new base.
-    fileprivate(set) var accepted: [Int] = []
-    /// The fetches whose value may be older than the base.
-    fileprivate(set) var rejected: [Int] = []
-    /// Whether the new base has what is newest on the server.
-    fileprivate(set) var isRefreshed = false
-    /// Whether the new base with the remaining mutations is what the old one was with all.
-    fileprivate var keepsVisible = true
-
-    /// Whether there is nothing to commit.
-    var isEmpty: Bool { value == nil && confirmed.isEmpty }
-  }
-
   /// A mutation that isn't possible on the present base.
   struct Conflict {
     let id: MutationID
@@ -215,7 +171,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     guard let item = pending[id], case .inFlight = item.phase else { return }
     // A value that shows the mutation proves nothing if those before it have the same effect.
     let before = isOutcomeUnknown ? valueBefore(id) : nil
-    let isProvable = before.map { !shows(item.mutation, $0) } ?? false
+    let isProvable = before.map { !isComplete($0) || !item.mutation.hasNoEffect(on: $0) } ?? false
     pending.setPhase(.waiting(unknownSince: isProvable ? versions.now() : nil), of: id)
     // It is no longer for the server to decide whether it is possible.
     if hidden.contains(id) { invalidate() }
@@ -226,11 +182,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     guard var value = base?.value else { return nil }
     for item in pending.all where !hidden.contains(item.id) {
       if item.id == id { break }
-      do throws(MutationConflict) {
-        try item.mutation.apply(to: &value)
-      } catch {
-        return nil
-      }
+      guard let next = item.mutation.applied(to: value) else { return nil }
+      value = next
     }
     return value
   }
@@ -248,145 +201,22 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Judges all replies that have arrived, in the order they arrived, and returns what to commit for them.
   ///
-  /// The write is being made until ``commit(_:revision:tag:)`` or ``abandon(_:)``.
+  /// The write is being made until ``commit(revision:tag:)`` or ``abandon(keepsFetches:)``.
   ///
   /// - Returns: `nil` if no reply has arrived, or a write is being made.
   mutating func beginWriting() -> Write? {
     guard writing == nil, !arrivals.isEmpty else { return nil }
     let (taken, before) = (arrivals, versions)
     arrivals = []
-    var write = Write(value: nil, baseTag: base?.tag)
-    var judged = Judged(base: base?.value, order: AnyIterator(pending.all.makeIterator()))
-    for arrival in taken { judge(arrival, &judged, &write) }
-    if judged.isChanged { write.value = judged.base }
+    var judgement = ReplyJudgement(
+      base: base?.value, tag: base?.tag, pending: pending, versions: versions, empty: empty, isComplete: isComplete)
+    // The judgement's list alone, so that its changes copy nothing.
+    pending = PendingMutationList()
+    for arrival in taken { judgement.judge(arrival.reply, arrivedAt: arrival.arrivedAt) }
+    (pending, versions) = (judgement.pending, judgement.versions)
+    let write = judgement.write
     writing = (write, taken, before)
     return write
-  }
-
-  /// What the replies that were judged so far make of the base.
-  private struct Judged {
-    var base: Value?
-    var isChanged = false
-    /// The pending mutations behind those that were confirmed one after the other.
-    let order: AnyIterator<PendingMutationList<Mutation>.Item>
-    var isConfirmed: Set<MutationID> = []
-  }
-
-  private mutating func judge(_ arrival: Arrival, _ judged: inout Judged, _ write: inout Write) {
-    let (requestedAt, arrivedAt) = (arrival.reply.requestedAt, arrival.arrivedAt)
-    switch arrival.reply.content {
-    case .fetched(let number, let extent, let merge):
-      let before = versions
-      guard versions.acceptValue(requestedAt: requestedAt, arrivedAt: arrivedAt), let merged = merge(judged.base) else {
-        versions = before
-        write.rejected.append(number)
-        return
-      }
-      write.accepted.append(number)
-      replaceBase(with: merged, &judged, &write)
-      if extent != .next { write.isRefreshed = true }
-      if extent == .whole { confirmAll(requestedBefore: requestedAt, &judged, &write) }
-    case .mutation(let id, let reply, let isTrusted):
-      guard let item = pending[id], !judged.isConfirmed.contains(id) else { return }
-      guard isTrusted, accept(reply, of: item, requestedAt, arrivedAt, &judged, &write) else {
-        pending.setPhase(.confirmed(at: arrivedAt), of: id)
-        return
-      }
-      judged.isConfirmed.insert(id)
-      write.confirmed.append(id)
-    }
-  }
-
-  /// Takes the reply of a mutation into the base, unless the base may have the mutation already.
-  private mutating func accept(
-    _ reply: MutationReply<Value>, of item: PendingMutationList<Mutation>.Item, _ requestedAt: Timestamp,
-    _ arrivedAt: Timestamp, _ judged: inout Judged, _ write: inout Write
-  ) -> Bool {
-    switch reply {
-    case .value(let value):
-      guard versions.acceptValue(requestedAt: requestedAt, arrivedAt: arrivedAt) else { return false }
-      // What is visible stays if the server did what was expected of it, which is the rule in a long queue.
-      if write.keepsVisible {
-        write.keepsVisible = judged.order.next()?.id == item.id && value == expectedBase(with: item, judged)
-      }
-      (judged.base, judged.isChanged) = (value, true)
-      write.isRefreshed = true
-      confirmAll(requestedBefore: requestedAt, &judged, &write)
-      return true
-    case .patch(let patch):
-      guard var value = judged.base, versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt) else {
-        return false
-      }
-      judged.base = nil
-      patch(&value)
-      replaceBase(with: value, &judged, &write)
-      return true
-    case .done:
-      // Where nothing is stored and nothing was shown, nothing is stored. What was shown stays until it is fetched.
-      guard var value = judged.base else {
-        return empty == nil && versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt)
-      }
-      let (before, original) = (versions, judged.base)
-      guard versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt) else { return false }
-      do throws(MutationConflict) {
-        try item.mutation.apply(to: &value)
-      } catch {
-        (versions, judged.base) = (before, original)
-        return false
-      }
-      (judged.base, judged.isChanged) = (value, true)
-      // What is visible stays if the mutation was the first of those that remain.
-      if write.keepsVisible, judged.order.next()?.id != item.id { write.keepsVisible = false }
-      return true
-    }
-  }
-
-  private func replaceBase(with value: Value, _ judged: inout Judged, _ write: inout Write) {
-    (judged.base, judged.isChanged) = (value, true)
-    write.keepsVisible = false
-  }
-
-  /// Confirms all mutations that a whole value certainly has, or shows.
-  private func confirmAll(
-    requestedBefore requestedAt: Timestamp, _ judged: inout Judged, _ write: inout Write
-  ) {
-    for item in pending.all where !judged.isConfirmed.contains(item.id) {
-      let isIncluded =
-        switch item.phase {
-        case .confirmed(let moment): moment < requestedAt
-        case .waiting(let unknownSince?): unknownSince < requestedAt && shows(item.mutation, judged.base)
-        case .waiting(nil), .inFlight: false
-        }
-      guard isIncluded else { continue }
-      judged.isConfirmed.insert(item.id)
-      write.confirmed.append(item.id)
-      write.keepsVisible = false
-    }
-  }
-
-  /// The base as the server makes it if nothing else changes it.
-  private func expectedBase(with item: PendingMutationList<Mutation>.Item, _ judged: Judged) -> Value? {
-    guard var value = judged.base else { return nil }
-    do throws(MutationConflict) {
-      try item.mutation.apply(to: &value)
-    } catch {
-      return nil
-    }
-    return value
-  }
-
-  /// Whether a value has a mutation already, so that applying it changes nothing.
-  ///
-  /// A part of what the server has shows nothing: what the mutation changes may be elsewhere.
-  private func shows(_ mutation: Mutation, _ value: Value?) -> Bool {
-    guard let value, isComplete(value) else { return false }
-    var changed = value
-    do throws(MutationConflict) {
-      try mutation.apply(to: &changed)
-    } catch {
-      return false
-    }
-    return changed == value
   }
 
   /// Records that the write is durable: the base and the mutations that it has change in one step.

@@ -1,0 +1,497 @@
+internal import DataStore
+internal import Foundation
+internal import Multicast
+
+/// The queue of a repository's mutations: makes them durable, reports them, and ends the calls that wait for them.
+///
+/// ``MutationQueueState`` decides, ``MutationRecords`` writes, and ``MutationSender`` sends.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only. What a mutation does to a value is the engine's.
+final class MutationQueue<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+  typealias Mutation = Source.Mutation
+  typealias Failure = RepositoryError<Source.Failure>
+  typealias State = MutationQueueState<Source.Key, Mutation>
+  typealias Entry = State.Entry
+  typealias Record = MutationRecord<Mutation>
+  typealias Listed = PendingMutation<Source.Key, Mutation>
+
+  /// How a call of `perform` ends.
+  typealias Outcome = Result<MutationResult, Failure>
+
+  let records: MutationRecords<Mutation>
+
+  private let capabilities: SourceCapabilities<Source>
+  private let limits: QueueLimits
+  private let now: @Sendable () -> Date
+  private let events: RepositoryEvents
+  private let liveCounts: CurrentValueRelay<Int>
+  private let lists: KeyChannels<String, [Listed]>
+  private let calls = PendingCalls<MutationID, Outcome>()
+  private var state = State()
+  private var sentListVersion: UInt64 = 0
+  private var isListScheduled = false
+  private var isFollowingStoreEvents = false
+
+  /// - Parameters:
+  ///   - capabilities: What the source can do.
+  ///   - records: Where the mutations are kept.
+  ///   - configuration: How the repository works.
+  ///   - events: Where to report what happens.
+  ///   - liveCounts: Where to report the number of mutations that will be sent, or are.
+  ///   - lists: Where to report all mutations, under the name of their collection.
+  init(
+    _ capabilities: SourceCapabilities<Source>, _ records: MutationRecords<Mutation>,
+    configuration: RepositoryConfiguration, events: RepositoryEvents, liveCounts: CurrentValueRelay<Int>,
+    lists: KeyChannels<String, [Listed]>
+  ) {
+    (self.capabilities, self.records, self.events) = (capabilities, records, events)
+    (self.liveCounts, self.lists) = (liveCounts, lists)
+    (limits, now) = (configuration.queueLimits, configuration.now)
+  }
+
+  // MARK: - Starting
+
+  /// Reads what is stored, and follows it.
+  func read(in engine: isolated Engine) async throws(StoreError) {
+    guard capabilities.sending != nil else { return }
+    followStoreEvents(in: engine)
+    let observation = try await records.observe()
+    for found in observation.stored.sorted(by: { $0.stored.value.sequence < $1.stored.value.sequence }) {
+      guard let entry = entry(found.key, found.stored), state.restore(entry) else { continue }
+      let id = entry.id
+      engine.start { engine in await engine.queue.save(id, in: engine) }
+    }
+    reportChanges(in: engine)
+    let changes = observation.changes
+    engine.tasks.start { [weak engine] in
+      for await commit in changes {
+        for change in commit { await engine?.receive(change) }
+      }
+    }
+  }
+
+  /// Reports what the store has to say of mutations that can't be read.
+  private func followStoreEvents(in engine: isolated Engine) {
+    guard !isFollowingStoreEvents else { return }
+    isFollowingStoreEvents = true
+    engine.tasks.start { [events, collection = records.keys.collection, storeEvents = records.events.subscribe()] in
+      for await event in storeEvents {
+        if let event = RepositoryEvent(event, of: collection) { events.emit(event) }
+      }
+    }
+  }
+
+  private func entry(_ key: StoreKey<Record>, _ stored: StoredValue<Record>) -> Entry? {
+    guard let id = key.id, let valueKey = Source.Key(storeID: stored.value.key) else {
+      events.emit(.storeFailed(reason: "The mutation \(key) names a value that this program doesn't know."))
+      return nil
+    }
+    let mutation = stored.value.mutation
+    return Entry(
+      id: MutationID(rawValue: id), key: valueKey, lane: laneName(mutation, valueKey),
+      byteCount: byteCount(of: mutation), record: stored.value, tag: stored.tag, revision: stored.revision)
+  }
+
+  /// A lane belongs to one user: what one has to sign in for delays no other.
+  private func laneName(_ mutation: Mutation, _ key: Source.Key) -> String {
+    guard let sending = capabilities.sending else {
+      preconditionFailure("Only the repository of a mutable source has mutations.")
+    }
+    let orderingKey = sending.lane(mutation, key)
+    return key.userID.map { $0 == orderingKey ? orderingKey : "\($0)/\(orderingKey)" } ?? orderingKey
+  }
+
+  private func byteCount(of mutation: Mutation) -> Int {
+    do {
+      return try JSONEncoder().encode(mutation).count
+    } catch {
+      // The store refuses a mutation that can't be encoded, with a better reason.
+      return 0
+    }
+  }
+
+  // MARK: - What there is
+
+  subscript(id: MutationID) -> Entry? { state[id] }
+
+  /// The mutations of a key that will be sent, or are, in order.
+  func liveMutations(of key: Source.Key) -> [Entry] { state.liveMutations(of: key) }
+
+  /// All mutations in order.
+  var list: [Listed] { state.list }
+
+  /// The users who have to sign in again.
+  var signedOutUsers: Set<String?> { state.signedOutUsers }
+
+  /// Gives a new observer of the list what there is.
+  func sendFirstList() {
+    lists.sendFirst(list, to: records.keys.collection)
+  }
+
+  /// Reports what is new of the queue; the list once for all changes of one step.
+  func reportChanges(in engine: isolated Engine) {
+    if liveCounts.value != state.liveCount {
+      liveCounts.send(state.liveCount)
+      events.emit(.queueLength(waiting: state.liveCount, dead: state.count - state.liveCount))
+    }
+    guard !isListScheduled, sentListVersion != state.version, lists.isObserved(records.keys.collection) else { return }
+    isListScheduled = true
+    engine.start { engine in engine.queue.sendList() }
+  }
+
+  private func sendList() {
+    isListScheduled = false
+    sentListVersion = state.version
+    lists.send(list, to: records.keys.collection)
+  }
+
+  // MARK: - Adding
+
+  /// Whether the limits allow a mutation.
+  func hasRoom(for mutation: Mutation) -> Bool {
+    state.hasRoom(for: byteCount(of: mutation), limits: limits, now: now())
+  }
+
+  /// Gives a new mutation its place in its lane, which it blocks until ``makeDurable(_:replacing:in:)``.
+  ///
+  /// - Parameters:
+  ///   - id: The mutation's id.
+  ///   - mutation: The mutation.
+  ///   - key: The key of the value that it changes.
+  ///   - hasCaller: Whether a call will wait for its outcome.
+  ///   - engine: The engine.
+  func append(
+    _ id: MutationID, _ mutation: Mutation, on key: Source.Key, hasCaller: Bool, in engine: isolated Engine
+  ) {
+    state.add(
+      id, key: key, lane: laneName(mutation, key), byteCount: byteCount(of: mutation),
+      record: Record(key: key.storeID, sequence: .max, madeAt: now(), mutation: mutation))
+    if hasCaller { calls.open(id) }
+    reportChanges(in: engine)
+  }
+
+  /// Makes a mutation durable that was appended, and has it sent.
+  ///
+  /// - Parameters:
+  ///   - id: The mutation.
+  ///   - replaced: The mutation in whose place it comes; `nil` if there is none.
+  ///   - engine: The engine.
+  /// - Returns: Whether it was added. It isn't if another process has dealt with the one it replaces.
+  /// - Throws: Why it could not be written. Then it is forgotten.
+  func makeDurable(
+    _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
+  ) async throws(StoreError) -> Bool {
+    guard let entry = state[id] else { return false }
+    var added: (record: Record, commit: StoreCommit)?
+    defer { if added == nil { forgetUnadded(id, in: engine) } }
+    added = try await records.add(id, entry.record, replacing: replaced.map { ($0.id, $0.tag) })
+    guard let added else { return false }
+    state.recordAddition(
+      of: id, sequence: added.record.sequence, tag: added.commit.tag, revision: added.commit.revision)
+    if let replaced { state.remove(replaced.id) }
+    guard state[id]?.isLive ?? false else {
+      // It came into conflict meanwhile.
+      await save(id, in: engine)
+      calls.end(id, .success(.conflicted(id)))
+      return true
+    }
+    events.emit(.mutationEnqueued(id, orderingKey: entry.lane))
+    state.release(id)
+    reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+    if state.isHeldUp(entry.lane) { calls.end(id, .success(.queued)) }
+    return true
+  }
+
+  /// Forgets a mutation that could not be made durable.
+  private func forgetUnadded(_ id: MutationID, in engine: isolated Engine) {
+    state.remove(id)
+    calls.close(id)
+    reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+  }
+
+  /// Waits for the outcome of a mutation, or until it is known that it has to wait.
+  func outcome(
+    of id: MutationID, isolation: isolated (any Actor)? = #isolation
+  ) async throws(Failure) -> MutationResult {
+    try await calls.outcome(of: id, ifCancelled: .failure(.cancelled)).get()
+  }
+
+  /// Ends the call that made a mutation, if it still waits.
+  func end(_ id: MutationID, _ outcome: Outcome) {
+    calls.end(id, outcome)
+  }
+
+  // MARK: - Sending
+
+  /// Takes the next mutation that may be sent.
+  func next(at now: Duration) -> State.Step { state.next(at: now) }
+
+  /// Makes sure that an attempt that is about to begin is known to the next process, if this one ends during it.
+  func mark(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {
+    let ids = state.mark(id)
+    var failure: StoreError?
+    await withTaskGroup(of: StoreError?.self) { group in
+      for id in ids { group.addTask { await engine.writeRecord(id) } }
+      for await error in group { failure = failure ?? error }
+    }
+    guard let failure else { return }
+    state.unmark(ids)
+    throw failure
+  }
+
+  /// Records that an attempt broke off before anything was sent.
+  func abandonAttempt(_ entry: Entry) {
+    state.abandonAttempt(entry)
+  }
+
+  /// Records that the server answered with success: the next mutation of the lane may be sent.
+  func recordAnswer(to entry: Entry) {
+    state.recordAnswer(to: entry)
+  }
+
+  /// Lets the next mutation of a lane be sent, because the one in flight is done with.
+  func complete(_ entry: Entry) {
+    state.complete(entry)
+  }
+
+  /// Records that an attempt failed.
+  func recordFailure(of id: MutationID, isOutcomeUnknown: Bool, in engine: isolated Engine) {
+    state.recordFailure(of: id, isOutcomeUnknown: isOutcomeUnknown)
+    engine.start { engine in await engine.queue.save(id, in: engine) }
+  }
+
+  /// Records that the server may have a mutation, although no reply says so that can be used.
+  ///
+  /// ``save(_:in:)`` follows.
+  func recordUnknownOutcome(of id: MutationID) {
+    state.recordUnknownOutcome(of: id)
+  }
+
+  /// The number of failed attempts of a mutation's lane, the present one included.
+  func failures(of entry: Entry) -> Int { state.failures(of: entry) }
+
+  /// Lets a lane wait after a failed attempt; see ``MutationQueueState/backOff(_:until:isServerDelay:)``.
+  func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool) {
+    state.backOff(entry, until: deadline, isServerDelay: isServerDelay)
+    if !calls.isEmpty { endAll(state.waiting(in: entry.lane), .queued) }
+  }
+
+  /// Lets the lanes of a mutation's user wait for new credentials.
+  func waitForSignIn(_ entry: Entry, in engine: isolated Engine) {
+    endAll(state.waitForSignIn(entry), .queued)
+    let id = entry.id
+    engine.start { engine in await engine.queue.save(id, in: engine) }
+  }
+
+  private func endAll(_ ids: [MutationID], _ result: MutationResult) {
+    for id in ids { calls.end(id, .success(result)) }
+  }
+
+  /// Ends all backoffs, except those that a server named.
+  func retryNow() {
+    state.retryNow()
+  }
+
+  /// Sends the mutations of a user again, whose credentials have changed.
+  func signedIn(userID: String?, in engine: isolated Engine) {
+    state.signedIn(userID: userID)
+    reportChanges(in: engine)
+  }
+
+  // MARK: - Leaving
+
+  /// Forgets mutations that the stored value has, whose records a commit removed.
+  func confirm(_ ids: [MutationID], _ commit: StoreCommit?, in engine: isolated Engine) {
+    for id in ids { state.remove(id) }
+    if let commit { records.recordRemoval(of: ids, commit) }
+    engine.sender.pump(in: engine)
+  }
+
+  /// Records that the server will never make a mutation, or that its value can't be stored.
+  ///
+  /// It stays listed unless its caller is told.
+  func refuse(_ id: MutationID, _ failure: Failure, reason: String, in engine: isolated Engine) async {
+    if let entry = state[id] { engine.takeBack([id], of: entry.key) }
+    events.emit(.mutationRefused(id, reason: reason))
+    let hasCaller = calls.isPending(id)
+    state.recordVerdict(.refused(reason: reason), on: id)
+    if hasCaller {
+      await removeRefused(id, in: engine)
+    } else {
+      await save(id, in: engine)
+    }
+    calls.end(id, .failure(failure))
+    reportChanges(in: engine)
+  }
+
+  private func removeRefused(_ id: MutationID, in engine: isolated Engine) async {
+    do throws(StoreError) {
+      try await remove(id)
+    } catch {
+      // It stays listed, as refused.
+      events.emit(.storeFailed(reason: error.description))
+      saveLater(id, in: engine)
+    }
+  }
+
+  /// Records that a mutation isn't possible on the present value.
+  func recordConflict(_ id: MutationID, _ conflict: MutationConflict, in engine: isolated Engine) {
+    guard let entry = state[id] else { return }
+    state.recordVerdict(.conflicted(conflict), on: id)
+    events.emit(.mutationConflicted(id, reason: conflict.reason))
+    reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+    // One that isn't durable yet is saved when it is.
+    guard entry.tag != nil else { return }
+    engine.start { engine in
+      await engine.queue.save(id, in: engine)
+      engine.queue.end(id, .success(.conflicted(id)))
+    }
+  }
+
+  // MARK: - Decisions
+
+  /// Returns a mutation on which the app may decide.
+  func undecided(_ id: MutationID) throws(PendingMutationError) -> Entry {
+    guard let entry = state[id], !entry.isBeingDecided else { throw .unknown(id) }
+    // One that isn't durable yet will be in a moment.
+    guard entry.tag != nil else { throw .alreadySent(id) }
+    return entry
+  }
+
+  /// Where a mutation stands.
+  func standing(of entry: Entry) -> Listed.Standing { state.standing(of: entry) }
+
+  /// Keeps a mutation from being sent, and from being decided on twice at the same time.
+  func hold(_ id: MutationID) {
+    state.hold(id)
+  }
+
+  /// Ends ``hold(_:)``, if the mutation is still there.
+  func release(_ id: MutationID, in engine: isolated Engine) {
+    state.release(id)
+    engine.sender.pump(in: engine)
+  }
+
+  /// Removes a mutation.
+  func remove(_ id: MutationID, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
+    try await records.remove(id)
+    state.remove(id)
+  }
+
+  // MARK: - Records
+
+  /// Writes what is known of a mutation.
+  ///
+  /// - Returns: Why that failed.
+  func write(_ id: MutationID, in engine: isolated Engine) async -> StoreError? {
+    guard let entry = state[id] else { return nil }
+    do throws(StoreError) {
+      switch try await records.replace(id, by: entry.record, tag: entry.tag) {
+      case .written(let commit): state.recordWrite(of: id, commit)
+      case .gone: engine.finishExternally([id], of: entry.key, isConfirmed: false)
+      case .superseded: break
+      }
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// Writes what is known of a mutation, again and again until the store takes it.
+  func save(_ id: MutationID, in engine: isolated Engine) async {
+    guard let error = await write(id, in: engine) else { return }
+    events.emit(.storeFailed(reason: error.description))
+    saveLater(id, in: engine)
+  }
+
+  private func saveLater(_ id: MutationID, in engine: isolated Engine) {
+    engine.start { engine in
+      var attempt = 1
+      repeat {
+        await engine.backoff.wait(afterAttempt: attempt)
+        attempt += 1
+        if Task.isCancelled { return }
+      } while await engine.queue.write(id, in: engine) != nil
+    }
+  }
+
+  // MARK: - External changes
+
+  /// Takes in a change of a record that the store reports.
+  func receive(_ change: StoreChange<Record>, in engine: isolated Engine) async {
+    guard let text = change.key.id else { return }
+    let id = MutationID(rawValue: text)
+    guard records.isExternal(change, of: id) else { return }
+    switch change {
+    case .saved(let key, let stored):
+      if let known = state[id] {
+        guard known.tag != nil, stored.revision > known.revision else { return }
+        replace(known, with: stored, in: engine)
+      } else if let entry = entry(key, stored) {
+        state.addExternal(entry)
+        if entry.isLive { engine.show(entry) }
+      }
+    case .removed(_, let revision):
+      guard let entry = state[id], entry.tag != nil, revision > entry.revision else { return }
+      await engine.receiveRemoval(of: entry)
+    }
+    reportChanges(in: engine)
+  }
+
+  private func replace(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
+    guard let verdict = state.receive(stored, of: entry) else { return }
+    engine.takeBack([entry.id], of: entry.key)
+    switch verdict {
+    case .conflicted: calls.end(entry.id, .success(.conflicted(entry.id)))
+    case .refused: calls.end(entry.id, .success(.queued))
+    }
+    engine.sender.pump(in: engine)
+  }
+
+  /// Returns those of some mutations that another repository or process has finished with.
+  ///
+  /// - Complexity: Loads the record of each one.
+  func externallyFinished(
+    _ ids: [MutationID], isolation: isolated (any Actor)? = #isolation
+  ) async -> [MutationID] {
+    let durable = ids.filter { state[$0]?.tag != nil }
+    return await records.externallyRemoved(durable).filter { state[$0] != nil }
+  }
+
+  /// Forgets mutations that another repository or process has finished with.
+  ///
+  /// - Parameters:
+  ///   - ids: The mutations.
+  ///   - isConfirmed: Whether the stored value changed with them. Otherwise they were taken back.
+  ///   - engine: The engine.
+  func finishExternally(_ ids: [MutationID], isConfirmed: Bool, in engine: isolated Engine) {
+    for id in ids where state.remove(id) != nil {
+      calls.end(id, isConfirmed ? .success(.confirmed) : .failure(.cancelled))
+    }
+    reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+  }
+}
+
+extension RepositoryEvent {
+  /// What an event of the store means for a queue of mutations; `nil` if nothing.
+  ///
+  /// - Parameters:
+  ///   - event: The event.
+  ///   - collection: The collection of the mutations.
+  fileprivate init?(_ event: StoreEvent, of collection: String) {
+    switch event {
+    case .valueQuarantined(let key, let movedTo, let reason) where key.collection == collection:
+      self = .mutationUnreadable(MutationID(rawValue: key.id ?? ""), movedTo: movedTo, reason: reason)
+    case .newerValueLeftUntouched(let key, _, _) where key.collection == collection:
+      self = .mutationOfNewerProgram(MutationID(rawValue: key.id ?? ""))
+    case .migrationFailed(let key, _, let reason) where key.collection == collection:
+      self = .mutationNotMigrated(MutationID(rawValue: key.id ?? ""), reason: reason)
+    default: return nil
+    }
+  }
+}

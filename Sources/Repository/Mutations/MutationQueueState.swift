@@ -1,0 +1,293 @@
+internal import DataStore
+internal import Foundation
+
+/// The decisions of a ``MutationQueue``: which mutations there are, and which one is sent next.
+///
+/// A pure state machine that keeps ``MutationLedger`` and ``MutationLanes`` in step: a mutation that is live in the ledger is
+/// in its lane, or in flight.
+///
+/// - Complexity: That of the two parts.
+struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
+  typealias Ledger = MutationLedger<Key, Mutation>
+  typealias Entry = Ledger.Entry
+  typealias Record = Ledger.Record
+
+  /// What there is to do for the sender.
+  enum Step {
+    case send(Entry)
+    /// Nothing is sent before this time, or before something else happens.
+    case wait(until: Duration?)
+  }
+
+  /// The number of attempts that the end of a process may cut off before a mutation is refused.
+  static var maximumUnfinishedAttempts: Int { 5 }
+
+  /// The number of mutations that are sent at the same time, of different lanes.
+  static var maximumInFlight: Int { 4 }
+
+  /// How long a mutation that is being sent counts as one of ``maximumInFlight``.
+  static var longestPlace: Duration { .seconds(5) }
+
+  /// The number of mutations of a lane that are marked together, before the first of them is sent.
+  private static var markedTogether: Int { 32 }
+
+  private var ledger = Ledger()
+  private var lanes = MutationLanes(
+    maximumInFlight: MutationQueueState.maximumInFlight, longestPlace: MutationQueueState.longestPlace)
+  /// The lanes that have had their first mutation of an earlier process.
+  private var startedLanes: Set<String> = []
+
+  // MARK: - What there is
+
+  subscript(id: MutationID) -> Entry? { ledger[id] }
+
+  /// The number of mutations.
+  var count: Int { ledger.count }
+
+  /// The number of mutations that this repository will send, or sends.
+  var liveCount: Int { ledger.liveCount }
+
+  /// Counts changes of what ``list`` returns.
+  var version: UInt64 { ledger.version }
+
+  /// All mutations in order.
+  var list: [PendingMutation<Key, Mutation>] { ledger.list(signedOutUsers: lanes.signedOutUsers) }
+
+  /// The users who have to sign in again.
+  var signedOutUsers: Set<String?> { lanes.signedOutUsers }
+
+  /// The mutations of a key that will be sent, or are, in order.
+  func liveMutations(of key: Key) -> [Entry] { ledger.liveMutations(of: key) }
+
+  /// Where a mutation stands.
+  func standing(of entry: Entry) -> Ledger.Standing { entry.standing(signedOutUsers: lanes.signedOutUsers) }
+
+  /// Whether the limits allow a mutation.
+  ///
+  /// - Parameters:
+  ///   - byteCount: The size of the mutation.
+  ///   - limits: The limits.
+  ///   - now: The present time.
+  func hasRoom(for byteCount: Int, limits: QueueLimits, now: Date) -> Bool {
+    guard ledger.count < limits.maximumCount, ledger.byteCount + byteCount <= limits.maximumBytes else { return false }
+    guard let maximumAge = limits.maximumAge, let oldest = ledger.oldest else { return true }
+    return Freshness.age(savedAt: oldest, now: now).map { $0 < maximumAge } ?? true
+  }
+
+  // MARK: - Coming
+
+  /// Adds a mutation that an earlier process left, in order.
+  ///
+  /// - Returns: Whether its record has to be written, because it is refused now.
+  mutating func restore(_ restored: Entry) -> Bool {
+    var entry = restored
+    if entry.isLive { countUnfinishedAttempts(of: &entry) }
+    ledger.add(entry)
+    if entry.isLive { lanes.append(entry.id, lane: entry.lane, userID: entry.key.userID) }
+    return restored.isLive && !entry.isLive
+  }
+
+  /// Takes in how often the end of a process cut an attempt off.
+  ///
+  /// Only the first mutation of a lane can have been sent last.
+  private mutating func countUnfinishedAttempts(of entry: inout Entry) {
+    let count = entry.record.unfinishedAttempts
+    if count > 0 { entry.record.isOutcomeUnknown = true }
+    guard startedLanes.insert(entry.lane).inserted else {
+      entry.record.unfinishedAttempts = 0
+      return
+    }
+    if count > 0 { entry.record.attempts += 1 }
+    if count >= Self.maximumUnfinishedAttempts {
+      entry.record.verdict = .refused(
+        reason: "The process ended during each of the last \(count) attempts to send it.")
+      startedLanes.remove(entry.lane)
+    }
+  }
+
+  /// Adds a mutation that is about to be written.
+  ///
+  /// It has its place in its lane, and blocks it.
+  ///
+  /// If it will be sent as soon as it is durable, its record says already that an attempt begins.
+  mutating func add(_ id: MutationID, key: Key, lane: String, byteCount: Int, record: Record) {
+    var record = record
+    let isFirst = lanes.isFree(lane)
+    if isFirst { record.unfinishedAttempts = 1 }
+    ledger.add(
+      Entry(id: id, key: key, lane: lane, byteCount: byteCount, record: record, tag: nil, isMarked: isFirst))
+    lanes.append(id, lane: lane, userID: key.userID, isDurable: false)
+  }
+
+  /// Records that the record of a new mutation is written.
+  ///
+  /// ``release(_:)`` follows if the mutation is still live.
+  mutating func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) {
+    ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
+  }
+
+  /// Adds a mutation of another repository, which sends it.
+  mutating func addExternal(_ entry: Entry) {
+    var entry = entry
+    entry.isExternal = true
+    ledger.add(entry)
+  }
+
+  // MARK: - Sending
+
+  /// Takes the next mutation that may be sent.
+  mutating func next(at now: Duration) -> Step {
+    while true {
+      switch lanes.next(at: now) {
+      case .wait(let deadline): return .wait(until: deadline)
+      case .send(let id, let lane):
+        ledger.beginAttempt(id)
+        if let entry = ledger[id] { return .send(entry) }
+        // Another process has finished with it.
+        lanes.complete(lane: lane)
+      }
+    }
+  }
+
+  /// Counts the attempts that are about to begin: that of a mutation, and those that follow in its lane.
+  ///
+  /// - Returns: The mutations whose records have to be written before the first one is sent.
+  mutating func mark(_ id: MutationID) -> [MutationID] {
+    guard let entry = ledger[id], !entry.isMarked else { return [] }
+    let ids = ([id] + lanes.upcoming(in: entry.lane, count: Self.markedTogether - 1)).filter { id in
+      ledger[id].map { $0.isLive && $0.tag != nil && !$0.isMarked } ?? false
+    }
+    for id in ids { ledger.mark(id) }
+    return ids
+  }
+
+  /// Takes marks back that could not be written.
+  mutating func unmark(_ ids: [MutationID]) {
+    for id in ids { ledger.unmark(id) }
+  }
+
+  /// Records that an attempt broke off before anything was sent.
+  mutating func abandonAttempt(_ entry: Entry) {
+    ledger.abandonAttempt(entry.id)
+  }
+
+  /// Records that the server answered with success: the next mutation of the lane may be sent.
+  mutating func recordAnswer(to entry: Entry) {
+    ledger.recordAnswer(to: entry.id)
+    lanes.complete(lane: entry.lane)
+  }
+
+  /// Records that an attempt failed.
+  mutating func recordFailure(of id: MutationID, isOutcomeUnknown: Bool) {
+    ledger.recordFailure(of: id, isOutcomeUnknown: isOutcomeUnknown)
+  }
+
+  /// Records that the server may have a mutation, although no reply says so that can be used.
+  mutating func recordUnknownOutcome(of id: MutationID) {
+    ledger.recordUnknownOutcome(of: id)
+  }
+
+  /// The number of failed attempts of a mutation's lane, the present one included.
+  func failures(of entry: Entry) -> Int { lanes.failures(in: entry.lane) }
+
+  /// Lets a lane wait after a failed attempt.
+  ///
+  /// - Parameters:
+  ///   - entry: The mutation whose attempt failed.
+  ///   - deadline: When to try again.
+  ///   - isServerDelay: Whether the server named the time.
+  mutating func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool) {
+    if ledger[entry.id]?.isLive ?? false {
+      lanes.backOff(entry.id, lane: entry.lane, until: deadline, isServerDelay: isServerDelay)
+    } else {
+      // Another process has finished with it meanwhile, or it is in conflict.
+      lanes.complete(lane: entry.lane)
+    }
+  }
+
+  /// Lets the lanes of a mutation's user wait for new credentials.
+  ///
+  /// - Returns: The mutations that wait.
+  mutating func waitForSignIn(_ entry: Entry) -> [MutationID] {
+    ledger.abandonAttempt(entry.id)
+    lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
+    return lanes.lanes(of: entry.key.userID).flatMap { lanes.waiting(in: $0) }
+  }
+
+  /// The mutations of a lane that wait, in order.
+  func waiting(in lane: String) -> [MutationID] { lanes.waiting(in: lane) }
+
+  /// Whether the lane of a mutation waits for something other than its turn.
+  func isHeldUp(_ lane: String) -> Bool { lanes.isHeldUp(lane) }
+
+  /// Ends all backoffs, except those that a server named.
+  mutating func retryNow() {
+    lanes.retryNow()
+  }
+
+  /// Sends the mutations of a user again, whose credentials have changed.
+  mutating func signedIn(userID: String?) {
+    lanes.signedIn(userID: userID)
+    ledger.recordChangeOfStandings()
+  }
+
+  // MARK: - Leaving
+
+  /// Lets the next mutation of a lane be sent, because the one in flight is done with.
+  mutating func complete(_ entry: Entry) {
+    lanes.complete(lane: entry.lane)
+  }
+
+  /// Forgets a mutation.
+  ///
+  /// One that is in flight blocks its lane until ``complete(_:)``.
+  @discardableResult
+  mutating func remove(_ id: MutationID) -> Entry? {
+    guard let entry = ledger.remove(id) else { return nil }
+    if !entry.isInFlight, !entry.isAnswered { lanes.remove(id, lane: entry.lane) }
+    return entry
+  }
+
+  /// Records that a mutation is not sent any more.
+  ///
+  /// One that is in flight blocks its lane until ``complete(_:)``.
+  mutating func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {
+    guard let entry = ledger[id] else { return }
+    if !entry.isInFlight, !entry.isAnswered { lanes.remove(id, lane: entry.lane) }
+    ledger.recordVerdict(verdict, on: id)
+  }
+
+  // MARK: - Records
+
+  /// Records that the present record of a mutation is durable.
+  mutating func recordWrite(of id: MutationID, _ commit: StoreCommit) {
+    ledger.recordWrite(of: id, tag: commit.tag, revision: commit.revision)
+  }
+
+  /// Records that another process has written the record of a mutation.
+  ///
+  /// - Returns: The verdict that is new.
+  mutating func receive(_ stored: StoredValue<Record>, of entry: Entry) -> Record.Verdict? {
+    let verdict = entry.isLive ? stored.value.verdict : nil
+    if verdict != nil, !entry.isInFlight, !entry.isAnswered { lanes.remove(entry.id, lane: entry.lane) }
+    ledger.receive(stored.value, of: entry.id, tag: stored.tag, revision: stored.revision)
+    return verdict
+  }
+
+  // MARK: - Decisions
+
+  /// Keeps a mutation from being sent, and from being decided on twice at the same time.
+  ///
+  /// It keeps its place in its lane, and blocks it.
+  mutating func hold(_ id: MutationID) {
+    lanes.hold(id)
+    ledger.beginDecision(on: id)
+  }
+
+  /// Lets a mutation be sent that was held, or has become durable.
+  mutating func release(_ id: MutationID) {
+    guard let entry = ledger[id] else { return }
+    ledger.endDecision(on: id)
+    lanes.makeDurable(id, lane: entry.lane)
+  }
+}

@@ -1,0 +1,124 @@
+internal import DataStore
+internal import Multicast
+
+/// The records of a repository's mutations in the store, and which changes of them are external.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only. Each function returns in the step in which the store
+/// reports the write, so that no change of the record is received in between.
+final class MutationRecords<Mutation: Codable & Sendable> {
+  typealias Record = MutationRecord<Mutation>
+  typealias Commit = StoreCommit
+
+  let keys: MutationKeys<Mutation>
+  private let store: any KeyValueStore
+  private let records: MutationRecordStore<Mutation>
+  private var echoes = RecordEchoes()
+
+  init(_ store: any KeyValueStore, repository name: String, _ tasks: OwnedTasks) {
+    self.store = store
+    keys = MutationKeys(repository: name)
+    records = MutationRecordStore(store, keys, tasks)
+  }
+
+  /// What happens in the store.
+  var events: MulticastStream<StoreEvent, Never> { store.events }
+
+  /// Reads all records, and observes them.
+  func observe(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> StoreObservation<Record> {
+    try await store.observe(collection: keys.collection, as: Record.self)
+  }
+
+  /// Adds a record, in the place of another one or behind all.
+  ///
+  /// - Returns: The record with its place; `nil` if another process has dealt with the one it replaces.
+  func add(
+    _ id: MutationID, _ record: Record, replacing replaced: (id: MutationID, tag: StoreTag?)?,
+    isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> (record: Record, commit: Commit)? {
+    let written = [id] + (replaced.map { [$0.id] } ?? [])
+    beginWriting(written)
+    defer { endWriting(written) }
+    let outcome = try await records.perform(
+      .add({ sequence in record.with(sequence: sequence) }, replacing: replaced), id)
+    guard case .written(let record, let commit) = outcome else { return nil }
+    if let replaced { recordRemoval(of: [replaced.id], commit) }
+    return (record, commit)
+  }
+
+  /// How a record was replaced.
+  enum Replacement {
+    case written(Commit)
+    /// Another process has removed the record, so nothing was written.
+    case gone
+    /// This repository removes the record, so nothing was written.
+    case superseded
+  }
+
+  /// Replaces a record.
+  ///
+  /// - Parameters:
+  ///   - id: The mutation.
+  ///   - record: What is known of it.
+  ///   - tag: The tag of the record that is known to be stored.
+  func replace(
+    _ id: MutationID, by record: Record, tag: StoreTag?, isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> Replacement {
+    beginWriting([id])
+    let outcome: MutationRecordStore<Mutation>.Outcome
+    do {
+      defer { endWriting([id]) }
+      outcome = try await records.perform(.replace(record, tag: tag), id)
+    }
+    switch outcome {
+    case .written(_, let commit): return .written(commit)
+    // A commit that confirms the mutation may have removed it, of which the queue learns in a moment.
+    case .gone: return echoes.isBeingWritten(id) ? .superseded : .gone
+    case .removed, .superseded: return .superseded
+    }
+  }
+
+  /// Removes a record.
+  func remove(_ id: MutationID, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
+    beginWriting([id])
+    defer { endWriting([id]) }
+    if case .removed(let commit) = try await records.perform(.remove, id) { recordRemoval(of: [id], commit) }
+  }
+
+  /// Announces that records are being written or removed, by this type or in a commit of the caller's.
+  func beginWriting(_ ids: [MutationID]) {
+    for id in ids { echoes.beginWriting(id) }
+  }
+
+  /// Ends what ``beginWriting(_:)`` began, whether or not the write was made.
+  func endWriting(_ ids: [MutationID]) {
+    for id in ids { echoes.endWriting(id) }
+  }
+
+  /// Records that a commit removed records.
+  func recordRemoval(of ids: [MutationID], _ commit: Commit) {
+    for id in ids { echoes.recordRemoval(of: id, revision: commit.revision) }
+  }
+
+  /// Returns whether a change that the store reports is external.
+  func isExternal(_ change: StoreChange<Record>, of id: MutationID) -> Bool {
+    echoes.receive(id, revision: change.revision)
+  }
+
+  /// Returns those of some records that another process has removed.
+  ///
+  /// - Complexity: Loads each one.
+  func externallyRemoved(
+    _ ids: [MutationID], isolation: isolated (any Actor)? = #isolation
+  ) async -> [MutationID] {
+    var removed: [MutationID] = []
+    for id in ids where !echoes.isBeingWritten(id) {
+      do throws(StoreError) {
+        let isStored = try await store.load(keys.record(id)) != nil
+        if !isStored, !echoes.isBeingWritten(id) { removed.append(id) }
+      } catch {
+        // It can't be read, so it stays.
+      }
+    }
+    return removed
+  }
+}

@@ -1,0 +1,163 @@
+internal import DataStore
+
+/// Sends the mutations of a repository, and decides what becomes of each attempt.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class MutationSender<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+  typealias Entry = MutationQueue<Source>.Entry
+  typealias Reply = Result<MutationReply<Source.Value>, Source.Failure>
+
+  private let capabilities: SourceCapabilities<Source>
+  private let policy: RetryPolicy
+  private let clock: ElapsedClock
+  private let events: RepositoryEvents
+  private let tasks: OwnedTasks
+  /// When ``pump(in:)`` is called again.
+  private var alarm: (deadline: Duration, cancel: @Sendable () -> Void)?
+
+  init(
+    _ capabilities: SourceCapabilities<Source>, policy: RetryPolicy, clock: ElapsedClock, events: RepositoryEvents,
+    tasks: OwnedTasks
+  ) {
+    (self.capabilities, self.policy, self.clock) = (capabilities, policy, clock)
+    (self.events, self.tasks) = (events, tasks)
+  }
+
+  /// Sends what may be sent.
+  func pump(in engine: isolated Engine) {
+    while !tasks.areCancelled {
+      switch engine.queue.next(at: clock.elapsed()) {
+      case .send(let entry): engine.start { engine in await engine.sender.attempt(entry, in: engine) }
+      case .wait(let deadline): return setAlarm(deadline, in: engine)
+      }
+    }
+  }
+
+  private func setAlarm(_ deadline: Duration?, in engine: isolated Engine) {
+    if alarm?.deadline == deadline { return }
+    alarm?.cancel()
+    alarm = nil
+    guard let deadline else { return }
+    let cancel = tasks.start { [weak engine, clock] in
+      // Cancelled by another alarm, or when the repository is released.
+      do { try await clock.sleep(deadline) } catch { return }
+      await engine?.pump(at: deadline)
+    }
+    alarm = (deadline, cancel)
+  }
+
+  /// Sends what may be sent when an alarm rings.
+  func pump(at deadline: Duration, in engine: isolated Engine) {
+    if alarm?.deadline == deadline { alarm = nil }
+    pump(in: engine)
+  }
+
+  /// Makes one attempt to send a mutation.
+  private func attempt(_ taken: Entry, in engine: isolated Engine) async {
+    let queue = engine.queue
+    let cell: SyncCell<Source>
+    do throws(StoreError) {
+      cell = try await engine.open(taken.key)
+      try await queue.mark(taken.id, in: engine)
+    } catch {
+      events.emit(.storeFailed(reason: error.description))
+      queue.abandonAttempt(taken)
+      return backOff(taken, after: nil, reason: error.description, in: engine)
+    }
+    if Task.isCancelled { return await endWithRepository(taken, in: engine) }
+    guard let entry = queue[taken.id], entry.isLive, let sending = capabilities.sending else {
+      // Another process has finished with it, or it is in conflict.
+      queue.complete(taken)
+      return pump(in: engine)
+    }
+    queue.reportChanges(in: engine)
+    let requestedAt = cell.state.beginSending(entry.id)
+    events.emit(.mutationSending(entry.id, attempt: entry.record.attempts))
+    let reply: Reply
+    do throws(Source.Failure) {
+      reply = .success(try await sending.send(entry.record.mutation, entry.key, entry.id))
+    } catch {
+      reply = .failure(error)
+    }
+    switch reply {
+    case .success(let reply):
+      queue.recordAnswer(to: entry)
+      cell.state.receive(
+        .mutation(entry.id, complete(reply, cell), isTrusted: !entry.record.isOutcomeUnknown), requestedAt: requestedAt)
+      engine.writes.write(cell, in: engine)
+      pump(in: engine)
+    case .failure(let failure): await receive(failure, of: entry, cell, in: engine)
+    }
+    queue.reportChanges(in: engine)
+  }
+
+  private func complete(_ reply: MutationReply<Source.Value>, _ cell: SyncCell<Source>) -> MutationReply<Source.Value> {
+    guard case .value(let value) = reply else { return reply }
+    return .value(capabilities.complete(value, cell.state.base?.value))
+  }
+
+  private func receive(
+    _ failure: Source.Failure, of entry: Entry, _ cell: SyncCell<Source>, in engine: isolated Engine
+  ) async {
+    let (queue, reason) = (engine.queue, String(describing: failure))
+    if Task.isCancelled { return await endWithRepository(entry, in: engine) }
+    let isLast = !policy.allows(attempt: entry.record.attempts + 1)
+    switch capabilities.source.disposition(of: failure) {
+    case .retryLater where isLast, .unknownOutcome where isLast, .refused:
+      await queue.refuse(entry.id, .server(failure), reason: reason, in: engine)
+      leaveLane(entry, cell, in: engine)
+    case .retryLater(let delay):
+      recordFailure(of: entry, isOutcomeUnknown: false, cell, in: engine)
+      backOff(entry, after: delay, reason: reason, in: engine)
+    case .unknownOutcome:
+      recordFailure(of: entry, isOutcomeUnknown: true, cell, in: engine)
+      backOff(entry, after: nil, reason: reason, in: engine)
+    case .needsSignIn:
+      cell.state.fail(entry.id, isOutcomeUnknown: false)
+      queue.waitForSignIn(entry, in: engine)
+      pump(in: engine)
+    case .conflict:
+      engine.takeBack([entry.id], of: entry.key)
+      queue.recordConflict(entry.id, MutationConflict(reason), in: engine)
+      leaveLane(entry, cell, in: engine)
+    }
+  }
+
+  /// Records that an attempt ended with the repository, and not with the process.
+  ///
+  /// The next repository sends the mutation.
+  private func endWithRepository(_ entry: Entry, in engine: isolated Engine) async {
+    engine.queue.recordUnknownOutcome(of: entry.id)
+    await engine.queue.save(entry.id, in: engine)
+  }
+
+  private func leaveLane(_ entry: Entry, _ cell: SyncCell<Source>, in engine: isolated Engine) {
+    engine.queue.complete(entry)
+    pump(in: engine)
+    engine.release(cell)
+  }
+
+  private func recordFailure(
+    of entry: Entry, isOutcomeUnknown: Bool, _ cell: SyncCell<Source>, in engine: isolated Engine
+  ) {
+    cell.state.fail(entry.id, isOutcomeUnknown: isOutcomeUnknown)
+    engine.queue.recordFailure(of: entry.id, isOutcomeUnknown: isOutcomeUnknown, in: engine)
+  }
+
+  /// Lets a lane wait after a failed attempt.
+  ///
+  /// - Parameters:
+  ///   - entry: The mutation.
+  ///   - serverDelay: The wait that the server named.
+  ///   - reason: Why the attempt failed.
+  ///   - engine: The engine.
+  private func backOff(
+    _ entry: Entry, after serverDelay: Duration?, reason: String, in engine: isolated Engine
+  ) {
+    let delay = max(engine.backoff.delay(forAttempt: engine.queue.failures(of: entry)), serverDelay ?? .zero)
+    events.emit(.retryScheduled(entry.id, attempt: entry.record.attempts, delay: delay, reason: reason))
+    engine.queue.backOff(entry, until: clock.elapsed() + delay, isServerDelay: serverDelay != nil)
+    pump(in: engine)
+  }
+}

@@ -1,0 +1,47 @@
+/// Distinguishes the changes of records that this repository made from external ones.
+///
+/// The store reports every change of a record, the repository's own among them, and perhaps long after it was made.
+///
+/// A pure state machine.
+///
+/// - Complexity: O(1) for each function. Remembers each record that is being written, and each one that was removed until
+///   the store reports the removal.
+struct RecordEchoes {
+  private var writeCounts: [MutationID: Int] = [:]
+  /// The revisions of own removals that the store hasn't reported yet.
+  private var removals: [MutationID: UInt64] = [:]
+  /// The newest revision that was reported.
+  private var reportedRevision: UInt64 = 0
+
+  /// Whether a record is being written or removed.
+  func isBeingWritten(_ id: MutationID) -> Bool { writeCounts[id] != nil }
+
+  /// Records that a record is about to be written or removed.
+  mutating func beginWriting(_ id: MutationID) {
+    writeCounts[id, default: 0] += 1
+  }
+
+  /// Records that the write or the removal is made, or has failed.
+  mutating func endWriting(_ id: MutationID) {
+    writeCounts[id]? -= 1
+    if writeCounts[id] == 0 { writeCounts[id] = nil }
+  }
+
+  /// Records that a record was removed.
+  mutating func recordRemoval(of id: MutationID, revision: UInt64) {
+    if revision > reportedRevision { removals[id] = revision }
+  }
+
+  /// Records that the store reports a change of a record.
+  ///
+  /// - Returns: Whether the change is external.
+  mutating func receive(_ id: MutationID, revision: UInt64) -> Bool {
+    reportedRevision = max(reportedRevision, revision)
+    if let removal = removals[id] {
+      // Nothing changes a record behind its removal.
+      if revision >= removal { removals[id] = nil }
+      return false
+    }
+    return !isBeingWritten(id)
+  }
+}

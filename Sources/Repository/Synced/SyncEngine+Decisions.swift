@@ -1,0 +1,98 @@
+internal import DataStore
+
+/// What an app does with the queue; see ``PendingMutations``.
+extension SyncEngine {
+  func list() async throws(StoreError) -> [PendingMutation<Key, Mutation>] {
+    try await start()
+    return queue.list
+  }
+
+  /// Takes a mutation back that has not been sent.
+  func cancel(_ id: MutationID) async throws(PendingMutationError) {
+    let entry = try await find(id)
+    switch queue.standing(of: entry) {
+    case .inFlight, .refused: throw .alreadySent(id)
+    case .waiting, .needsSignIn, .conflicted: break
+    }
+    // It is shown, and keeps its place in its lane, until it is known that it is removed.
+    queue.hold(id)
+    do throws(StoreError) {
+      try await queue.remove(id)
+    } catch {
+      queue.release(id, in: self)
+      throw .store(error)
+    }
+    takeBack([id], of: entry.key)
+    events.emit(.mutationCancelled(id))
+    queue.end(id, .failure(.cancelled))
+    queue.reportChanges(in: self)
+    sender.pump(in: self)
+  }
+
+  /// Sends a mutation again that was refused.
+  func requeue(_ id: MutationID) async throws(PendingMutationError) -> MutationID {
+    let entry = try await find(id)
+    guard case .refused = queue.standing(of: entry) else { throw .notRefused(id) }
+    return try await replace(entry, by: entry.record.mutation)
+  }
+
+  func resolve(
+    _ id: MutationID, _ resolution: Resolution<Mutation>
+  ) async throws(PendingMutationError) -> MutationID? {
+    let entry = try await find(id)
+    guard case .conflicted = queue.standing(of: entry) else { throw .notConflicted(id) }
+    switch resolution {
+    case .retry: return try await replace(entry, by: entry.record.mutation)
+    case .replace(let mutation): return try await replace(entry, by: mutation)
+    case .discard:
+      try await remove(entry)
+      return nil
+    }
+  }
+
+  /// Forgets a mutation that was refused, or is in conflict.
+  func discard(_ id: MutationID) async throws(PendingMutationError) {
+    let entry = try await find(id)
+    switch queue.standing(of: entry) {
+    case .refused, .conflicted: try await remove(entry)
+    case .waiting, .inFlight, .needsSignIn: throw .notRefused(id)
+    }
+  }
+
+  private func replace(
+    _ entry: MutationQueue<Source>.Entry, by mutation: Mutation
+  ) async throws(PendingMutationError) -> MutationID {
+    queue.hold(entry.id)
+    defer { queue.release(entry.id, in: self) }
+    do throws(Failure) {
+      let id = try await add(mutation, on: entry.key, replacing: entry, hasCaller: false)
+      events.emit(.mutationRequeued(entry.id))
+      return id
+    } catch {
+      switch error {
+      case .conflict(let conflict): throw .conflict(conflict)
+      case .store(let error): throw .store(error)
+      case .server, .queueFull, .cancelled: throw .unknown(entry.id)
+      }
+    }
+  }
+
+  private func remove(_ entry: MutationQueue<Source>.Entry) async throws(PendingMutationError) {
+    do throws(StoreError) {
+      try await queue.remove(entry.id)
+    } catch {
+      throw .store(error)
+    }
+    events.emit(.mutationDiscarded(entry.id))
+    queue.reportChanges(in: self)
+  }
+
+  private func find(_ id: MutationID) async throws(PendingMutationError) -> MutationQueue<Source>.Entry {
+    do throws(StoreError) {
+      try await start()
+    } catch {
+      throw .store(error)
+    }
+    return try queue.undecided(id)
+  }
+}

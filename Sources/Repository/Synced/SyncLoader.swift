@@ -1,0 +1,204 @@
+internal import DataStore
+internal import Foundation
+
+/// Fetches values, and has them judged and stored.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class SyncLoader<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+  typealias Key = Source.Key
+  typealias Value = Source.Value
+  typealias Cell = SyncCell<Source>
+  typealias Failure = RepositoryError<Source.Failure>
+
+  /// What a request asks for; equal keys share one.
+  private struct LoadKey: Hashable, Sendable, CustomStringConvertible {
+    let key: Key
+    let part: Cell.Part
+
+    var description: String {
+      switch part {
+      case .whole: key.storeID
+      case .newestPage: "\(key.storeID) (newest page)"
+      case .nextPage: "\(key.storeID) (next page)"
+      }
+    }
+  }
+
+  private enum Request {
+    case whole
+    case page(after: String?)
+
+    var extent: SyncState<Value, Source.Mutation>.Extent {
+      switch self {
+      case .whole: .whole
+      case .page(nil): .newest
+      case .page: .next
+      }
+    }
+  }
+
+  private let capabilities: SourceCapabilities<Source>
+  private let pageSize: Int
+  private let freshness: Freshness
+  private let now: @Sendable () -> Date
+  private let events: RepositoryEvents
+  private let requests: SharedRequests<LoadKey, Bool, Failure>
+  /// The fetches whose reply has arrived and is to be written.
+  private let fetches = PendingCalls<Int, Result<Bool, Failure>>()
+  private var lastFetch = 0
+
+  init(
+    _ capabilities: SourceCapabilities<Source>, configuration: RepositoryConfiguration, events: RepositoryEvents
+  ) {
+    (self.capabilities, self.events) = (capabilities, events)
+    (pageSize, freshness, now) = (configuration.pageSize, configuration.freshness, configuration.now)
+    requests = SharedRequests(events: events, executor: configuration.taskExecutor)
+  }
+
+  /// Fetches a value unless the stored one is fresh.
+  func refresh(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) {
+    let cell = try await engine.use(key)
+    defer { engine.endUse(cell) }
+    if cell.state.base != nil, let fetchedAt = cell.fetchedAt, freshness.isFresh(savedAt: fetchedAt, now: now()) {
+      return
+    }
+    try await load(key, part, in: engine)
+  }
+
+  /// Fetches a value, or joins a request for it that is in flight.
+  func load(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) {
+    let part = part ?? (capabilities.paging == nil ? .whole : .newestPage)
+    let wasAsked: Bool
+    do throws(SharedRequestError<Failure>) {
+      wasAsked = try await requests.value(for: LoadKey(key: key, part: part)) {
+        [weak engine] () async throws(Failure) in
+        guard let engine else { throw .cancelled }
+        return try await engine.performLoad(key, part)
+      }
+    } catch {
+      switch error {
+      case .failed(let failure): throw failure
+      case .cancelled: throw .cancelled
+      }
+    }
+    // The server can be reached: what waits for that need not wait longer.
+    if wasAsked { engine.retryNow() }
+  }
+
+  /// Makes a request that callers share.
+  ///
+  /// - Returns: Whether the server was asked; it isn't where there is no next page.
+  func perform(_ key: Key, _ part: Cell.Part, in engine: isolated Engine) async throws(Failure) -> Bool {
+    let cell = try await engine.use(key)
+    defer { engine.endUse(cell) }
+    guard var request = request(for: part, cell) else { return false }
+    if Task.isCancelled { throw .cancelled }
+    let load = cell.beginLoading(part)
+    engine.publish(cell)
+    do throws(Failure) {
+      // A reply that may be older than what was stored meanwhile is asked for again.
+      while try await !fetch(request, cell, in: engine) {
+        events.emit(.replyDiscarded(key: "\(LoadKey(key: key, part: part))"))
+        guard let next = self.request(for: part, cell) else { break }
+        request = next
+      }
+      cell.endLoading(load, nil)
+      engine.publish(cell)
+      return true
+    } catch {
+      cell.endLoading(load, error)
+      engine.publish(cell)
+      throw error
+    }
+  }
+
+  /// What to ask for as things stand; `nil` if there is no next page.
+  private func request(for part: Cell.Part, _ cell: Cell) -> Request? {
+    guard let paging = capabilities.paging else { return .whole }
+    switch part {
+    case .whole: return .whole
+    case .newestPage: return .page(after: nil)
+    case .nextPage:
+      guard let base = cell.state.base else { return .page(after: nil) }
+      return paging.nextCursor(base.value).map { .page(after: $0) }
+    }
+  }
+
+  /// - Returns: Whether the reply is stored; otherwise it may be older than what is.
+  private func fetch(_ request: Request, _ cell: Cell, in engine: isolated Engine) async throws(Failure) -> Bool {
+    let requestedAt = cell.state.beginFetching()
+    let value: Value
+    do throws(Source.Failure) {
+      switch (request, capabilities.paging) {
+      case (.page(let cursor), let paging?): value = try await paging.fetch(cell.key, cursor, pageSize)
+      default: value = try await capabilities.source.fetch(cell.key)
+      }
+    } catch {
+      if Task.isCancelled { throw .cancelled }
+      if case .page(let cursor?) = request, capabilities.source.disposition(of: error) == .refused {
+        cell.refusedCursor = cursor
+      }
+      throw .server(error)
+    }
+    lastFetch += 1
+    let number = lastFetch
+    let merge = merge(of: value, request, refusedCursor: cell.refusedCursor)
+    cell.state.receive(.fetched(number: number, request.extent, merge: merge), requestedAt: requestedAt)
+    fetches.open(number)
+    engine.writes.write(cell, in: engine)
+    return try await fetches.outcome(of: number).get()
+  }
+
+  /// What to store over the present value for a reply; `nil` if it doesn't fit.
+  private func merge(of value: Value, _ request: Request, refusedCursor: String?) -> (Value?) -> Value? {
+    { [capabilities] stored in
+      switch (request, capabilities.paging) {
+      case (.page(let cursor?), let paging?): paging.joinNext(value, cursor, stored)
+      case (.page(nil), let paging?): capabilities.complete(paging.joinNewest(value, stored, refusedCursor), stored)
+      default: capabilities.complete(value, stored)
+      }
+    }
+  }
+
+  /// Ends a fetch whose reply was written.
+  ///
+  /// - Parameters:
+  ///   - number: The fetch.
+  ///   - result: Whether the reply was accepted, or why it could not be stored.
+  func end(_ number: Int, _ result: Result<Bool, Failure>) {
+    fetches.end(number, result)
+  }
+
+  /// Fetches the whole value, for confirmed mutations whose reply could not be used, until one has them.
+  func fetchWhole(_ cell: Cell, in engine: isolated Engine) {
+    guard !cell.isRecovering else { return }
+    cell.isRecovering = true
+    // They are at the server, so no attempt of theirs can end the next process.
+    for id in cell.state.idsThatNeedWholeValue {
+      engine.queue.recordUnknownOutcome(of: id)
+      engine.start { engine in await engine.queue.save(id, in: engine) }
+    }
+    let key = cell.key
+    engine.start { engine in
+      guard let cell = engine.cell(key) else { return }
+      await engine.loader.fetchWholeUntilConfirmed(cell, in: engine)
+    }
+  }
+
+  private func fetchWholeUntilConfirmed(_ cell: Cell, in engine: isolated Engine) async {
+    var attempt = 0
+    while cell.state.needsWholeValue, !Task.isCancelled {
+      do throws(Failure) {
+        try await load(cell.key, .whole, in: engine)
+        attempt = 0
+      } catch {
+        attempt += 1
+        for id in cell.state.idsThatNeedWholeValue { engine.queue.end(id, .success(.queued)) }
+        await engine.backoff.wait(afterAttempt: attempt)
+      }
+    }
+    cell.isRecovering = false
+    engine.release(cell)
+  }
+}

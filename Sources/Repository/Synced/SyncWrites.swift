@@ -1,0 +1,155 @@
+internal import DataStore
+internal import Foundation
+
+/// Writes what the replies bring to the store: of each key one write at a time, with all replies that have arrived.
+///
+/// A write is one commit: the new value, and the removal of the mutations that it has. It requires the value that the
+/// replies were judged against. Where another process came first, they are judged anew.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class SyncWrites<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+  typealias Cell = SyncCell<Source>
+  typealias Write = SyncState<Source.Value, Source.Mutation>.Write
+
+  private let store: any KeyValueStore
+  private let now: @Sendable () -> Date
+  private let events: RepositoryEvents
+
+  init(_ store: any KeyValueStore, now: @escaping @Sendable () -> Date, events: RepositoryEvents) {
+    (self.store, self.now, self.events) = (store, now, events)
+  }
+
+  /// Writes the replies that have arrived, unless that is being done.
+  func write(_ cell: Cell, in engine: isolated Engine) {
+    guard !cell.isWriting else { return }
+    cell.isWriting = true
+    let key = cell.key
+    engine.startToCompletion { engine in
+      guard let cell = engine.cell(key) else { return }
+      await engine.writes.writeAll(cell, in: engine)
+    }
+  }
+
+  private func writeAll(_ cell: Cell, in engine: isolated Engine) async {
+    while let write = cell.state.beginWriting() {
+      do throws(StoreError) {
+        try await perform(write, cell, in: engine)
+        cell.failedWrites = 0
+      } catch {
+        if await recover(from: error, write, cell, in: engine) { continue }
+        break
+      }
+    }
+    cell.isWriting = false
+    if cell.state.needsWholeValue { engine.loader.fetchWhole(cell, in: engine) }
+    engine.release(cell)
+  }
+
+  private func perform(_ write: Write, _ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
+    let records = engine.queue.records
+    var commit: StoreCommit?
+    var savedAt = now()
+    records.beginWriting(write.confirmed)
+    defer { records.endWriting(write.confirmed) }
+    if !write.isEmpty {
+      var batch = StoreBatch()
+      if let value = write.value {
+        batch.save(value, for: cell.storeKey)
+        batch.require(write.baseTag, of: cell.storeKey)
+      }
+      for id in write.confirmed { batch.remove(records.keys.record(id)) }
+      commit = try await store.commit(batch)
+      // The store's own time, which is what the next process reads.
+      if write.isRefreshed { savedAt = await storedTime(of: cell) ?? savedAt }
+    }
+    cell.state.commit(revision: commit?.revision ?? 0, tag: commit?.tag ?? StoreTag())
+    if write.isRefreshed { cell.recordFetch(at: savedAt) }
+    engine.queue.confirm(write.confirmed, commit, in: engine)
+    takeHeldChanges(of: cell)
+    engine.publish(cell)
+    for id in write.confirmed {
+      events.emit(.mutationDelivered(id))
+      engine.queue.end(id, .success(.confirmed))
+    }
+    for fetch in write.accepted { engine.loader.end(fetch, .success(true)) }
+    for fetch in write.rejected { engine.loader.end(fetch, .success(false)) }
+    engine.queue.reportChanges(in: engine)
+  }
+
+  /// The time at which the value of a key was saved; `nil` if it can't be read.
+  private func storedTime(of cell: Cell, isolation: isolated (any Actor)? = #isolation) async -> Date? {
+    do throws(StoreError) {
+      return try await store.load(cell.storeKey)?.savedAt
+    } catch {
+      return nil
+    }
+  }
+
+  /// Takes in the changes that were reported during a write, its own among them.
+  private func takeHeldChanges(of cell: Cell) {
+    let changes = cell.heldChanges
+    cell.heldChanges = []
+    for change in changes where cell.state.isNew(change.revision) { cell.receive(change) }
+  }
+
+  /// Deals with a write that was not made.
+  ///
+  /// - Returns: Whether to write again now.
+  private func recover(
+    from error: StoreError, _ write: Write, _ cell: Cell, in engine: isolated Engine
+  ) async -> Bool {
+    if case .preconditionFailed = error {
+      do throws(StoreError) {
+        try await judgeAnew(cell, in: engine)
+        return true
+      } catch let loadError {
+        return await recover(from: loadError, write, cell, in: engine)
+      }
+    }
+    events.emit(.storeFailed(reason: error.description))
+    cell.state.abandon(keepsFetches: false)
+    for fetch in write.accepted + write.rejected { engine.loader.end(fetch, .failure(.store(error))) }
+    takeHeldChanges(of: cell)
+    engine.publish(cell)
+    if error.isPermanent {
+      // The value of the reply can never be stored, so the mutation is shown no more. Its caller is told.
+      for id in write.confirmed {
+        await engine.queue.refuse(id, .store(error), reason: error.description, in: engine)
+      }
+      return cell.state.discardReplies(to: write.confirmed)
+    }
+    for id in write.confirmed { engine.queue.end(id, .success(.queued)) }
+    cell.failedWrites += 1
+    let (key, attempt) = (cell.key, cell.failedWrites)
+    engine.start { engine in
+      await engine.backoff.wait(afterAttempt: attempt)
+      if let cell = engine.cell(key) { engine.writes.write(cell, in: engine) }
+    }
+    return false
+  }
+
+  /// Takes in what another process has stored, so that the replies are judged against it.
+  private func judgeAnew(_ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
+    let stored = try await engine.loadStored(cell.storeKey)
+    let finished = await engine.queue.externallyFinished(cell.state.pendingIDs)
+    cell.state.abandon(keepsFetches: true)
+    takeHeldChanges(of: cell)
+    if let stored {
+      cell.receive(.saved(cell.storeKey, stored))
+    } else if let base = cell.state.base {
+      cell.receive(.removed(cell.storeKey, revision: base.revision + 1))
+    }
+    engine.finishExternally(finished, of: cell.key, isConfirmed: true)
+  }
+}
+
+extension StoreError {
+  /// Whether the same save fails each time.
+  fileprivate var isPermanent: Bool {
+    switch self {
+    case .encodingFailed, .invalidKey, .newerFormat, .collectionHasAnotherType: true
+    default: false
+    }
+  }
+}

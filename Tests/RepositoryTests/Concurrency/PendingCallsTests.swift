@@ -1,0 +1,68 @@
+import Testing
+
+@testable import Repository
+
+@Suite struct PendingCallsTests {
+  @Test func `A call gets an outcome that came before it waits`() async {
+    let calls = PendingCalls<Int, String>()
+    calls.open(1)
+    #expect(calls.isPending(1) == true)
+    calls.end(1, "first")
+    #expect(calls.isPending(1) == false)
+    // It has its outcome.
+    calls.end(1, "second")
+    #expect(await calls.outcome(of: 1) == "first")
+    #expect(calls.isEmpty == true)
+  }
+
+  @Test func `A call that waits gets the outcome of its own id`() async {
+    let calls = PendingCalls<Int, String>()
+    calls.open(1)
+    calls.open(2)
+    async let first = calls.outcome(of: 1)
+    async let second = calls.outcome(of: 2)
+    calls.end(2, "b")
+    calls.end(1, "a")
+    #expect(await first == "a")
+    #expect(await second == "b")
+    #expect(calls.isEmpty == true)
+  }
+
+  @Test func `An outcome without a call changes nothing`() {
+    let calls = PendingCalls<Int, String>()
+    calls.end(1, "a")
+    #expect(calls.isPending(1) == false)
+    #expect(calls.isEmpty == true)
+    calls.open(1)
+    calls.close(1)
+    calls.end(1, "a")
+    #expect(calls.isEmpty == true)
+  }
+
+  @Test func `Cancelling a call ends it once, before or while it waits`() async {
+    let calls = PendingCalls<Int, String>()
+    calls.open(1)
+    // Its task is cancelled before it waits.
+    let early = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return await calls.outcome(of: 1, ifCancelled: "cancelled")
+    }
+    #expect(await early.value == "cancelled")
+
+    calls.open(2)
+    let waiting = Task { await calls.outcome(of: 2, ifCancelled: "cancelled") }
+    waiting.cancel()
+    #expect(await waiting.value == "cancelled")
+    calls.end(2, "late")
+    #expect(calls.isEmpty == true)
+  }
+
+  @Test func `Cancelling a call that has an outcome leaves it that one`() async {
+    let calls = PendingCalls<Int, String>()
+    calls.open(1)
+    calls.end(1, "a")
+    let call = Task { await calls.outcome(of: 1, ifCancelled: "cancelled") }
+    call.cancel()
+    #expect(await call.value == "a")
+  }
+}

@@ -1,0 +1,202 @@
+import MulticastTesting
+import Testing
+
+@testable import Repository
+
+@Suite struct MutationLanesTests {
+  private static func id(_ number: Int) -> MutationID { MutationID(rawValue: "\(number)") }
+
+  private func lanes(_ names: [String], maximumInFlight: Int = 2) -> MutationLanes {
+    var lanes = MutationLanes(maximumInFlight: maximumInFlight, longestPlace: .seconds(5))
+    for (number, name) in names.enumerated() { lanes.append(Self.id(number), lane: name, userID: nil) }
+    return lanes
+  }
+
+  @Test func `One mutation of a lane is sent at a time, in order`() {
+    var lanes = lanes(["a", "a", "a"])
+    for number in 0..<3 {
+      #expect(lanes.next(at: .zero) == .send(Self.id(number), lane: "a"))
+      #expect(lanes.next(at: .zero) == .wait(until: nil))
+      lanes.complete(lane: "a")
+    }
+    #expect(lanes.next(at: .zero) == .wait(until: nil))
+    #expect(lanes.isFree("a") == true)
+  }
+
+  @Test func `Lanes get free places in the order in which they became ready`() {
+    var lanes = lanes(["a", "b", "c", "a"])
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
+    #expect(lanes.next(at: .zero) == .wait(until: .seconds(5)))
+    lanes.complete(lane: "a")
+    #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "c"))
+    lanes.complete(lane: "b")
+    #expect(lanes.next(at: .zero) == .send(Self.id(3), lane: "a"))
+  }
+
+  @Test func `A send that takes long gives up its place, and its lane waits on`() {
+    var lanes = lanes(["a", "b", "c", "a", "d", "e"])
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.next(at: .seconds(1)) == .send(Self.id(1), lane: "b"))
+    #expect(lanes.next(at: .seconds(4)) == .wait(until: .seconds(5)))
+    #expect(lanes.next(at: .seconds(5)) == .send(Self.id(2), lane: "c"))
+    #expect(lanes.next(at: .seconds(5)) == .wait(until: .seconds(6)))
+    // The end of the one that has no place frees none.
+    lanes.complete(lane: "a")
+    #expect(lanes.next(at: .seconds(5)) == .wait(until: .seconds(6)))
+    lanes.complete(lane: "b")
+    #expect(lanes.next(at: .seconds(5)) == .send(Self.id(4), lane: "d"))
+    lanes.complete(lane: "c")
+    lanes.complete(lane: "d")
+    #expect(lanes.next(at: .seconds(5)) == .send(Self.id(5), lane: "e"))
+    #expect(lanes.next(at: .seconds(5)) == .send(Self.id(3), lane: "a"))
+  }
+
+  @Test func `After a failed attempt a lane waits, and others don't`() {
+    var lanes = lanes(["a", "a", "b"])
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.failures(in: "a") == 1)
+    lanes.backOff(Self.id(0), lane: "a", until: .seconds(3), isServerDelay: false)
+    #expect(lanes.isHeldUp("a") == true)
+    #expect(lanes.failures(in: "a") == 2)
+    #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "b"))
+    #expect(lanes.next(at: .zero) == .wait(until: .seconds(3)))
+    #expect(lanes.next(at: .seconds(3)) == .send(Self.id(0), lane: "a"))
+    lanes.complete(lane: "a")
+    #expect(lanes.failures(in: "a") == 1)
+    #expect(lanes.next(at: .seconds(3)) == .send(Self.id(1), lane: "a"))
+  }
+
+  @Test func `A retry ends all waits but those that a server named, and starts the backoff anew`() {
+    var lanes = lanes(["a", "b"])
+    _ = lanes.next(at: .zero)
+    _ = lanes.next(at: .zero)
+    lanes.backOff(Self.id(0), lane: "a", until: .seconds(30), isServerDelay: false)
+    lanes.backOff(Self.id(1), lane: "b", until: .seconds(60), isServerDelay: true)
+    lanes.retryNow()
+    #expect(lanes.failures(in: "a") == 1)
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.next(at: .zero) == .wait(until: .seconds(60)))
+    #expect(lanes.next(at: .seconds(60)) == .send(Self.id(1), lane: "b"))
+  }
+
+  @Test func `The lanes of a user wait for the sign-in, and those of another don't`() {
+    var lanes = MutationLanes(maximumInFlight: 4, longestPlace: .seconds(5))
+    lanes.append(Self.id(0), lane: "a", userID: "0")
+    lanes.append(Self.id(1), lane: "b", userID: "0")
+    lanes.append(Self.id(2), lane: "c", userID: "1")
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    lanes.release(Self.id(0), lane: "a", needsSignIn: true)
+    #expect(lanes.signedOutUsers == ["0"])
+    #expect(lanes.isHeldUp("b") == true)
+    #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "c"))
+    #expect(lanes.next(at: .zero) == .wait(until: nil))
+    lanes.signedIn(userID: "0")
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
+  }
+
+  @Test func `What isn't durable or is held blocks its lane`() {
+    var lanes = MutationLanes(maximumInFlight: 4, longestPlace: .seconds(5))
+    lanes.append(Self.id(0), lane: "a", userID: nil, isDurable: false)
+    lanes.append(Self.id(1), lane: "a", userID: nil)
+    #expect(lanes.next(at: .zero) == .wait(until: nil))
+    lanes.makeDurable(Self.id(0), lane: "a")
+    lanes.hold(Self.id(0))
+    #expect(lanes.next(at: .zero) == .wait(until: nil))
+    lanes.remove(Self.id(0), lane: "a")
+    #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "a"))
+  }
+
+  @Test func `The removal of a mutation that backs off lets the next one be sent`() {
+    var lanes = lanes(["a", "a"])
+    _ = lanes.next(at: .zero)
+    lanes.backOff(Self.id(0), lane: "a", until: .seconds(60), isServerDelay: false)
+    lanes.remove(Self.id(0), lane: "a")
+    #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "a"))
+  }
+
+  /// A lane as an array, and what is in flight as a set.
+  private struct Model {
+    var waiting: [String: [Int]] = [:]
+    var inFlight: [String: Int] = [:]
+    var held: Set<Int> = []
+  }
+
+  @Test(arguments: 0..<30 as Range<UInt64>)
+  func `Whatever happens, lanes send each mutation in order and come to an end`(seed: UInt64) {
+    var random = SplitMix64(seed: seed)
+    var lanes = MutationLanes(maximumInFlight: 3, longestPlace: .seconds(5))
+    var model = Model()
+    var now = Duration.zero
+    var last = 0
+    let names = ["a", "b", "c", "d", "e"]
+
+    func send() {
+      while case .send(let id, let lane) = lanes.next(at: now) {
+        let number = Int(id.rawValue)!
+        #expect(model.inFlight[lane] == nil, "seed \(seed)")
+        #expect(model.waiting[lane]?.first == number, "seed \(seed)")
+        #expect(!model.held.contains(number), "seed \(seed)")
+        model.waiting[lane]?.removeFirst()
+        model.inFlight[lane] = number
+      }
+    }
+
+    for _ in 0..<1000 {
+      now += .seconds(Int.random(in: 0...1, using: &random))
+      let name = names.randomElement(using: &random)!
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0, 1, 2:
+        last += 1
+        let isDurable = Bool.random(using: &random)
+        if !isDurable { model.held.insert(last) }
+        model.waiting[name, default: []].append(last)
+        lanes.append(Self.id(last), lane: name, userID: name == "a" ? "0" : nil, isDurable: isDurable)
+      case 3, 4:
+        guard model.inFlight.removeValue(forKey: name) != nil else { continue }
+        lanes.complete(lane: name)
+      case 5:
+        guard let number = model.inFlight.removeValue(forKey: name) else { continue }
+        model.waiting[name, default: []].insert(number, at: 0)
+        lanes.backOff(
+          Self.id(number), lane: name, until: now + .seconds(3), isServerDelay: Bool.random(using: &random))
+      case 6:
+        guard let number = model.inFlight.removeValue(forKey: name) else { continue }
+        model.waiting[name, default: []].insert(number, at: 0)
+        lanes.release(Self.id(number), lane: name, needsSignIn: Bool.random(using: &random))
+      case 7:
+        guard let number = model.waiting[name]?.randomElement(using: &random) else { continue }
+        model.waiting[name]?.removeAll { $0 == number }
+        model.held.remove(number)
+        lanes.remove(Self.id(number), lane: name)
+      case 8:
+        guard let number = model.held.min() else { continue }
+        model.held.remove(number)
+        let lane = model.waiting.first { $0.value.contains(number) }!.key
+        lanes.makeDurable(Self.id(number), lane: lane)
+      default: Bool.random(using: &random) ? lanes.retryNow() : lanes.signedIn(userID: name == "a" ? "0" : nil)
+      }
+      send()
+      #expect(
+        names.allSatisfy { lanes.waiting(in: $0).map(\.rawValue) == model.waiting[$0, default: []].map(String.init) })
+    }
+
+    // Nothing is held up for good.
+    for number in model.held.sorted() {
+      lanes.makeDurable(Self.id(number), lane: model.waiting.first { $0.value.contains(number) }!.key)
+    }
+    model.held = []
+    lanes.signedIn(userID: "0")
+    lanes.signedIn(userID: nil)
+    now += .seconds(60)
+    send()
+    while let name = model.inFlight.keys.min() {
+      model.inFlight[name] = nil
+      lanes.complete(lane: name)
+      send()
+    }
+    #expect(model.waiting.values.allSatisfy { $0.isEmpty }, "seed \(seed)")
+    #expect(names.allSatisfy { lanes.isFree($0) }, "seed \(seed)")
+  }
+}

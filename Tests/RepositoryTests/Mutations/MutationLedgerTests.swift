@@ -1,0 +1,90 @@
+import Foundation
+import Testing
+
+@testable import Repository
+
+@Suite struct MutationLedgerTests {
+  private typealias Ledger = MutationLedger<String, Int>
+
+  private static func id(_ number: Int) -> MutationID { MutationID(rawValue: "\(number)") }
+
+  private func entry(_ number: Int, key: String = "a", madeAt: TimeInterval = 0) -> Ledger.Entry {
+    Ledger.Entry(
+      id: Self.id(number), key: key, lane: key, byteCount: 10,
+      record: .init(
+        key: key, sequence: UInt64(number), madeAt: Date(timeIntervalSince1970: madeAt), mutation: number))
+  }
+
+  @Test func `The list is in the order of the sequence, and each key knows its own`() {
+    var ledger = Ledger()
+    for number in [3, 1, 2] { ledger.add(entry(number, key: number == 2 ? "b" : "a")) }
+    #expect(ledger.list(signedOutUsers: []).map(\.mutation) == [1, 2, 3])
+    #expect(ledger.liveMutations(of: "a").map(\.id) == [Self.id(1), Self.id(3)])
+    #expect((ledger.count, ledger.liveCount, ledger.byteCount) == (3, 3, 30))
+    ledger.remove(Self.id(1))
+    #expect(ledger.list(signedOutUsers: []).map(\.mutation) == [2, 3])
+    #expect((ledger.count, ledger.liveCount, ledger.byteCount) == (2, 2, 20))
+  }
+
+  @Test func `A verdict takes a mutation out of the live ones, and it stays listed`() {
+    var ledger = Ledger()
+    ledger.add(entry(1))
+    ledger.mark(Self.id(1))
+    ledger.beginAttempt(Self.id(1))
+    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.inFlight])
+    ledger.recordVerdict(.refused(reason: "no"), on: Self.id(1))
+    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.refused(reason: "no")])
+    #expect(ledger.liveMutations(of: "a").isEmpty)
+    #expect((ledger.count, ledger.liveCount) == (1, 0))
+    #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
+  }
+
+  @Test func `Every waiting mutation of a signed-out user needs the sign-in`() {
+    struct UserKey: RepositoryKey {
+      let storeID: String
+      var userID: String? { storeID }
+      init(storeID: String) { self.storeID = storeID }
+    }
+    var ledger = MutationLedger<UserKey, Int>()
+    for (number, user) in ["0", "1", "0"].enumerated() {
+      ledger.add(
+        .init(
+          id: Self.id(number), key: UserKey(storeID: user), lane: user, byteCount: 1,
+          record: .init(key: user, sequence: UInt64(number), madeAt: .distantPast, mutation: number)))
+    }
+    ledger.beginAttempt(Self.id(2))
+    #expect(ledger.list(signedOutUsers: ["0"]).map(\.standing) == [.needsSignIn, .waiting, .inFlight])
+  }
+
+  @Test func `An attempt that broke off doesn't count, and one that failed does`() {
+    var ledger = Ledger()
+    ledger.add(entry(1))
+    ledger.mark(Self.id(1))
+    ledger.beginAttempt(Self.id(1))
+    ledger.abandonAttempt(Self.id(1))
+    #expect(ledger[Self.id(1)]?.record.attempts == 0)
+    #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
+    ledger.mark(Self.id(1))
+    ledger.beginAttempt(Self.id(1))
+    #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 1)
+    ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: true)
+    #expect(ledger[Self.id(1)]?.record.attempts == 1)
+    #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
+    #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
+    // What nobody knows doesn't become known by another failure.
+    ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: false)
+    #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
+  }
+
+  @Test func `The oldest is the first that will be sent`() {
+    var ledger = Ledger()
+    #expect(ledger.oldest == nil)
+    for number in 1...3 { ledger.add(entry(number, madeAt: Double(number))) }
+    #expect(ledger.oldest?.timeIntervalSince1970 == 1)
+    ledger.recordVerdict(.refused(reason: "no"), on: Self.id(1))
+    #expect(ledger.oldest?.timeIntervalSince1970 == 2)
+    ledger.remove(Self.id(3))
+    ledger.remove(Self.id(2))
+    #expect(ledger.oldest == nil)
+  }
+}

@@ -1,0 +1,34 @@
+import Testing
+
+@testable import Repository
+
+@Suite struct RecordEchoesTests {
+  private let id = MutationID(rawValue: "a")
+
+  @Test func `A change is external unless the record is being written`() {
+    var echoes = RecordEchoes()
+    #expect(echoes.receive(id, revision: 1) == true)
+    echoes.beginWriting(id)
+    echoes.beginWriting(id)
+    #expect(echoes.receive(id, revision: 2) == false)
+    echoes.endWriting(id)
+    #expect(echoes.receive(id, revision: 3) == false)
+    echoes.endWriting(id)
+    #expect(echoes.receive(id, revision: 4) == true)
+  }
+
+  @Test func `All changes up to an own removal are echoes, however late they are reported`() {
+    var echoes = RecordEchoes()
+    echoes.recordRemoval(of: id, revision: 5)
+    #expect(echoes.receive(id, revision: 3) == false)
+    #expect(echoes.receive(id, revision: 5) == false)
+    #expect(echoes.receive(id, revision: 6) == true)
+  }
+
+  @Test func `A removal that was reported before it is recorded isn't waited for`() {
+    var echoes = RecordEchoes()
+    #expect(echoes.receive(MutationID(rawValue: "b"), revision: 5) == true)
+    echoes.recordRemoval(of: id, revision: 5)
+    #expect(echoes.receive(id, revision: 6) == true)
+  }
+}
