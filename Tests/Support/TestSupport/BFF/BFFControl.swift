@@ -58,6 +58,8 @@ actor BFFControl {
     let configuration = URLSessionConfiguration.ephemeral
     // A request that waits for something must not hold up the one that makes it happen.
     configuration.httpMaximumConnectionsPerHost = 100
+    // The server gives up first, and says what didn't happen.
+    configuration.timeoutIntervalForRequest = 330
     return URLSession(configuration: configuration)
   }()
 
