@@ -96,41 +96,26 @@ public final class MomentsTimelineViewModel {
     let states = momentsRepo.loadState(userID: userID).buffering(.latest)
     let pendingLikes = momentsRepo.pendingLikes(userID: userID).buffering(.latest)
     let lifetime = lifetime.stream
-    let follower = Follower(model: copy self)
+    let subscriber = WeakSubscriber(copy self)
     followers += 1
     // Consumed, so that what waits from here on keeps neither the model nor, through it, the repository.
     _ = consume self
     await withTaskGroup { group in
       group.addTask { for await _ in lifetime {} }
       group.addTask {
-        async let showingStates: Void = follower.follow(states) { $0.show($1) }
-        async let showingPendingLikes: Void = follower.follow(pendingLikes) { $0.showPending(Set($1.keys)) }
+        async let showingStates: Void = subscriber.receive(states) { $0.show($1) }
+        async let showingPendingLikes: Void = subscriber.receive(pendingLikes) { $0.showPending(Set($1.keys)) }
         _ = await (showingStates, showingPendingLikes)
       }
       await group.next()
       group.cancelAll()
     }
-    follower.model?.endFollowing()
+    subscriber.object?.endFollowing()
   }
 
   private func endFollowing() {
     followers -= 1
     updateIsLoading()
-  }
-
-  /// Shows what streams bring on a model that it does not keep.
-  private struct Follower: Sendable {
-    weak let model: MomentsTimelineViewModel?
-
-    @MainActor
-    func follow<Element>(
-      _ stream: ObservedValues<Element>,
-      _ show: @MainActor @Sendable (MomentsTimelineViewModel, Element) -> Void
-    ) async {
-      for await element in stream {
-        if let model { show(model, element) }
-      }
-    }
   }
 
   // MARK: - Loading

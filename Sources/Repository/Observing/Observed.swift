@@ -25,12 +25,9 @@ public final class Observed<Value: Sendable> {
   /// The call doesn't keep the object alive. Await it from the task of a view.
   public consuming func run() async {
     let values = values
-    weak let reference = self
+    let subscriber = WeakSubscriber(copy self)
     // Consumed, so that what waits from here on doesn't keep the object.
     _ = consume self
-    for await value in values {
-      guard let reference else { return }
-      reference.value = value
-    }
+    await subscriber.receive(values) { $0.value = $1 }
   }
 }

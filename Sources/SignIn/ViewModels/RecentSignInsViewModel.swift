@@ -42,13 +42,10 @@ public final class RecentSignInsViewModel {
     following = recentSignIns
     // Nobody has told of a sign-out while nothing was followed; a list that still holds comes first.
     if !dates.isEmpty { dates = [] }
-    weak let model = self
-    // From here on the loop does not hold the model.
+    let subscriber = WeakSubscriber(copy self)
+    // Consumed, so that what waits from here on doesn't keep the model.
     _ = consume self
-    for await dates in recentSignIns {
-      guard let model else { return }
-      model.dates = dates
-    }
+    await subscriber.receive(recentSignIns) { $0.dates = $1 }
   }
 
   private func load(_ call: (any UserServiceType) async throws(SignInError) -> Void) async {

@@ -98,13 +98,10 @@ public final class SignInViewModel {
     following?.cancel()
     following = states
     let child = recentSignIns
-    weak let model = self
-    // From here on the loop does not hold the model.
+    let subscriber = WeakSubscriber(copy self)
+    // Consumed, so that what waits from here on doesn't keep the model.
     _ = consume self
     async let _: Void = child.run()
-    for await state in states {
-      guard let model else { return }
-      model.form.follow(state)
-    }
+    await subscriber.receive(states) { $0.form.follow($1) }
   }
 }

@@ -105,34 +105,38 @@ public final class TodoListViewModel {
   /// says where, and the list goes on empty.
   public consuming func run() async {
     let todoList = todoList
-    weak let model = self
-    // From here on the loop does not hold the model.
+    let subscriber = WeakSubscriber(copy self)
+    // Consumed, so that what waits from here on doesn't keep the model.
     _ = consume self
     do throws(TodoListError) {
       let events = todoList.events.subscribe()
       let changes = try await todoList.changes().buffering(.latest).subscribe()
       let stored = try await todoList.fetchItems()
-      guard model?.show(stored, following: changes) != nil else { return }
-      let reporting: @MainActor @Sendable () async -> Void = { [weak model] in
-        for await event in events {
-          guard model?.report(event) == true, let shown = model?.shownChanges else { continue }
-          do throws(TodoListError) {
-            let stored = try await todoList.fetchItems()
-            // A change that was shown meanwhile may be newer; one that is not shown yet comes.
-            if let model, model.shownChanges == shown { model.list = stored }
-          } catch {
-            model?.error = error
-          }
-        }
-      }
-      async let _: Void = reporting()
-      for await change in changes {
-        guard let model else { return }
+      guard subscriber.object?.show(stored, following: changes) != nil else { return }
+      async let _: Void = Self.report(events, of: todoList, to: subscriber)
+      await subscriber.receive(changes) { model, change in
         model.list = change.stored?.value ?? TodoItems()
         model.shownChanges += 1
       }
     } catch {
-      model?.error = error
+      subscriber.object?.error = error
+    }
+  }
+
+  /// Reports stored lists that can't be decoded, and shows what is stored after each.
+  private static func report(
+    _ events: MulticastSubscription<StoreEvent, Never>, of todoList: TodoList,
+    to subscriber: WeakSubscriber<TodoListViewModel>
+  ) async {
+    for await event in events {
+      guard subscriber.object?.report(event) == true, let shown = subscriber.object?.shownChanges else { continue }
+      do throws(TodoListError) {
+        let stored = try await todoList.fetchItems()
+        // A change that was shown meanwhile may be newer, and one that isn't shown yet arrives as the next change.
+        if let model = subscriber.object, model.shownChanges == shown { model.list = stored }
+      } catch {
+        subscriber.object?.error = error
+      }
     }
   }
 

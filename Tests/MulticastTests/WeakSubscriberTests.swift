@@ -1,0 +1,63 @@
+import Multicast
+import Testing
+
+@MainActor @Suite(.timeLimit(.minutes(1))) struct WeakSubscriberTests {
+  /// Follows a sequence as a view model does.
+  @MainActor
+  private final class Screen {
+    private let counts: CurrentValueRelay<Int>
+    private(set) var received: [Int] = []
+
+    init(_ counts: CurrentValueRelay<Int> = CurrentValueRelay(0)) {
+      self.counts = counts
+    }
+
+    consuming func run(_ elements: MulticastSubscription<Int, Never>) async {
+      let subscriber = WeakSubscriber(copy self)
+      _ = consume self
+      await subscriber.receive(elements) { screen, element in
+        screen.received.append(element)
+        screen.counts.send(screen.received.count)
+      }
+    }
+  }
+
+  @Test func `Every element is received in order, until the sequence ends`() async {
+    let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+    let screen = Screen()
+    let elements = channel.stream.subscribe()
+    for element in 1...3 { channel.send(element) }
+    channel.finish()
+    await screen.run(elements)
+    #expect(screen.received == [1, 2, 3])
+  }
+
+  @Test func `The object is released while the next element is awaited, which then ends the wait`() async {
+    let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+    let elements = channel.stream.subscribe()
+    let counts = CurrentValueRelay(0)
+    var screen: Screen? = Screen(counts)
+    weak let released = screen
+    let running = Task { [weak screen] in await screen?.run(elements) }
+    channel.send(1)
+    for await count in counts.stream where count == 1 { break }
+    screen = nil
+    #expect(released == nil)
+    channel.send(2)
+    await running.value
+    #expect(counts.value == 1)
+  }
+
+  @Test func `An object that was released before receives nothing`() async {
+    let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
+    channel.send(1)
+    let counts = CurrentValueRelay(0)
+    var screen: Screen? = Screen(counts)
+    let subscriber = WeakSubscriber(screen!)
+    screen = nil
+    var received: [Int] = []
+    await subscriber.receive(channel.stream) { received.append($1) }
+    #expect(subscriber.object == nil)
+    #expect(received == [])
+  }
+}
