@@ -2,7 +2,8 @@ import Testing
 
 /// Every article of every documentation catalog.
 ///
-/// The Swift blocks of `Some.docc/Topic.md` must appear in `Articles/TopicExamples.swift`, where they are compiled.
+/// The Swift blocks of `Some.docc/Topic.md` must appear in `Articles/TopicExamples.swift`, where they are compiled, or in
+/// `Articles/SomeTopicExamples.swift` if two catalogs have an article of that name.
 @Suite struct ArticleTests {
   static let articles = Repository.files(in: "Sources", named: ".md").filter { $0.contains(".docc/") }
 
@@ -15,8 +16,11 @@ import Testing
     let article = try MarkdownFile(path)
     let blocks = article.blocks(of: "swift")
     if blocks.isEmpty { return }
-    let examples = "Tests/DocumentationTests/Articles/\(article.name)Examples.swift"
-    try #require(Repository.exists(examples), "\(path) needs its Swift blocks in \(examples).")
+    let candidates = ["\(module(of: path))\(article.name)", article.name].map {
+      "Tests/DocumentationTests/Articles/\($0)Examples.swift"
+    }
+    let examples = try #require(
+      candidates.first(where: Repository.exists), "\(path) needs its Swift blocks in one of \(candidates).")
     let compiled = try Repository.lines(of: examples)
     for block in blocks {
       #expect(compiled.contains(block: block), "Not in \(examples):\n\(block.joined(separator: "\n"))")
@@ -25,7 +29,7 @@ import Testing
 
   @Test(arguments: articles)
   func `No block of code hides under another name`(path: String) throws {
-    let known: Set = ["swift", "sh", "text", "rxswift", "combine", "kotlin"]
+    let known: Set = ["swift", "sh", "text", "rxswift", "combine", "kotlin", "typescript"]
     for block in try MarkdownFile(path).codeBlocks {
       #expect(known.contains(block.language), "Unknown language '\(block.language)' in \(path).")
     }

@@ -52,17 +52,32 @@ struct PublicSymbols {
     for match in code.matches(of: namePattern) {
       names.insert(String(match.1))
     }
-    for match in code.matches(of: /\n *case (\w+)/) { names.insert(String(match.1)) }
+    for match in code.matches(of: /\n *case (\w+)(\(?)/) {
+      names.insert(String(match.1))
+      if match.2.isEmpty { continue }
+      let labels = Self.parameters(after: code[match.range.upperBound...]).map { Self.payloadLabel(of: $0) }
+      names.insert("\(match.1)(\(labels.map { $0 + ":" }.joined()))")
+    }
     for match in code.matches(of: /public (?:static |final |mutating |nonisolated )*(?:func )?(\w+)(?:<[^(]*>)?\(/) {
-      let labels = Self.labels(after: code[match.range.upperBound...])
+      let labels = Self.parameters(after: code[match.range.upperBound...]).compactMap { Self.label(of: $0) }
       names.insert("\(match.1)(\(labels.map { $0 + ":" }.joined()))")
     }
     for type in types { members[type, default: []].formUnion(names) }
   }
 
-  /// The labels of a list of parameters, read from behind its opening parenthesis.
-  private static func labels(after text: Substring) -> [String] {
-    var labels: [String] = []
+  /// The label of a function's parameter; `nil` if it is blank.
+  private static func label(of parameter: String) -> String? {
+    parameter.split(whereSeparator: { $0.isWhitespace || $0 == ":" }).first.map { String($0) }
+  }
+
+  /// The label of a case's associated value, which may have none.
+  private static func payloadLabel(of parameter: String) -> String {
+    parameter.firstMatch(of: /^\s*(\w+)\s*:/).map { String($0.1) } ?? "_"
+  }
+
+  /// A list of parameters, read from behind its opening parenthesis.
+  private static func parameters(after text: Substring) -> [String] {
+    var parameters: [String] = []
     var depth = 1
     var parameter = ""
     for character in text {
@@ -72,15 +87,13 @@ struct PublicSymbols {
       default: break
       }
       if depth == 0 || (depth == 1 && character == ",") {
-        if let label = parameter.split(whereSeparator: { $0.isWhitespace || $0 == ":" }).first {
-          labels.append(String(label))
-        }
+        parameters.append(parameter)
         parameter = ""
         if depth == 0 { break }
       } else {
         parameter.append(character)
       }
     }
-    return labels
+    return parameters
   }
 }

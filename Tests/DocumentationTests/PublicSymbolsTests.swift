@@ -18,6 +18,7 @@ import Testing
       }
       public enum Result {
         case sent
+        case failed(any Error, after: Duration? = nil)
       }
       public protocol Store {
         func load(_ key: Key) async throws
@@ -33,7 +34,7 @@ import Testing
   @Test(arguments: [
     "Channel", "Channel/init(replay:buffering:)", "Channel/error(_:_:)", "Channel/update(_:)",
     "Channel/next(isolation:)", "_Concurrency/AsyncSequence/shared(replay:)", "Channel/finish()", "Channel/latest",
-    "Result/sent", "Store/load(_:)", "Store/events", "FileStore",
+    "Result/sent", "Result/failed", "Result/failed(_:after:)", "Store/load(_:)", "Store/events", "FileStore",
   ])
   func `What is public is found`(link: String) {
     #expect(symbols.contains(link: link))

@@ -142,13 +142,20 @@ import Todo
         == ["Hello jakelin", "unsigned", "signingIn", "signed(jakelin)"])
   }
 
-  @Test func `First ten minutes: a repository of one's own broadcasts what it got`() async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-docs-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: folder) }
-    let repo = FirstTenMinutesExamples.ProfileRepo(store: FileStore(folder: folder)) { .init(name: "User \($0)") }
-    var profiles = try await repo.profiles(userID: "0").makeAsyncIterator()
-    try await repo.getProfile(userID: "0")
-    #expect(await profiles.next()?.stored?.value == .init(name: "User 0"))
+  @Test func `First ten minutes: a repository of one's own shows what is stored, then what it fetched`() async throws {
+    struct Client: FirstTenMinutesExamples.ProfileClient {
+      func profile(of userID: String) async throws(FirstTenMinutesExamples.ClientError)
+        -> FirstTenMinutesExamples.Profile
+      {
+        .init(name: "Jake")
+      }
+    }
+    let store = InMemoryStore()
+    #expect(
+      try await output { print in try await FirstTenMinutesExamples.profile(Client(), store, print: print) }
+        == ["Jake"])
+    let stored = try await store.load(StoreKey<FirstTenMinutesExamples.Profile>("profile", id: "0"))
+    #expect(stored?.value.name == "Jake")
   }
 
   @Test func `DataStore: what was saved comes first`() async throws {

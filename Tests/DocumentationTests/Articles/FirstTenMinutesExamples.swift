@@ -1,6 +1,7 @@
 import DataStore
 import Moments
 import Multicast
+import Repository
 import SignIn
 import Todo
 
@@ -10,21 +11,20 @@ enum FirstTenMinutesExamples {
     var name: String
   }
 
-  actor ProfileRepo {
-    private let store: FileStore
-    private let fetch: @Sendable (String) async throws -> Profile
+  protocol ProfileClient: Sendable {
+    func profile(of userID: String) async throws(ClientError) -> Profile
+  }
 
-    init(store: FileStore, fetch: @escaping @Sendable (String) async throws -> Profile) {
-      self.store = store
-      self.fetch = fetch
-    }
+  typealias ClientError = RepositoryExamples.ClientError
 
-    nonisolated func profiles(userID: String) async throws -> MulticastStream<StoreChange<Profile>, Never> {
-      try await store.changes(of: StoreKey("profile", id: userID))
-    }
+  static func profile(_ client: any ProfileClient, _ store: any KeyValueStore, print: Print) async throws {
+    let profiles = SyncedRepository("profile", store: store, fetch: client.profile(of:))
 
-    func getProfile(userID: String) async throws {
-      try await store.save(fetch(userID), for: StoreKey("profile", id: userID))
+    let screen = profiles.values(of: "0").subscribe()
+    try await profiles.reload("0")
+    for await profile in screen {
+      print(profile.name)
+      if profile.name == "Jake" { break }
     }
   }
 

@@ -1,8 +1,20 @@
 import DataStore
+import Foundation
+import Multicast
 import Repository
 
 /// The code of Repository.md, to the letter: what is there compiles because it compiles here.
 enum RepositoryExamples {
+  struct Comment: Codable, Equatable, Identifiable, Sendable {
+    var id = UUID()
+    var text: String
+  }
+
+  struct CommentsPage: Sendable {
+    let comments: [Comment]
+    let nextCursor: String?
+  }
+
   struct Profile: Codable, Equatable, Sendable {
     let name: String
   }
@@ -11,16 +23,77 @@ enum RepositoryExamples {
     var text = ""
   }
 
-  struct ClientError: Error {}
+  enum ClientError: Error {
+    case offline, lostReply, signedOut, refused
+  }
 
+  /// Stands for the client that an app has already.
   protocol Client: Sendable {
+    func comments(on postID: String, after cursor: String?, limit: Int) async throws(ClientError) -> CommentsPage
+    func add(_ comment: Comment, to postID: String, requestID: String) async throws(ClientError)
+    func edit(_ id: Comment.ID, text: String, requestID: String) async throws(ClientError)
+    func delete(_ id: Comment.ID, requestID: String) async throws(ClientError)
     func profile(of userID: String) async throws(ClientError) -> Profile
   }
 
-  static func make(_ client: any Client, _ store: any KeyValueStore) -> [Any] {
-    let profiles = SyncedRepository("profile", store: store) { (userID: String) async throws(ClientError) in
-      try await client.profile(of: userID)
+  struct CommentsSource: PagedSource, MutableSource {
+    enum Mutation: RepositoryMutation {
+      case add(Comment)
+      case edit(Comment.ID, text: String)
+      case delete(Comment.ID)
+
+      func apply(to comments: inout Paged<Comment>) {
+        switch self {
+        case .add(let comment): comments.upsertFirst(comment)
+        case .edit(let id, let text): comments.update(id) { $0.text = text }
+        case .delete(let id): comments.remove(id)
+        }
+      }
     }
+
+    static var empty: Paged<Comment>? { Paged() }
+    let name = "comments"
+    let client: any Client
+
+    func fetch(_ postID: String, after cursor: String?, limit: Int) async throws(ClientError) -> Paged<Comment> {
+      let page = try await client.comments(on: postID, after: cursor, limit: limit)
+      return Paged(page.comments, nextCursor: page.nextCursor)
+    }
+
+    func send(
+      _ mutation: Mutation, to postID: String, id: MutationID
+    ) async throws(ClientError) -> MutationReply<Paged<Comment>> {
+      switch mutation {
+      case .add(let comment): try await client.add(comment, to: postID, requestID: id.rawValue)
+      case .edit(let comment, let text): try await client.edit(comment, text: text, requestID: id.rawValue)
+      case .delete(let comment): try await client.delete(comment, requestID: id.rawValue)
+      }
+      return .done
+    }
+
+    func disposition(of failure: ClientError) -> FailureDisposition {
+      switch failure {
+      case .offline: .retryLater()
+      case .lostReply: .unknownOutcome
+      case .signedOut: .needsSignIn
+      case .refused: .refused
+      }
+    }
+  }
+
+  static func comments(
+    _ client: any Client, _ store: any KeyValueStore, postID: String, comment: Comment, show: ([Comment]) -> Void
+  ) async throws {
+    let comments = SyncedRepository(CommentsSource(client: client), store: store)
+
+    try await comments.reload(postID)
+    try await comments.loadMore(postID)
+    try await comments.perform(.add(comment), on: postID)
+    for await page in comments.values(of: postID) { show(page.elements) }
+  }
+
+  static func make(_ client: any Client, _ store: any KeyValueStore) -> [Any] {
+    let profiles = SyncedRepository("profile", store: store, fetch: client.profile(of:))
     let drafts = LocalRepository<String, Draft>("drafts", default: Draft(), store: store)
     return [profiles, drafts]
   }
