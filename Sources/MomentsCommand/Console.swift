@@ -23,12 +23,12 @@ struct Console: Sendable {
       do throws(TerminalError) {
         try TerminalDevice(input: STDIN_FILENO, output: STDERR_FILENO).write("\(line)\n")
       } catch {
-        // Nobody is left to tell.
+        // A failure can't be reported.
       }
     })
 
   private static func end(becauseOf error: TerminalError) -> Never {
-    // Here only where the program was started with SIGPIPE ignored. Whoever stops reading has seen enough.
+    // Here only if the program was started with SIGPIPE ignored. A process that stops reading needs no error.
     if error.code == EPIPE { exit(CommandStatus.brokenPipe.rawValue) }
     standard.error(
       "moments: The output could not be written: \(String(cString: strerror(error.code))) (errno \(error.code)). "

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Where the command keeps what.
 enum DataFolder {
-  /// Where it keeps what it is not told where to keep.
+  /// The default data directory.
   static var `default`: URL {
     // There is always exactly one such folder in the user's domain.
     FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)[0]

@@ -24,7 +24,7 @@ struct MomentsCommand {
     exit(status.rawValue)
   }
 
-  /// The terminal of this process; nil where nobody sits at it, or its cursor cannot be placed.
+  /// The terminal of this process; `nil` if it isn't interactive, or its cursor can't be placed.
   private static var terminal: Terminal? {
     guard TerminalDevice.standard.isInteractive else { return nil }
     return TerminalCapabilities(environment: ProcessInfo.processInfo.environment).map { Terminal(capabilities: $0) }
@@ -42,6 +42,6 @@ enum CommandStatus: Int32 {
   case inputOutput = 74
   /// The user ended a live screen by Ctrl-C: 128 and the number of that signal, as shells count.
   case interrupted = 130
-  /// Whoever read the output stopped: 128 and the number of SIGPIPE, as shells count.
+  /// The process that read the output stopped: 128 and the number of SIGPIPE, as shells count.
   case brokenPipe = 141
 }

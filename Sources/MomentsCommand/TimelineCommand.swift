@@ -118,7 +118,7 @@ struct TimelineCommand {
     for line in await observers.describeNext(momentID: moment.id) { console.print(line) }
   }
 
-  /// What is stored; nil also for bytes that could not be decoded, which is told.
+  /// What is stored; `nil` also for bytes that could not be decoded, which is reported.
   private func storedTimeline(
     in store: PersistentDataStore<FileStore>
   ) async throws(Failure) -> StoredValue<MomentsDetails>? {

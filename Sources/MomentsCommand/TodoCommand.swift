@@ -20,7 +20,7 @@ struct TodoCommand {
     liveSubscriptions: @escaping @MainActor () -> Int = { MulticastDiagnostics.liveSubscriptions }
   ) {
     self.dataFolder = dataFolder
-    // The names of todos are what somebody wrote into the folder.
+    // The names of todos are what another program may have written into the folder.
     self.console = console.printable
     self.terminal = terminal
     self.liveSubscriptions = liveSubscriptions
@@ -65,7 +65,7 @@ struct TodoCommand {
     try result.get()
   }
 
-  /// Tells of a stored list that could not be decoded; the store has moved it aside.
+  /// Reports a stored list that could not be decoded, which the store has quarantined.
   private func reportUndecodable(_ todoList: TodoList) async throws(TodoListError) {
     do throws(TodoListError) {
       _ = try await todoList.fetchItems()

@@ -52,7 +52,7 @@ struct TodoScript {
     try await show()
   }
 
-  /// Tells that a detail opened, in the words of the lecture; or that it cannot.
+  /// Prints that a detail opened, in the words of the lecture, or that it can't.
   private func open(_ detail: TodoDetailViewModel?, _ name: String) -> TodoDetailViewModel? {
     console.print("")
     guard let detail else {

@@ -1,9 +1,9 @@
-/// The error of a reader whose bounded buffer was full when one more element arrived.
+/// The error of a subscriber whose bounded buffer was full when one more element arrived.
 ///
-/// A reader meets it only where it chose the ``BufferingPolicy/error(_:_:)`` policy. To go on, subscribe again; to
+/// A subscriber meets it only where it chose the ``BufferingPolicy/error(_:_:)`` policy. To go on, subscribe again; to
 /// avoid it, read faster, raise the capacity, or choose a policy that drops.
 public struct BufferOverflow: Error, Sendable, Hashable, CustomStringConvertible {
-  /// How many elements the reader's buffer held when it overflowed, in elements.
+  /// How many elements the subscriber's buffer held when it overflowed, in elements.
   public let capacity: Int
 
   /// Creates the error of a buffer that held `capacity` elements.

@@ -1,7 +1,7 @@
-/// What a reader's buffer does while the reader is busy.
+/// What a subscriber's buffer does while the subscriber is busy.
 ///
-/// A buffer belongs to one reader: a full one never touches the sender, the replay, or another reader. A reader that
-/// is suspended in `next()` is handed the element directly and its buffer is not used.
+/// A buffer belongs to one subscriber: a full one never touches the sender, the replay, or another subscriber. A
+/// subscriber that is suspended in `next()` gets the element by a direct hand-off, and its buffer is not used.
 ///
 /// | With capacity 2, `[1, 2]` buffered, then `3` | buffer | here | Combine | Kotlin | `AsyncStream` |
 /// | --- | --- | --- | --- | --- | --- |
@@ -44,12 +44,12 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
 
   /// Keeps every element until it is read.
   ///
-  /// Nothing is dropped, so memory grows with the reader's lag.
+  /// Nothing is dropped, so memory grows with the subscriber's lag.
   public static var unbounded: Self { Self(capacity: .max, overflow: .dropOldest) }
 
   /// Keeps the newest element only, as ``dropOldest(_:)`` with capacity 1.
   ///
-  /// A reader of state converges on the last value, whatever its pace.
+  /// A subscriber of state converges on the last value, whatever its pace.
   public static var latest: Self { .dropOldest(1) }
 
   /// Keeps the newest elements: a full buffer discards its oldest to make room.
@@ -73,21 +73,21 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
     Self(capacity: capacity, overflow: .replaceNewest)
   }
 
-  /// Ends the reader with an error at the first element that finds the buffer full.
+  /// Ends the subscriber with an error at the first element that finds the buffer full.
   ///
-  /// That element is discarded and counted as dropped. The reader still reads what it had, then its `next()` throws
-  /// the error once, then returns nil for ever. Other readers, the replay and the sender notice nothing.
+  /// That element is discarded and counted as dropped. The subscriber still reads what it had, then its `next()` throws
+  /// the error once, then returns nil for ever. Other subscribers, the replay and the sender notice nothing.
   ///
   /// - Parameters:
   ///   - capacity: How many elements wait at most. At least 1, or the program stops with a message.
-  ///   - makeError: Makes the error. It runs once, in the reader's `next()`, outside any lock.
+  ///   - makeError: Makes the error. It runs once, in the subscriber's `next()`, outside any lock.
   public static func error(_ capacity: Int, _ makeError: @escaping @Sendable (BufferOverflow) -> Failure) -> Self {
     Self(capacity: capacity, overflow: .error(makeError))
   }
 }
 
 extension BufferingPolicy where Failure == BufferOverflow {
-  /// Ends the reader with a ``BufferOverflow`` at the first element that finds the buffer full.
+  /// Ends the subscriber with a ``BufferOverflow`` at the first element that finds the buffer full.
   ///
   /// - Parameter capacity: How many elements wait at most. At least 1, or the program stops with a message.
   public static func error(_ capacity: Int) -> Self {
@@ -96,7 +96,7 @@ extension BufferingPolicy where Failure == BufferOverflow {
 }
 
 extension BufferingPolicy where Failure == any Error {
-  /// Ends the reader with a ``BufferOverflow`` at the first element that finds the buffer full.
+  /// Ends the subscriber with a ``BufferOverflow`` at the first element that finds the buffer full.
   ///
   /// - Parameter capacity: How many elements wait at most. At least 1, or the program stops with a message.
   public static func error(_ capacity: Int) -> Self {

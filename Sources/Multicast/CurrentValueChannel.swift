@@ -1,6 +1,6 @@
-/// A value that changes, and any number of `for await` readers that follow it.
+/// A value that changes, and any number of `for await` subscribers that observe it.
 ///
-/// What Rx calls a `BehaviorSubject`: there is always a value, and a reader gets the current one first.
+/// What Rx calls a `BehaviorSubject`: there is always a value, and a subscriber gets the current one first.
 ///
 /// ```swift
 /// let state = CurrentValueChannel<LoadState, Never>(.idle)
@@ -8,9 +8,9 @@
 /// state.update { $0 = .loaded }
 /// ```
 ///
-/// - **Ordering**: Any number of tasks may send or update; all readers and ``value`` see one order.
-/// - **Buffering**: The default, `.latest`, lets a slow reader skip values and always converge on the last one.
-/// - **After the end**: ``value`` stays, and a late reader gets it, then the end or the error. (Rx's gives only the
+/// - **Ordering**: Any number of tasks may send or update; all subscribers and ``value`` see one order.
+/// - **Buffering**: The default, `.latest`, lets a slow subscriber skip values and always converge on the last one.
+/// - **After the end**: ``value`` stays, and a late subscriber gets it, then the end or the error. (Rx's gives only the
 ///   end; here a screen that opens late still shows the last state.)
 /// - **Dropping** the channel finishes it.
 public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendable {
@@ -22,7 +22,7 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
   ///
   /// - Parameters:
   ///   - initial: The value until another is sent.
-  ///   - buffering: What a reader's buffer does while the reader is busy. A reader may choose otherwise by
+  ///   - buffering: What a subscriber's buffer does while the subscriber is busy. A subscriber may choose otherwise by
   ///     ``MulticastStream/buffering(_:)``.
   public init(_ initial: Value, buffering: BufferingPolicy<Failure> = .latest) {
     core = ChannelCore(replay: 1)
@@ -43,12 +43,13 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
     return (current.latest!, current.version)
   }
 
-  /// Makes `value` the current one and sends it to every reader, without waiting for any of them.
+  /// Makes `value` the current one and sends it to every subscriber, without waiting for any of them.
   ///
   /// After the end it changes nothing.
   ///
-  /// Takes constant time, amortised, and time for each reader that waits and for each whose policy keeps the start of its
-  /// backlog. Where readers lag and the slowest is not an unbounded one, every 16th send also looks at each reader's place.
+  /// Takes constant time, amortised, and time for each subscriber that waits and for each whose policy keeps the start
+  /// of its backlog. Where subscribers lag and the slowest is not an unbounded one, every 16th send also looks at each
+  /// subscriber's place.
   ///
   /// - Returns: Whether the channel took the value.
   @discardableResult
@@ -74,25 +75,25 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
     }
   }
 
-  /// Ends the channel: every reader reads what it had, then nil.
+  /// Ends the channel: every subscriber reads what it had, then nil.
   ///
   /// Does nothing after the end.
   public func finish() {
     core.finish()
   }
 
-  /// Fails the channel: every reader reads what it had, then its `next()` throws `error` once.
+  /// Fails the channel: every subscriber reads what it had, then its `next()` throws `error` once.
   ///
   /// Does nothing after the end.
   public func finish(throwing error: Failure) {
     core.finish(error)
   }
 
-  /// The reader side, with the channel's buffering.
+  /// The receiving side, with the channel's buffering.
   public var stream: MulticastStream<Value, Failure> {
     MulticastStream(core: core, policy: buffering)
   }
 
-  /// How many readers are registered: subscribed, and not cancelled, dropped, overflowed or ended.
+  /// How many subscribers are registered: subscribed, and not cancelled, dropped, overflowed or ended.
   public var subscriberCount: Int { core.subscriberCount }
 }

@@ -1,6 +1,6 @@
-/// A ``CurrentValueChannel`` that nobody can end: it has no `finish`, and no failure.
+/// A ``CurrentValueChannel`` without an end: it has no `finish`, and no failure.
 ///
-/// What Rx calls a `BehaviorRelay`. Its readers' loops end when the relay is dropped.
+/// What Rx calls a `BehaviorRelay`. Its subscribers' loops end when the relay is dropped.
 public final class CurrentValueRelay<Value: Sendable>: Sendable {
   private let channel: CurrentValueChannel<Value, Never>
 
@@ -8,7 +8,7 @@ public final class CurrentValueRelay<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - initial: The value until another is sent.
-  ///   - buffering: What a reader's buffer does while the reader is busy. A reader may choose otherwise by
+  ///   - buffering: What a subscriber's buffer does while the subscriber is busy. A subscriber may choose otherwise by
   ///     ``MulticastStream/buffering(_:)``.
   public init(_ initial: Value, buffering: BufferingPolicy<Never> = .latest) {
     channel = CurrentValueChannel(initial, buffering: buffering)
@@ -17,10 +17,11 @@ public final class CurrentValueRelay<Value: Sendable>: Sendable {
   /// The current value: the last one sent.
   public var value: Value { channel.value }
 
-  /// Makes `value` the current one and sends it to every reader, without waiting for any of them.
+  /// Makes `value` the current one and sends it to every subscriber, without waiting for any of them.
   ///
-  /// Takes constant time, amortised, and time for each reader that waits and for each whose policy keeps the start of its
-  /// backlog. Where readers lag and the slowest is not an unbounded one, every 16th send also looks at each reader's place.
+  /// Takes constant time, amortised, and time for each subscriber that waits and for each whose policy keeps the start
+  /// of its backlog. Where subscribers lag and the slowest is not an unbounded one, every 16th send also looks at each
+  /// subscriber's place.
   public func send(_ value: Value) {
     channel.send(value)
   }
@@ -37,9 +38,9 @@ public final class CurrentValueRelay<Value: Sendable>: Sendable {
     try channel.update(body)
   }
 
-  /// The reader side, with the relay's buffering.
+  /// The receiving side, with the relay's buffering.
   public var stream: MulticastStream<Value, Never> { channel.stream }
 
-  /// How many readers are registered: subscribed, and not cancelled or dropped.
+  /// How many subscribers are registered: subscribed, and not cancelled or dropped.
   public var subscriberCount: Int { channel.subscriberCount }
 }

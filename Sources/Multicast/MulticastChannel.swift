@@ -1,6 +1,6 @@
-/// Broadcasts elements to any number of `for await` readers, with replay.
+/// Broadcasts elements to any number of `for await` subscribers, with replay.
 ///
-/// The writer side. Hand out ``stream`` to those who may only read.
+/// The sending side. Hand out ``stream``, which can't send, to code that only receives.
 ///
 /// ```swift
 /// let events = MulticastChannel<String, Never>(buffering: .unbounded)
@@ -8,15 +8,15 @@
 /// events.send("liked")
 /// ```
 ///
-/// With `replay: 0` it is what Rx calls a `PublishSubject`: a reader sees what is sent after it subscribed. With
-/// `replay: n` it is a `ReplaySubject`: a reader first gets the newest `n` elements. For state that always has a value
-/// use ``CurrentValueChannel``; where nothing may ever end the broadcast use ``MulticastRelay``.
+/// With `replay: 0` it is what Rx calls a `PublishSubject`: a subscriber sees what is sent after it subscribed. With
+/// `replay: n` it is a `ReplaySubject`: a subscriber first gets the newest `n` elements. For state that always has a
+/// value use ``CurrentValueChannel``; where nothing may ever end the broadcast use ``MulticastRelay``.
 ///
-/// - **Ordering**: Any number of tasks may send; all readers, the replay and ``latest`` see one order.
-/// - **Isolation**: Every method is synchronous, never waits for a reader, and may be called from any isolation, so an
-///   actor changes its state and publishes it in one step.
-/// - **After the end**: The first of ``finish()`` and ``finish(throwing:)`` counts. Readers read what they had, then
-///   the end. Late readers get the replay, then the end.
+/// - **Ordering**: Any number of tasks may send; all subscribers, the replay and ``latest`` see one order.
+/// - **Isolation**: Every method is synchronous, never waits for a subscriber, and may be called from any isolation, so
+///   an actor changes its state and publishes it in one step.
+/// - **After the end**: The first of ``finish()`` and ``finish(throwing:)`` counts. Subscribers read what they had,
+///   then the end. Late subscribers get the replay, then the end.
 /// - **Dropping** the channel finishes it.
 public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
@@ -26,10 +26,10 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
   /// Creates a channel.
   ///
   /// - Parameters:
-  ///   - replay: How many of the newest elements a new reader gets first. At least 0, or the program stops with a
+  ///   - replay: How many of the newest elements a new subscriber gets first. At least 0, or the program stops with a
   ///     message.
-  ///   - buffering: What a reader's buffer does while the reader is busy. There is no default: to drop, to fail or to
-  ///     grow is a choice. A reader may choose otherwise by ``MulticastStream/buffering(_:)``.
+  ///   - buffering: What a subscriber's buffer does while the subscriber is busy. There is no default: to drop, to fail
+  ///     or to grow is a choice. A subscriber may choose otherwise by ``MulticastStream/buffering(_:)``.
   public init(replay: Int = 0, buffering: BufferingPolicy<Failure>) {
     core = ChannelCore(replay: replay)
     self.buffering = buffering
@@ -39,12 +39,13 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
     core.finish()
   }
 
-  /// Sends an element to every reader, without waiting for any of them.
+  /// Sends an element to every subscriber, without waiting for any of them.
   ///
   /// After the end it changes nothing.
   ///
-  /// Takes constant time, amortised, and time for each reader that waits and for each whose policy keeps the start of its
-  /// backlog. Where readers lag and the slowest is not an unbounded one, every 16th send also looks at each reader's place.
+  /// Takes constant time, amortised, and time for each subscriber that waits and for each whose policy keeps the start
+  /// of its backlog. Where subscribers lag and the slowest is not an unbounded one, every 16th send also looks at each
+  /// subscriber's place.
   ///
   /// - Returns: Whether the channel took the element.
   @discardableResult
@@ -52,34 +53,34 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
     core.send(element)
   }
 
-  /// Ends the channel: every reader reads what it had, then nil.
+  /// Ends the channel: every subscriber reads what it had, then nil.
   ///
   /// Does nothing after the end.
   public func finish() {
     core.finish()
   }
 
-  /// Fails the channel: every reader reads what it had, then its `next()` throws `error` once.
+  /// Fails the channel: every subscriber reads what it had, then its `next()` throws `error` once.
   ///
   /// Does nothing after the end.
   public func finish(throwing error: Failure) {
     core.finish(error)
   }
 
-  /// The reader side, with the channel's buffering.
+  /// The receiving side, with the channel's buffering.
   public var stream: MulticastStream<Element, Failure> {
     MulticastStream(core: core, policy: buffering)
   }
 
-  /// The newest element that a new reader would get; nil when nothing is replayed.
+  /// The newest element that a new subscriber would get; nil when nothing is replayed.
   public var latest: Element? { core.latest }
 
-  /// How many readers are registered: subscribed, and not cancelled, dropped, overflowed or ended.
+  /// How many subscribers are registered: subscribed, and not cancelled, dropped, overflowed or ended.
   public var subscriberCount: Int { core.subscriberCount }
 
   /// Empties the replay, for example when a user logs out.
   ///
-  /// What readers already have waiting stays theirs.
+  /// What subscribers already have waiting stays theirs.
   public func resetReplay() {
     core.resetReplay()
   }

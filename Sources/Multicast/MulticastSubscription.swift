@@ -1,11 +1,11 @@
-/// One registered reader of a channel.
+/// One registered subscriber of a channel.
 ///
-/// ``MulticastStream/subscribe()`` makes it; it is in force from that moment, whether or not anybody reads yet. All its
-/// iterators share it: an element goes to one of them, first come, first served. To give every loop all elements,
+/// ``MulticastStream/subscribe()`` makes it; it is in force from then on, whether or not a task iterates it yet. All
+/// its iterators share it: an element goes to one of them, first come, first served. To give every loop all elements,
 /// iterate the ``MulticastStream`` instead.
 ///
 /// - **Cancellation**: Cancelling a task that reads, or calling ``cancel()``, ends the subscription for all its
-///   iterators and releases its backlog. An element that was already handed over is still returned.
+///   iterators and releases its backlog. An element that was already handed off is still returned.
 /// - **Dropping** the subscription and its last iterator unregisters it at once.
 public final class MulticastSubscription<Element: Sendable, Failure: Error>: AsyncSequence, Sendable {
   private let reader: ChannelReader<Element, Failure>
@@ -18,7 +18,7 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
   /// because it was cancelled before it read them.
   ///
   /// Exact at every moment: received, dropped and still buffered elements together are the replayed ones and all sent
-  /// while it was registered. What a call of `next()` has set aside for later calls is buffered until they read it, or
+  /// while it was registered. What a call of `next()` has fetched for later calls is buffered until they read it, or
   /// until it is discarded right after a ``cancel()`` that met that call.
   public var droppedCount: Int { reader.droppedCount }
 
@@ -45,7 +45,7 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
     ///
     /// Runs on the caller's isolation without an extra hop.
     ///
-    /// - Throws: The channel's failure, or the error of this reader's ``BufferingPolicy/error(_:_:)`` policy: once,
+    /// - Throws: The channel's failure, or the error of this subscriber's ``BufferingPolicy/error(_:_:)`` policy: once,
     ///   after everything that was buffered.
     @inlinable
     public mutating func next(

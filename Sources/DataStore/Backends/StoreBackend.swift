@@ -2,15 +2,15 @@ public import Foundation
 
 /// Where a ``BackedStore`` keeps its bytes: four functions make a store of your own.
 ///
-/// A backend knows names and bytes, and nothing of values, versions or observers. It belongs to one store, which calls it
-/// on a thread of the store's own, one call at a time: it may block, and needs no locks for itself. Names are harmless
-/// as file names and at most ``StoreKeyName/maximumEncodedLength`` + 17 bytes long. A name with a `+` is a part of a
-/// value; all others are encoded by ``StoreKeyName/encoded()``.
+/// A backend knows names and bytes, and nothing of values, versions or observers. It belongs to one store, which calls
+/// it on a thread of the store's own, one call at a time: it may block, and needs no locks for itself. Names are
+/// harmless as file names and at most ``StoreKeyName/maximumEncodedLength`` + 17 bytes long. A name with a `+` is a
+/// part of a value; all other names are encoded by ``StoreKeyName/encoded()``.
 ///
 /// Other processes, or other stores in this one, may use the same place at the same time. What the first line of each
 /// function promises holds against all of them.
 ///
-/// Where one corruption can spoil everything, as in a database, each call may throw
+/// If one corruption can make everything unreadable, as in a database, each call may throw
 /// ``StoreError/damaged(movedTo:reason:)``: once, after everything was quarantined and nothing is stored any more.
 public protocol StoreBackend: SendableMetatype {
   /// Atomic: returns all of the bytes that one commit stored under a name, or `nil` if there are none.

@@ -94,7 +94,7 @@ actor FolderHub {
 
 extension FolderHub {
   private func add(_ watch: Watch, ownPrefix: String) -> Result<FolderHubState.WatchID, SystemError> {
-    // Events that are queued already are older than the watch, and belong to the others.
+    // Events that are queued already are older than the watch, and belong to the other watches.
     readEvents()
     defer { stopIfIdle() }
     do throws(SystemError) {

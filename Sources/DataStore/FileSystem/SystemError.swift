@@ -8,7 +8,7 @@
 
 /// A call to the operating system, or to a library of it, that failed.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// Who says what went wrong.
+  /// The origin of the code.
   public enum Source: Hashable, Sendable {
     /// The operating system, by its error number, `errno`.
     case operatingSystem
@@ -26,7 +26,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file, folder or other place it was about.
   public let path: String
 
-  /// Who says what went wrong.
+  /// The origin of the code.
   public let source: Source
 
   /// Whether one file or row is at fault, and not the place where all of them are.
@@ -41,7 +41,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   ///   - code: The error number.
   ///   - operation: Which call failed.
   ///   - path: The file, folder or other place it was about.
-  ///   - source: Who says what went wrong.
+  ///   - source: The origin of the code.
   public init(code: CInt, operation: String, path: String, source: Source = .operatingSystem) {
     self.code = code
     self.operation = operation

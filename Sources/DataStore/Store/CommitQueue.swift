@@ -83,7 +83,7 @@ final class CommitQueue<Backend: StoreBackend> {
 
   /// Takes in the result of an attempt, and prepares the next one if there must be one.
   ///
-  /// - Returns: Whether the commit is settled.
+  /// - Returns: Whether the commit has its result.
   private func settle(_ commit: PendingCommit, _ result: Result<Bool, StoreError>) -> Bool {
     do throws(StoreError) {
       defer { for key in commit.keys { flush(key) } }

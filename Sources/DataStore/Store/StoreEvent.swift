@@ -21,7 +21,7 @@ public enum StoreEvent: Hashable, Sendable {
   case watchingFailed(StoreError)
 
   /// The journal of a commit that another process didn't finish was corrupt, and was quarantined. Of the keys of that
-  /// commit some may have their new value and others their old one.
+  /// commit some keys may have their new value and the rest their old one.
   ///
   /// `movedTo` is where it is, for a bug report or a repair.
   case journalQuarantined(movedTo: String, reason: String)

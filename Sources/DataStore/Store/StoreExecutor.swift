@@ -7,8 +7,8 @@ internal import Multicast
 /// tasks share. To get there and back takes two wake-ups of a thread, up to 50 µs each. A read that needs no disk takes
 /// a few microseconds, so ``runIfIdle(_:)`` runs it where it is asked for.
 ///
-/// The lock decides who uses the queue: either one drain of the jobs that wait, or one call of ``runIfIdle(_:)``. So that
-/// call never waits for a job.
+/// The lock decides what uses the queue: either one drain of the jobs that wait, or one call of ``runIfIdle(_:)``. So
+/// that call never waits for a job.
 final class StoreExecutor: SerialExecutor {
   private struct State {
     var waiting: [@Sendable () -> Void] = []

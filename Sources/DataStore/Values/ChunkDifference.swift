@@ -1,6 +1,6 @@
 /// What a new chunk has in common with the stored one that it replaces.
 ///
-/// A store encodes only the elements that are new and takes the bytes of the others from the stored chunk, because
+/// A store encodes only the elements that are new and takes the bytes of the rest from the stored chunk, because
 /// encoding a whole chunk would take longer than all the rest of a save.
 ///
 /// **Invariant**: The runs, joined, are the elements of the new chunk in order. No run is empty.

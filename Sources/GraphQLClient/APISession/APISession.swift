@@ -16,7 +16,7 @@ public import Foundation
 /// - **Time**: The timeout covers the whole exchange, from connecting to the last byte of the response, redirections
 ///   included. Reading the response comes on top: about 30 milliseconds for a megabyte of JSON, on a thread of its own.
 /// - **Memory**: No more of a response than ``maximumReplySize`` is kept, and no more than 64 KiB of one that only says
-///   why there is none, whatever length it claims to have.
+///   why there is no reply, whatever length it claims to have.
 /// - **Redirections**: Followed as the ``RedirectPolicy`` says, by default to the same origin only. Nothing is cached.
 /// - **Words of the server**: They are cleaned and cut wherever they become part of an error.
 ///

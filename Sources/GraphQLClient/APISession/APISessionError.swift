@@ -2,8 +2,8 @@ public import Foundation
 
 /// Why a request to the server gave no value.
 ///
-/// Every way to fail is a case of its own, so a caller can tell a server that is away (keep the change, try again:
-/// ``isTransient``) from one that refused, from one that is not this API's, and each from a cancelled call.
+/// Every way to fail is a case of its own, so a caller can distinguish a server that is away (keep the change, try
+/// again: ``isTransient``) from one that refused, from one that is not this API's, and each from a cancelled call.
 ///
 /// No ``description`` contains a control character of a server, or more than ``excerptLength`` characters of its text
 /// in a row. Nor does a case, except in ``GraphQLError/extensions``, which are data.

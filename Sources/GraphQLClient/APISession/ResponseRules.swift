@@ -23,7 +23,7 @@ struct ResponseRules {
     mediaType = MediaType(contentType: headers["Content-Type"])
   }
 
-  /// The most bytes read of a failure's body to tell whether it is shaped like a GraphQL response.
+  /// The most bytes read of a failure's body to find out whether it is shaped like a GraphQL response.
   private static let maximumFailureSize = 64 * 1024
 
   private var isSuccess: Bool { (200...299).contains(status) }

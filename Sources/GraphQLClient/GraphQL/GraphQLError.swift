@@ -83,7 +83,8 @@ extension GraphQLError: Decodable {
 
   /// Decodes an entry of `errors`.
   ///
-  /// A path that is none, and extensions that cannot be kept, are left out: they must not hide the message.
+  /// A value that isn't a path, and extensions that can't be kept, are left out, because they must not hide the
+  /// message.
   ///
   /// - Parameter decoder: The decoder to read from.
   /// - Throws: `DecodingError` when the message is missing.
@@ -97,7 +98,7 @@ extension GraphQLError: Decodable {
 }
 
 extension GraphQLError {
-  /// The path, as far as it is kept; `nil` where there is none, or it is not a list of names and numbers.
+  /// The path, as far as it is kept; `nil` if there is no path, or it isn't a list of names and numbers.
   private static func path(in container: KeyedDecodingContainer<CodingKeys>) -> [PathElement]? {
     guard var list = try? container.nestedUnkeyedContainer(forKey: .path) else { return nil }
     var path: [PathElement] = []

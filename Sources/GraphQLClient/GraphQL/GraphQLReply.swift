@@ -51,7 +51,7 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
     var errors: [GraphQLError] = []
     var failure: (any Error)?
     while !list.isAtEnd, errors.count < maximumErrorCount {
-      // An entry that is none must not hide those that are.
+      // An entry that isn't an error must not hide those that are.
       let entry = try list.superDecoder()
       do {
         errors.append(try GraphQLError(from: entry))

@@ -1,4 +1,4 @@
-/// The media type of a response, as far as GraphQL over HTTP tells types apart.
+/// The media type of a response, as far as GraphQL over HTTP distinguishes types.
 enum MediaType: Equatable {
   /// `application/graphql-response+json`: sent by a GraphQL server, whatever the status.
   case graphQLResponse

@@ -5,11 +5,10 @@ public import Foundation
 ///
 /// ## Why not `URLSession` on Linux
 ///
-/// Some responses end the process inside `URLSession` on Linux, and others cannot be stopped; see
-/// ``URLSessionTransport``. A library cannot work around that from the outside, so this transport calls libcurl itself,
-/// through `CurlTransport`. The library is the one that Foundation is linked with, so nothing needs to be installed.
-/// Where it cannot be found, as in a statically linked program, this transport is a ``URLSessionTransport`` with the
-/// limits described there.
+/// Some responses end the process inside `URLSession` on Linux, and some can't be stopped; see ``URLSessionTransport``.
+/// A library cannot work around that from the outside, so this transport calls libcurl itself, through `CurlTransport`.
+/// The library is the one that Foundation is linked with, so nothing needs to be installed. Where it cannot be found,
+/// as in a statically linked program, this transport is a ``URLSessionTransport`` with the limits described there.
 ///
 /// Copies share their connections, which are closed when the last copy is gone.
 public struct PlatformTransport: HTTPTransport {

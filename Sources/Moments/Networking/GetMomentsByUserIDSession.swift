@@ -29,7 +29,7 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   /// - Parameters:
   ///   - apiSession: The client of the server.
   ///   - togglesDataStore: Where the toggle is kept; asked anew at each request, so that a change acts on the next one.
-  ///   - onUnreadableToggle: Told why the toggle could not be read, at each request for which that is so.
+  ///   - onUnreadableToggle: Called with the reason at each request for which the toggle could not be read.
   public init(
     apiSession: APISession, togglesDataStore: any TogglesDataStoreType,
     onUnreadableToggle: @escaping @Sendable (TogglesDataStoreError) -> Void

@@ -1,4 +1,4 @@
-/// What became of a like, as ``MomentsRepoType/updateLike(isLiked:momentID:fromUserID:)`` tells it.
+/// The result of a like, as ``MomentsRepoType/updateLike(isLiked:momentID:fromUserID:)`` returns it.
 public enum MomentLikeOutcome: Hashable, Sendable {
   /// The server has it, and a timeline with it is stored.
   ///

@@ -51,7 +51,7 @@ public actor MomentsRepo: MomentsRepoType {
   /// What happens, for a log or a chart: requests, retries, the queue.
   public nonisolated var events: MulticastStream<RepositoryEvent, Never> { timelines.events }
 
-  /// The likes that the server does not have yet, and those it refused without a caller to tell.
+  /// The likes that the server doesn't have yet, and those it refused when no caller waited.
   public nonisolated var mutations: PendingMutations<MomentsSource> { timelines.mutations }
 
   /// Every timeline that is saved or edited, of any user: the newest first for a new observer, then each one once, in

@@ -2,7 +2,7 @@ public import Repository
 
 /// The one source of truth for timelines: every screen reads from it, and every change goes through it.
 ///
-/// Follow a timeline by `for await`; ask for news by ``getMoments(userID:)``; change it by
+/// Observe a timeline by `for await`. Ask for a newer one by ``getMoments(userID:)``; change it by
 /// ``updateLike(isLiked:momentID:fromUserID:)``. The functions return no timeline: whatever they bring arrives at every
 /// observer.
 ///

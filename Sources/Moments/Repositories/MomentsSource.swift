@@ -98,7 +98,7 @@ extension MomentsSource: CompletingSource {
 }
 
 extension MomentsDetails: PagedValue {
-  /// Where the next page begins; `nil` if there is none, or if the server doesn't page.
+  /// Where the next page begins; `nil` if there is no next page, or if the server doesn't page.
   public var nextCursor: String? {
     get { pageInfo.flatMap { $0.hasNextPage ? $0.endCursor : nil } }
     set {

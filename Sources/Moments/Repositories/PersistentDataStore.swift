@@ -25,7 +25,7 @@ public struct PersistentDataStore<Store: KeyValueStore>: PersistentDataStoreType
     try await store.observe(collection: Self.collection, as: MomentsDetails.self)
   }
 
-  /// The stored timeline of a user, with the time at which it was saved; nil when there is none.
+  /// The stored timeline of a user, with the time at which it was saved; `nil` if there is no timeline.
   ///
   /// - Throws: `StoreError`.
   public func momentsDetails(userID: String) async throws(StoreError) -> StoredValue<MomentsDetails>? {

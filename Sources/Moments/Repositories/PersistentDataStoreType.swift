@@ -10,7 +10,7 @@ public protocol PersistentDataStoreType: KeyValueStore {
   /// - Throws: `StoreError`, but never for bytes that could not be decoded: for those see ``events``.
   func observeMomentsDetails() async throws(StoreError) -> StoreObservation<MomentsDetails>
 
-  /// The stored timeline of a user, with the time at which it was saved; nil when there is none.
+  /// The stored timeline of a user, with the time at which it was saved; `nil` if there is no timeline.
   ///
   /// - Throws: `StoreError`.
   func momentsDetails(userID: String) async throws(StoreError) -> StoredValue<MomentsDetails>?

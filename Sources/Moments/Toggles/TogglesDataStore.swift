@@ -37,7 +37,7 @@ public struct TogglesDataStore<Store: KeyValueStore>: TogglesDataStoreType {
     }
   }
 
-  /// Whether a toggle is on, now and after each change, whoever makes it.
+  /// Whether a toggle is on, now and after each change, whichever process makes it.
   ///
   /// For one reader, which misses nothing however late it comes; ask again for another. It ends with the store.
   ///

@@ -12,7 +12,7 @@ public protocol TogglesDataStoreType: Sendable {
   /// - Throws: ``TogglesDataStoreError``, also for a toggle of a type that is not kept here; then nothing has changed.
   func update(_ toggle: any ToggleType, isOn: Bool) async throws(TogglesDataStoreError)
 
-  /// Whether a toggle is on, now and after each change, whoever makes it.
+  /// Whether a toggle is on, now and after each change, whichever process makes it.
   ///
   /// For one reader, which misses nothing however late it comes; ask again for another. It ends with the store.
   ///

@@ -4,7 +4,7 @@
 public protocol TrackingProvider: AnyObject, Sendable {
   /// Takes an event.
   ///
-  /// A repository calls it for one event at a time, in the order in which they were tracked, from the isolation of
-  /// whoever tracks. What takes long belongs in a task of the provider's own.
+  /// A repository calls it for one event at a time, in the order in which they were tracked, from the isolation of the
+  /// caller that tracks. What takes long belongs in a task of the provider's own.
   func track(_ event: TrackingEvent)
 }

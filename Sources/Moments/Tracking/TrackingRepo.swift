@@ -2,9 +2,9 @@ internal import Multicast
 
 /// Takes events to all registered providers.
 ///
-/// - **Ordering**: Every provider gets every event once, in the order of the calls, which is the same for all. Where two
-///   threads track at the same time, one of them delivers for both: the other call may return before its event is there.
-///   So it is with an event that a provider tracks itself: it comes after the one under way.
+/// - **Ordering**: Every provider gets every event once, in the order of the calls, which is the same for all. Where
+///   two threads track at the same time, one of them delivers for both: the other call may return before its event is
+///   there. So it is with an event that a provider tracks itself: it comes after the one being delivered.
 /// - **Registration**: A provider gets the events that are tracked after it was registered, and none of before, however
 ///   late those are delivered.
 /// - **Lifetime**: Providers are kept until the repository is released.
@@ -19,7 +19,7 @@ public final class TrackingRepo: TrackingRepoType {
     var waiting: [Delivery] = []
     var isDelivering = false
 
-    /// Whether the caller must deliver: nobody else does.
+    /// Whether the caller must deliver, because no other one does.
     mutating func add(_ event: TrackingEvent) -> Bool {
       if providers.isEmpty { return false }
       waiting.append(Delivery(event: event, providers: providers))
@@ -27,7 +27,7 @@ public final class TrackingRepo: TrackingRepoType {
       return !isDelivering
     }
 
-    /// What waits; nil when nothing does, and then whoever comes next delivers.
+    /// What waits; `nil` if no caller delivers, so that the next one does.
     mutating func takeWaiting() -> [Delivery]? {
       if waiting.isEmpty {
         isDelivering = false

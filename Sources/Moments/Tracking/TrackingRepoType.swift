@@ -1,4 +1,4 @@
-/// Where features tell what happens, without knowing who counts it.
+/// Where features report what happens, without knowing what counts it.
 ///
 /// The functions are synchronous and may be called from any isolation.
 public protocol TrackingRepoType: Sendable {

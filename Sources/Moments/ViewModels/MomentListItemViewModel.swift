@@ -12,7 +12,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   public let userAvatarURL: URL?
   /// What the user wrote.
   public let title: String?
-  /// The first photo; nil when there is none, or the server's text is no URL.
+  /// The first photo; `nil` if there is no photo, or the server's text isn't a URL.
   public let photoURL: URL?
   /// How long ago it was posted, in words; nil when the server's text is no time.
   public let postDateDescription: String?
@@ -20,7 +20,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   public let isLiked: Bool
   /// Whether that is a wish of the user that the server does not have yet.
   public let isPending: Bool
-  /// The pictures of those who like it, in the server's order, without those that are no URL.
+  /// The pictures of the users who like it, in the server's order, without texts that aren't a URL.
   public let likes: [URL]
 
   private let momentsRepo: any MomentsRepoType
@@ -32,7 +32,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   ///   - moment: What to show.
   ///   - isPending: Whether the server does not have the moment's like yet.
   ///   - momentsRepo: Where a like goes.
-  ///   - trackingRepo: Where taps are told; by default nowhere.
+  ///   - trackingRepo: Where taps are reported; by default nowhere.
   ///   - now: The time that `postDateDescription` counts from.
   ///   - locale: The language of `postDateDescription`.
   public init(

@@ -11,7 +11,8 @@ internal import Repository
 /// .refreshable { await viewModel.loadItems() }
 /// ```
 ///
-/// While ``run()`` is awaited, everything here follows the repository, whichever screen or process made a change.
+/// While ``run()`` is awaited, everything here shows what the repository has, whichever screen or process made a
+/// change.
 @MainActor
 @Observable
 public final class MomentsTimelineViewModel {
@@ -35,11 +36,11 @@ public final class MomentsTimelineViewModel {
   public private(set) var listItems: [ListItem] = []
   /// Whether there is something to show.
   ///
-  /// Observers are told only when it changes.
+  /// Observers are notified only when it changes.
   public private(set) var hasContent = false
   /// Whether the server has moments behind the last one, for ``loadMoreItems()``.
   public private(set) var hasMoreItems = false
-  /// When the timeline was saved that is shown; nil while there is none.
+  /// When the shown timeline was saved; `nil` if no timeline is shown.
   public private(set) var savedAt: Date?
   /// Whether the timeline, or a page of it, is being loaded: by this screen, or, while ``run()`` is awaited, by another.
   public private(set) var isLoading = false
@@ -67,7 +68,7 @@ public final class MomentsTimelineViewModel {
   /// - Parameters:
   ///   - userID: Whose timeline it is.
   ///   - momentsRepo: Where it comes from. The rows use the same.
-  ///   - trackingRepo: Where the screen and the taps on its rows are told; by default nowhere.
+  ///   - trackingRepo: Where the screen and the taps on its rows are reported; by default nowhere.
   ///   - now: The time that the rows' dates count from, asked whenever the timeline changes.
   ///   - locale: The language of the rows' dates.
   public init(
@@ -81,15 +82,15 @@ public final class MomentsTimelineViewModel {
     self.locale = locale
   }
 
-  /// How old the timeline is that is shown; nil while there is none, or when it was saved in the future.
+  /// The age of the shown timeline; `nil` if no timeline is shown, or if it was saved in the future.
   public var age: Duration? {
     savedAt.flatMap { Freshness.age(savedAt: $0, now: now()) }
   }
 
-  /// Follows the timeline until the calling task is cancelled, the repository ends, or the model is released.
+  /// Shows the timeline until the calling task is cancelled, the repository ends, or the model is released.
   ///
-  /// Await it from the view's task: the timeline is followed while the screen is there, and no longer. The call does not
-  /// keep the model alive. Where the task is not the view's, let it not keep the model either:
+  /// Await it from the view's task: the timeline is observed while the screen is there, and no longer. The call doesn't
+  /// keep the model alive. If the task isn't the view's, it must not keep the model either:
   /// `Task { [weak viewModel] in await viewModel?.run() }` ends with the model.
   public consuming func run() async {
     // The states have the timeline too, so what is shown of it and of its loading is of one moment.
@@ -124,7 +125,7 @@ public final class MomentsTimelineViewModel {
   ///
   /// What comes arrives through ``run()``.
   ///
-  /// A failure is in ``error``; to be cancelled is none.
+  /// Sets ``error`` on failure. Cancellation isn't an error.
   public func loadItems() async {
     await load { (repo, userID) async throws(MomentsRepoError) in try await repo.getMoments(userID: userID) }
   }
@@ -133,7 +134,7 @@ public final class MomentsTimelineViewModel {
   ///
   /// What comes arrives through ``run()``, before the moments that are shown already.
   ///
-  /// A failure is in ``error``; to be cancelled is none.
+  /// Sets ``error`` on failure. Cancellation isn't an error.
   public func reloadItems() async {
     await load { (repo, userID) async throws(MomentsRepoError) in try await repo.reloadMoments(userID: userID) }
   }
@@ -143,7 +144,7 @@ public final class MomentsTimelineViewModel {
   /// What comes arrives through ``run()``, behind the moments that are shown already. After a failure, the next call asks
   /// for the same page; where the server refused it, ``reloadItems()`` leads on from there.
   ///
-  /// A failure is in ``error``; to be cancelled is none.
+  /// Sets ``error`` on failure. Cancellation isn't an error.
   public func loadMoreItems() async {
     await load { (repo, userID) async throws(MomentsRepoError) in try await repo.loadMoreMoments(userID: userID) }
   }
@@ -160,7 +161,7 @@ public final class MomentsTimelineViewModel {
       if error != .cancelled { self.error = error }
     }
     loads -= 1
-    // How it ended is known here, so nobody has to wait until the loop that follows the state has come so far.
+    // The result is known here, so the caller doesn't have to wait until the loop over the states has come so far.
     for await state in momentsRepo.loadState(userID: userID).buffering(.latest) {
       show(state)
       break
@@ -189,7 +190,7 @@ public final class MomentsTimelineViewModel {
     let previous = loadState
     loadState = state
     if let loaded = state.loadedValue {
-      // To save the same again is news too: the rows' dates count from then on.
+      // To save the same again is a change too: the rows' dates count from then on.
       if savedAt != loaded.savedAt || details != loaded.value { show(loaded.value) }
       if savedAt != loaded.savedAt { savedAt = loaded.savedAt }
     } else if details != nil {

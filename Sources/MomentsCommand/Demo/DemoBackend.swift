@@ -59,7 +59,7 @@ actor DemoBackend: NetworkSwitch {
     }
   }
 
-  /// Connects the backend or cuts it off; a request under way meets the state at its end.
+  /// Connects the backend or cuts it off; a request in flight meets the state at its end.
   func setOnline(_ isOnline: Bool) {
     self.isOnline = isOnline
   }

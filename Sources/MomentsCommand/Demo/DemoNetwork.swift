@@ -12,7 +12,7 @@ struct DemoNetwork: NetworkSwitch {
     self.store = store
   }
 
-  /// Brings the network to how it was left, and says how; online where nobody has switched it yet.
+  /// Restores the network's last state and returns it; online if it was never switched.
   func restore() async throws(StoreError) -> Bool {
     let isOnline = try await store.load(Self.key)?.value ?? true
     await backend.setOnline(isOnline)

@@ -12,7 +12,7 @@ struct DemoServerState: Codable, Equatable, Sendable {
   /// The most characters a key has.
   static let maximumKeyLength = 255
 
-  /// What a request asks for, by which a repetition is told from another request.
+  /// What a request asks for, which distinguishes a repetition from another request.
   struct Change: Codable, Equatable, Sendable {
     var momentID: String
     var userID: String
@@ -112,7 +112,7 @@ extension MomentsDetails.Moment {
     likes?.contains { $0.id == user.id } ?? false
   }
 
-  /// Adds the user's like after the others, or removes it; a repetition changes nothing.
+  /// Adds the user's like after the existing ones, or removes it; a repetition changes nothing.
   fileprivate mutating func setLiked(_ isLiked: Bool, by user: MomentsDetails.UserDetails) {
     guard isLiked != self.isLiked(by: user) else { return }
     var likes = likes ?? []

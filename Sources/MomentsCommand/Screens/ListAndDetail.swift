@@ -66,7 +66,7 @@ struct ListAndDetail {
       style: .faint)
   }
 
-  /// Says in the place of rows why there are none.
+  /// Says in the place of rows why there are no rows.
   func drawPlaceholder(_ text: String, in frame: inout Frame) {
     for (line, row) in zip(TerminalText.wrapped(text, to: list.columns.count - 4), list.rows.dropFirst()) {
       frame.write(line, row: row, column: list.columns.lowerBound + 2)

@@ -1,12 +1,12 @@
 /// A screen on a terminal: a picture of what it observes, and what its keys do.
 @MainActor
 protocol LiveScreen: AnyObject, Sendable {
-  /// The picture, in this size; nil while there is none that may be shown.
+  /// The picture, in this size; `nil` while no picture may be shown.
   ///
   /// It is asked for again whenever an `@Observable` property that it read has changed.
   func frame(size: TerminalSize) -> Frame?
 
-  /// Does what a key asks for at once, and returns the rest; nil when there is none.
+  /// Does what a key asks for at once, and returns the rest; `nil` if there is no rest.
   ///
   /// - Parameter size: The size of the picture the key belongs to.
   func press(_ key: Key, size: TerminalSize) -> KeyResponse?

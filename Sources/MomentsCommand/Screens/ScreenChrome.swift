@@ -13,7 +13,7 @@ struct ScreenChrome {
   var title: String
   /// What the title counts; left out where there is no room.
   var counts: String?
-  /// How things are, the news first.
+  /// How things are, what is new first.
   var states: [(text: String, style: TextStyle)] = []
   /// What happened last.
   var activity: String
@@ -43,7 +43,7 @@ struct ScreenChrome {
   private func drawHeader(in frame: inout Frame) {
     let columns = frame.size.columns
     let separator = " · "
-    // The state is the news: the title gives way to it.
+    // The state is what is new: the title gives way to it.
     let stateWidth = min(
       states.reduce(0) { $0 + TerminalText.width(of: $1.text) } + max(0, states.count - 1) * 3, columns * 2 / 3)
     let stateColumn = columns - 1 - stateWidth

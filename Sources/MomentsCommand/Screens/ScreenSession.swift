@@ -1,7 +1,7 @@
 internal import Multicast
 internal import Observation
 
-/// A screen and the terminal it has: drawn when it changes, told of the keys, until the user leaves.
+/// A screen and the terminal it has: drawn when it changes, and given the keys, until the user leaves.
 ///
 /// - **Frames**: Only what the screen observes makes one, by a change. While a frame is written, and for a moment after
 ///   it, changes gather.
@@ -177,7 +177,7 @@ final class ScreenSession {
 }
 
 extension CommandStatus {
-  /// The status a live screen leaves the program with; what went wrong is told.
+  /// Creates the status a live screen leaves the program with, and prints an error.
   init(_ ending: ScreenSession.Ending, console: Console) {
     switch ending {
     case .quit, .hungUp: self = .success

@@ -148,7 +148,7 @@ private struct Pen {
     apply(cell.style)
     let isUncertain = cell.character.hasUncertainWidth
     if isUncertain {
-      // A terminal that draws fewer columns would leave in the others what was there.
+      // A terminal that draws fewer columns would leave the old text in the remaining ones.
       text += String(repeating: " ", count: cell.span)
       position = nil
       move(row: row, column: column)

@@ -3,7 +3,7 @@
 /// A key may come in several reads: what is there of it is kept until the rest comes. Sequences that mean no ``Key`` are
 /// swallowed whole, so that none of their letters is taken for a key, and so are bytes that are not UTF-8.
 ///
-/// What is pasted is told from what is typed: it is one line, a ``Key/pasted(_:)`` for each read, and nothing
+/// What is pasted is distinguished from what is typed: it is one line, a ``Key/pasted(_:)`` for each read, and nothing
 /// in it is another key but Ctrl-C, by which a paste without an end can be left.
 struct KeyDecoder: Sendable {
   private enum State {

@@ -22,7 +22,7 @@ final class SignalPipe: Sendable {
   /// Where the handler writes; -1 while no signals are taken.
   private static let target = Atomic<CInt>(-1)
 
-  /// Takes the signals from now on, but those that whoever started this program wants it to ignore.
+  /// Takes the signals from now on, except those that the program's parent set to be ignored.
   init(signals: [CInt]) throws(TerminalError) {
     var ends: [CInt] = [-1, -1]
     guard pipe(&ends) == 0 else { throw TerminalError(code: errno, operation: "pipe") }
@@ -69,7 +69,7 @@ final class SignalPipe: Sendable {
 
   /// Stops the program as SIGTSTP does by default, and returns when it goes on.
   ///
-  /// That is at once where nobody is there to continue it: unlike SIGSTOP this signal stops no job without a shell.
+  /// That is at once if no shell is there to continue it: unlike SIGSTOP this signal stops no job without a shell.
   static func stopProgram() {
     var action = signalAction(SIG_DFL)
     var earlier = sigaction()
@@ -89,7 +89,7 @@ final class SignalPipe: Sendable {
   func read() -> [CInt] {
     var bytes = [UInt8](repeating: 0, count: 64)
     let count = systemRead(readEnd, &bytes, bytes.count)
-    // Nothing there, or interrupted: the source tells again.
+    // Nothing there, or interrupted: the source reports it again.
     return count > 0 ? bytes[..<count].map(CInt.init) : []
   }
 

@@ -16,7 +16,7 @@ internal import Multicast
 /// - **Restoring**: The terminal gets its modes and its screen back when it is closed, when a signal ends or stops the
 ///   program, and when the program crashes.
 actor Terminal: TerminalType {
-  /// The alternate screen, no cursor, no wrapping at the right edge, and pasted text told from typed.
+  /// The alternate screen, no cursor, no wrapping at the right edge, and pasted text distinguished from typed.
   private static let takeover = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[?2004h"
   private static let ends = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
   /// How long a terminal that takes nothing may hold up the end by a signal.
@@ -130,7 +130,7 @@ actor Terminal: TerminalType {
   }
 
   private func readInput() {
-    // Whoever reads in the background gets an error instead of keys.
+    // A read in the background fails instead of returning keys.
     guard earlierModes != nil else { return }
     do throws(TerminalError) {
       let bytes = try device.read()
@@ -141,7 +141,7 @@ actor Terminal: TerminalType {
     } catch {
       if error.code == EAGAIN { return }
     }
-    // The terminal has gone. Its source would tell so for ever.
+    // The terminal has gone. Its source would report that for ever.
     sources.first?.cancel()
     channel.send(.ended)
   }
@@ -163,7 +163,7 @@ actor Terminal: TerminalType {
   }
 
   private func handle(_ signal: CInt) {
-    // What arrived before the terminal was closed is for those who had the signals before.
+    // What arrived before the terminal was closed is for the handlers that were installed before.
     guard signals != nil else { return }
     switch signal {
     case SIGWINCH: channel.send(.resized(device.size))
@@ -187,7 +187,7 @@ actor Terminal: TerminalType {
       SignalPipe.stopProgram()
       return
     }
-    // A shell has set its own modes meanwhile, also when nobody asked this program before it was stopped.
+    // A shell has set its own modes meanwhile, also if this program was stopped without a signal it could handle.
     do throws(TerminalError) {
       try takeOver()
       channel.send(.resized(device.size))

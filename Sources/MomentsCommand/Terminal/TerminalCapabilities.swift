@@ -1,8 +1,8 @@
-/// What a terminal can do, as far as its environment tells.
+/// What a terminal can do, as far as its environment says.
 struct TerminalCapabilities: Hashable, Sendable {
   /// How many colours it has, and the user wants.
   var colors: ColorDepth
-  /// Whether it may be told where a frame begins and ends, so that it shows no half of one.
+  /// Whether it accepts marks of where a frame begins and ends, so that it never shows half a frame.
   var synchronizesOutput: Bool
 
   init(colors: ColorDepth, synchronizesOutput: Bool) {

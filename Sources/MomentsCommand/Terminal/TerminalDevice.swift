@@ -21,7 +21,7 @@ struct TerminalDevice: Sendable {
   /// Whether this program has the terminal, and not another job of the same shell.
   var isInForeground: Bool {
     let group = tcgetpgrp(output)
-    // Without job control there is nobody to share it with.
+    // Without job control no other process shares it.
     return group == -1 || group == getpgrp()
   }
 

@@ -66,8 +66,8 @@ enum TerminalRestoration {
   }
 
   private static func restore(_ pointer: UnsafeMutablePointer<Prepared>) {
-    // First, and without waiting for what is still to be shown: a stalled terminal may never show it.
-    // Nobody is left to tell when it fails: the terminal has gone.
+    // First, and without waiting for what is still to be shown: a stalled terminal may never show it. A failure can't
+    // be reported, because the terminal has gone.
     _ = tcsetattr(pointer.pointee.device.input, TCSANOW, &pointer.pointee.modes)
     write(pointer.pointee.bytes, to: pointer.pointee.device.output, patience: pointer.pointee.patience)
   }

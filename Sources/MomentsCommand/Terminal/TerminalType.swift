@@ -12,7 +12,7 @@ enum TerminalEvent: Hashable, Sendable {
 
 /// A screen and a keyboard.
 protocol TerminalType: Sendable {
-  /// What happens from ``open()`` on, for those who subscribed before.
+  /// What happens from ``open()`` on, for subscribers from before that.
   var events: MulticastStream<TerminalEvent, Never> { get }
 
   /// Takes the terminal over, and returns its size.

@@ -7,10 +7,10 @@
 struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   private(set) var state: ChannelState<Waiter>
   private(set) var kept = ElementRing<Element>()
-  /// Each collector's own buffer, by its id.
+  /// Each buffered subscriber's own buffer, by its id.
   private(set) var collected = CollectorBuffers<Element>()
   private var failureBox: FailureBox?
-  /// Whoever sends and waits until that is of use.
+  /// The upstream producer suspended in `demand()`, if any.
   var waitingProducer: UnsafeContinuation<Void, Never>?
 
   typealias Released = ReleasedElements<Element>
@@ -27,7 +27,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
 
   // MARK: - Sending
 
-  /// Sends an element to every reader.
+  /// Sends an element to every subscriber.
   ///
   /// - Returns: Who is to be resumed with the element; nil when the channel had ended.
   @inline(__always)
@@ -86,14 +86,14 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
     return id
   }
 
-  /// Gives a collector its buffer, with the replay in it.
+  /// Gives a buffered subscriber its buffer, with the replay in it.
   private mutating func beginCollecting(_ id: Int) {
     collected.add(id)
     let buffer = collected.buffer(id)
     for position in state.replayStart..<state.head { buffer.pointee.append(kept.element(at: position - state.floor)) }
   }
 
-  /// Puts the next elements of a reader, at most `limit`, into uninitialised memory.
+  /// Puts the next elements of a subscriber, at most `limit`, into uninitialised memory.
   @inline(__always)
   mutating func read(
     _ id: Int, limit: Int, into target: ElementSlots<Element>, releasing released: inout Released
@@ -111,7 +111,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
       collected.buffer(id).pointee.shrink()
       return .elements(1)
     case .end:
-      // The reader needs nothing any more, however long it is held.
+      // The subscriber needs nothing any more, however long it is held.
       release(into: &released)
       return failureBox == nil ? .finished : .failed
     case .overflow(let capacity): return .overflowed(capacity: capacity)
@@ -132,7 +132,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   /// What failed the channel.
   var failure: Failure? { failureBox?.failure }
 
-  /// Ends a reader at once and lets go of its backlog.
+  /// Ends a subscriber at once and lets go of its backlog.
   ///
   /// - Returns: Who is to be resumed, to find the end.
   @inline(__always)
@@ -143,7 +143,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
     return waiters
   }
 
-  /// Forgets a reader that nobody can ask again.
+  /// Forgets a subscriber of which no call of `next()` can follow.
   @inline(__always)
   mutating func remove(_ id: Int, releasing released: inout Released) {
     let waiters = cancel(id, releasing: &released)
@@ -173,7 +173,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   }
 }
 
-/// What a reader finds.
+/// What a subscriber finds.
 enum ReadOutcome {
   /// This many elements were put where the caller said.
   case elements(Int)
@@ -181,7 +181,7 @@ enum ReadOutcome {
   case finished
   /// The channel's failure, to be thrown now and not again.
   case failed
-  /// The reader's own overflow, to be thrown now and not again.
+  /// The subscriber's own overflow, to be thrown now and not again.
   case overflowed(capacity: Int)
   /// There is nothing yet.
   case wait

@@ -1,7 +1,8 @@
 extension ChannelCore {
-  /// Waits until a further element would be of use to some reader, or the calling task is cancelled.
+  /// Waits until a further element would be of use to some subscriber, or the calling task is cancelled.
   ///
-  /// An element is of no use when every reader would drop it, or overflow because of it. One task at a time may wait.
+  /// An element is of no use when every subscriber would drop it, or overflow because of it. One task at a time may
+  /// wait.
   func demand() async {
     await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in

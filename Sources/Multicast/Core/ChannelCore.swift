@@ -9,13 +9,13 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   private let contents: Lock<Contents>
   /// Counts sends and the end.
   ///
-  /// It changes only under the lock, and may be looked at without it.
+  /// It changes only under the lock, and may be read without it.
   private let progressCount = Atomic<Int>(0)
 
-  /// From the sender of an element to the readers it is handed to.
+  /// Orders a send before the subscribers that its element is handed off to.
   private let handOver = SanitizerOrder()
 
-  /// Called, outside the lock, when the last reader has left; nil for a channel that does not mind.
+  /// Called, outside the lock, when the last subscriber has left; nil for a channel that does not mind.
   private let onUnused: (@Sendable (ChannelCore) -> Void)?
 
   /// Counts a channel that has no owner but its streams; `nil` where the owner counts itself.
@@ -41,7 +41,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   /// Whether a producer waits for ``demand()`` and is to be signalled.
   var isPulled: Bool { onUnused != nil }
 
-  /// Whether the channel has not ended and nobody reads it.
+  /// Whether the channel has not ended and has no subscribers.
   var isUnused: Bool { contents.withLock { !$0.state.hasEnded && $0.state.subscriberCount == 0 } }
 
   /// Runs `body` alone with the contents.
@@ -83,7 +83,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     return .sent
   }
 
-  /// Hands the element over, outside the lock: an executor may run the resumed task before `resume` returns.
+  /// Hands the element off, outside the lock: an executor may run the resumed task before `resume` returns.
   @inline(__always)
   private func resume(_ resumptions: ChannelState<Waiter>.Resumptions, with element: Element) {
     switch resumptions {
@@ -120,7 +120,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     contents.withLock { $0.subscribe(policy) }
   }
 
-  /// Puts the next elements of a reader, at most `limit`, into uninitialised memory.
+  /// Puts the next elements of a subscriber, at most `limit`, into uninitialised memory.
   func read(
     _ reader: Int, limit: Int, into target: ElementSlots<Element>, releasing released: inout Contents.Released
   ) -> ReadOutcome {
@@ -135,7 +135,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     if !isParked { waiter.resume() }
   }
 
-  /// To be called by whoever was handed an element.
+  /// To be called by a subscriber that an element was handed off to.
   func noticeHandOver() { handOver.acquire() }
 
   /// What failed the channel, which must have failed.
@@ -157,7 +157,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     noticeIfUnused()
   }
 
-  /// Tells who minds if the last reader has left.
+  /// Calls `onUnused` if the last subscriber has left.
   func noticeIfUnused() {
     if let onUnused, isUnused { onUnused(self) }
   }

@@ -1,14 +1,15 @@
 internal import Synchronization
 
-/// One registered reader: takes what is there from the channel, in batches where its policy allows, and waits for more.
+/// One registered subscriber: takes what is there from the channel, in batches where its policy allows, and waits for
+/// more.
 ///
-/// An unbounded reader that lags takes the channel's lock once for a batch of elements and hands them out without it.
-/// A batch is part of the reader's backlog. A reader whose policy may yet drop what it has not read takes one element
-/// at a time, so that what it drops is released.
+/// An unbounded subscriber that lags takes the channel's lock once for a batch of elements and hands them out without
+/// it. A batch is part of the subscriber's backlog. A subscriber whose policy may yet drop what it has not read takes
+/// one element at a time, so that what it drops is released.
 ///
-/// The unsafe properties below belong to whoever holds the `gate`, and to `deinit`. The gate is held for a few
-/// instructions or one turn of the channel's lock, never across a suspension or a call of somebody else's code. It is
-/// contended only where several tasks share one subscription, or one cancels it while another reads.
+/// The unsafe properties below belong to the call that holds the `gate`, and to `deinit`. The gate is held for a few
+/// instructions or one turn of the channel's lock, never across a suspension or a call of foreign code. It is contended
+/// only where several tasks share one subscription, or one cancels it while another reads.
 @usableFromInline
 final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
@@ -19,18 +20,18 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
   private let gate = Atomic<Bool>(false)
   private let isCancelled = Atomic<Bool>(false)
   private let isMailboxTaken = Atomic<Bool>(false)
-  /// The channel's progress when this reader had taken all there was.
+  /// The channel's progress when this subscriber had taken all there was.
   ///
   /// A hint: to be wrong costs a turn, no more.
   private let idleProgress = Atomic<Int>(-1)
 
   /// The most elements of a batch.
   private let batchLimit: Int
-  /// Room for a batch, and behind it for one element that is handed over: the mailbox.
+  /// Room for a batch, and behind it for one element that is handed off: the hand-off slot.
   nonisolated(unsafe) private let memory: UnsafeMutablePointer<Element>
-  /// The elements of the batch that have not been handed out: initialised, as no others are.
+  /// The elements of the batch that have not been handed out: initialised, as no other slots are.
   nonisolated(unsafe) private var batch = 0..<0
-  /// Whether the batch was empty when the gate was left, for a look without it.
+  /// Whether the batch was empty when the gate was left, for a check without it.
   private let isBatchEmpty = Atomic<Bool>(true)
 
   init(core: ChannelCore<Element, Failure>, policy: BufferingPolicy<Failure>) {
@@ -88,7 +89,7 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
   /// Finds the next element, waiting for it if need be.
   @usableFromInline
   nonisolated(nonsending) func advance() async throws(Failure) -> Position {
-    // A reader that has taken all there was waits without another look. Where that is wrong, `park` notices.
+    // A subscriber that has taken all there was waits without another check. Where that is wrong, `park` notices.
     var isIdle = isBatchEmpty.load(ordering: .relaxed) && core.progress == idleProgress.load(ordering: .relaxed)
     while true {
       if !isIdle {
@@ -121,7 +122,7 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
       }
       if wake == .element {
         core.noticeHandOver()
-        // What was handed over is the one thing that came since.
+        // What was handed off is the only element that was sent since.
         idleProgress.store(idleProgress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
         return .mailbox(mailbox)
       }
@@ -130,14 +131,14 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     }
   }
 
-  /// The element that was handed over.
+  /// The element that was handed off.
   @usableFromInline
   func take(from mailbox: ElementSlots<Element>) -> Element {
     defer { returnMailbox(mailbox) }
     return mailbox.base.move()
   }
 
-  /// Ends this reader: every call of `next()`, waiting or to come, returns nil.
+  /// Ends this subscriber: every call of `next()`, waiting or to come, returns nil.
   func cancel() {
     // A task that is cancelled lends itself to its cancellation handler, and may end, with its iterator, inside the
     // resumption below where its executor runs it at once. A reference that is borrowed would not outlast that.
@@ -146,7 +147,7 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     isCancelled.store(true, ordering: .relaxed)
     core.cancel(id)
     if discardBatchIfFree() || batchLimit == 1 { return }
-    // Whoever holds the gate is inside a call of `next()`, and may never make another, which would find the flag.
+    // The task that holds the gate is inside a call of `next()`. It may never make another, which would find the flag.
     Task { [weak self] in
       while self?.discardBatchIfFree() == false { await Task.yield() }
     }
@@ -166,7 +167,7 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
   private func fillBatch() -> ReadOutcome {
     if !batch.isEmpty { return .elements(batch.count) }
     var released = ReleasedElements<Element>()
-    // Last of all, with the gate left, as it may run code of others.
+    // Last of all, with the gate left, because it may run foreign code.
     defer { released.release() }
     let outcome = core.read(id, limit: batchLimit, into: ElementSlots(base: memory), releasing: &released)
     if case .elements(let count) = outcome {
@@ -179,7 +180,7 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     return outcome
   }
 
-  /// Gives up what is left of the batch, which counts as dropped, unless somebody holds the gate.
+  /// Gives up what is left of the batch, which counts as dropped, unless another call holds the gate.
   private func discardBatchIfFree() -> Bool {
     guard enterGate() else { return false }
     var discarded = ReleasedElements<Element>()
@@ -190,12 +191,12 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
       batch = 0..<0
     }
     leaveGate()
-    // Only now, as it may run code of others.
+    // Only now, because it may run foreign code.
     discarded.release()
     return true
   }
 
-  /// Whether each element that this reader takes may be what the channel's producer waits for.
+  /// Whether each element that this subscriber takes may be what the channel's producer waits for.
   private var isDemanding: Bool { core.isPulled && policy.keepsOldest }
 
   /// Takes the element of the batch, leaves the gate, and only then lets the producer go on, as that may run code of
@@ -207,9 +208,9 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     return mailbox
   }
 
-  // MARK: - The mailbox
+  // MARK: - The hand-off slot
 
-  /// Room for the element that a waiting call is handed: the reader's own unless another task waits there.
+  /// Room for the element that is handed off to a waiting call: the subscriber's own unless another task waits there.
   private func takeMailbox() -> ElementSlots<Element> {
     let isTaken = isMailboxTaken.exchange(true, ordering: .acquiring)
     return ElementSlots(base: isTaken ? .allocate(capacity: 1) : memory + batchLimit)

@@ -1,11 +1,11 @@
 // MARK: - Reading
 
 extension ChannelState {
-  /// Registers a reader and gives it the replay, in one step.
+  /// Registers a subscriber and gives it the replay, in one step.
   ///
   /// - Parameters:
   ///   - capacity: How many elements wait at most.
-  ///   - overflow: What a collector does without a place for an element; nil for a follower.
+  ///   - overflow: What a buffered subscriber does without a place for an element; nil for a cursor subscriber.
   mutating func subscribe(capacity: Int, overflow: CollectionOverflow?) -> Int {
     let capacity = max(capacity, replayLimit)
     var reader = ReaderState<Waiter>()
@@ -38,13 +38,13 @@ extension ChannelState {
   enum ReadAction {
     /// Copy `count` kept elements from this position on.
     case copy(from: Int, count: Int)
-    /// Take the `count` oldest kept elements, which nobody else needs.
+    /// Take the `count` oldest kept elements, which no other subscriber needs.
     case take(count: Int)
-    /// Take the first element of the collector's buffer.
+    /// Take the first element of the buffered subscriber's buffer.
     case takeCollected
     /// The channel's end, delivered now and not again.
     case end
-    /// The end after the collector's overflow, delivered now and not again.
+    /// The end after the buffered subscriber's overflow, delivered now and not again.
     case overflow(capacity: Int)
     /// Nil, for ever.
     case nothing
@@ -52,7 +52,7 @@ extension ChannelState {
     case wait
   }
 
-  /// The next thing for a reader.
+  /// The next thing for a subscriber.
   ///
   /// - Parameter limit: How many elements the caller takes at most.
   mutating func read(_ id: Int, limit: Int) -> ReadAction {
@@ -72,7 +72,7 @@ extension ChannelState {
     cursors[id].position = position + count
     readers[id].hasBatch = count > 1
     if count > 0 {
-      // An only follower need not share what is not replayed.
+      // A sole cursor subscriber need not share what is not replayed.
       guard followers.count == 1, position == floor, floor + count <= replayStart else {
         return .copy(from: position, count: count)
       }
@@ -100,14 +100,14 @@ extension ChannelState {
     if isFollower { waitingFollowerCount += 1 }
   }
 
-  /// Whether anybody's waiting may have made elements unnecessary.
+  /// Whether a subscriber that waits may have made elements unnecessary.
   var isReleaseDueAfterParking: Bool { allFollowersWait && floor < replayStart }
 
-  /// Ends a reader at once.
+  /// Ends a subscriber at once.
   ///
   /// Its backlog counts as dropped.
   ///
-  /// - Returns: Who is to be resumed, to find the end; nil when the reader had ended.
+  /// - Returns: Who is to be resumed, to find the end; nil when the subscriber had ended.
   mutating func cancel(_ id: Int) -> ContiguousArray<Waiter>? {
     guard readers[id].intake != .ended else { return nil }
     let wasOpen = readers[id].intake == .open
@@ -128,20 +128,20 @@ extension ChannelState {
 
   func isCollector(_ id: Int) -> Bool { readers[id].collection != nil }
 
-  /// Forgets a reader that nobody can ask again.
+  /// Forgets a subscriber of which no call of `next()` can follow.
   ///
   /// It must have been cancelled.
   mutating func remove(_ id: Int) {
     unusedReaders.append(id)
   }
 
-  /// How many elements a reader will never get, of those that were meant for it.
+  /// How many elements a subscriber will never get, of those that were meant for it.
   func droppedCount(_ id: Int) -> Int {
     let cursor = cursors[id]
     return readers[id].droppedCount + (cursor.position == .max ? 0 : place(of: cursor) - cursor.position)
   }
 
-  /// Counts elements that a reader had taken and gave up when it was cancelled.
+  /// Counts elements that a subscriber had taken and gave up when it was cancelled.
   mutating func countDropped(_ id: Int, _ count: Int) {
     readers[id].droppedCount += count
   }

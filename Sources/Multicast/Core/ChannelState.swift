@@ -1,7 +1,7 @@
-/// A channel as positions: which elements are kept, who stands where, and who waits.
+/// A channel as positions: which elements are kept, where each subscriber stands, and which of them wait.
 ///
 /// There are no elements here, no locks and no continuations. Every element has a position, counted from the first one
-/// sent. The elements from ``floor`` to ``head`` are kept, once, for all readers:
+/// sent. The elements from ``floor`` to ``head`` are kept, once, for all subscribers:
 ///
 /// ```
 ///        floor            cursor of A      cursor of B     head
@@ -11,22 +11,24 @@
 ///          └ the slowest reader needs this one
 /// ```
 ///
-/// A **follower** reads what is kept and has nothing but a cursor. Its policy is arithmetic: of a follower with
-/// capacity *k* only the last *k* positions count, so its place is `max(cursor, head - k)`, and what lies between is
-/// dropped. The replay is where a new cursor starts. A **collector** keeps the beginning of its backlog and so has a
-/// buffer of its own, of which the state knows how many elements it holds.
+/// A **cursor subscriber** reads what is kept and has nothing but a cursor. Its policy is arithmetic: of a cursor
+/// subscriber with capacity *k* only the last *k* positions count, so its place is `max(cursor, head - k)`, and what
+/// lies between is dropped. The replay is where a new cursor starts. A **buffered subscriber** keeps the beginning of
+/// its backlog and so has a buffer of its own, of which the state knows how many elements it holds.
 ///
 /// Every input is a method that changes the state and returns what is to be done about it. The caller performs that;
 /// what resumes or releases, after it has left its lock. `Waiter` is whatever stands for a suspended call of `next()`.
 ///
 /// Invariants:
-/// - A reader that waits has nothing to read: a follower's cursor is at `head`, a collector's buffer is empty.
-/// - `floor` is at most the replay's start and the place of every follower. It lags behind their minimum by at most
-///   ``releaseInterval`` sends, and not at all while all followers wait.
-/// - What a reader received, dropped and has left to read is what was replayed to it and sent while its intake was open.
-/// - `subscriberCount` is the number of readers whose intake is open.
+/// - A subscriber that waits has nothing to read: a cursor subscriber's cursor is at `head`, a buffered subscriber's
+///   buffer is empty.
+/// - `floor` is at most the replay's start and the place of every cursor subscriber. It lags behind their minimum by at
+///   most ``releaseInterval`` sends, and not at all while all cursor subscribers wait.
+/// - What a subscriber received, dropped and has left to read is what was replayed to it and sent while its intake was
+///   open.
+/// - `subscriberCount` is the number of subscribers whose intake is open.
 struct ChannelState<Waiter> {
-  /// After how many sends, at the latest, an element that nobody needs is released.
+  /// After how many sends, at the latest, an element that no subscriber needs is released.
   static var releaseInterval: Int { 16 }
 
   // The properties are changed by the methods of this type only, in this file and in `ChannelState+Reading.swift`.
@@ -37,7 +39,7 @@ struct ChannelState<Waiter> {
   var floor = 0
   var hasEnded = false
   var subscriberCount = 0
-  /// The collectors whose intake is open.
+  /// The buffered subscribers that take elements.
   var collectors: ContiguousArray<Int> = []
 
   let replayLimit: Int
@@ -46,14 +48,14 @@ struct ChannelState<Waiter> {
   var readers: ContiguousArray<ReaderState<Waiter>> = []
   var unusedReaders: ContiguousArray<Int> = []
   var waitingReaders: ContiguousArray<Int> = []
-  /// The followers that have not ended.
+  /// The cursor subscribers that have not ended.
   var followers: ContiguousArray<Int> = []
   var waitingFollowerCount = 0
   var slowestFollower = 0
 
-  /// A follower's place.
+  /// A cursor subscriber's place.
   ///
-  /// Apart from the rest of the reader, so that all places are found in few cache lines.
+  /// Apart from the rest of the subscriber, so that all places are found in few cache lines.
   struct Cursor {
     static var none: Cursor { Cursor(position: .max, capacity: .max) }
 
@@ -66,12 +68,12 @@ struct ChannelState<Waiter> {
     self.replayLimit = replayLimit
   }
 
-  /// The first position that a new reader gets.
+  /// The first position that a new subscriber gets.
   var replayStart: Int { max(head - replayLimit, resetPosition) }
 
   var allFollowersWait: Bool { waitingFollowerCount == followers.count }
 
-  /// Whether some reader would keep a further element and neither drop it nor fail because of it.
+  /// Whether some subscriber would keep a further element and neither drop it nor fail because of it.
   var isElementUseful: Bool {
     !followers.isEmpty
       || collectors.contains { id in
@@ -83,13 +85,13 @@ struct ChannelState<Waiter> {
   // MARK: - Sending
 
   enum CollectAction {
-    /// The collector waits and is handed the element by ``send()``.
+    /// The buffered subscriber waits and the element is handed off to it by ``send()``.
     case handedOver
-    /// Add the element to the collector's buffer.
+    /// Add the element to the buffered subscriber's buffer.
     case append
     /// Put the element in the place of the buffer's last one.
     case replaceLast
-    /// Nothing: the element is dropped, and the collector's intake may be closed now.
+    /// Nothing: the element is dropped, and the buffered subscriber may take no more now.
     case drop
   }
 
@@ -97,7 +99,7 @@ struct ChannelState<Waiter> {
   ///
   /// Comes before ``send()``.
   ///
-  /// A collector that overflows leaves ``collectors``, so go through them from the last to the first.
+  /// A buffered subscriber that overflows leaves ``collectors``, so go through them from the last to the first.
   mutating func collect(at index: Int) -> CollectAction {
     let id = collectors[index]
     guard readers[id].firstWaiter == nil, let collection = readers[id].collection else { return .handedOver }
@@ -137,9 +139,9 @@ struct ChannelState<Waiter> {
     return (keep, waitingReaders.isEmpty ? .none : takeWaiters())
   }
 
-  /// Takes one waiter of each reader that waits, to hand it the last element.
+  /// Takes one waiter of each subscriber that waits, for the hand-off of the last element.
   ///
-  /// A follower's cursor passes that element.
+  /// A cursor subscriber's cursor passes that element.
   mutating func takeWaiters() -> Resumptions {
     if waitingReaders.count == 1 {
       let id = waitingReaders[0]
@@ -167,7 +169,7 @@ struct ChannelState<Waiter> {
     return .many(waiters)
   }
 
-  /// Takes all waiters of a reader.
+  /// Takes all waiters of a subscriber.
   mutating func takeAllWaiters(of id: Int, into waiters: inout ContiguousArray<Waiter>) {
     guard let first = readers[id].firstWaiter.take() else { return }
     waiters.append(first)
@@ -191,7 +193,7 @@ struct ChannelState<Waiter> {
     return waiters
   }
 
-  /// Empties the replay and leaves the readers' backlogs.
+  /// Empties the replay and leaves the subscribers' backlogs.
   mutating func resetReplay() {
     resetPosition = head
   }
@@ -201,10 +203,10 @@ struct ChannelState<Waiter> {
   /// Whether ``raiseFloor()`` is worth while after a send.
   var isReleaseDue: Bool { head % Self.releaseInterval == 0 || allFollowersWait }
 
-  /// Moves the floor up to the first position that anybody needs.
+  /// Moves the floor up to the first position that is still needed.
   ///
-  /// Takes time for each follower, unless the replay needs all that is kept, all followers wait, or the slowest one has
-  /// not moved.
+  /// Takes time for each cursor subscriber, unless the replay needs all that is kept, all cursor subscribers wait, or
+  /// the slowest one has not moved.
   ///
   /// - Returns: How many of the oldest elements are not kept any more.
   mutating func raiseFloor() -> Int {

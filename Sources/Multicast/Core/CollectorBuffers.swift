@@ -1,8 +1,8 @@
-/// The buffers of a channel's collectors, by the collectors' ids.
+/// The buffers of a channel's buffered subscribers, by their ids.
 ///
 /// Each buffer is in memory of its own, and the list is one of plain addresses: a list whose type depends on the
 /// element's, or an object for each buffer, looks up metadata and checks exclusivity at every access. That was a third
-/// of what a bounded reader's element costs.
+/// of what a bounded subscriber's element costs.
 ///
 /// Invariant: an address in the list is that of an initialised `ElementRing<Element>`, which nothing else refers to.
 struct CollectorBuffers<Element>: ~Copyable {
@@ -17,7 +17,7 @@ struct CollectorBuffers<Element>: ~Copyable {
     }
   }
 
-  /// Makes an empty buffer for a collector, which must have none.
+  /// Makes an empty buffer for a buffered subscriber, which must have none.
   mutating func add(_ id: Int) {
     while addresses.count <= id { addresses.append(nil) }
     let buffer = UnsafeMutablePointer<ElementRing<Element>>.allocate(capacity: 1)
@@ -25,20 +25,20 @@ struct CollectorBuffers<Element>: ~Copyable {
     addresses[id] = UnsafeMutableRawPointer(buffer)
   }
 
-  /// Whether a collector has a buffer.
+  /// Whether a buffered subscriber has a buffer.
   func contains(_ id: Int) -> Bool {
     id < addresses.count && addresses[id] != nil
   }
 
-  /// The buffer of a collector, which must have one.
+  /// The buffer of a buffered subscriber, which must have one.
   ///
-  /// To be used at once, by whoever has exclusive access to the channel.
+  /// To be used at once, by code with exclusive access to the channel.
   @inline(__always)
   func buffer(_ id: Int) -> UnsafeMutablePointer<ElementRing<Element>> {
     addresses[id]!.assumingMemoryBound(to: ElementRing<Element>.self)
   }
 
-  /// Removes the buffer of a collector, which must have one that is empty.
+  /// Removes the buffer of a buffered subscriber, which must have one that is empty.
   mutating func remove(_ id: Int) {
     let buffer = buffer(id)
     addresses[id] = nil
@@ -47,5 +47,5 @@ struct CollectorBuffers<Element>: ~Copyable {
   }
 }
 
-// The list owns its buffers, as an array does, and is changed only by whoever has exclusive access to it.
+// The list owns its buffers, as an array does, and is changed only by code with exclusive access to it.
 extension CollectorBuffers: @unchecked Sendable where Element: Sendable {}

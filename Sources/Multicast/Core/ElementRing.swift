@@ -9,9 +9,9 @@
 /// ```
 ///
 /// Invariants:
-/// - The `count` slots from `start` on, counted modulo `capacity`, are initialised, and no others.
-/// - An element never leaves by being destroyed here, only by being moved out, so that whoever holds a lock around the
-///   ring can let go of it later. The exceptions are trivial elements, for which there is nothing to do, and `deinit`.
+/// - The `count` slots from `start` on, counted modulo `capacity`, are initialised, and no other slots are.
+/// - An element never leaves by being destroyed here, only by being moved out, so that code with a lock around the ring
+///   can let go of it later. The exceptions are trivial elements, for which there is nothing to do, and `deinit`.
 struct ElementRing<Element>: ~Copyable {
   private var slots: UnsafeMutablePointer<Element>
   private(set) var capacity = 0
@@ -32,7 +32,7 @@ struct ElementRing<Element>: ~Copyable {
     if capacity > 0 { slots.deallocate() }
   }
 
-  /// Whether releasing an element does nothing, so that nobody need take care of it.
+  /// Whether releasing an element does nothing, so that no care has to be taken of it.
   static var hasTrivialElements: Bool { _isPOD(Element.self) }
 
   /// Adds an element at the end.
@@ -123,5 +123,5 @@ struct ElementRing<Element>: ~Copyable {
   }
 }
 
-// The ring owns its elements, as an array does, and is changed only by whoever has exclusive access to it.
+// The ring owns its elements, as an array does, and is changed only by code with exclusive access to it.
 extension ElementRing: @unchecked Sendable where Element: Sendable {}

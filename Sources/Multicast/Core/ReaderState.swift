@@ -1,9 +1,9 @@
-/// One reader of a ``ChannelState``: whether it takes elements, who waits for it, and what it lost.
+/// One subscriber of a ``ChannelState``: whether it takes elements, which calls wait, and what it lost.
 struct ReaderState<Waiter> {
   enum Intake { case open, closed, ended }
 
   var intake = Intake.open
-  /// Nil for a follower.
+  /// Nil for a cursor subscriber.
   var collection: Collection?
   /// The suspended call that came first.
   ///
@@ -12,15 +12,15 @@ struct ReaderState<Waiter> {
   var otherWaiters = ContiguousArray<Waiter>()
   var indexInWaitingReaders = 0
   var indexInFollowers = 0
-  /// Whether the last read took more than one element, so that some may still be in the reader's batch.
+  /// Whether the last read took more than one element, so that some may still be in the subscriber's batch.
   ///
-  /// Another call of the same reader then must look there before it waits.
+  /// Another call of the same subscriber then must check there before it waits.
   var hasBatch = false
   var droppedCount = 0
 
   var isFollower: Bool { collection == nil }
 
-  /// Whether there is something to read, for a follower at a place.
+  /// Whether there is something to read, for a cursor subscriber at a place.
   func isReadable(at place: @autoclosure () -> Int, head: Int) -> Bool {
     if intake != .open || hasBatch { return true }
     guard let collection else { return place() < head }
@@ -29,7 +29,7 @@ struct ReaderState<Waiter> {
 
   /// Keeps a waiter.
   ///
-  /// The first one makes the reader wait, at an index of the waiting readers.
+  /// The first one makes the subscriber wait, at an index of the waiting subscribers.
   mutating func park(_ waiter: Waiter, index: Int) -> (isFirst: Bool, isFollower: Bool) {
     guard firstWaiter == nil else {
       otherWaiters.append(waiter)
@@ -48,7 +48,7 @@ struct ReaderState<Waiter> {
   }
 }
 
-/// The buffer of a collector, as a count.
+/// The buffer of a buffered subscriber, as a count.
 struct Collection {
   let capacity: Int
   let overflow: CollectionOverflow
@@ -56,7 +56,7 @@ struct Collection {
   var hasOverflowed = false
 }
 
-/// What a collector does with an element for which it has no place.
+/// What a buffered subscriber does with an element for which it has no place.
 enum CollectionOverflow {
   case dropNewest
   case replaceNewest

@@ -1,11 +1,11 @@
-/// Elements that nobody needs any more: moved out under a lock, to be released after it.
+/// Elements that are no longer needed: moved out under a lock, to be released after it.
 ///
 /// Plain words, not an array and not an owner: code that is generic over `Element` looks up the type's metadata to make
-/// an array of it, or to drop an owner, which takes longer than everything else that a send does. So whoever makes one
-/// must call ``release()`` once, which `defer` does best. Empty costs nothing.
+/// an array of it, or to drop an owner, which takes longer than everything else that a send does. The code that makes
+/// one must call ``release()`` once, which `defer` does best. Empty costs nothing.
 ///
-/// Invariant: the `count` slots from `start` on, counted modulo `capacity`, are initialised, and no others; `capacity` is
-/// a power of two, or 0 without any memory.
+/// Invariant: the `count` slots from `start` on, counted modulo `capacity`, are initialised, and no other slots;
+/// `capacity` is a power of two, or 0 without any memory.
 struct ReleasedElements<Element> {
   private var slots: UnsafeMutablePointer<Element>?
   private var capacity = 0
@@ -34,7 +34,7 @@ struct ReleasedElements<Element> {
   /// Whether nothing was added, so that a block can be adopted.
   var isEmpty: Bool { capacity == 0 }
 
-  /// Releases the elements, oldest first, which may run code of others: call it outside every lock.
+  /// Releases the elements, oldest first, which may run foreign code: call it outside every lock.
   @inline(__always)
   func release() {
     if capacity > 0 { releaseAll() }

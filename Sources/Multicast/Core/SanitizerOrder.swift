@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// The sanitizer knows what is compiled with it. What the toolchain's libraries do is hidden from it: that a `Mutex`
 /// waits for another thread, on Linux, and that a continuation which is resumed before its task has come to wait is
-/// found resumed. Without this, users who test their apps with the sanitizer would be told of races that are none.
+/// found resumed. Without this, the sanitizer would report races in users' apps where there are none.
 ///
 /// Nothing in release builds.
 struct SanitizerOrder: ~Copyable {
@@ -16,7 +16,7 @@ struct SanitizerOrder: ~Copyable {
   @inline(__always)
   borrowing func release() {
     #if DEBUG
-      // Changes the value instead of storing one, as a store would hide what others released before.
+      // Changes the value instead of storing one, because a store would hide what other threads released before.
       releases.wrappingAdd(1, ordering: .releasing)
     #endif
   }

@@ -1,4 +1,4 @@
-/// The one iteration of a base sequence: started for the first reader, stopped after the last.
+/// The one iteration of a base sequence: started for the first subscriber, stopped after the last.
 ///
 /// Two locks are taken together, this one's first and then the channel's.
 final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Element: Sendable {
@@ -6,7 +6,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
 
   /// An iteration of the base, and the channel it sends to.
   ///
-  /// It stays when the base has ended, to tell late readers.
+  /// It stays when the base has ended, so that late subscribers get the replay and the end.
   private struct Iteration {
     let core: Core
     /// Nil until it has been started.
@@ -27,7 +27,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
     iteration.withLock { $0 }?.task?.cancel()
   }
 
-  /// Registers a reader, then starts the iteration if there is none.
+  /// Registers a subscriber, then starts the iteration if there is none.
   func subscribe(
     _ policy: BufferingPolicy<Base.Failure>
   ) -> MulticastSubscription<Base.Element, Base.Failure>.AsyncIterator {
@@ -37,14 +37,14 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
       if isFirst { iteration = Iteration(core: core) }
       return (core, ChannelReader(core: core, policy: policy), isFirst)
     }
-    // Outside the lock, as both may run the base, and so code of others, at once.
+    // Outside the lock, because both may run the base, which is foreign code, at once.
     if isFirst { start(core) } else { core.signalDemand() }
     return .init(reader: reader)
   }
 
   private func start(_ core: Core) {
     let task = iterate(core)
-    // The base may have yielded already, and its last reader left by its own overflow.
+    // The base may have yielded already, and its last subscriber left by its own overflow.
     let isStopped = iteration.withLock { iteration in
       guard iteration?.core === core else { return true }
       iteration?.task = task
@@ -59,7 +59,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
       do throws(Base.Failure) {
         for try await element in base {
           core.send(element)
-          // The last reader may have left, also by its own overflow, which nobody else notices.
+          // The last subscriber may have left, also by its own overflow, which is noticed only here.
           core.noticeIfUnused()
           await core.demand()
           if Task.isCancelled { return }
@@ -71,7 +71,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
     }
   }
 
-  /// Forgets an iteration that nobody reads any more, unless the base has ended or a new reader has come.
+  /// Forgets an iteration without subscribers, unless the base has ended or a new subscriber was registered.
   private func stop(_ core: Core) {
     let unused = iteration.withLock { iteration -> Iteration? in
       guard iteration?.core === core, core.isUnused else { return nil }

@@ -1,14 +1,14 @@
 /// Something that happened in a repository, for a log or a chart.
 ///
-/// Keys and errors are told as text: an event is to be read, not acted upon.
+/// Keys and errors are text, because an event is for a log and not for decisions.
 public enum RepositoryEvent: Hashable, Sendable {
   /// A request began for a caller.
   case requestStarted(key: String)
 
-  /// A caller joined a request that was under way; `callers` is how many wait for it now.
+  /// A caller joined a request in flight; `callers` is how many wait for it now.
   case requestJoined(key: String, callers: Int)
 
-  /// A request brought a value.
+  /// A request succeeded.
   case requestFinished(key: String)
 
   /// A request failed, for all its callers.
@@ -29,7 +29,7 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// The server has taken a mutation.
   case mutationDelivered(MutationID)
 
-  /// The server has refused a mutation, or the attempts are used up; it is kept as a dead letter.
+  /// The server has refused a mutation, or the attempts are used up. It was dead-lettered.
   case mutationRefused(MutationID, reason: String)
 
   /// A mutation isn't possible on the present value. It has no effect and waits to be resolved.
@@ -38,10 +38,10 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// A mutation was cancelled before it was sent.
   case mutationCancelled(MutationID)
 
-  /// A dead letter is to be sent again.
+  /// A dead letter was requeued.
   case mutationRequeued(MutationID)
 
-  /// A dead letter was thrown away.
+  /// A dead letter was discarded.
   case mutationDiscarded(MutationID)
 
   /// An attempt failed, and another will be made.
@@ -50,16 +50,16 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// How many mutations are in the queue, the one being sent included, and how many dead letters beside them.
   case queueLength(waiting: Int, dead: Int)
 
-  /// A stored mutation could not be decoded. It was moved aside and will not be sent.
+  /// A stored mutation could not be decoded. It was quarantined and won't be sent.
   case mutationUnreadable(MutationID, movedTo: String, reason: String)
 
-  /// A stored mutation was written by a newer program. It is left as it is and not sent.
+  /// A stored mutation has a future schema. It is left as it is and not sent.
   case mutationOfNewerProgram(MutationID)
 
-  /// A stored mutation is of an older schema, and could not be migrated. It is left as it is and not sent.
+  /// A stored mutation has an older schema, and could not be migrated. It is left as it is and not sent.
   case mutationNotMigrated(MutationID, reason: String)
 
-  /// The store failed while nobody waited for it; the queue tries again.
+  /// The store failed while no caller waited for it. The queue tries again.
   case storeFailed(reason: String)
 }
 

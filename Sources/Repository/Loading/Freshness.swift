@@ -16,12 +16,12 @@ public struct Freshness: Hashable, Sendable {
 
   /// Whether a value is younger than ``timeToLive``.
   ///
-  /// A value that was saved in the future is stale: a clock was put back, and how old the value is cannot be said.
+  /// A value that was saved in the future is stale: a clock was set back, so the age isn't known.
   public func isFresh(savedAt: Date, now: Date) -> Bool {
     Self.age(savedAt: savedAt, now: now).map { $0 < timeToLive } ?? false
   }
 
-  /// How old a value is; nil when it was saved in the future, or so long ago that no clock can have said so.
+  /// Returns the age of a value; `nil` if it was saved in the future, or so long ago that no clock can have said so.
   public static func age(savedAt: Date, now: Date) -> Duration? {
     let seconds = now.timeIntervalSince(savedAt)
     // Stored times are only numbers, and the conversion to a duration stops the program at one that does not fit.

@@ -11,7 +11,7 @@
 /// | `failed(nil)` | `loading(nil)` | `loaded(new)` | `failed(nil)` | – | `failed(new)` |
 /// | `failed(old)` | `loading(old)` | `loaded(new)` | `failed(old)` | – | `failed(new)` |
 public enum LoadState<Value, Failure: Error> {
-  /// Nobody has asked for the value yet.
+  /// No load has begun yet.
   case idle
 
   /// The value is being loaded; `previous` is the one there was before, to show meanwhile.
@@ -40,35 +40,35 @@ public enum LoadState<Value, Failure: Error> {
     if case .loading = self { true } else { false }
   }
 
-  /// Why the last load failed; nil when it did not, or another has begun.
+  /// Why the last load failed; `nil` if it didn't, or if another one has begun.
   public var failure: Failure? {
     if case .failed(let failure, _) = self { failure } else { nil }
   }
 
-  /// A load has begun.
+  /// Records that a load begins.
   public mutating func beginLoading() {
     self = .loading(previous: loadedValue)
   }
 
-  /// A load has brought a value.
+  /// Records that a load succeeded.
   public mutating func succeed(_ loaded: LoadedValue<Value>) {
     self = .loaded(loaded)
   }
 
-  /// A load has failed; the value there was before stays.
+  /// Records that a load failed: the value from before stays.
   public mutating func fail(_ failure: Failure) {
     self = .failed(failure, previous: loadedValue)
   }
 
-  /// The load was cancelled: what there was before is there again.
+  /// Records that the load was cancelled: the state from before is restored.
   public mutating func cancel() {
     guard case .loading(let previous) = self else { return }
     self = previous.map { .loaded($0) } ?? .idle
   }
 
-  /// A value came by another way than a load: it was stored before, or somebody has edited it.
+  /// Records a value that no load brought: it was stored before, or it was changed.
   ///
-  /// A load that is under way stays under way, and a failure stays told.
+  /// A load in flight stays in flight, and a failure stays.
   public mutating func receive(_ loaded: LoadedValue<Value>) {
     switch self {
     case .idle, .loaded: self = .loaded(loaded)

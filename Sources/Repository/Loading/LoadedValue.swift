@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A value, how old it is, and whether all of it is known to the server.
+/// A value, its age, and whether the server has all of it.
 public struct LoadedValue<Value> {
   /// The value.
   public var value: Value
@@ -8,7 +8,7 @@ public struct LoadedValue<Value> {
   /// When the server's part of it was saved.
   public var savedAt: Date
 
-  /// Whether changes that the server has not confirmed yet are laid over it.
+  /// Whether changes that the server hasn't confirmed yet are applied to it.
   public var isPending: Bool
 
   /// Creates a loaded value.
@@ -16,14 +16,14 @@ public struct LoadedValue<Value> {
   /// - Parameters:
   ///   - value: The value.
   ///   - savedAt: When the server's part of it was saved.
-  ///   - isPending: Whether changes that the server has not confirmed yet are laid over it.
+  ///   - isPending: Whether changes that the server hasn't confirmed yet are applied to it.
   public init(_ value: Value, savedAt: Date, isPending: Bool = false) {
     self.value = value
     self.savedAt = savedAt
     self.isPending = isPending
   }
 
-  /// How old the value is; nil when it was saved in the future.
+  /// Returns the age of the value; `nil` if it was saved in the future.
   ///
   /// See ``Freshness/age(savedAt:now:)``.
   public func age(at now: Date) -> Duration? {

@@ -1,9 +1,9 @@
 /// Why a shared request brought a caller no value.
 public enum SharedRequestError<Failure: Error>: Error {
-  /// The request failed, for all who waited for it.
+  /// The request failed, for all its callers.
   case failed(Failure)
 
-  /// The calling task was cancelled. Others who wait for the same request go on waiting.
+  /// The calling task was cancelled. Other callers of the same request go on waiting.
   case cancelled
 }
 

@@ -1,16 +1,17 @@
 internal import Multicast
 
-/// One request for all who want the same at the same time.
+/// Shares one request among all callers that want the same at the same time.
 ///
-/// Who asks for a key while a request for it is under way waits for that one; all get its value, or its failure.
+/// A caller that asks for a key while a request for it is in flight joins that request. All its callers get its value,
+/// or its failure.
 ///
 /// - **Cancellation**: A caller whose task is cancelled leaves at once, with ``SharedRequestError/cancelled``, and the
-///   request goes on for the others. When the last one leaves, the request's task is cancelled: no request runs on
-///   that nobody waits for. Who comes after that starts a new request, even if the cancelled one has not ended.
-/// - **Afterwards** nothing is kept: a request that is over is forgotten, with its value.
+///   request goes on for the remaining ones. When the last caller leaves, the request's task is cancelled. A later
+///   caller starts a new request, even if the cancelled one has not ended.
+/// - **Afterwards** nothing is kept: a completed request is forgotten, with its value.
 /// - **Priority**: The request runs with the priority of the caller that started it, and is raised to that of a more
 ///   urgent one that joins, where the system can do that.
-/// - **Cost**: Constant for each caller.
+/// - Complexity: O(1) for each caller.
 public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Failure: Error>: Sendable {
   private typealias Outcome = MulticastChannel<Result<Value, Failure>, Never>
 
@@ -26,21 +27,21 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   private let events: RepositoryEvents
   private let executor: (any TaskExecutor)?
 
-  /// Creates a place to share requests in.
+  /// Creates an object without requests.
   ///
-  /// - Parameter events: Where it tells what happens.
+  /// - Parameter events: Where requests are reported.
   public convenience init(events: RepositoryEvents = RepositoryEvents()) {
     self.init(events: events, executor: nil)
   }
 
   /// - Parameters:
-  ///   - events: Where it tells what happens.
+  ///   - events: Where requests are reported.
   ///   - executor: Where requests run; `nil` for the threads that all tasks share.
   init(events: RepositoryEvents, executor: (any TaskExecutor)?) {
     (self.events, self.executor) = (events, executor)
   }
 
-  /// The value of a key, from the request that is under way, or from a new one.
+  /// Returns the value of a key, from the request in flight or from a new one.
   ///
   /// - Parameters:
   ///   - key: What is asked for. Calls with equal keys must ask for the same.
@@ -89,7 +90,7 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     } catch {
       outcome = .failure(error)
     }
-    // Forgotten first, so that who comes from here on starts another request; who came before is in the channel's way.
+    // Forgotten first, so that a later caller starts another request. Earlier callers are subscribed to the channel.
     guard state.withLock({ $0.finish(key, number: number) }) else { return }
     switch outcome {
     case .success: events.emit(.requestFinished(key: "\(key)"))

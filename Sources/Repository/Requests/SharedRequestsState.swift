@@ -1,4 +1,4 @@
-/// Who waits for which request: the decisions of ``SharedRequests``, without tasks, locks or time.
+/// A pure state machine that decides for ``SharedRequests`` which caller starts, joins or cancels a request.
 struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
   private struct Entry {
     let number: UInt64
@@ -18,11 +18,11 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
     /// How many wait for it now, this caller included.
     let callers: Int
 
-    /// Whether the caller must start the request: who joins finds at least one other.
+    /// Whether the caller must start the request: a caller that joins finds at least one other caller.
     var isFirst: Bool { callers == 1 }
   }
 
-  /// A caller comes.
+  /// Records a caller.
   mutating func join(_ key: Key, makeRequest: () -> Request) -> Place {
     var entry: Entry
     if let existing = entries[key] {
@@ -37,13 +37,13 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
   }
 
   enum Leave {
-    /// Others still wait, or the request is over.
+    /// Other callers still wait, or the request has completed.
     case nothing
     /// That was the last: the request is forgotten, and must be cancelled.
     case cancel
   }
 
-  /// A caller goes, with a value or without one.
+  /// Records that a caller leaves, with a value or without one.
   mutating func leave(_ key: Key, number: UInt64) -> Leave {
     guard var entry = entries[key], entry.number == number else { return .nothing }
     entry.callers -= 1
@@ -55,9 +55,11 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
     return .cancel
   }
 
-  /// A request is over, whether or not anybody still waits: who comes from here on starts another.
+  /// Records that a request has completed, whether or not callers still wait.
   ///
-  /// - Returns: Whether anybody waited; false when it had been cancelled.
+  /// A later caller starts another one.
+  ///
+  /// - Returns: Whether a caller waited; `false` if it had been cancelled.
   mutating func finish(_ key: Key, number: UInt64) -> Bool {
     guard entries[key]?.number == number else { return false }
     entries[key] = nil

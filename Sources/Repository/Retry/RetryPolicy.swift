@@ -3,7 +3,7 @@
 /// After the n-th failed attempt the wait is drawn evenly between nothing and ``ceiling(forAttempt:)``, so that clients
 /// that failed together do not come back together.
 public struct RetryPolicy: Hashable, Sendable {
-  /// How many attempts are made in all, the first one included; nil when there is no end to them.
+  /// How many attempts are made in all, the first one included; `nil` for no limit.
   public let maximumAttempts: Int?
 
   /// The longest wait after the first attempt.
@@ -18,12 +18,12 @@ public struct RetryPolicy: Hashable, Sendable {
   /// Creates a policy.
   ///
   /// - Parameters:
-  ///   - maximumAttempts: How many attempts are made in all; at least 1, or nil for no end.
+  ///   - maximumAttempts: How many attempts are made in all; at least 1, or `nil` for no limit.
   ///   - base: The longest wait after the first attempt; not negative.
   ///   - multiplier: By how much the longest wait grows with each further attempt; at least 1.
   ///   - cap: What no wait exceeds; not negative.
   ///
-  /// The program stops with a message where a parameter is none of these.
+  /// - Precondition: Each parameter is within its bounds.
   public init(
     maximumAttempts: Int? = nil, base: Duration = .seconds(1), multiplier: Double = 2, cap: Duration = .seconds(60)
   ) {
@@ -62,12 +62,11 @@ public struct RetryPolicy: Hashable, Sendable {
     return .nanoseconds(Int64(grown.rounded()))
   }
 
-  /// The wait after the failure of an attempt: any length from nothing to ``ceiling(forAttempt:)``, each as likely as
-  /// the others.
+  /// The wait after the failure of an attempt: any length from nothing to ``ceiling(forAttempt:)``, all equally likely.
   ///
   /// - Parameters:
   ///   - attempt: The number of the attempt that failed; the first is 1.
-  ///   - generator: Where chance comes from.
+  ///   - generator: The source of randomness.
   public func delay(forAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {
     .nanoseconds(Int64.random(in: 0...Self.nanoseconds(ceiling(forAttempt: attempt)), using: &generator))
   }

@@ -1,18 +1,18 @@
-/// Whether somebody is signed in.
+/// Whether a user is signed in.
 ///
 /// `unsigned` → `signingIn` → `signed` → `signingOut` → `unsigned`. What fails or is cancelled on the way returns to
 /// where it came from.
 public enum SignState: Sendable, Hashable {
-  /// Nobody is signed in.
+  /// No user is signed in.
   case unsigned
-  /// A sign-in is under way.
+  /// A sign-in is in flight.
   case signingIn
   /// This user is signed in.
   case signed(User)
-  /// A sign-out is under way.
+  /// A sign-out is in flight.
   case signingOut
 
-  /// Whether a sign-in or a sign-out is under way.
+  /// Whether a sign-in or a sign-out is in flight.
   public var isBusy: Bool { self == .signingIn || self == .signingOut }
 }
 

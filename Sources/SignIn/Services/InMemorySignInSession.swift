@@ -28,7 +28,7 @@ public actor InMemorySignInSession: SignInSessionType {
   ///
   /// - Parameters:
   ///   - accounts: Whom it knows.
-  ///   - now: Tells the time of a sign-in.
+  ///   - now: Returns the time of a sign-in.
   ///   - answering: Runs before each answer, in the place of the time a network takes.
   public init(
     accounts: [Account], now: @escaping @Sendable () -> Date = { Date() },

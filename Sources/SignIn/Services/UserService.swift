@@ -4,7 +4,7 @@ public import Multicast
 /// Signs users in and out on a server of accounts, and broadcasts who is signed in.
 ///
 /// An actor: a state is checked, changed and published in one step, so of many calls at once one goes to the server and
-/// the others are refused.
+/// the other calls are refused.
 ///
 /// - **Ordering**: All observers see the same states in the same order, each once.
 /// - **Lifetime**: Streams do not keep the service alive. They finish when it is released.
@@ -20,7 +20,7 @@ public actor UserService: UserServiceType {
   /// The newest of the updates that were broadcast, counted in the order they were asked for.
   private var shownUpdate = 0
 
-  /// Creates a service on a server of accounts, with nobody signed in.
+  /// Creates a service on a server of accounts, with no user signed in.
   ///
   /// - Parameters:
   ///   - session: The server.
@@ -30,7 +30,7 @@ public actor UserService: UserServiceType {
     self.pageSize = pageSize
   }
 
-  /// Whether somebody is signed in now.
+  /// Whether a user is signed in now.
   public nonisolated var signState: SignState { states.value }
 
   /// The current state first, then every later one, in order.
@@ -49,7 +49,7 @@ public actor UserService: UserServiceType {
     states.send(.signingIn)
     do throws(SignInSessionError) {
       let user = try await session.signIn(username: username, password: password)
-      // Nobody waits for it any more, so nobody may find themselves signed in.
+      // No caller waits for it any more, so it must not sign a user in.
       guard !Task.isCancelled else { throw .cancelled }
       signIns += 1
       states.send(.signed(user))
@@ -111,7 +111,7 @@ public actor UserService: UserServiceType {
     if listed == before { list(before + dates) }
   }
 
-  /// Asks the server about any user, and tells observers nothing.
+  /// Asks the server about any user, without notifying observers.
   public func fetchUser(uid: String) async throws(SignInError) -> User {
     do throws(SignInSessionError) {
       return try await session.user(uid: uid)
@@ -138,7 +138,7 @@ public actor UserService: UserServiceType {
     return user
   }
 
-  /// Refuses an answer that came after its user had signed out, whoever has signed in since.
+  /// Refuses an answer that came after its user had signed out, even if another user has signed in since.
   private func require(_ signIn: Int) throws(SignInError) {
     _ = try signedUser()
     guard signIns == signIn else { throw .refused(signState) }

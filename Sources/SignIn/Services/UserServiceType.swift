@@ -9,7 +9,7 @@ public import Multicast
 /// - `fetch…` asks the server, and answers the caller alone: no observer sees anything.
 /// - `perform…` acts, and observers see the states it goes through.
 public protocol UserServiceType: Sendable {
-  /// Whether somebody is signed in now.
+  /// Whether a user is signed in now.
   var signState: SignState { get }
 
   /// The current state first, then every later one, in order.
@@ -18,7 +18,7 @@ public protocol UserServiceType: Sendable {
   /// When the signed-in user signed in, newest first, as far as it was loaded.
   ///
   /// A reader that comes late gets the last list; one that comes before anything was loaded waits. At a sign-out
-  /// readers get an empty list, and those who come later nothing.
+  /// subscribers get an empty list, and later ones nothing.
   var recentSignIns: MulticastStream<[Date], Never> { get }
 
   /// Signs a user in.
@@ -26,8 +26,8 @@ public protocol UserServiceType: Sendable {
   /// Observers see `signingIn`, then `signed`; or `unsigned` when it fails or is cancelled. To be cancelled is no
   /// success, even where the server's answer was on its way.
   ///
-  /// - Throws: ``SignInError``; ``SignInError/refused(_:)`` at once, without a change of state, unless nobody is signed
-  ///   in.
+  /// - Throws: ``SignInError``; ``SignInError/refused(_:)`` at once, without a change of state, unless no user is
+  ///   signed in.
   @discardableResult
   func performSignin(username: String, password: Password) async throws(SignInError) -> User
 
@@ -36,8 +36,8 @@ public protocol UserServiceType: Sendable {
   /// Observers see `signingOut`, then `unsigned`; or `signed` when it fails or is cancelled. What the server has done
   /// counts as done, also when the calling task is cancelled meanwhile.
   ///
-  /// - Throws: ``SignInError``; ``SignInError/refused(_:)`` at once, without a change of state, unless somebody is
-  ///   signed in.
+  /// - Throws: ``SignInError``; ``SignInError/refused(_:)`` at once, without a change of state, unless a user is signed
+  ///   in.
   func performSignout() async throws(SignInError)
 
   /// Asks the server who the signed-in user is now, and broadcasts it as the state.
@@ -57,7 +57,7 @@ public protocol UserServiceType: Sendable {
   /// - Throws: ``SignInError``; then observers see nothing.
   func loadMoreRecentSignIns() async throws(SignInError)
 
-  /// Asks the server about any user, and tells observers nothing.
+  /// Asks the server about any user, without notifying observers.
   ///
   /// - Throws: ``SignInError``.
   func fetchUser(uid: String) async throws(SignInError) -> User

@@ -8,7 +8,7 @@ public import Observation
 public final class RecentSignInsViewModel {
   /// When the signed-in user signed in, newest first; empty before ``reload()`` and after a sign-out.
   public private(set) var dates: [Date] = []
-  /// Why the last load failed; nil while there is no failure, so from the start of a retry on.
+  /// Why the last load failed; `nil` if it didn't, and from the start of a retry.
   public private(set) var error: SignInError?
 
   @ObservationIgnored private let userService: any UserServiceType
@@ -35,12 +35,13 @@ public final class RecentSignInsViewModel {
     await load { service throws(SignInError) in try await service.loadMoreRecentSignIns() }
   }
 
-  /// Follows the list until the calling task is cancelled, the service ends or the model is dropped.
+  /// Shows the list until the calling task is cancelled, the service ends or the model is released.
   public consuming func run() async {
     let recentSignIns = userService.recentSignIns.subscribe()
     following?.cancel()
     following = recentSignIns
-    // Nobody has told of a sign-out while nothing was followed; a list that still holds comes first.
+    // A sign-out that happened while nothing was observed wasn't reported. A list that is still valid is received
+    // first.
     if !dates.isEmpty { dates = [] }
     let subscriber = WeakSubscriber(copy self)
     // Consumed, so that what waits from here on doesn't keep the model.

@@ -1,6 +1,6 @@
 /// What the sign-in screen shows, as a value: the inputs and the state in, every output out.
 struct SignInForm: Equatable {
-  /// What there is to tell that neither the inputs nor the state tell.
+  /// What there is to report that neither the inputs nor the state show.
   enum Report: Equatable {
     case signedOut
     case failedToSignIn(SignInError)
@@ -25,7 +25,7 @@ struct SignInForm: Equatable {
   mutating func follow(_ next: SignState) {
     switch (state, next) {
     case (.signingOut, .unsigned), (.signed, .unsigned):
-      // Else whoever comes next would be signed in as who has left.
+      // Otherwise the next user would sign in with the credentials of the one before.
       password = Password()
       report = .signedOut
     case (_, .signed):

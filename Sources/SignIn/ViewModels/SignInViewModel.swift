@@ -3,7 +3,7 @@ public import Observation
 
 /// The sign-in screen: two fields, one button, and a text.
 ///
-/// Await ``run()`` from the view's task. Nothing keeps the model alive: where it is dropped while its loop runs, it is
+/// Await ``run()`` from the view's task. Nothing keeps the model alive: if it is dropped while its loop runs, it is
 /// released and the loop ends.
 ///
 /// The password is shown by no text, dump or mirror of the model; see ``Password``.
@@ -20,7 +20,7 @@ public final class SignInViewModel {
 
   /// Creates the model of a sign-in screen.
   ///
-  /// - Parameter userService: Who knows who is signed in. Share one among all screens.
+  /// - Parameter userService: The service that knows which user is signed in. Share one among all screens.
   public init(userService: any UserServiceType) {
     self.userService = userService
     form = SignInForm(state: userService.signState)
@@ -45,10 +45,10 @@ public final class SignInViewModel {
     set { form.password = newValue }
   }
 
-  /// Signs in, or out when somebody is signed in.
+  /// Signs in, or out if a user is signed in.
   ///
-  /// Does nothing while ``isSubmitEnabled`` is false, so also while a sign-in or a sign-out is under way. A failure
-  /// is in ``message``; to be cancelled, or to come second, is none.
+  /// Does nothing while ``isSubmitEnabled`` is false, so also while a sign-in or a sign-out is in flight. Sets
+  /// ``message`` on failure. Cancellation isn't a failure, and neither is a call that comes second.
   public func submit() async {
     guard isSubmitEnabled else { return }
     form.report = nil
@@ -68,29 +68,29 @@ public final class SignInViewModel {
 
   // MARK: Outputs
 
-  /// Whether the username can be typed: while nobody is signed in.
+  /// Whether the username can be typed: while no user is signed in.
   public var isUsernameEnabled: Bool { form.isUsernameEnabled }
 
-  /// Whether the password can be typed: while nobody is signed in and the username has four characters or more.
+  /// Whether the password can be typed: while no user is signed in and the username has four characters or more.
   public var isPasswordEnabled: Bool { form.isPasswordEnabled }
 
   /// Whether the button can be pressed: to sign in with a username of four characters or more and a password, to sign
   /// out always, and not while busy.
   public var isSubmitEnabled: Bool { form.isSubmitEnabled }
 
-  /// The text of the button: "SignOut" while somebody is signed in, else "Submit".
+  /// The text of the button: "SignOut" while a user is signed in, else "Submit".
   public var submitTitle: String { form.submitTitle }
 
-  /// Whether the indicator shows: while a sign-in or a sign-out is under way.
+  /// Whether the indicator shows: while a sign-in or a sign-out is in flight.
   public var showsIndicator: Bool { form.state.isBusy }
 
   /// Whether ``message`` is hidden: while the indicator shows.
   public var isTextHidden: Bool { form.state.isBusy }
 
-  /// What is missing, what went wrong, or who is signed in; empty when there is nothing to say.
+  /// What is missing, what went wrong, or which user is signed in; empty if there is nothing to say.
   public var message: String { form.message }
 
-  /// Follows the state of the service until the calling task is cancelled, the service ends or the model is dropped.
+  /// Shows the state of the service until the calling task is cancelled, the service ends or the model is released.
   ///
   /// Runs ``recentSignIns`` too.
   public consuming func run() async {

@@ -9,7 +9,7 @@ public struct TodoItem: Sendable, Hashable, Codable, Identifiable {
   /// Whether it is done.
   public var isFinished: Bool
 
-  /// Creates an item: without a name, and not finished, unless told otherwise.
+  /// Creates an item: without a name, and not finished, by default.
   public init(id: UUID = UUID(), name: String = "", isFinished: Bool = false) {
     self.id = id
     self.name = name

@@ -22,7 +22,7 @@ public struct TodoItems: Sendable, Hashable {
   /// "Todo" for an empty list, else how many items there are: "1 ToDos", "2 ToDos".
   public var title: String { elements.isEmpty ? "Todo" : "\(elements.count) ToDos" }
 
-  /// The item with this id; nil when there is none.
+  /// The item with this id; `nil` if there is no such item.
   public subscript(id: TodoItem.ID) -> TodoItem? {
     index(of: id).map { elements[$0] }
   }

@@ -28,9 +28,9 @@ public actor TodoList {
     items = LocalRepository(Self.key.collection, default: TodoItems(), store: store)
   }
 
-  /// What the store has to tell although no call failed for it, such as bytes that were moved aside.
+  /// What the store reports although no call failed for it, such as bytes that were quarantined.
   ///
-  /// A reader gets the last few events first.
+  /// A subscriber gets the last few events first.
   public nonisolated var events: MulticastStream<StoreEvent, Never> { store.events }
 
   /// The stored list first, if there is one, then every change of it.
@@ -76,14 +76,14 @@ public actor TodoList {
     guard try await edit({ $0.toggle(id) }) else { throw .noSuchItem(id) }
   }
 
-  /// Deletes an item; where there is none, nothing happens.
+  /// Deletes an item, if there is such an item.
   ///
   /// - Throws: ``TodoListError``.
   public func delete(id: TodoItem.ID) async throws(TodoListError) {
     try await edit { $0.delete(id) }
   }
 
-  /// Deletes all items; where there are none, nothing happens.
+  /// Deletes all items, if there are any.
   ///
   /// - Throws: ``TodoListError``.
   public func clear() async throws(TodoListError) {

@@ -5,7 +5,7 @@ public import Observation
 /// The screen on which a todo is added or edited.
 ///
 /// What comes of it leaves by ``todo``: Done sends one item, then the end; Cancel sends the end only. Nothing is
-/// replayed, so whoever wants the item subscribes before the screen shows.
+/// replayed, so subscribe before the screen shows.
 ///
 /// Only the screen sends. Readers have a `MulticastStream`, which has no `send` and no `finish`, and the channel behind
 /// it is private: to send from outside does not compile.

@@ -4,7 +4,7 @@ public import Observation
 
 /// The screen with the list of things to do.
 ///
-/// Await ``run()`` from the view's task. Nothing keeps the model alive: where it is dropped while its loop runs, it is
+/// Await ``run()`` from the view's task. Nothing keeps the model alive: if it is dropped while its loop runs, it is
 /// released, the loop ends, and so does the detail it had opened.
 @MainActor
 @Observable
@@ -99,9 +99,9 @@ public final class TodoListViewModel {
     await perform { list throws(TodoListError) in try await list.clear() }
   }
 
-  /// Follows the list until the calling task is cancelled, the store ends or the model is dropped.
+  /// Shows the list until the calling task is cancelled, the store ends or the model is released.
   ///
-  /// Where the stored list cannot be read, ``error`` says why. Bytes that cannot be decoded are moved aside, ``error``
+  /// Where the stored list cannot be read, ``error`` says why. Bytes that can't be decoded are quarantined, ``error``
   /// says where, and the list goes on empty.
   public consuming func run() async {
     let todoList = todoList
@@ -147,9 +147,9 @@ public final class TodoListViewModel {
     isLoaded = true
   }
 
-  /// Tells of a list that could not be decoded, once, whoever met it first.
+  /// Reports a list that could not be decoded, once, whichever call met it first.
   ///
-  /// - Returns: Whether it was news, so that the list is not what is shown.
+  /// - Returns: Whether it was new, so that the list isn't what is shown.
   private func report(_ event: StoreEvent) -> Bool {
     guard case .valueQuarantined(TodoList.key.keyName, let movedTo, let reason) = event,
       reported.insert(event).inserted

@@ -12,7 +12,7 @@ package import Foundation
 ///
 /// Bytes are written to a staged file first, which is synchronised and then takes the place of the old one, and the
 /// folder is synchronised after it. A commit of several files writes a ``CommitJournal`` in between. A step that fails
-/// takes back the ones before it.
+/// rolls back the ones before it.
 ///
 /// Several processes may use one folder: no file is ever changed in place, and staged files have names that no two
 /// backends share. Between the read of what is stored and the change that depends on it a backend has the lock of the
@@ -45,7 +45,7 @@ package struct FileBackend: StoreBackend {
   /// - Parameters:
   ///   - folder: The folder, as a file URL.
   ///   - fileSystem: Makes the system calls.
-  ///   - abandonedAge: In seconds; older staged files are of a process that has ended, where locks can't tell.
+  ///   - abandonedAge: In seconds; older staged files are of a process that has ended, where locks don't show it.
   ///   - lockTimeout: The longest time that a call waits for another process that has the lock of the folder.
   package init(
     folder: URL, fileSystem: FileSystem = FileSystem(), abandonedAge: Int = 3600,

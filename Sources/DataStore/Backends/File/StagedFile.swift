@@ -17,7 +17,7 @@ final class StagedFile {
     self.file = .some(file)
   }
 
-  /// Closes the file, when the folder is locked: then no other process looks for files that were left behind.
+  /// Closes the file, when the folder is locked: then no other process checks for files that were left behind.
   func close() {
     file = nil
   }

@@ -101,7 +101,7 @@
       return folder.path(of: quarantineName)
     }
 
-    /// The layout of a newer program, which this one would take for corruption, or `nil`.
+    /// The future format of the database, which this program would take for corruption, or `nil`.
     private static func newerLayout(of connection: SQLiteConnection) -> Layout? {
       do throws(SystemError) {
         if case .newer(let found) = try layout(of: connection) { return .newer(found: found) }

@@ -12,7 +12,7 @@
   /// The database file of a ``SQLiteBackend``, and the connection to it for as long as it is the same file.
   ///
   /// One connection does all the work: a store makes one call at a time, and a connection's own commits leave its
-  /// `data_version` as it is, so the connection that writes can also tell whether another one wrote.
+  /// `data_version` as it is, so the connection that writes also learns whether another one wrote.
   struct SQLiteDatabase {
     /// What became of a step: its result, or why the store must not go on with this database.
     typealias Outcome<Success> = Result<Success, StoreError>
@@ -65,7 +65,7 @@
       return try open(in: descriptor, making: making)
     }
 
-    /// Checks whether a newer program has migrated the database since the last check.
+    /// Checks whether the database was migrated to a future format since the last check.
     ///
     /// Within a transaction the answer holds until its end.
     ///

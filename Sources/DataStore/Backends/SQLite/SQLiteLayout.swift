@@ -4,8 +4,8 @@
   /// - `value` holds what is stored.
   /// - `part` holds the parts of values that are stored in parts.
   /// - `change` is the log of the last changes of `value`, in commit order. `writer` distinguishes the changes of one
-  ///   backend from those of all others by a random number. A backend writes the log itself, and no trigger runs for it.
-  ///   For every other program triggers write the log, with 0 as the writer.
+  ///   backend from those of all other backends by a random number. A backend writes the log itself, and no trigger
+  ///   runs for it. For every other program triggers write the log, with 0 as the writer.
   /// - `quarantine` holds bytes that could not be decoded.
   ///
   /// | layout | what it added |

@@ -11,11 +11,12 @@
   ///
   /// **Visibility in WAL mode.** Every commit is written to the log beside the database, which the system reports. It
   /// would be enough to check for changes at each report, if a commit were visible when it is reported. But a commit
-  /// becomes visible to other connections later, by a change of shared memory that nothing reports: a check that comes in
-  /// between finds nothing, and no report follows. So a check first tries to take the right to write, without waiting. If
-  /// it succeeds, no other connection is amid a commit, and everything that was ever reported is visible to the check: it
-  /// is the last one until the next report. If it doesn't, the check reads what is visible and is repeated soon, until one
-  /// succeeds. Where the database can only be read, no check can tell: there the checks end after a minute.
+  /// becomes visible to other connections later, by a change of shared memory that nothing reports: a check that comes
+  /// in between finds nothing, and no report follows. So a check first tries to take the right to write, without
+  /// waiting. If it succeeds, no other connection is amid a commit, and everything that was ever reported is visible to
+  /// the check: it is the last one until the next report. If it doesn't, the check reads what is visible and is
+  /// repeated soon, until one succeeds. If the database can only be read, no check is conclusive, so the checks end
+  /// after a minute.
   final class SQLiteWatch {
     /// The newest changes that a check has seen.
     struct LastSeen {

@@ -21,7 +21,7 @@
     /// Whether the database can only be read.
     var isReadOnly: Bool { isSQLite([SQLITE_READONLY]) }
 
-    /// Damage that SQLite would not see.
+    /// Corruption that SQLite would not report.
     static func damage(_ path: String, _ message: String) -> SystemError {
       SystemError(code: SQLITE_CORRUPT, operation: "opening", path: path, source: .sqlite(message: message))
     }

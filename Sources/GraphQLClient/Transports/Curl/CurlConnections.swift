@@ -52,7 +52,8 @@
   /// libcurl's handle for a set of connections.
   ///
   /// Unchecked, because it holds a pointer: ``wake()`` is the one function that libcurl lets other threads call, and
-  /// all others are called by the one thread that has the ``CurlConnections``. It is freed when no thread has it.
+  /// all other functions are called by the one thread that has the ``CurlConnections``. It is freed when no thread has
+  /// it.
   private final class CurlMulti: @unchecked Sendable {
     let handle = CCurlMultiMake()
 

@@ -42,7 +42,7 @@
       state.withLock { $0.leave(worker) }
     }
 
-    /// Ends the threads that rest; the others end with their jobs.
+    /// Ends the idle threads; the busy ones end with their jobs.
     func close() {
       for worker in state.withLock({ $0.close() }) { worker.give(.leave) }
     }

@@ -106,7 +106,7 @@ final class LiveSignIn: LiveScreen {
       size: size)
   }
 
-  /// The list, or why there is none; an answer that came after its user had signed out is no reason.
+  /// The list, or why there is no list; an answer that came after its user had signed out is no reason.
   private var recentSignIns: [String] {
     let list = model.recentSignIns
     return if case .session(let error) = list.error { [error.description] } else { list.dates.map(\.description) }

@@ -65,7 +65,7 @@ struct LiveTimelineState {
   // MARK: What happens
 
   mutating func showInList(_ details: MomentsDetails, at now: Date) {
-    // A timeline that only a like was laid over is as old as before.
+    // A timeline that only a like was applied to is as old as before.
     if storedAt == nil, fetchedAt == nil {
       fetchedAt = now
     } else if list == nil, let storedAt {
@@ -90,7 +90,7 @@ struct LiveTimelineState {
       case .newest:
         fetchedAt = now
         activity = "The timeline is up to date."
-      // What is newer than the timeline it does not tell.
+      // It doesn't show what is newer than the timeline.
       case .older: activity = "Older moments are here."
       }
     case .cancelled: break

@@ -3,7 +3,7 @@ extension TimelineScreen {
   struct Model: Hashable, Sendable {
     /// Where the timeline on the screen comes from, and how long ago.
     enum Source: Hashable, Sendable {
-      /// From this device; nobody knows yet whether there is something newer.
+      /// From this device. Whether there is something newer isn't known yet.
       case stored(age: String)
       /// From the server.
       case fetched(age: String)

@@ -101,7 +101,7 @@ enum TimelineScreen {
     if let url = detail.url { lines += TerminalText.wrapped(url, to: columns.count).map { ($0, .accent) } }
     if !detail.photos.isEmpty {
       lines.append((detail.photos.count == 1 ? "1 photo" : "\(detail.photos.count) photos", .plain))
-      // Their names tell them apart where there is no room for all of their URLs.
+      // Their names distinguish them if there is no room for all of their URLs.
       lines += detail.photos.map { (String($0.split(separator: "/").last ?? ""), .faint) }
     }
     for (line, row) in zip(lines, rows) {

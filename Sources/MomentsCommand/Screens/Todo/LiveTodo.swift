@@ -137,7 +137,7 @@ final class LiveTodo: LiveScreen {
     do throws(TodoListError) {
       try await model.showsStored(of: todoList)
     } catch {
-      // The edit is made. The list tells on its own that it cannot be read any more.
+      // The edit is made. The list reports by itself that it can't be read any more.
     }
   }
 
