@@ -39,7 +39,7 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
 
   private var current: (value: Value, version: Int) {
     let current = core.versioned
-    // The initial value is sent before anybody can ask, and only `resetReplay`, which is not offered here, empties it.
+    // The initial value is sent before any call can ask, and only `resetReplay`, which isn't offered here, empties it.
     return (current.latest!, current.version)
   }
 

@@ -33,6 +33,10 @@ enum RepositoryComingFromExamples {
     func send(_ rename: Rename, to userID: String, id: MutationID) async throws(ClientError) -> MutationReply<Profile> {
       .value(try await client.rename(userID, to: rename.name, requestID: id.rawValue))
     }
+
+    func disposition(of failure: ClientError) -> FailureDisposition {
+      failure == .refused ? .refused : .unknownOutcome
+    }
   }
 
   static func tanStackQuery(_ client: any ProfileClient, _ store: any KeyValueStore, userID: String) async throws {
