@@ -5,7 +5,7 @@
 /// ```swift
 /// let events = MulticastChannel<String, Never>(buffering: .unbounded)
 /// let reader = Task { for await event in events.stream { print(event) } }
-/// events.send("liked")
+/// events.send("opened")
 /// ```
 ///
 /// With `replay: 0` it is what Rx calls a `PublishSubject`: a subscriber sees what is sent after it subscribed. With

@@ -4,8 +4,8 @@
 /// every later element in the order of sending, then the end.
 ///
 /// ```swift
-/// for await timeline in timelines.stream {
-///   show(timeline)
+/// for await message in messages.stream {
+///   show(message)
 /// }
 /// ```
 ///

@@ -25,14 +25,14 @@ enum DocCommentExamples {
   static func multicastChannel() async {
     let events = MulticastChannel<String, Never>(buffering: .unbounded)
     let reader = Task { for await event in events.stream { print(event) } }
-    events.send("liked")
+    events.send("opened")
     reader.cancel()
     await reader.value
   }
 
-  static func multicastStream(_ timelines: MulticastChannel<String, Never>, show: (String) -> Void) async {
-    for await timeline in timelines.stream {
-      show(timeline)
+  static func multicastStream(_ messages: MulticastChannel<String, Never>, show: (String) -> Void) async {
+    for await message in messages.stream {
+      show(message)
     }
   }
 
@@ -52,12 +52,12 @@ enum DocCommentExamples {
   }
 
   static func storeKeyName() throws -> String {
-    try StoreKeyName("timeline", id: "Jake/0").encoded()  // "timeline.%4aake%2f0"
+    try StoreKeyName("inbox", id: "Jake/0").encoded()  // "inbox.%4aake%2f0"
   }
 
-  static func storeBatch(_ reply: Timeline, _ queued: StoreKey<Int>, in store: any KeyValueStore) async throws {
+  static func storeBatch(_ reply: Inbox, _ queued: StoreKey<Int>, in store: any KeyValueStore) async throws {
     var batch = StoreBatch()
-    batch.save(reply, for: .timeline(of: "0"))
+    batch.save(reply, for: .inbox(of: "0"))
     batch.remove(queued)
     try await store.commit(batch)
   }
@@ -95,17 +95,17 @@ enum DocCommentExamples {
   }
 }
 
-struct Timeline: PartitionedValue {
+struct Inbox: PartitionedValue {
   var owner: String
-  var posts: [String]
+  var messages: [String]
 
-  init(head: String, elements: [String]) { (owner, posts) = (head, elements) }
+  init(head: String, elements: [String]) { (owner, messages) = (head, elements) }
   var head: String { owner }
-  var elements: [String] { posts }
+  var elements: [String] { messages }
 }
 
-extension StoreKey where Value == Timeline {
-  static func timeline(of userID: String) -> Self { Self("timeline", id: userID) }
+extension StoreKey where Value == Inbox {
+  static func inbox(of userID: String) -> Self { Self("inbox", id: userID) }
 }
 
 @Suite struct MyStoreTests {

@@ -25,13 +25,13 @@ import Testing
 
   @Test func `The results are those that the comments tell`() async throws {
     #expect(DocCommentExamples.currentValueChannel() == .loaded)
-    #expect(try DocCommentExamples.storeKeyName() == "timeline.%4aake%2f0")
-    #expect(StoreKey.timeline(of: "0").id == "0")
+    #expect(try DocCommentExamples.storeKeyName() == "inbox.%4aake%2f0")
+    #expect(StoreKey.inbox(of: "0").id == "0")
     let store = InMemoryStore()
     let queued = StoreKey<Int>("queued")
     try await store.save(1, for: queued)
-    try await DocCommentExamples.storeBatch(Timeline(head: "Jake", elements: ["Hi"]), queued, in: store)
-    #expect(try await store.load(.timeline(of: "0"))?.value.posts == ["Hi"])
+    try await DocCommentExamples.storeBatch(Inbox(head: "Jake", elements: ["Hi"]), queued, in: store)
+    #expect(try await store.load(.inbox(of: "0"))?.value.messages == ["Hi"])
     #expect(try await store.load(queued) == nil)
   }
 

@@ -4,8 +4,8 @@
 /// it in every call, so that a value is read as it was written:
 ///
 /// ```swift
-/// extension StoreKey where Value == Timeline {
-///   static func timeline(of userID: String) -> Self { Self("timeline", id: userID) }
+/// extension StoreKey where Value == Inbox {
+///   static func inbox(of userID: String) -> Self { Self("inbox", id: userID) }
 /// }
 /// ```
 ///

@@ -8,7 +8,7 @@ internal import Foundation
 /// and lower case count as equal, and no `/`, `..` or NUL appears in one.
 ///
 /// ```swift
-/// try StoreKeyName("timeline", id: "Jake/0").encoded()  // "timeline.%4aake%2f0"
+/// try StoreKeyName("inbox", id: "Jake/0").encoded()  // "inbox.%4aake%2f0"
 /// ```
 public struct StoreKeyName: Hashable, Sendable {
   /// The longest encoded name, in bytes.

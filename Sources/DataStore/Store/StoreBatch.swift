@@ -2,7 +2,7 @@
 ///
 /// ```swift
 /// var batch = StoreBatch()
-/// batch.save(reply, for: .timeline(of: "0"))
+/// batch.save(reply, for: .inbox(of: "0"))
 /// batch.remove(queued)
 /// try await store.commit(batch)
 /// ```

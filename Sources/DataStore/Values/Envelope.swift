@@ -4,7 +4,7 @@ internal import Foundation
 ///
 /// ```
 /// {"checksum":"0a1b2c3d","format":3,"savedAt":816932841.5499938   ,"schema":1,"tag":"…"}
-/// {"moments":[],"userDetails":{"id":"0","name":"Jake Lin"}}
+/// {"messages":[],"owner":{"id":"0","name":"Jake Lin"}}
 /// ```
 ///
 /// The checksum is the CRC-32C of everything behind its closing quotation mark, as eight lower-case hexadecimal digits.

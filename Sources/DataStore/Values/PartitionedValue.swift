@@ -5,13 +5,13 @@
 /// get the whole value, as with any other.
 ///
 /// ```swift
-/// struct Timeline: PartitionedValue {
+/// struct Inbox: PartitionedValue {
 ///   var owner: String
-///   var posts: [String]
+///   var messages: [String]
 ///
-///   init(head: String, elements: [String]) { (owner, posts) = (head, elements) }
+///   init(head: String, elements: [String]) { (owner, messages) = (head, elements) }
 ///   var head: String { owner }
-///   var elements: [String] { posts }
+///   var elements: [String] { messages }
 /// }
 /// ```
 ///

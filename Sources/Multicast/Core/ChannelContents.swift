@@ -147,7 +147,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   @inline(__always)
   mutating func remove(_ id: Int, releasing released: inout Released) {
     let waiters = cancel(id, releasing: &released)
-    assert(waiters.isEmpty, "Whoever waits holds the reader.")
+    assert(waiters.isEmpty, "A call that waits holds the subscriber.")
     state.remove(id)
   }
 

@@ -18,10 +18,10 @@ extension SignInError: CustomStringConvertible {
   /// What happened, and what to do about it.
   public var description: String {
     switch self {
-    case .refused(.unsigned): "Nobody is signed in: sign in first."
-    case .refused(.signingIn): "A sign-in is under way: wait until it ends."
+    case .refused(.unsigned): "No user is signed in: sign in first."
+    case .refused(.signingIn): "A sign-in is in flight: wait until it ends."
     case .refused(.signed(let user)): "\(user.username) is signed in: sign out first."
-    case .refused(.signingOut): "A sign-out is under way: wait until it ends."
+    case .refused(.signingOut): "A sign-out is in flight: wait until it ends."
     case .session(let error): error.description
     case .cancelled: SignInSessionError.cancelled.description
     }

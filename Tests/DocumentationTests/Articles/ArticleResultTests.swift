@@ -15,11 +15,11 @@ import Todo
   @Test func `Choosing a channel: each by its need`() async {
     ChoosingAChannelExamples.events()
     #expect(await output(of: ChoosingAChannelExamples.state) == ["loaded"])
-    #expect(await output(of: ChoosingAChannelExamples.stateWithoutFirstValue) == ["[]", "[\"moment-1\"]"])
+    #expect(await output(of: ChoosingAChannelExamples.stateWithoutFirstValue) == ["[]", "[\"message-1\"]"])
     #expect(await output(of: ChoosingAChannelExamples.update) == ["1"])
-    let likes = ChoosingAChannelExamples.Likes()
-    await likes.like()
-    var counts = likes.stream.makeAsyncIterator()
+    let votes = ChoosingAChannelExamples.Votes()
+    await votes.vote()
+    var counts = votes.stream.makeAsyncIterator()
     #expect(await counts.next() == 1)
   }
 
@@ -96,7 +96,7 @@ import Todo
 
   @Test @MainActor func `Coming from RxSwift: the task takes the place of the dispose bag`() async {
     let channel = MulticastChannel<String, Never>(buffering: .unbounded)
-    var screen: ComingFromExamples.TimelineScreen? = .init()
+    var screen: ComingFromExamples.InboxScreen? = .init()
     screen?.start(reading: channel.stream)
     #expect(channel.subscriberCount == 1)
     let reading = screen?.reading
@@ -107,12 +107,12 @@ import Todo
 
   @Test @MainActor func `Coming from RxSwift: the screen shows what was sent`() async {
     let channel = MulticastChannel<String, Never>(buffering: .unbounded)
-    let screen = ComingFromExamples.TimelineScreen()
+    let screen = ComingFromExamples.InboxScreen()
     screen.start(reading: channel.stream)
-    channel.send("Ann's moment")
+    channel.send("Ann's message")
     channel.finish()
     await screen.reading?.value
-    #expect(screen.titles == ["Ann's moment"])
+    #expect(screen.titles == ["Ann's message"])
   }
 
   @Test func `Coming from Combine`() async {

@@ -8,8 +8,8 @@ enum ChoosingAChannelExamples {
   }
 
   static func events() {
-    let likedMoments = MulticastRelay<String>(buffering: .unbounded)
-    likedMoments.send("moment-1")
+    let openedMessages = MulticastRelay<String>(buffering: .unbounded)
+    openedMessages.send("message-1")
   }
 
   static func state(print: Print) {
@@ -19,10 +19,10 @@ enum ChoosingAChannelExamples {
   }
 
   static func stateWithoutFirstValue(print: Print) {
-    let timelines = MulticastChannel<[String], Never>(replay: 1, buffering: .latest)
-    print(timelines.latest ?? [])  // []
-    timelines.send(["moment-1"])
-    print(timelines.latest ?? [])  // ["moment-1"]
+    let inboxes = MulticastChannel<[String], Never>(replay: 1, buffering: .latest)
+    print(inboxes.latest ?? [])  // []
+    inboxes.send(["message-1"])
+    print(inboxes.latest ?? [])  // ["message-1"]
   }
 
   static func update(print: Print) {
@@ -34,12 +34,12 @@ enum ChoosingAChannelExamples {
     print(count)  // 1
   }
 
-  actor Likes {
+  actor Votes {
     private var count = 0
     private let counts = CurrentValueRelay(0)
     nonisolated var stream: MulticastStream<Int, Never> { counts.stream }
 
-    func like() {
+    func vote() {
       count += 1
       counts.send(count)
     }

@@ -45,12 +45,12 @@ enum ComingFromExamples {
   }
 
   @MainActor
-  final class TimelineScreen {
+  final class InboxScreen {
     private(set) var titles: [String] = []
     private(set) var reading: Task<Void, Never>?
 
-    func start(reading timelines: MulticastStream<String, Never>) {
-      let subscription = timelines.subscribe()
+    func start(reading messages: MulticastStream<String, Never>) {
+      let subscription = messages.subscribe()
       reading = Task { [weak self] in
         for await title in subscription { self?.titles.append(title) }
       }

@@ -288,10 +288,10 @@ import Testing
   }
 
   @Test(arguments: [
-    (SignInError.refused(.unsigned), "Nobody is signed in: sign in first."),
-    (.refused(.signingIn), "A sign-in is under way: wait until it ends."),
+    (SignInError.refused(.unsigned), "No user is signed in: sign in first."),
+    (.refused(.signingIn), "A sign-in is in flight: wait until it ends."),
     (.refused(.signed(SignInSessionStub.user)), "jake is signed in: sign out first."),
-    (.refused(.signingOut), "A sign-out is under way: wait until it ends."),
+    (.refused(.signingOut), "A sign-out is in flight: wait until it ends."),
     (
       .session(.wrongUsernameOrPassword), "The username or the password is wrong. Check both, then try again."
     ),
