@@ -115,14 +115,22 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     edit(id) { ($0.record.sequence, $0.tag, $0.revision) = (sequence, tag, revision) }
   }
 
-  /// Records that the present record is durable.
-  mutating func recordWrite(of id: MutationID, tag: StoreTag, revision: UInt64) {
-    edit(id) { ($0.tag, $0.revision) = (tag, revision) }
+  /// Records that a record is durable.
+  mutating func recordWrite(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
+    edit(id) {
+      ($0.tag, $0.revision) = (tag, revision)
+      if record.isOutcomeUnknown { $0.record.isOutcomeUnknown = true }
+    }
   }
 
   /// Records that another process has written the record.
   mutating func receive(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
-    edit(id) { ($0.record, $0.tag, $0.revision) = (record, tag, revision) }
+    edit(id) {
+      let isOutcomeUnknown = $0.record.isOutcomeUnknown
+      ($0.record, $0.tag, $0.revision) = (record, tag, revision)
+      // A reply to this process may repeat what the server answered to the other one.
+      if isOutcomeUnknown || record.unfinishedAttempts > 0 { $0.record.isOutcomeUnknown = true }
+    }
   }
 
   // MARK: - Attempts

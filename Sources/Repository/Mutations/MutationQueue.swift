@@ -391,8 +391,8 @@ final class MutationQueue<Source: RepositorySource> {
     guard let entry = state[id] else { return nil }
     do throws(StoreError) {
       switch try await records.replace(id, by: entry.record, tag: entry.tag) {
-      case .written(let commit): state.recordWrite(of: id, commit)
-      case .gone: engine.finishExternally([id], of: entry.key, isConfirmed: false)
+      case .written(let record, let commit): state.recordWrite(record, of: id, commit)
+      case .gone: if let entry = state[id] { await engine.receiveRemoval(of: entry) }
       case .superseded: break
       }
       return nil
@@ -457,9 +457,9 @@ final class MutationQueue<Source: RepositorySource> {
   /// - Complexity: Loads the record of each one.
   func externallyFinished(
     _ ids: [MutationID], isolation: isolated (any Actor)? = #isolation
-  ) async -> [MutationID] {
+  ) async throws(StoreError) -> [MutationID] {
     let durable = ids.filter { state[$0]?.tag != nil }
-    return await records.externallyRemoved(durable).filter { state[$0] != nil }
+    return try await records.externallyRemoved(durable).filter { state[$0] != nil }
   }
 
   /// Forgets mutations that another repository or process has finished with.

@@ -259,9 +259,9 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   // MARK: - Records
 
-  /// Records that the present record of a mutation is durable.
-  mutating func recordWrite(of id: MutationID, _ commit: StoreCommit) {
-    ledger.recordWrite(of: id, tag: commit.tag, revision: commit.revision)
+  /// Records that the record of a mutation is durable.
+  mutating func recordWrite(_ record: Record, of id: MutationID, _ commit: StoreCommit) {
+    ledger.recordWrite(record, of: id, tag: commit.tag, revision: commit.revision)
   }
 
   /// Records that another process has written the record of a mutation.

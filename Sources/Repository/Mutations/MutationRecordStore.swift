@@ -140,8 +140,10 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     do throws(StoreError) {
       var next = turn
       switch turn.operation {
-      case .replace(let record, _):
+      case .replace(var record, _):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
+        // The server may have made the change at an attempt of the other process.
+        if stored.value.isOutcomeUnknown || stored.value.unfinishedAttempts > 0 { record.isOutcomeUnknown = true }
         next.operation = .replace(record, tag: stored.tag)
         return await write([next], &counter)
       case .add(let make, let replaced?):

@@ -47,7 +47,8 @@ final class MutationRecords<Mutation: Codable & Sendable> {
 
   /// How a record was replaced.
   enum Replacement {
-    case written(Commit)
+    /// The record that was written, which says also what another process knew.
+    case written(Record, Commit)
     /// Another process has removed the record, so nothing was written.
     case gone
     /// This repository removes the record, so nothing was written.
@@ -70,7 +71,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
       outcome = try await records.perform(.replace(record, tag: tag), id)
     }
     switch outcome {
-    case .written(_, let commit): return .written(commit)
+    case .written(let record, let commit): return .written(record, commit)
     // A commit that confirms the mutation may have removed it, of which the queue learns in a moment.
     case .gone: return echoes.isBeingWritten(id) ? .superseded : .gone
     case .removed, .superseded: return .superseded
@@ -109,15 +110,11 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   /// - Complexity: Loads each one.
   func externallyRemoved(
     _ ids: [MutationID], isolation: isolated (any Actor)? = #isolation
-  ) async -> [MutationID] {
+  ) async throws(StoreError) -> [MutationID] {
     var removed: [MutationID] = []
     for id in ids where !echoes.isBeingWritten(id) {
-      do throws(StoreError) {
-        let isStored = try await store.load(keys.record(id)) != nil
-        if !isStored, !echoes.isBeingWritten(id) { removed.append(id) }
-      } catch {
-        // It can't be read, so it stays.
-      }
+      let isStored = try await store.load(keys.record(id)) != nil
+      if !isStored, !echoes.isBeingWritten(id) { removed.append(id) }
     }
     return removed
   }

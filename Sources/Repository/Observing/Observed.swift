@@ -14,20 +14,28 @@ public final class Observed<Value: Sendable> {
   public private(set) var value: Value?
 
   @ObservationIgnored private let values: ObservedValues<Value>
+  @ObservationIgnored private var following: MulticastSubscription<Value, Never>?
 
   /// Creates an object that shows nothing until ``run()``.
   public init(_ values: ObservedValues<Value>) {
     self.values = values.buffering(.latest)
   }
 
-  /// Follows the values until the calling task is cancelled, the repository is released, or this object is.
+  deinit {
+    following?.cancel()
+  }
+
+  /// Follows the values until the calling task is cancelled, the repository or this object is released, or another call
+  /// begins.
   ///
   /// The call doesn't keep the object alive. Await it from the task of a view.
   public consuming func run() async {
-    let values = values
+    let subscription = values.subscribe()
+    following?.cancel()
+    following = subscription
     let subscriber = WeakSubscriber(copy self)
     // Consumed, so that what waits from here on doesn't keep the object.
     _ = consume self
-    await subscriber.receive(values) { $0.value = $1 }
+    await subscriber.receive(subscription) { $0.value = $1 }
   }
 }

@@ -18,7 +18,16 @@ public import Multicast
 /// - **End**: The sequence ends when the repository is released. It doesn't keep the repository alive.
 public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
   /// Reads the sequence.
-  public typealias AsyncIterator = MulticastSubscription<Element, Never>.AsyncIterator
+  ///
+  /// Cancelling the task that waits for an element ends the sequence.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    fileprivate var base: MulticastSubscription<Element, Never>.AsyncIterator
+
+    /// Returns the next element, or `nil` at the end.
+    public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> Element? {
+      await base.next(isolation: actor)
+    }
+  }
 
   private let open: @Sendable () -> MulticastStream<Element, Never>
   private let policy: BufferingPolicy<Never>
@@ -38,7 +47,7 @@ public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
 
   /// Opens the key, and returns an iterator over its values.
   public func makeAsyncIterator() -> AsyncIterator {
-    open().buffering(policy).makeAsyncIterator()
+    AsyncIterator(base: open().buffering(policy).makeAsyncIterator())
   }
 
   /// Opens the key now, to read its values later.

@@ -89,14 +89,15 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
       confirmAll(requestedBefore: requestedAt)
       return true
     case .patch(let patch):
-      guard var value = base, versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt) else {
-        return false
-      }
+      guard var value = base, !isBehindConfirmed(item),
+        versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt)
+      else { return false }
       base = nil
       patch(&value)
       replaceBase(with: value)
       return true
     case .done:
+      if isBehindConfirmed(item) { return false }
       // Where nothing is stored and nothing was shown, nothing is stored. What was shown stays until it is fetched.
       guard base != nil else {
         return empty == nil && versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt)
@@ -112,6 +113,18 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
       if judged.keepsVisible, order.next()?.id != item.id { judged.keepsVisible = false }
       return true
     }
+  }
+
+  /// Whether the base lacks a mutation that was made before one and is at the server.
+  ///
+  /// A base with the later one but without the earlier one would show them in the wrong order.
+  private func isBehindConfirmed(_ item: Item) -> Bool {
+    guard pending.confirmedCount > 0 else { return false }
+    for earlier in pending.all {
+      if earlier.id == item.id { return false }
+      if case .confirmed = earlier.phase, !confirmed.contains(earlier.id) { return true }
+    }
+    return false
   }
 
   private mutating func replaceBase(with value: Value) {

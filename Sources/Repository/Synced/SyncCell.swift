@@ -65,8 +65,11 @@ final class SyncCell<Source: RepositorySource> {
   /// Whether the replies that arrive are being written.
   var isWriting = false
 
-  /// External changes that arrived while a write was being made.
+  /// External changes that were reported while a write was being made.
   var heldChanges: [StoreChange<Source.Value>] = []
+
+  /// The mutations whose records another process was seen to remove while a write was being made.
+  var heldRemovals: [MutationID] = []
 
   /// The number of writes in a row that failed.
   var failedWrites = 0

@@ -146,15 +146,25 @@ actor SyncEngine<Source: RepositorySource> {
       if cell.isOpen { return }
       // Registered first, so that no change is missed. What the change repeats has no newer revision.
       let changes = try await store.changes(of: storeKey).subscribe()
-      let stored = try await loadStored(storeKey)
+      var (mutations, stored) = (queue.liveMutations(of: key), try await loadStored(storeKey))
+      // One that another process finished with meanwhile is in a newer value only.
+      while mutations.contains(where: { queue[$0.id] == nil }) {
+        (mutations, stored) = (queue.liveMutations(of: key), try await loadStored(storeKey))
+      }
       cell.open(stored, residues.removeValue(forKey: key))
-      for mutation in queue.liveMutations(of: key) { cell.state.restore(mutation.id, mutation.record.mutation) }
+      for mutation in queue.liveMutations(of: key) { restore(mutation, in: cell) }
       cell.endWatching = tasks.start { [weak self] in
         for await change in changes { await self?.receive(change, key) }
       }
     }
     publish(cell)
     return cell
+  }
+
+  private func restore(_ entry: MutationQueue<Source>.Entry, in cell: Cell) {
+    cell.state.restore(entry.id, entry.record.mutation)
+    // The process that made it decides about conflicts, because this one may not know the value that it was made on.
+    if entry.isExternal { _ = cell.state.beginSending(entry.id) }
   }
 
   /// Returns what is stored; corrupt bytes are in quarantine, so nothing is.
@@ -348,7 +358,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Shows a mutation of another repository, if its key is in use.
   func show(_ entry: MutationQueue<Source>.Entry) {
     guard let cell = cells[entry.key], cell.isOpen else { return }
-    cell.state.restore(entry.id, entry.record.mutation)
+    restore(entry, in: cell)
     publish(cell)
   }
 
@@ -400,13 +410,27 @@ actor SyncEngine<Source: RepositorySource> {
     }
     guard cell.state.isNew(change.revision) else { return }
     // What another process stored may have mutations of this one, which it has sent. They leave in the same step.
-    let finished = await queue.externallyFinished(cell.state.pendingIDs)
+    let (finished, stored) = await externallyFinished(cell)
     guard !cell.state.isWriting else {
       cell.heldChanges.append(change)
       return
     }
     cell.receive(change)
+    if let stored { cell.receive(.saved(cell.storeKey, stored)) }
     finishExternally(finished, of: key, isConfirmed: true)
+  }
+
+  /// Returns the pending mutations of a key whose records another process has removed, and the value that has them.
+  ///
+  /// The value is read after the records, because one that was read before may lack what was removed in between.
+  func externallyFinished(_ cell: Cell) async -> (ids: [MutationID], stored: StoredValue<Value>?) {
+    do throws(StoreError) {
+      let ids = try await queue.externallyFinished(cell.state.pendingIDs)
+      return ids.isEmpty ? ([], nil) : (ids, try await loadStored(cell.storeKey))
+    } catch {
+      // What can't be read is pending until it can.
+      return ([], nil)
+    }
   }
 
   /// Takes in a change of a mutation's record that the store reports.
@@ -426,8 +450,13 @@ actor SyncEngine<Source: RepositorySource> {
       events.emit(.storeFailed(reason: error.description))
     }
     guard queue[entry.id] != nil else { return }
+    if cell.state.isWriting {
+      // The base that has it can't be taken in now, and it must not vanish before.
+      cell.heldRemovals.append(entry.id)
+      return
+    }
     let isConfirmed = stored.map { cell.state.isNew($0.revision) || $0.revision > entry.revision } ?? false
-    if !cell.state.isWriting, let stored, cell.state.isNew(stored.revision) {
+    if let stored, cell.state.isNew(stored.revision) {
       cell.receive(.saved(cell.storeKey, stored))
     }
     finishExternally([entry.id], of: entry.key, isConfirmed: isConfirmed)

@@ -66,7 +66,7 @@ final class SyncWrites<Source: RepositorySource> {
     cell.state.commit(revision: commit?.revision ?? 0, tag: commit?.tag ?? StoreTag())
     if write.isRefreshed { cell.recordFetch(at: savedAt) }
     engine.queue.confirm(write.confirmed, commit, in: engine)
-    takeHeldChanges(of: cell)
+    takeHeldChanges(of: cell, in: engine)
     engine.publish(cell)
     for id in write.confirmed {
       events.emit(.mutationDelivered(id))
@@ -87,10 +87,15 @@ final class SyncWrites<Source: RepositorySource> {
   }
 
   /// Takes in the changes that were reported during a write, its own among them.
-  private func takeHeldChanges(of cell: Cell) {
-    let changes = cell.heldChanges
-    cell.heldChanges = []
+  private func takeHeldChanges(of cell: Cell, in engine: isolated Engine) {
+    let (changes, removals) = (cell.heldChanges, cell.heldRemovals)
+    (cell.heldChanges, cell.heldRemovals) = ([], [])
     for change in changes where cell.state.isNew(change.revision) { cell.receive(change) }
+    for id in removals {
+      engine.start { engine in
+        if let entry = engine.queue[id] { await engine.receiveRemoval(of: entry) }
+      }
+    }
   }
 
   /// Deals with a write that was not made.
@@ -110,7 +115,7 @@ final class SyncWrites<Source: RepositorySource> {
     events.emit(.storeFailed(reason: error.description))
     cell.state.abandon(keepsFetches: false)
     for fetch in write.accepted + write.rejected { engine.loader.end(fetch, .failure(.store(error))) }
-    takeHeldChanges(of: cell)
+    takeHeldChanges(of: cell, in: engine)
     engine.publish(cell)
     if error.isPermanent {
       // The value of the reply can never be stored, so the mutation is shown no more. Its caller is told.
@@ -131,10 +136,10 @@ final class SyncWrites<Source: RepositorySource> {
 
   /// Takes in what another process has stored, so that the replies are judged against it.
   private func judgeAnew(_ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
+    let finished = await engine.externallyFinished(cell).ids
     let stored = try await engine.loadStored(cell.storeKey)
-    let finished = await engine.queue.externallyFinished(cell.state.pendingIDs)
     cell.state.abandon(keepsFetches: true)
-    takeHeldChanges(of: cell)
+    takeHeldChanges(of: cell, in: engine)
     if let stored {
       cell.receive(.saved(cell.storeKey, stored))
     } else if let base = cell.state.base {
