@@ -34,6 +34,12 @@ enum TestChild {
       guard let server = URL(string: rest[0]) else { fail("\(rest[0]) is no address") }
       try await like(Array(rest.dropFirst()), at: server, in: url)
     case "deliver-likes": try await deliverLikes(in: url)
+    case "edit": try await edit(as: rest[0], from: number(rest[1]), seed: UInt64(number(rest[2])), in: url)
+    case "edit-dying-at-call":
+      try await edit(
+        as: "a", number: number(rest[1]), losingReplies: rest[2] == "losing-replies", dyingAtCall: number(rest[0]),
+        in: url)
+    case "deliver-edits": try await deliverEdits(in: url)
     case "serve-wishes": try serveWishes()
     case "meet-hostile-servers": try await meetHostileServers(rest[0], kindCount: number(rest[1]))
     case "ask-by-url-session": try await askByURLSession(rest[0], rest[1])

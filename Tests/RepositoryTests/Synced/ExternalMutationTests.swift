@@ -1,0 +1,214 @@
+import DataStore
+import Multicast
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+/// A mutation that another process finishes with, or sends too, stays visible until the value that is shown has it.
+@Suite(.timeLimit(.minutes(5))) struct ExternalMutationTests {
+  private let memory = InMemoryStore()
+  private let store: InterceptedStore
+  private let server = NotesServer(empty: Notes())
+  private let isOffline = Setting(true)
+  private let configuration = RepositoryConfiguration(clock: ManualClock())
+
+  init() { store = InterceptedStore(memory) }
+
+  /// A repository on the intercepted store.
+  private func makeRepository() -> NotesRepository {
+    NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server, isOffline] (mutation, key, id) throws(NotesFailure) in
+          if isOffline.value { throw .offline }
+          return .value(try server.take(mutation, key, id))
+        }), store: store, configuration: configuration)
+  }
+
+  /// Stores what another process does that sends the only mutation of a key: its value, without the record.
+  private static func storeExternally(_ value: Notes, confirming id: MutationID, in store: InMemoryStore) async throws {
+    var batch = StoreBatch()
+    batch.save(value, for: .notes("a"))
+    batch.remove(MutationKeys<NotesMutation>(repository: "notes").record(id))
+    try await store.commit(batch)
+  }
+
+  /// Makes a mutation of which the store has all that is to be said after a first attempt that failed.
+  private func enqueueOffline(in repository: NotesRepository) async throws -> MutationID {
+    try await memory.save(Notes(), for: .notes("a"))
+    #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    let id = try #require(try await repository.mutations.list().first?.id)
+    try await waitForEndOfAttempt(id)
+    // Behind it, what the repository knows of the first one is up to date.
+    #expect(try await repository.perform(.add("1"), on: "b") == .queued)
+    return id
+  }
+
+  private func waitForEndOfAttempt(_ id: MutationID) async throws {
+    let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
+    let changes = try await memory.changes(of: record)
+    for await change in changes where change.stored?.value.unfinishedAttempts == 0 { break }
+  }
+
+  /// Waits until what was committed before has reached a repository.
+  private func flush(_ repository: NotesRepository) async throws {
+    let other = NotesRepository(
+      NotesSource(
+        fetch: { (_) throws(NotesFailure) in throw .offline },
+        send: { (_, _, _) throws(NotesFailure) in throw .offline }), store: memory, configuration: configuration)
+    #expect(try await other.perform(.add("2"), on: "z") == .queued)
+    for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
+  }
+
+  @Test func `A mutation that another process stores during a write stays visible`() async throws {
+    let values: MulticastSubscription<Notes, Never>
+    do {
+      let repository = makeRepository()
+      let id = try await enqueueOffline(in: repository)
+      values = repository.values(of: "a").subscribe()
+      server.edit("a") { $0 = Notes("other") }
+      let writing = Gate()
+      store.set { $0.onCommit = { (keys) async in if !keys.hasNotesMutation { await writing.pass() } } }
+      let call = Task { try await repository.reload("a") }
+      await writing.arrivals()
+      server.edit("a") { $0 = Notes("other", "1") }
+      try await Self.storeExternally(Notes("other", "1"), confirming: id, in: memory)
+      try await flush(repository)
+      writing.open()
+      try await call.value
+    }
+    await expectNothingVanishes(from: values)
+  }
+
+  @Test func `A mutation that another process stores before its attempt stays visible`() async throws {
+    let values: MulticastSubscription<Notes, Never>
+    do {
+      let repository = makeRepository()
+      let isLate = Setting(false)
+      let late = Gate()
+      store.set {
+        $0.onChange = { (_) async in if isLate.value { await late.pass() } }
+        $0.onChanges = { (_) async in if isLate.value { await late.pass() } }
+      }
+      let id = try await enqueueOffline(in: repository)
+      values = repository.values(of: "a").subscribe()
+      isLate.value = true
+      try await Self.storeExternally(Notes("1"), confirming: id, in: memory)
+      server.edit("a") { $0 = Notes("1") }
+      isOffline.value = false
+      await repository.retryNow()
+      try await repository.waitForPendingMutations()
+      late.open()
+    }
+    await expectNothingVanishes(from: values)
+  }
+
+  @Test func `A mutation that another process stores behind a change that is being taken in stays visible`()
+    async throws
+  {
+    let values: MulticastSubscription<Notes, Never>
+    do {
+      let repository = makeRepository()
+      let id = try await enqueueOffline(in: repository)
+      values = repository.values(of: "a").subscribe()
+      // The repository asks for the record when it has a change of the value.
+      store.set { [memory] in
+        $0.onLoad = { (key) async in
+          if key.collection == "notes.mutations" {
+            try? await Self.storeExternally(Notes("other", "1"), confirming: id, in: memory)
+          }
+        }
+      }
+      try await memory.save(Notes("other"), for: .notes("a"))
+      for await list in repository.mutations.changes where !list.contains(where: { $0.key == "a" }) { break }
+    }
+    await expectNothingVanishes(from: values)
+  }
+
+  @Test func `A mutation that another process makes on a newer value isn't in conflict`() async throws {
+    try await memory.save(Notes(), for: .notes("a"))
+    let repository = makeRepository()
+    let values = repository.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes()])
+    let late = Gate()
+    store.set { $0.onChange = { (_) async in await late.pass() } }
+    try await memory.save(Notes("1"), for: .notes("a"))
+    let other = NotesRepository(
+      NotesSource(
+        fetch: { (_) throws(NotesFailure) in throw .offline },
+        send: { (_, _, _) throws(NotesFailure) in throw .offline }), store: memory, configuration: configuration)
+    #expect(try await other.perform(.replace("1", with: "2"), on: "a") == .queued)
+    try await flush(repository)
+    for item in try await repository.mutations.list() {
+      if case .conflicted(let conflict) = item.standing { Issue.record("\(conflict)") }
+    }
+    late.open()
+    for await value in values where value == Notes("2") { break }
+  }
+
+  private func expectNothingVanishes(from values: MulticastSubscription<Notes, Never>) async {
+    var all: [Notes] = []
+    for await value in values { all.append(value) }
+    let visible = all.drop { !$0.texts.contains("1") }
+    #expect(!visible.isEmpty && visible.allSatisfy { $0.texts.contains("1") }, "\(all)")
+  }
+
+  @Test func `A reply that may repeat what another process was answered brings no old value back`() async throws {
+    try await memory.save(Notes(), for: .notes("a"))
+    let sent = Gate()
+    let first = NotesRepository(
+      NotesSource(
+        fetch: { (_) throws(NotesFailure) in throw .offline },
+        send: { [server, isOffline] (mutation, key, id) async throws(NotesFailure) in
+          if isOffline.value { throw .offline }
+          let reply = try server.take(mutation, key, id)
+          await sent.pass()
+          return .value(reply)
+        }), store: memory, configuration: configuration)
+    #expect(try await first.perform(.add("1"), on: "a") == .queued)
+    let id = try #require(try await first.mutations.list().first?.id)
+    try await waitForEndOfAttempt(id)
+    // The second one has found the mutation before it was sent.
+    let isSecondOffline = Setting(true)
+    let second = NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server] (mutation, key, id) throws(NotesFailure) in
+          if isSecondOffline.value { throw .offline }
+          return .value(try server.take(mutation, key, id))
+        }), store: store, configuration: configuration)
+    for await list in second.mutations.changes where list.first?.attempts == 2 { break }
+    isOffline.value = false
+    await first.retryNow()
+    await sent.arrivals()
+    server.edit("a") { $0.texts.append("2") }
+    isSecondOffline.value = false
+    let values = second.values(of: "a").subscribe()
+    try await second.reload("a")
+    try await second.waitForPendingMutations()
+    #expect(try await memory.load(.notes("a"))?.value == Notes("1", "2"))
+    #expect(await values.first(2) == [Notes("1"), Notes("1", "2")])
+    sent.open()
+  }
+
+  @Test(arguments: [MutationReply<Notes>.done, .patch { $0.texts.removeAll { $0 == "1" } }])
+  func `A change is taken in only behind the changes made before it`(reply: MutationReply<Notes>) throws {
+    var state = SyncState<Notes, NotesMutation>()
+    state.open(.init(value: Notes(), tag: StoreTag(), revision: 1))
+    let ids = [MutationID(), MutationID()]
+    try state.add(ids[0], .add("1"))
+    try state.add(ids[1], .remove("1"))
+    for (id, isTrusted) in zip(ids, [false, true]) {
+      let requestedAt = state.beginSending(id)
+      state.receive(.mutation(id, reply, isTrusted: isTrusted), requestedAt: requestedAt)
+      let write = state.beginWriting()
+      #expect(write?.confirmed == [])
+      state.commit(revision: 2, tag: StoreTag())
+      _ = state.fold()
+      #expect(state.visible == Notes())
+    }
+    #expect(state.idsThatNeedWholeValue == ids)
+  }
+}

@@ -1,0 +1,338 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// An edit that was acknowledged reaches the server once, in its turn, and is never seen to vanish, whenever the process is
+/// killed.
+///
+/// The children edit the notes of two keys: `shared`, which another client edits too, and `own`. What an edit does follows
+/// from its number; see `NumberedEdit`.
+@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryKillTests {
+  /// The stores that survive the end of a process.
+  enum Store: CaseIterable {
+    case files
+    #if SQLite
+      case database
+    #endif
+
+    fileprivate var placeName: String { self == .files ? "store" : "store.sqlite" }
+  }
+
+  /// What becomes of an edit that is killed at each call.
+  enum Cycle: CaseIterable {
+    case confirmed, replyLost, refused, conflicted
+
+    fileprivate var change: Int {
+      switch self {
+      case .confirmed, .replyLost: 0
+      case .refused: 2
+      case .conflicted: 5
+      }
+    }
+  }
+
+  /// How many processes are killed at random instants: `MOMENTS_KILL_ROUNDS` in the environment.
+  private static let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 24
+
+  /// The number of launches between two deliveries: a mutation is refused when five processes in a row ended while they
+  /// sent it.
+  private static let maximumLaunches = 4
+
+  @Test(arguments: Store.allCases)
+  func `Killed at any instant, every acknowledged edit is made once, in its turn, and stays visible`(
+    store: Store
+  ) async throws {
+    try await sideBySide(4) { number in
+      let history = try EditHistory(placeName: store.placeName)
+      for first in stride(from: number * Self.maximumLaunches, to: Self.rounds, by: 4 * Self.maximumLaunches) {
+        for seed in first..<min(first + Self.maximumLaunches, Self.rounds) {
+          try await Self.killOne(in: history, seed: seed)
+        }
+        try await history.finish("the \(number). history, seeds from \(first)")
+      }
+    }
+  }
+
+  private static func killOne(in history: EditHistory, seed: Int) async throws {
+    var child = try history.launch("a", seed: seed)
+    await child.run(forLines: .random(in: 0...12))
+    try await child.kill(in: history)
+  }
+
+  @Test(arguments: Store.allCases)
+  func `Of two processes on one store one is killed at any instant, and no edit is lost or made twice`(
+    store: Store
+  ) async throws {
+    try await sideBySide(4) { number in
+      let history = try EditHistory(placeName: store.placeName)
+      for seed in stride(from: number, to: Self.rounds / 2, by: 4) {
+        var children = [try history.launch("a", seed: 3 * seed), try history.launch("b", seed: 3 * seed + 1)]
+        children.shuffle()
+        await children[0].run(forLines: .random(in: 0...12))
+        try await children[0].kill(in: history)
+        await children[1].run(forLines: .random(in: 0...4))
+        // It finds what both have left, and sends it beside the other.
+        children[0] = try history.launch(children[0].writer, seed: 3 * seed + 2)
+        for _ in 0..<6 { await children[.random(in: 0...1)].run(forLines: .random(in: 0...2)) }
+        children.shuffle()
+        for index in children.indices {
+          try await children[index].kill(in: history)
+          if index == 0 { await children[1].run(forLines: .random(in: 0...6)) }
+        }
+        try await history.finish("the \(number). history, seed \(seed)")
+      }
+    }
+  }
+
+  @Test(arguments: Store.allCases, Cycle.allCases)
+  func `Killed in place of any call of the file system, an edit is made once or not at all`(
+    store: Store, cycle: Cycle
+  ) async throws {
+    // Every call where many processes are to be killed, and otherwise some of them.
+    let step = Self.rounds < 100 ? 6 : 1
+    let first = Int.random(in: 1...step)
+    try await sideBySide(4) { number in
+      for fatal in stride(from: first + number * step, through: .max, by: 4 * step) {
+        if try await Self.dieAtCall(fatal, store, cycle) { break }
+      }
+    }
+  }
+
+  /// - Returns: Whether the process made fewer calls.
+  private static func dieAtCall(_ fatal: Int, _ store: Store, _ cycle: Cycle) async throws -> Bool {
+    let history = try EditHistory(placeName: store.placeName)
+    var hasLived = false
+    // The second process also deals with what the first one left.
+    for launch in 0...1 {
+      let number = launch * 8 + cycle.change
+      let words = ["\(fatal)", "\(number)", cycle == .replyLost ? "losing-replies" : "answering"]
+      var child = try ChildProcess("edit-dying-at-call", history.place, words)
+      var lines = await child.allLines()
+      let end = await child.end()
+      hasLived = end == .success
+      // Its last line isn't its last call, because it still reads its own writes.
+      if lines.last == "done" { lines.removeLast() } else { #expect(end == .killed) }
+      try history.add(lines, by: "a", from: number)
+    }
+    try await history.finish("call \(fatal) of \(cycle)")
+    return hasLived
+  }
+}
+
+/// A process that edits, and what it has said so far.
+private struct EditingChild {
+  let writer: String
+  let first: Int
+  private var process: ChildProcess
+  private var lines: [String] = []
+
+  init(_ process: ChildProcess, writer: String, first: Int) {
+    (self.process, self.writer, self.first) = (process, writer, first)
+  }
+
+  mutating func run(forLines count: Int) async {
+    for _ in 0..<count {
+      if let line = await process.line() { lines.append(line) }
+    }
+  }
+
+  mutating func kill(in history: EditHistory) async throws {
+    process.kill()
+    lines += await process.allLines()
+    #expect(await process.end() == .killed, "\(lines)")
+    try history.add(lines, by: writer, from: first)
+  }
+}
+
+/// An edit as its number determines it; see `NumberedEdit` of the children.
+private struct Edit: Hashable, CustomStringConvertible {
+  /// What becomes of it in the end.
+  enum Outcome: String {
+    case made, refused, conflicted
+  }
+
+  let key: String
+  let writer: String
+  let number: Int
+
+  init(key: String, writer: String, number: Int) {
+    (self.key, self.writer, self.number) = (key, writer, number)
+  }
+
+  /// - Parameter name: The writer and the number, joined by a dot.
+  init?(key: String, name: String) {
+    let words = name.split(separator: ".").map(String.init)
+    guard words.count == 2, let number = Int(words[1]) else { return nil }
+    self.init(key: key, writer: words[0], number: number)
+  }
+
+  var description: String { "\(key) \(writer).\(number)" }
+
+  var outcome: Outcome {
+    switch number % 8 {
+    case 2: .refused
+    case 5: .conflicted
+    case 4 where key == "shared": .conflicted
+    default: .made
+    }
+  }
+
+  /// Whether `perform` may throw a conflict instead of making it.
+  var mayBeImpossible: Bool { number % 8 == 4 && outcome == .conflicted }
+}
+
+/// What a process reports that has delivered all edits.
+private struct DeliveryReport {
+  var agreements: [String] = []
+  var first: [String: Set<Edit>] = [:]
+  var listed: [Edit: (id: String, standing: String)] = [:]
+  var vanished: [Edit] = []
+  var recordCount: Int?
+  var others: [String] = []
+
+  init(_ lines: [String]) {
+    for line in lines {
+      let words = line.split(separator: " ").map(String.init)
+      let edit = words.count < 3 ? nil : Edit(key: words[1], name: words[2])
+      switch (words.first, edit) {
+      case ("first", _): first[words[1]] = Set(words.dropFirst(2).compactMap { Edit(key: words[1], name: $0) })
+      case ("listed", let edit?) where words.count >= 5:
+        listed[edit] = (words[3], words[4...].joined(separator: " "))
+      case ("vanished", let edit?): vanished.append(edit)
+      case ("records", _): recordCount = Int(words[1])
+      case ("stored", _), ("observed", _): agreements.append(line)
+      default: others.append(line)
+      }
+    }
+  }
+}
+
+/// A store and a server in a folder, used by processes one after another or at the same time.
+///
+/// Belongs to one task.
+private final class EditHistory {
+  /// What is known of an edit that was acknowledged.
+  private struct Acknowledged {
+    var id: String?
+    /// How its call ended, if it did.
+    var result: String?
+  }
+
+  private static let keys = ["own", "shared"]
+
+  let place: URL
+  private let folder = TemporaryFolder()
+  /// The first number that no process of a writer has used.
+  private var next: [String: Int] = [:]
+  private var acknowledged: [Edit: Acknowledged] = [:]
+  /// Edits whose call may have begun when the process was killed, so that they are durable or not.
+  private var uncertain: Set<Edit> = []
+  private var vanished: [Edit] = []
+
+  init(placeName: String) throws {
+    try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
+    place = folder.url.appending(path: placeName)
+  }
+
+  func launch(_ writer: String, seed: Int) throws -> EditingChild {
+    let first = next[writer] ?? 0
+    let process = try ChildProcess("edit", place, [writer, "\(first)", "\(seed)"])
+    return EditingChild(process, writer: writer, first: first)
+  }
+
+  /// Takes in what a process said before it was killed.
+  func add(_ lines: [String], by writer: String, from first: Int) throws {
+    var last = [String: Int](uniqueKeysWithValues: Self.keys.map { ($0, first - 1) })
+    for line in lines {
+      let words = line.split(separator: " ").map(String.init)
+      if words.first == "vanished", words.count == 3, let edit = Edit(key: words[1], name: words[2]) {
+        vanished.append(edit)
+        continue
+      }
+      let number = try #require(words.count == 4 ? Int(words[2]) : nil, "\(line)")
+      let edit = Edit(key: words[1], writer: writer, number: number)
+      last[edit.key] = max(try #require(last[edit.key]), number)
+      switch (words[0], words[3]) {
+      case ("durable", let id): acknowledged[edit, default: Acknowledged()].id = id
+      case ("ended", "impossible"): #expect(edit.mayBeImpossible, "\(line)")
+      case ("ended", let result): acknowledged[edit, default: Acknowledged()].result = result
+      default: Issue.record("\(line)")
+      }
+    }
+    for (key, number) in last { uncertain.insert(Edit(key: key, writer: writer, number: number + 1)) }
+    // The next process begins with notes of its own.
+    next[writer] = ((last.values.max() ?? first) + 1) / 8 * 8 + 8
+  }
+
+  /// Has the rest delivered, and compares all that is there with what was acknowledged.
+  func finish(_ situation: String) async throws {
+    var child = try ChildProcess("deliver-edits", place)
+    let lines = await child.allLines()
+    #expect(await child.end() == .success, "\(situation)")
+    let report = DeliveryReport(lines)
+    var faults = faults(in: report, made: try madeEdits())
+    let path = place.path(percentEncoded: false)
+    if place.pathExtension.isEmpty, FileManager.default.fileExists(atPath: path) {
+      let files = try FileManager.default.contentsOfDirectory(atPath: path)
+      faults += files.filter { $0.contains("corrupt") }.map { "There is \($0)." }
+    }
+    #expect(faults == [], "\(situation)")
+    // A fault stays, so a history that has one says nothing more.
+    try #require(faults.isEmpty)
+  }
+
+  /// The lines of the server's file.
+  private func madeEdits() throws -> [(edit: Edit, id: String)] {
+    let file = place.deletingLastPathComponent().appending(path: "server")
+    return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { line in
+      let words = line.split(separator: " ").map(String.init)
+      let number = try #require(words.count == 4 ? Int(words[3]) : nil, "\(line)")
+      return (Edit(key: words[1], writer: words[2], number: number), words[0])
+    }
+  }
+
+  private func faults(in report: DeliveryReport, made: [(edit: Edit, id: String)]) -> [String] {
+    var faults = report.others
+    let agreements = ["stored", "observed"].flatMap { what in Self.keys.map { "\(what) \($0) agrees" } }
+    faults += Set(report.agreements).symmetricDifference(agreements).sorted()
+    if report.recordCount != report.listed.count {
+      faults.append("\(report.recordCount ?? 0) records for \(report.listed.count) listed mutations")
+    }
+    for edit in vanished + report.vanished where edit.outcome == .made { faults.append("\(edit) vanished") }
+    vanished = []
+
+    let madeIDs = Dictionary(made.map { ($0.edit, $0.id) }) { first, _ in first }
+    if madeIDs.count != made.count || Set(made.map(\.id)).count != made.count { faults.append("made twice: \(made)") }
+    for (lane, edits) in Dictionary(grouping: made.map(\.edit), by: { "\($0.key) of \($0.writer)" }) {
+      let numbers = edits.map(\.number)
+      if numbers != numbers.sorted() { faults.append("\(lane) out of order: \(numbers)") }
+    }
+    for edit in Set(madeIDs.keys).union(report.listed.keys) {
+      if acknowledged[edit] == nil, !uncertain.contains(edit) { faults.append("\(edit) was never made") }
+      let outcome = report.listed[edit]?.standing ?? Edit.Outcome.made.rawValue
+      if outcome != edit.outcome.rawValue { faults.append("\(edit) is \(outcome)") }
+      if madeIDs[edit] != nil, report.listed[edit] != nil { faults.append("\(edit) is made and listed") }
+    }
+    for (edit, known) in acknowledged {
+      let id: String?
+      switch edit.outcome {
+      case .made:
+        id = madeIDs[edit]
+        if id == nil { faults.append("\(edit) is lost") }
+        if !(report.first[edit.key]?.contains(edit) ?? false) { faults.append("\(edit) wasn't seen at first") }
+      case .conflicted:
+        id = report.listed[edit]?.id
+        if id == nil { faults.append("\(edit) isn't listed") }
+      case .refused:
+        id = report.listed[edit]?.id
+        // Its caller is told, and then it isn't listed. The process may have been killed in between.
+        if known.result == "queued", id == nil { faults.append("\(edit) isn't listed") }
+        if known.result == "refused", id != nil { faults.append("\(edit) is listed") }
+      }
+      if let id, let knownID = known.id, id != knownID { faults.append("\(edit) is \(id), not \(knownID)") }
+      let results = ["queued", edit.outcome == .made ? "confirmed" : edit.outcome.rawValue]
+      if let result = known.result, !results.contains(result) { faults.append("\(edit) ended \(result)") }
+    }
+    return faults
+  }
+}
