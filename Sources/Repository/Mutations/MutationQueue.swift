@@ -433,7 +433,7 @@ final class MutationQueue<Source: RepositorySource> {
         replace(known, with: stored, in: engine)
       } else if let entry = entry(key, stored) {
         state.addExternal(entry)
-        if entry.isLive { engine.show(entry) }
+        if let entry = state[id], entry.isLive { engine.show(entry) }
       }
     case .removed(_, let revision):
       guard let entry = state[id], entry.tag != nil, revision > entry.revision else { return }
