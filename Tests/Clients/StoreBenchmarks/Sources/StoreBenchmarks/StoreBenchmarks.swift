@@ -7,7 +7,7 @@ struct StoreBenchmarks {
   static func main() async {
     do {
       let options = try Options(CommandLine.arguments.dropFirst())
-      let workspace = try Workspace(in: options.folder)
+      let workspace = try Workspace(of: "StoreBenchmarks", in: options.folder)
       do {
         try await compare(options, in: workspace)
         try workspace.remove()

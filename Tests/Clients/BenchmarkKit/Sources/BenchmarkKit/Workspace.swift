@@ -1,18 +1,23 @@
-internal import Foundation
+public import Foundation
 internal import Synchronization
 
 /// A folder of this process's own, in which all systems keep their files: they share one volume.
-final class Workspace: Sendable {
+public final class Workspace: Sendable {
   private let folder: URL
   private let count = Atomic(0)
 
-  init(in parent: URL) throws {
-    folder = parent.appending(path: "StoreBenchmarks-\(UUID().uuidString)", directoryHint: .isDirectory)
+  /// Creates the folder.
+  ///
+  /// - Parameters:
+  ///   - program: What its name begins with.
+  ///   - parent: The folder that it is made in.
+  public init(of program: String, in parent: URL) throws {
+    folder = parent.appending(path: "\(program)-\(UUID().uuidString)", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
   }
 
   /// Makes an empty folder.
-  func makeFolder() throws -> URL {
+  public func makeFolder() throws -> URL {
     let number = count.add(1, ordering: .relaxed).newValue
     let new = folder.appending(path: "\(number)", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: new, withIntermediateDirectories: false)
@@ -20,7 +25,7 @@ final class Workspace: Sendable {
   }
 
   /// Calls `body` with an empty folder, which it removes afterwards.
-  func withFolder<Result>(_ body: (URL) async throws -> Result) async throws -> Result {
+  public func withFolder<Result>(_ body: (URL) async throws -> Result) async throws -> Result {
     let folder = try makeFolder()
     let result = try await body(folder)
     try FileManager.default.removeItem(at: folder)
@@ -28,7 +33,7 @@ final class Workspace: Sendable {
   }
 
   /// Removes the folder and everything in it.
-  func remove() throws {
+  public func remove() throws {
     try FileManager.default.removeItem(at: folder)
   }
 }

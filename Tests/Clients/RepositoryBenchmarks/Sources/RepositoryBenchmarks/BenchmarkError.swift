@@ -1,0 +1,26 @@
+/// Why a comparison stopped.
+enum BenchmarkError: Error, CustomStringConvertible {
+  case usage(String)
+  case wrongValue(system: String, key: String)
+  case notConfirmed(system: String)
+  case ended(system: String)
+  case noResidentMemory
+  case childFailed(arguments: [String], status: Int32)
+  case hung(system: String, seconds: Int)
+
+  var description: String {
+    switch self {
+    case .usage(let problem): "\(problem)\n\n\(Options.usage)"
+    case .wrongValue(let system, let key): "\(system) doesn't hold the value of \(key) that the changes make."
+    case .notConfirmed(let system): "\(system) didn't have a change confirmed by a server that can be reached."
+    case .ended(let system): "An observer of \(system) ended without a value."
+    case .noResidentMemory: "The resident memory can't be read from /proc/self/statm."
+    case .childFailed(let arguments, let status): "The process with \(arguments) ended with the status \(status)."
+    case .hung(let system, let seconds):
+      """
+      \(system) did not finish within \(seconds) seconds: an observer did not receive a value, a change was not sent, \
+      or the run is too long for this machine (--scale shortens it, --timeout allows more).
+      """
+    }
+  }
+}

@@ -1,0 +1,57 @@
+internal import BenchmarkKit
+internal import DataStore
+
+/// What every row needs: the options, and a place for each run.
+struct Environment: Sendable {
+  let options: Options
+  let workspace: Workspace
+
+  /// Calls `body` with a place in which some values are stored.
+  ///
+  /// - Parameters:
+  ///   - server: The server of the values, and what it has at first.
+  ///   - keys: The keys of the values.
+  func withPlace<Mutation, Result>(
+    _ server: Server<Mutation>, keys: [String] = ["0"], _ body: (Place) async throws -> Result
+  ) async throws -> Result where Mutation.Value: Codable {
+    try await Place.with(options.store, in: workspace) { place in
+      let store = place.makeStore()
+      for start in stride(from: 0, to: keys.count, by: 500) {
+        var batch = StoreBatch()
+        for key in keys[start..<min(start + 500, keys.count)] {
+          batch.save(server.value(of: key), for: StoreKey(server.collection, id: key))
+        }
+        try await store.commit(batch)
+      }
+      return try await body(place)
+    }
+  }
+
+  /// Checks that a place holds what the server has.
+  func check<Mutation>(
+    _ place: Place, _ server: Server<Mutation>, keys: [String] = ["0"], _ label: String
+  ) async throws where Mutation.Value: Codable & Equatable {
+    let store = place.makeStore()
+    for key in keys {
+      let stored = try await store.load(StoreKey<Mutation.Value>(server.collection, id: key))
+      guard stored?.value == server.value(of: key) else { throw BenchmarkError.wrongValue(system: label, key: key) }
+    }
+  }
+}
+
+extension RepositorySystem {
+  /// Makes changes, several at once, so that commits are shared.
+  ///
+  /// - Parameters:
+  ///   - changes: The changes of each task, which makes them in order.
+  func perform(_ changes: [[(key: String, mutation: Mutation)]]) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for changes in changes {
+        group.addTask {
+          for (key, mutation) in changes { _ = try await perform(mutation, on: key) }
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+}

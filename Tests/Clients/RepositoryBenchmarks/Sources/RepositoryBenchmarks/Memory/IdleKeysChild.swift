@@ -1,0 +1,97 @@
+internal import DataStore
+internal import Foundation
+
+/// A measurement of memory in a process of its own, which no other system has used before.
+///
+/// The process is this executable with `--child` and the description of the work. It prints its result as JSON.
+struct IdleKeysChild: Codable, Sendable {
+  enum System: String, CaseIterable, Codable, Sendable {
+    case synced, byHand, store
+
+    var label: String {
+      switch self {
+      case .synced: SyncedSystem.label
+      case .byHand: HandWrittenRepository<Raise>.label
+      case .store: "the store alone"
+      }
+    }
+  }
+
+  static let flag = "--child"
+
+  /// Fetched before the measurement, so that all code and all caches of a fixed size are in memory.
+  private static let warmUpKeys = 200
+
+  let system: System
+  let store: StoreKind
+  let folder: URL
+  let keys: Int
+
+  /// Starts the process and returns what it measured.
+  func run() throws -> MemoryGrowth {
+    let arguments = [Self.flag, String(decoding: try JSONEncoder().encode(self), as: UTF8.self)]
+    let process = Process()
+    process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+    process.arguments = arguments
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    let data = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      throw BenchmarkError.childFailed(arguments: arguments, status: process.terminationStatus)
+    }
+    return try JSONDecoder().decode(MemoryGrowth.self, from: data)
+  }
+
+  /// Does the work in the process that ``run()`` started.
+  static func perform(_ description: String) async throws {
+    let child = try JSONDecoder().decode(Self.self, from: Data(description.utf8))
+    print(String(decoding: try JSONEncoder().encode(try await child.measure()), as: UTF8.self))
+  }
+
+  private func measure() async throws -> MemoryGrowth {
+    let place: Place = store == .files ? .folder(folder) : .memory(InMemoryStorage())
+    // Each value is made when it is asked for: the server keeps none.
+    let server = Server<Raise>(Counter.collection, .done) { key in
+      Counter(text: String(repeating: key, count: 1_000 / key.utf8.count))
+    }
+    let store = place.makeStore()
+    switch system {
+    case .synced:
+      let repository = SyncedSystem(server, store)
+      return try await growth { try await repository.reload($0) }
+    case .byHand:
+      let repository = HandWrittenRepository(server, store)
+      return try await growth { try await repository.reload($0) }
+    case .store:
+      return try await growth { try await store.save(server.value(of: $0), for: StoreKey(server.collection, id: $0)) }
+    }
+  }
+
+  private func growth(_ load: (String) async throws -> Void) async throws -> MemoryGrowth {
+    for key in 0..<Self.warmUpKeys { try await load("warm-up-\(key)") }
+    _ = try ResidentMemory.bytes()
+    let before = try ResidentMemory.bytes()
+    for key in 0..<keys { try await load("\(key)") }
+    return MemoryGrowth(before: before, after: try ResidentMemory.bytes())
+  }
+}
+
+/// The resident memory before and after a piece of work, in bytes.
+struct MemoryGrowth: Codable, Sendable {
+  let before: Int
+  let after: Int
+}
+
+/// The resident memory of this process.
+enum ResidentMemory {
+  /// Reads it now, in bytes, to the page.
+  static func bytes() throws(BenchmarkError) -> Int {
+    guard
+      let statm = FileManager.default.contents(atPath: "/proc/self/statm"),
+      let pages = String(decoding: statm, as: UTF8.self).split(separator: " ").dropFirst().first.flatMap({ Int($0) })
+    else { throw .noResidentMemory }
+    return pages * sysconf(Int32(_SC_PAGESIZE))
+  }
+}

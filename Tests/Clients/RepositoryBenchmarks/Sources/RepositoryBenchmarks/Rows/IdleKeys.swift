@@ -1,0 +1,32 @@
+internal import BenchmarkKit
+internal import Foundation
+
+/// The memory that keys hold which were fetched once and are no longer used, in a process of each system's own.
+struct IdleKeys: Sendable {
+  private let environment: Environment
+
+  init(_ environment: Environment) {
+    self.environment = environment
+  }
+
+  var comparison: Comparison<Setting> {
+    Comparison(Setting(row: .idleKeys), contestants: IdleKeysChild.System.allCases.map(contestant))
+  }
+
+  private func contestant(_ system: IdleKeysChild.System) -> Contestant {
+    let keys = environment.options.scaled(4_000)
+    return Contestant(label: system.label, count: keys) {
+      try await environment.workspace.withFolder { folder in
+        let growth = try IdleKeysChild(
+          system: system, store: environment.options.store, folder: folder, keys: keys
+        ).run()
+        let bytes = Double(growth.after - growth.before) / Double(keys)
+        return [
+          Reading(metric: "growth, each key", unit: "bytes", value: bytes),
+          Reading(metric: "before", unit: "KiB", value: Double(growth.before) / 1024, isCompared: false),
+          Reading(metric: "after", unit: "KiB", value: Double(growth.after) / 1024, isCompared: false),
+        ]
+      }
+    }
+  }
+}

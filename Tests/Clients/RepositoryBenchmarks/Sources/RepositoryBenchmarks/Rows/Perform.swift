@@ -1,0 +1,72 @@
+internal import BenchmarkKit
+internal import Repository
+
+/// One change at a time of a small value, which the server confirms at once.
+struct Perform: Sendable {
+  private static let observers = 64
+
+  private let environment: Environment
+
+  init(_ environment: Environment) {
+    self.environment = environment
+  }
+
+  /// From the call until the last observer shows the change.
+  var shown: Comparison<Setting> {
+    Comparison(
+      Setting(row: .performShown),
+      contestants: [shown(SyncedSystem.self), shown(HandWrittenRepository<Raise>.self)])
+  }
+
+  /// From the call until it returns, when the change is confirmed durably.
+  var confirmed: Comparison<Setting> {
+    Comparison(
+      Setting(row: .performConfirmed),
+      contestants: [confirmed(SyncedSystem.self), confirmed(HandWrittenRepository<Raise>.self)])
+  }
+
+  private func shown<System: RepositorySystem<Raise>>(_ type: System.Type) -> Contestant {
+    let count = environment.options.scaled(500)
+    return Contestant(label: type.label, count: count) {
+      let server = Server.counters()
+      return try await environment.withPlace(server) { place in
+        let system = System(server, place.makeStore())
+        let values = try await system.values(of: "0")
+        let observers = Observers(values, count: Self.observers) { counter, step in counter.serial == step }
+        _ = await observers.lastArrival()
+        var times = OperationTimes()
+        for serial in 1...count {
+          observers.expect(serial)
+          let start = ContinuousClock.now
+          try await perform(serial, system)
+          times.add(start, await observers.lastArrival())
+        }
+        observers.cancel()
+        try await environment.check(place, server, type.label)
+        return [times.reading("last of \(Self.observers) observers")]
+      }
+    }
+  }
+
+  private func confirmed<System: RepositorySystem<Raise>>(_ type: System.Type) -> Contestant {
+    let count = environment.options.scaled(300)
+    return Contestant(label: type.label, count: count) {
+      let server = Server.counters()
+      return try await environment.withPlace(server) { place in
+        let system = System(server, place.makeStore())
+        var times = OperationTimes()
+        for serial in 1...count {
+          try await times.measure { try await perform(serial, system) }
+        }
+        try await environment.check(place, server, type.label)
+        return [times.reading("confirmed")]
+      }
+    }
+  }
+
+  private func perform<System: RepositorySystem<Raise>>(_ serial: Int, _ system: System) async throws {
+    guard try await system.perform(Raise(serial: serial), on: "0") else {
+      throw BenchmarkError.notConfirmed(system: System.label)
+    }
+  }
+}

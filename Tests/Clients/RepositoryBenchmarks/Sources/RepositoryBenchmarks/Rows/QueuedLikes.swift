@@ -1,0 +1,91 @@
+internal import BenchmarkKit
+internal import Moments
+internal import Repository
+
+/// Many likes of one user while the server can't be reached, a relaunch, and their delivery.
+struct QueuedLikes: Sendable {
+  private static let moments = 200
+  private static let makers = 16
+
+  private let environment: Environment
+
+  init(_ environment: Environment) {
+    self.environment = environment
+  }
+
+  static func part(_ likes: Int) -> String { "\(likes) likes" }
+
+  /// One comparison for each number of likes.
+  var comparisons: [Comparison<Setting>] {
+    Set([2_000, 8_000].map { environment.options.scaled($0) }).sorted().map { likes in
+      Comparison(
+        Setting(row: .likes, part: Self.part(likes)),
+        contestants: [
+          contestant(MomentsSystem.self, likes), contestant(HandWrittenRepository<MomentLike>.self, likes),
+        ])
+    }
+  }
+
+  private func contestant<System: RepositorySystem<MomentLike>>(_ type: System.Type, _ count: Int) -> Contestant {
+    Contestant(label: type.label, count: count) {
+      let server = Server.timeline(moments: Self.moments)
+      return try await environment.withPlace(server, keys: [Timelines.userID]) { place in
+        server.setReachable(false)
+        let clock = ContinuousClock()
+        let making = try await make(count, System(server, place.makeStore()), clock)
+
+        let start = clock.now
+        let system = System(server, place.makeStore())
+        let expected = Self.timeline(afterLikes: count)
+        try await untilShown(expected, system)
+        let relaunch = clock.now - start
+
+        server.setReachable(true)
+        let delivering = try await clock.measure { try await system.deliverAll() }
+        guard server.value(of: Timelines.userID) == expected else {
+          throw BenchmarkError.wrongValue(system: type.label, key: Timelines.userID)
+        }
+        try await environment.check(place, server, keys: [Timelines.userID], type.label)
+        return [
+          Reading(metric: "make, each", unit: "µs", value: making.microseconds / Double(count)),
+          Reading(metric: "relaunch, each", unit: "µs", value: relaunch.microseconds / Double(count)),
+          Reading(metric: "deliver, each", unit: "µs", value: delivering.microseconds / Double(count)),
+        ]
+      }
+    }
+  }
+
+  /// Makes the likes with a system that is released afterwards.
+  private func make(
+    _ count: Int, _ system: some RepositorySystem<MomentLike>, _ clock: ContinuousClock
+  ) async throws -> Duration {
+    // The likes of one moment are made by one task, so their order is known.
+    var likes = [[(key: String, mutation: MomentLike)]](repeating: [], count: Self.makers)
+    for number in 0..<count {
+      likes[number % Self.moments % Self.makers].append((Timelines.userID, Self.like(number)))
+    }
+    let time = try await clock.measure { try await system.perform(likes) }
+    await system.settle()
+    return time
+  }
+
+  private func untilShown<System: RepositorySystem<MomentLike>>(
+    _ expected: MomentsDetails, _ system: System
+  ) async throws {
+    for await timeline in try await system.values(of: Timelines.userID) {
+      if timeline == expected { return }
+    }
+    throw BenchmarkError.ended(system: System.label)
+  }
+
+  /// The likes go through all moments, then take them back, and so on.
+  private static func like(_ number: Int) -> MomentLike {
+    Timelines.like(of: number % moments, isLiked: (number / moments).isMultiple(of: 2))
+  }
+
+  private static func timeline(afterLikes count: Int) -> MomentsDetails {
+    var timeline = Timelines.make(moments: moments)
+    for number in 0..<count { like(number).apply(to: &timeline) }
+    return timeline
+  }
+}

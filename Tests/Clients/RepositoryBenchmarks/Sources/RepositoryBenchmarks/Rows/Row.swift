@@ -1,0 +1,43 @@
+internal import BenchmarkKit
+
+/// What can be measured.
+enum Row: String, CaseIterable, Codable, Sendable {
+  case performShown = "perform-shown"
+  case performConfirmed = "perform-confirmed"
+  case drain
+  case drainKeys = "drain-keys"
+  case timeline
+  case likes
+  case idleKeys = "idle-keys"
+  case open
+
+  /// The comparisons of this row, in the order of the tables.
+  func comparisons(_ environment: Environment) -> [Comparison<Setting>] {
+    switch self {
+    case .performShown: [Perform(environment).shown]
+    case .performConfirmed: [Perform(environment).confirmed]
+    case .drain: Drain(environment).ofOneKey
+    case .drainKeys: [Drain(environment).ofManyKeys]
+    case .timeline: [TimelineLikes(environment).comparison]
+    case .likes: QueuedLikes(environment).comparisons
+    case .idleKeys: [IdleKeys(environment).comparison]
+    case .open: Open(environment).comparisons
+    }
+  }
+}
+
+/// A row, or a part of it.
+struct Setting: ComparisonSetting, Equatable {
+  let row: Row
+  /// Which part of the row it is, where there is more than one.
+  var part: String?
+
+  var description: String { [row.rawValue, part].compactMap(\.self).joined(separator: " · ") }
+
+  var needsWarmUp: Bool {
+    switch row {
+    case .performShown, .performConfirmed, .timeline, .open: true
+    case .drain, .drainKeys, .likes, .idleKeys: false
+    }
+  }
+}

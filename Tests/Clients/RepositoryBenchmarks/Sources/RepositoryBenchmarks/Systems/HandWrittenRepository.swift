@@ -1,0 +1,160 @@
+internal import DataStore
+internal import Multicast
+internal import Repository
+
+/// The same done by hand: an actor over a store that shows a change, saves it with its place in a queue, and sends it.
+///
+/// The stored value has the changes that wait, so they show after a relaunch before the queue is read. It promises less
+/// than a `SyncedRepository`: no roll-back, no conflicts, no backoff, no second process, no order of fetched values, and
+/// no end of what it remembers.
+actor HandWrittenRepository<Mutation: RepositoryMutation>: RepositorySystem
+where Mutation.Value: Codable & Equatable & Sendable {
+  typealias Value = Mutation.Value
+
+  private struct Entry: Codable, Sendable {
+    let key: String
+    let sequence: Int
+    let mutation: Mutation
+  }
+
+  private static var queue: String { "queue" }
+
+  private let server: Server<Mutation>
+  private let store: any KeyValueStore
+  private var values: [String: Value] = [:]
+  private var channels: [String: MulticastChannel<Value, Never>] = [:]
+  /// The entries of each key that wait, in order; `nil` until they are read.
+  private var queues: [String: ArraySlice<Entry>]?
+  /// The entries of each key that are not durable yet.
+  private var unsaved: [String: [Entry]] = [:]
+  /// The last commit of each key.
+  private var commits: [String: Task<Void, any Error>] = [:]
+  private var sending: Set<String> = []
+  private var lastSequence = 0
+
+  init(_ server: Server<Mutation>, _ store: any KeyValueStore) {
+    (self.server, self.store) = (server, store)
+  }
+
+  func values(of key: String) async throws -> MulticastStream<Value, Never> {
+    try await open(key)
+    return channel(of: key).stream
+  }
+
+  func reload(_ key: String) async throws {
+    try await readQueue()
+    var value = try server.fetch(key)
+    for entry in queues?[key] ?? [] { try entry.mutation.apply(to: &value) }
+    show(value, of: key)
+    try await serially(key) { [value] in try await self.store.save(value, for: self.valueKey(key)) }
+  }
+
+  func perform(_ mutation: Mutation, on key: String) async throws -> Bool {
+    try await open(key)
+    try await readQueue()
+    guard var value = values[key] else { return false }
+    try mutation.apply(to: &value)
+    show(value, of: key)
+    lastSequence += 1
+    let entry = Entry(key: key, sequence: lastSequence, mutation: mutation)
+    unsaved[key, default: []].append(entry)
+    try await serially(key) { try await self.saveEntries(of: key) }
+    do {
+      try await send(key)
+    } catch is ServerUnreachable {
+      return false
+    }
+    return !(queues?[key] ?? []).contains { $0.sequence == entry.sequence }
+  }
+
+  func deliverAll() async throws {
+    try await readQueue()
+    var keys = Array((queues ?? [:]).keys)
+    try await withThrowingTaskGroup { group in
+      for _ in 0..<4 {
+        if let key = keys.popLast() { group.addTask { try await self.send(key) } }
+      }
+      while try await group.next() != nil {
+        if let key = keys.popLast() { group.addTask { try await self.send(key) } }
+      }
+    }
+  }
+
+  /// Sends what waits of a key, one after the other, and takes the last reply's value.
+  private func send(_ key: String) async throws {
+    guard sending.insert(key).inserted else { return }
+    defer { sending.remove(key) }
+    while let entry = queues?[key]?.first {
+      let reply = try server.make(entry.mutation, on: key)
+      var batch = StoreBatch()
+      batch.remove(entryKey(entry))
+      // The values of earlier replies lack what waits.
+      if server.reply == .value, queues?[key]?.count == 1 {
+        show(reply, of: key)
+        batch.save(reply, for: valueKey(key))
+      }
+      try await serially(key) { [batch] in try await self.store.commit(batch) }
+      queues?[key]?.removeFirst()
+      if queues?[key]?.isEmpty ?? false { queues?[key] = nil }
+    }
+  }
+
+  /// Saves all that arrived since the last save as one, with the newest value.
+  private func saveEntries(of key: String) async throws {
+    guard let entries = unsaved.removeValue(forKey: key), let value = values[key] else { return }
+    var batch = StoreBatch()
+    batch.save(value, for: valueKey(key))
+    for entry in entries { batch.save(entry, for: entryKey(entry)) }
+    try await store.commit(batch)
+    queues?[key, default: []].append(contentsOf: entries)
+  }
+
+  /// Runs the commits of a key one after the other, because calls of a store may overtake one another on their way.
+  private func serially(_ key: String, _ commit: @escaping @Sendable () async throws -> Void) async throws {
+    let task = Task { [previous = commits[key]] in
+      _ = await previous?.result
+      try await commit()
+    }
+    commits[key] = task
+    try await task.value
+  }
+
+  private func open(_ key: String) async throws {
+    guard values[key] == nil, let stored = try await store.load(valueKey(key)), values[key] == nil else { return }
+    show(stored.value, of: key)
+  }
+
+  private func readQueue() async throws {
+    guard queues == nil else { return }
+    let stored = try await store.observe(collection: Self.queue, as: Entry.self).stored.map(\.stored.value)
+    guard queues == nil else { return }
+    lastSequence = stored.map(\.sequence).max() ?? 0
+    let ordered = stored.sorted { $0.sequence < $1.sequence }
+    queues = Dictionary(grouping: ordered, by: \.key).mapValues { $0[...] }
+  }
+
+  private func show(_ value: Value, of key: String) {
+    values[key] = value
+    channel(of: key).send(value)
+  }
+
+  private func channel(of key: String) -> MulticastChannel<Value, Never> {
+    if let channel = channels[key] { return channel }
+    let channel = MulticastChannel<Value, Never>(replay: 1, buffering: .unbounded)
+    channels[key] = channel
+    return channel
+  }
+
+  private nonisolated func valueKey(_ key: String) -> StoreKey<Value> { StoreKey(server.collection, id: key) }
+
+  private nonisolated func entryKey(_ entry: Entry) -> StoreKey<Entry> { StoreKey(Self.queue, id: "\(entry.sequence)") }
+}
+
+extension HandWrittenRepository {
+  static var label: String { SystemLabel.byHand }
+}
+
+/// The name of the system that all others are related to.
+enum SystemLabel {
+  static let byHand = "by hand"
+}

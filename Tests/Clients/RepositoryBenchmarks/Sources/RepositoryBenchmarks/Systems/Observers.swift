@@ -1,0 +1,75 @@
+internal import Synchronization
+
+/// Tasks that observe a key, and the instant at which the last of them has what is expected.
+final class Observers<Value: Sendable>: Sendable {
+  private struct State {
+    var step = 0
+    var missing: Int
+    var instant: ContinuousClock.Instant?
+    var waiter: CheckedContinuation<ContinuousClock.Instant, Never>?
+  }
+
+  private let state: Mutex<State>
+  private let count: Int
+  private let tasks = Mutex<[Task<Void, Never>]>([])
+
+  /// Starts to observe; the first step is 0.
+  ///
+  /// - Parameters:
+  ///   - values: What each task observes.
+  ///   - count: The number of tasks.
+  ///   - shows: Returns whether a value has what a step makes.
+  init<Values>(
+    _ values: Values, count: Int, shows: @escaping @Sendable (_ value: Value, _ step: Int) -> Bool
+  ) where Values: AsyncSequence & Sendable, Values.Element == Value, Values.Failure == Never {
+    self.count = count
+    state = Mutex(State(missing: count))
+    for _ in 0..<count {
+      let task = Task { [self] in
+        var last = -1
+        for await value in values {
+          let step = state.withLock { $0.step }
+          guard step > last, shows(value, step) else { continue }
+          last = step
+          arrive()
+        }
+      }
+      tasks.withLock { $0.append(task) }
+    }
+  }
+
+  /// Expects what the next step makes, at all observers.
+  func expect(_ step: Int) {
+    state.withLock { ($0.step, $0.missing, $0.instant) = (step, count, nil) }
+  }
+
+  /// Waits until all observers have what is expected.
+  ///
+  /// - Returns: When the last of them had it.
+  func lastArrival() async -> ContinuousClock.Instant {
+    await withCheckedContinuation { continuation in
+      let instant = state.withLock { state in
+        if state.instant == nil { state.waiter = continuation }
+        return state.instant
+      }
+      if let instant { continuation.resume(returning: instant) }
+    }
+  }
+
+  /// Ends all tasks.
+  func cancel() {
+    for task in tasks.withLock({ $0 }) { task.cancel() }
+  }
+
+  private func arrive() {
+    let now = ContinuousClock.now
+    let waiter = state.withLock { state -> CheckedContinuation<ContinuousClock.Instant, Never>? in
+      state.missing -= 1
+      guard state.missing == 0 else { return nil }
+      state.instant = now
+      defer { state.waiter = nil }
+      return state.waiter
+    }
+    waiter?.resume(returning: now)
+  }
+}

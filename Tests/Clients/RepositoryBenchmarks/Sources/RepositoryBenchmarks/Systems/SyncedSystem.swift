@@ -1,0 +1,55 @@
+internal import DataStore
+internal import Repository
+
+/// A `SyncedRepository` of counters.
+struct SyncedSystem: RepositorySystem {
+  static let label = "SyncedRepository"
+
+  private let repository: SyncedRepository<CounterSource>
+
+  init(_ server: Server<Raise>, _ store: any KeyValueStore) {
+    repository = SyncedRepository(
+      CounterSource(server: server), store: store, configuration: RepositoryConfiguration(retryPolicy: .benchmarks))
+  }
+
+  func values(of key: String) -> ObservedValues<Counter> { repository.values(of: key) }
+
+  func reload(_ key: String) async throws {
+    try await repository.reload(key)
+  }
+
+  func perform(_ mutation: Raise, on key: String) async throws -> Bool {
+    try await repository.perform(mutation, on: key) == .confirmed
+  }
+
+  func deliverAll() async throws {
+    await repository.retryNow()
+    try await repository.waitForPendingMutations()
+  }
+
+  func settle() async {
+    await repository.events.untilRetryIsScheduled()
+  }
+}
+
+/// The counters of a server, which answers a change with success and no more.
+struct CounterSource: MutableSource {
+  let server: Server<Raise>
+  let name = Counter.collection
+
+  func fetch(_ key: String) async throws(ServerUnreachable) -> Counter {
+    try server.fetch(key)
+  }
+
+  func send(
+    _ mutation: Raise, to key: String, id: MutationID
+  ) async throws(ServerUnreachable) -> MutationReply<Counter> {
+    _ = try server.make(mutation, on: key)
+    return .done
+  }
+}
+
+extension RetryPolicy {
+  /// Waits so short that a run isn't longer if an attempt fails just before the server can be reached.
+  static let benchmarks = RetryPolicy(base: .seconds(1), cap: .seconds(2))
+}
