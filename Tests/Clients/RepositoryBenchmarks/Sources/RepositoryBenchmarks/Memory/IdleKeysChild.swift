@@ -21,6 +21,7 @@ struct IdleKeysChild: Codable, Sendable {
 
   /// Fetched before the measurement, so that all code and all caches of a fixed size are in memory.
   private static let warmUpKeys = 200
+  private static let loaders = 16
 
   let system: System
   let store: StoreKind
@@ -69,12 +70,24 @@ struct IdleKeysChild: Codable, Sendable {
     }
   }
 
-  private func growth(_ load: (String) async throws -> Void) async throws -> MemoryGrowth {
-    for key in 0..<Self.warmUpKeys { try await load("warm-up-\(key)") }
+  private func growth(_ load: @escaping @Sendable (String) async throws -> Void) async throws -> MemoryGrowth {
+    try await self.load((0..<Self.warmUpKeys).map { "warm-up-\($0)" }, load)
     _ = try ResidentMemory.bytes()
     let before = try ResidentMemory.bytes()
-    for key in 0..<keys { try await load("\(key)") }
+    try await self.load((0..<keys).map { "\($0)" }, load)
     return MemoryGrowth(before: before, after: try ResidentMemory.bytes())
+  }
+
+  /// Loads keys, several at once, so that commits are shared.
+  private func load(_ keys: [String], _ load: @escaping @Sendable (String) async throws -> Void) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for loader in 0..<Self.loaders {
+        group.addTask {
+          for index in stride(from: loader, to: keys.count, by: Self.loaders) { try await load(keys[index]) }
+        }
+      }
+      try await group.waitForAll()
+    }
   }
 }
 

@@ -48,16 +48,12 @@ struct Drain: Sendable {
       return try await environment.withPlace(server, keys: keys) { place in
         server.setReachable(false)
         let system = System(server, place.makeStore())
-        let clock = ContinuousClock()
-        let making = try await clock.measure { try await system.perform(changes) }
+        let making = try await Span.measure { try await system.perform(changes) }
         server.setReachable(true)
-        let draining = try await clock.measure { try await system.deliverAll() }
+        let draining = try await Span.measure { try await system.deliverAll() }
         try await environment.check(place, server, keys: keys, type.label)
-        return [
-          Reading(metric: "drain, each", unit: "µs", value: draining.microseconds / Double(mutations)),
-          Reading(metric: "drain", unit: "ms", value: draining.milliseconds),
-          Reading(metric: "make, each", unit: "µs", value: making.microseconds / Double(mutations)),
-        ]
+        return making.each("make", of: mutations) + draining.each("drain", of: mutations)
+          + [draining.total("drain all")]
       }
     }
   }

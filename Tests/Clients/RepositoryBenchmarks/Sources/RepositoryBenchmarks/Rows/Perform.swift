@@ -35,15 +35,17 @@ struct Perform: Sendable {
         let observers = Observers(values, count: Self.observers) { counter, step in counter.serial == step }
         _ = await observers.lastArrival()
         var times = OperationTimes()
-        for serial in 1...count {
-          observers.expect(serial)
-          let start = ContinuousClock.now
-          try await perform(serial, system)
-          times.add(start, await observers.lastArrival())
+        let span = try await Span.measure {
+          for serial in 1...count {
+            observers.expect(serial)
+            let start = ContinuousClock.now
+            try await perform(serial, system)
+            times.add(start, await observers.lastArrival())
+          }
         }
         observers.cancel()
         try await environment.check(place, server, type.label)
-        return [times.reading("last of \(Self.observers) observers")]
+        return [times.reading("last of \(Self.observers) observers")] + span.each("with confirmation", of: count)
       }
     }
   }
@@ -55,11 +57,13 @@ struct Perform: Sendable {
       return try await environment.withPlace(server) { place in
         let system = System(server, place.makeStore())
         var times = OperationTimes()
-        for serial in 1...count {
-          try await times.measure { try await perform(serial, system) }
+        let span = try await Span.measure {
+          for serial in 1...count {
+            try await times.measure { try await perform(serial, system) }
+          }
         }
         try await environment.check(place, server, type.label)
-        return [times.reading("confirmed")]
+        return [times.reading("confirmed")] + span.each("mean", of: count)
       }
     }
   }

@@ -31,42 +31,38 @@ struct QueuedLikes: Sendable {
       let server = Server.timeline(moments: Self.moments)
       return try await environment.withPlace(server, keys: [Timelines.userID]) { place in
         server.setReachable(false)
-        let clock = ContinuousClock()
-        let making = try await make(count, System(server, place.makeStore()), clock)
+        let making = try await make(count, System(server, place.makeStore()))
 
-        let start = clock.now
-        let system = System(server, place.makeStore())
         let expected = Self.timeline(afterLikes: count)
-        try await untilShown(expected, system)
-        let relaunch = clock.now - start
+        var relaunched: System?
+        let relaunching = try await Span.measure {
+          let system = System(server, place.makeStore())
+          relaunched = system
+          try await untilShown(expected, system)
+        }
 
         server.setReachable(true)
-        let delivering = try await clock.measure { try await system.deliverAll() }
+        let delivering = try await Span.measure { try await relaunched?.deliverAll() }
         guard server.value(of: Timelines.userID) == expected else {
           throw BenchmarkError.wrongValue(system: type.label, key: Timelines.userID)
         }
         try await environment.check(place, server, keys: [Timelines.userID], type.label)
-        return [
-          Reading(metric: "make, each", unit: "µs", value: making.microseconds / Double(count)),
-          Reading(metric: "relaunch, each", unit: "µs", value: relaunch.microseconds / Double(count)),
-          Reading(metric: "deliver, each", unit: "µs", value: delivering.microseconds / Double(count)),
-        ]
+        return making.each("make", of: count) + relaunching.each("relaunch", of: count)
+          + delivering.each("deliver", of: count)
       }
     }
   }
 
   /// Makes the likes with a system that is released afterwards.
-  private func make(
-    _ count: Int, _ system: some RepositorySystem<MomentLike>, _ clock: ContinuousClock
-  ) async throws -> Duration {
+  private func make(_ count: Int, _ system: some RepositorySystem<MomentLike>) async throws -> Span {
     // The likes of one moment are made by one task, so their order is known.
     var likes = [[(key: String, mutation: MomentLike)]](repeating: [], count: Self.makers)
     for number in 0..<count {
       likes[number % Self.moments % Self.makers].append((Timelines.userID, Self.like(number)))
     }
-    let time = try await clock.measure { try await system.perform(likes) }
+    let span = try await Span.measure { try await system.perform(likes) }
     await system.settle()
-    return time
+    return span
   }
 
   private func untilShown<System: RepositorySystem<MomentLike>>(

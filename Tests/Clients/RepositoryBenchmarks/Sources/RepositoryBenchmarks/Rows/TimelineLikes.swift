@@ -32,19 +32,22 @@ struct TimelineLikes: Sendable {
         _ = await observers.lastArrival()
         let clock = ContinuousClock()
         var (shown, confirmed) = (OperationTimes(), OperationTimes())
-        for step in 1...count {
-          let like = Timelines.like(of: Self.moment(step, of: moments))
-          observers.expect(step)
-          let start = clock.now
-          guard try await system.perform(like, on: Timelines.userID) else {
-            throw BenchmarkError.notConfirmed(system: type.label)
+        let span = try await Span.measure {
+          for step in 1...count {
+            let like = Timelines.like(of: Self.moment(step, of: moments))
+            observers.expect(step)
+            let start = clock.now
+            guard try await system.perform(like, on: Timelines.userID) else {
+              throw BenchmarkError.notConfirmed(system: type.label)
+            }
+            confirmed.add(server.answeredAt, clock.now)
+            shown.add(start, await observers.lastArrival())
           }
-          confirmed.add(server.answeredAt, clock.now)
-          shown.add(start, await observers.lastArrival())
         }
         observers.cancel()
         try await environment.check(place, server, keys: [Timelines.userID], type.label)
         return [shown.reading("like → observer"), confirmed.reading("answer → confirmed")]
+          + span.each("whole", of: count)
       }
     }
   }

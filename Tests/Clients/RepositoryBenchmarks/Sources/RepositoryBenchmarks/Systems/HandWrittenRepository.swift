@@ -27,6 +27,8 @@ where Mutation.Value: Codable & Equatable & Sendable {
   private var queues: [String: ArraySlice<Entry>]?
   /// The entries of each key that are not durable yet.
   private var unsaved: [String: [Entry]] = [:]
+  /// The saves of entries that have not begun.
+  private var nextSaves: [String: Task<Void, any Error>] = [:]
   /// The last commit of each key.
   private var commits: [String: Task<Void, any Error>] = [:]
   private var sending: Set<String> = []
@@ -46,7 +48,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
     var value = try server.fetch(key)
     for entry in queues?[key] ?? [] { try entry.mutation.apply(to: &value) }
     show(value, of: key)
-    try await serially(key) { [value] in try await self.store.save(value, for: self.valueKey(key)) }
+    try await commit(key) { [value] in try await self.store.save(value, for: self.valueKey(key)) }.value
   }
 
   func perform(_ mutation: Mutation, on key: String) async throws -> Bool {
@@ -58,7 +60,10 @@ where Mutation.Value: Codable & Equatable & Sendable {
     lastSequence += 1
     let entry = Entry(key: key, sequence: lastSequence, mutation: mutation)
     unsaved[key, default: []].append(entry)
-    try await serially(key) { try await self.saveEntries(of: key) }
+    // A save that has not begun takes the entry with it.
+    let save = nextSaves[key] ?? commit(key) { try await self.saveEntries(of: key) }
+    nextSaves[key] = save
+    try await save.value
     do {
       try await send(key)
     } catch is ServerUnreachable {
@@ -93,7 +98,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
         show(reply, of: key)
         batch.save(reply, for: valueKey(key))
       }
-      try await serially(key) { [batch] in try await self.store.commit(batch) }
+      try await commit(key) { [batch] in try await self.store.commit(batch) }.value
       queues?[key]?.removeFirst()
       if queues?[key]?.isEmpty ?? false { queues?[key] = nil }
     }
@@ -101,6 +106,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
 
   /// Saves all that arrived since the last save as one, with the newest value.
   private func saveEntries(of key: String) async throws {
+    nextSaves[key] = nil
     guard let entries = unsaved.removeValue(forKey: key), let value = values[key] else { return }
     var batch = StoreBatch()
     batch.save(value, for: valueKey(key))
@@ -109,14 +115,14 @@ where Mutation.Value: Codable & Equatable & Sendable {
     queues?[key, default: []].append(contentsOf: entries)
   }
 
-  /// Runs the commits of a key one after the other, because calls of a store may overtake one another on their way.
-  private func serially(_ key: String, _ commit: @escaping @Sendable () async throws -> Void) async throws {
+  /// Begins a commit behind the others of a key, because calls of a store may overtake one another on their way.
+  private func commit(_ key: String, _ body: @escaping @Sendable () async throws -> Void) -> Task<Void, any Error> {
     let task = Task { [previous = commits[key]] in
       _ = await previous?.result
-      try await commit()
+      try await body()
     }
     commits[key] = task
-    try await task.value
+    return task
   }
 
   private func open(_ key: String) async throws {
