@@ -28,12 +28,12 @@ struct QueuedLikes: Sendable {
 
   private func contestant<System: RepositorySystem<MomentLike>>(_ type: System.Type, _ count: Int) -> Contestant {
     Contestant(label: type.label, count: count) {
-      let server = Server.timeline(moments: Self.moments)
+      let server = try Server.timeline(moments: Self.moments)
       return try await environment.withPlace(server, keys: [Timelines.userID]) { place in
         server.setReachable(false)
         let making = try await make(count, System(server, place.makeStore()))
 
-        let expected = Self.timeline(afterLikes: count)
+        let expected = try Self.timeline(afterLikes: count)
         var relaunched: System?
         let relaunching = try await Span.measure {
           let system = System(server, place.makeStore())
@@ -79,8 +79,8 @@ struct QueuedLikes: Sendable {
     Timelines.like(of: number % moments, isLiked: (number / moments).isMultiple(of: 2))
   }
 
-  private static func timeline(afterLikes count: Int) -> MomentsDetails {
-    var timeline = Timelines.make(moments: moments)
+  private static func timeline(afterLikes count: Int) throws -> MomentsDetails {
+    var timeline = try Timelines.make(moments: moments)
     for number in 0..<count { like(number).apply(to: &timeline) }
     return timeline
   }

@@ -22,7 +22,7 @@ struct TimelineLikes: Sendable {
   private func contestant<System: RepositorySystem<MomentLike>>(_ type: System.Type, _ moments: Int) -> Contestant {
     let count = environment.options.scaled(100)
     return Contestant(label: type.label, count: count) {
-      let server = Server.timeline(moments: moments)
+      let server = try Server.timeline(moments: moments)
       return try await environment.withPlace(server, keys: [Timelines.userID]) { place in
         let system = System(server, place.makeStore())
         let values = try await system.values(of: Timelines.userID)

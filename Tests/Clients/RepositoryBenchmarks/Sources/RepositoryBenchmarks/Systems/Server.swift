@@ -82,8 +82,8 @@ extension Server<Raise> {
 
 extension Server<MomentLike> {
   /// A server of one timeline, which answers a like with the whole timeline.
-  static func timeline(moments count: Int) -> Server {
-    let timeline = Timelines.make(moments: count)
+  static func timeline(moments count: Int) throws -> Server {
+    let timeline = try Timelines.make(moments: count)
     return Server(Timelines.collection, .value) { _ in timeline }
   }
 }
