@@ -16,7 +16,6 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     let id: MutationID
     let key: Key
     let lane: String
-    let byteCount: Int
     var record: Record
     /// The commit that wrote the record last; `nil` while it isn't durable.
     var tag: StoreTag?
@@ -90,7 +89,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     entries[entry.id] = entry
     idsOfKeys[entry.key, default: []].insert(entry.id)
     order.append(entry.id)
-    byteCount += entry.byteCount
+    byteCount += entry.record.byteCount
     if entry.isOwnAndLive { liveCount += 1 }
     version += 1
     pruneOrder()
@@ -101,7 +100,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     guard let entry = entries.removeValue(forKey: id) else { return nil }
     idsOfKeys[entry.key]?.remove(id)
     if idsOfKeys[entry.key]?.isEmpty ?? false { idsOfKeys[entry.key] = nil }
-    byteCount -= entry.byteCount
+    byteCount -= entry.record.byteCount
     if entry.isOwnAndLive { liveCount -= 1 }
     version += 1
     pruneOrder()

@@ -89,8 +89,8 @@ final class MutationQueue<Source: RepositorySource> {
     }
     let mutation = stored.value.mutation
     return Entry(
-      id: MutationID(rawValue: id), key: valueKey, lane: laneName(mutation, valueKey),
-      byteCount: byteCount(of: mutation), record: stored.value, tag: stored.tag, revision: stored.revision)
+      id: MutationID(rawValue: id), key: valueKey, lane: laneName(mutation, valueKey), record: stored.value,
+      tag: stored.tag, revision: stored.revision)
   }
 
   /// A lane belongs to one user: what one has to sign in for delays no other.
@@ -100,15 +100,6 @@ final class MutationQueue<Source: RepositorySource> {
     }
     let orderingKey = sending.lane(mutation, key)
     return key.userID.map { $0 == orderingKey ? orderingKey : "\($0)/\(orderingKey)" } ?? orderingKey
-  }
-
-  private func byteCount(of mutation: Mutation) -> Int {
-    do {
-      return try JSONEncoder().encode(mutation).count
-    } catch {
-      // The store refuses a mutation that can't be encoded, with a better reason.
-      return 0
-    }
   }
 
   // MARK: - What there is
@@ -148,25 +139,37 @@ final class MutationQueue<Source: RepositorySource> {
 
   // MARK: - Adding
 
+  /// Returns what to keep of a new mutation.
+  func record(of mutation: Mutation, on key: Source.Key) -> Record {
+    Record(key: key.storeID, sequence: .max, madeAt: now(), mutation: mutation, byteCount: byteCount(of: mutation))
+  }
+
+  private func byteCount(of mutation: Mutation) -> Int {
+    do {
+      return try JSONEncoder().encode(mutation).count
+    } catch {
+      // The store refuses a mutation that can't be encoded, with a better reason.
+      return 0
+    }
+  }
+
   /// Whether the limits allow a mutation.
-  func hasRoom(for mutation: Mutation) -> Bool {
-    state.hasRoom(for: byteCount(of: mutation), limits: limits, now: now())
+  func hasRoom(for record: Record) -> Bool {
+    state.hasRoom(for: record.byteCount, limits: limits, now: record.madeAt)
   }
 
   /// Gives a new mutation its place in its lane, which it blocks until ``makeDurable(_:replacing:in:)``.
   ///
   /// - Parameters:
   ///   - id: The mutation's id.
-  ///   - mutation: The mutation.
+  ///   - record: What to keep of it.
   ///   - key: The key of the value that it changes.
   ///   - hasCaller: Whether a call will wait for its outcome.
   ///   - engine: The engine.
   func append(
-    _ id: MutationID, _ mutation: Mutation, on key: Source.Key, hasCaller: Bool, in engine: isolated Engine
+    _ id: MutationID, _ record: Record, on key: Source.Key, hasCaller: Bool, in engine: isolated Engine
   ) {
-    state.add(
-      id, key: key, lane: laneName(mutation, key), byteCount: byteCount(of: mutation),
-      record: Record(key: key.storeID, sequence: .max, madeAt: now(), mutation: mutation))
+    state.add(id, key: key, lane: laneName(record.mutation, key), record: record)
     if hasCaller { calls.open(id) }
     reportChanges(in: engine)
   }

@@ -110,12 +110,12 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// It has its place in its lane, and blocks it.
   ///
   /// If it will be sent as soon as it is durable, its record says already that an attempt begins.
-  mutating func add(_ id: MutationID, key: Key, lane: String, byteCount: Int, record: Record) {
+  mutating func add(_ id: MutationID, key: Key, lane: String, record: Record) {
     var record = record
     let isFirst = lanes.isFree(lane)
     if isFirst { record.unfinishedAttempts = 1 }
     ledger.add(
-      Entry(id: id, key: key, lane: lane, byteCount: byteCount, record: record, tag: nil, isMarked: isFirst))
+      Entry(id: id, key: key, lane: lane, record: record, tag: nil, isMarked: isFirst))
     lanes.append(id, lane: lane, userID: key.userID, isDurable: false)
   }
 

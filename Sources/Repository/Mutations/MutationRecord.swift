@@ -24,6 +24,9 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
 
   let mutation: Mutation
 
+  /// The size of the encoded mutation, which the queue's limits count.
+  let byteCount: Int
+
   /// How many attempts to send it have begun.
   var attempts = 0
 

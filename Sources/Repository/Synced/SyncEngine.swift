@@ -332,14 +332,15 @@ actor SyncEngine<Source: RepositorySource> {
   ) async throws(Failure) -> MutationID {
     let cell = try await use(key)
     defer { endUse(cell) }
-    guard replaced != nil || queue.hasRoom(for: mutation) else { throw .queueFull }
+    let record = queue.record(of: mutation, on: key)
+    guard replaced != nil || queue.hasRoom(for: record) else { throw .queueFull }
     let id = MutationID()
     do throws(MutationConflict) {
       try cell.state.add(id, mutation)
     } catch {
       throw .conflict(error)
     }
-    queue.append(id, mutation, on: key, hasCaller: hasCaller, in: self)
+    queue.append(id, record, on: key, hasCaller: hasCaller, in: self)
     publish(cell)
     let isAdded: Bool
     do throws(StoreError) {

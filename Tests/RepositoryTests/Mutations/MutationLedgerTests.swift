@@ -10,9 +10,10 @@ import Testing
 
   private func entry(_ number: Int, key: String = "a", madeAt: TimeInterval = 0) -> Ledger.Entry {
     Ledger.Entry(
-      id: Self.id(number), key: key, lane: key, byteCount: 10,
+      id: Self.id(number), key: key, lane: key,
       record: .init(
-        key: key, sequence: UInt64(number), madeAt: Date(timeIntervalSince1970: madeAt), mutation: number))
+        key: key, sequence: UInt64(number), madeAt: Date(timeIntervalSince1970: madeAt), mutation: number, byteCount: 10
+      ))
   }
 
   @Test func `The list is in the order of the sequence, and each key knows its own`() {
@@ -49,8 +50,8 @@ import Testing
     for (number, user) in ["0", "1", "0"].enumerated() {
       ledger.add(
         .init(
-          id: Self.id(number), key: UserKey(storeID: user), lane: user, byteCount: 1,
-          record: .init(key: user, sequence: UInt64(number), madeAt: .distantPast, mutation: number)))
+          id: Self.id(number), key: UserKey(storeID: user), lane: user,
+          record: .init(key: user, sequence: UInt64(number), madeAt: .distantPast, mutation: number, byteCount: 1)))
     }
     ledger.beginAttempt(Self.id(2))
     #expect(ledger.list(signedOutUsers: ["0"]).map(\.standing) == [.needsSignIn, .waiting, .inFlight])
