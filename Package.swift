@@ -50,7 +50,8 @@ let package = Package(
     .target(name: "MulticastTesting", dependencies: ["Multicast"], swiftSettings: swiftSettings),
     .target(name: "DataStoreTesting", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
     .target(
-      name: "RepositoryTesting", dependencies: ["Repository", "DataStore", "Multicast"], swiftSettings: swiftSettings),
+      name: "RepositoryTesting", dependencies: ["Repository", "DataStore", "Multicast", "MulticastTesting"],
+      swiftSettings: swiftSettings),
     .target(
       name: "MomentsTesting", dependencies: ["Moments", "GraphQLClient", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
@@ -83,7 +84,8 @@ let package = Package(
     .testTarget(
       name: "RepositoryTests",
       dependencies: [
-        "Repository", "DataStore", "Multicast", "RepositoryTesting", "MulticastTesting", "TestChild", "TestSupport",
+        "Repository", "DataStore", "Multicast", "DataStoreTesting", "RepositoryTesting", "MulticastTesting",
+        "TestChild", "TestSupport",
       ],
       swiftSettings: swiftSettings),
     .testTarget(

@@ -57,10 +57,8 @@ public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendabl
 
   /// Changes a value, as another user of the server does.
   public func edit(_ key: Key, _ change: (inout Value) -> Void) {
-    var value = value(of: key)
-    change(&value)
-    state.withLock { [value] state in
-      state.values[key] = value
+    state.withLock { state in
+      change(&state.values[key, default: empty])
       state.versions[key, default: 0] += 1
     }
   }
@@ -87,5 +85,26 @@ public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendabl
       state.replies[id] = reply
       return reply
     }.get()
+  }
+}
+
+extension InMemoryServer where Value: PagedValue {
+  /// Returns a page of the value of a key, as a source fetches it.
+  ///
+  /// The cursor of the next page is the description of the id of the page's last element. A cursor that names no element
+  /// gives the newest page.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - cursor: Where the page begins; `nil` for the newest.
+  ///   - limit: The most elements the page may have.
+  public func page(of key: Key, after cursor: String?, limit: Int) -> Value {
+    var page = value(of: key)
+    let elements = page.elements
+    let start = cursor.flatMap { cursor in elements.firstIndex { "\($0.id)" == cursor } }.map { $0 + 1 } ?? 0
+    page.elements = Array(elements[start...].prefix(limit))
+    let isLast = start + page.elements.count >= elements.count
+    page.nextCursor = isLast ? nil : page.elements.last.map { "\($0.id)" }
+    return page
   }
 }

@@ -10,7 +10,7 @@
 /// A later call for the same key replaces an earlier one. Preconditions of a key add up.
 public struct StoreBatch: Sendable {
   /// What is done to each key, in the order in which the keys were named first.
-  private(set) var entries: [any AnyStoreBatchEntry] = []
+  package private(set) var entries: [any AnyStoreBatchEntry] = []
   private var indices: [StoreKeyName: Int] = [:]
 
   /// Creates a batch that changes nothing.
@@ -58,23 +58,23 @@ public struct StoreBatch: Sendable {
 }
 
 /// What a batch does to one key.
-struct StoreBatchEntry<Value: Codable & Sendable>: AnyStoreBatchEntry {
-  let key: StoreKey<Value>
+package struct StoreBatchEntry<Value: Codable & Sendable>: AnyStoreBatchEntry {
+  package let key: StoreKey<Value>
   /// `nil` for a key of which something is only required.
-  var change: StoreBatchChange<Value>? = nil
-  var requirements: [StoreTag?] = []
+  package internal(set) var change: StoreBatchChange<Value>? = nil
+  package internal(set) var requirements: [StoreTag?] = []
 
-  var keyName: StoreKeyName { key.keyName }
-  var typed: StoreBatchEntry<Value> { self }
+  package var keyName: StoreKeyName { key.keyName }
+  package var typed: StoreBatchEntry<Value> { self }
 }
 
-enum StoreBatchChange<Value: Codable & Sendable>: Sendable {
+package enum StoreBatchChange<Value: Codable & Sendable>: Sendable {
   case save(Value)
   case remove
 }
 
 /// A ``StoreBatchEntry`` of any type of value.
-protocol AnyStoreBatchEntry: Sendable {
+package protocol AnyStoreBatchEntry: Sendable {
   associatedtype Value: Codable & Sendable
 
   var keyName: StoreKeyName { get }

@@ -39,4 +39,25 @@ public final class ManualTaskExecutor: TaskExecutor {
       for job in jobs { job.runSynchronously(on: asUnownedTaskExecutor()) }
     }
   }
+
+  /// Runs jobs, and those they make ready, in an order that a random number generator decides, until none is ready or so
+  /// many were run.
+  ///
+  /// With a generator of a seed the order is the same each time. Call it from one thread at a time.
+  ///
+  /// - Returns: The number of jobs that were run.
+  /// - Complexity: O(*n*) for each job, where *n* is the number of jobs that are ready.
+  @discardableResult
+  public func run(atMost limit: Int = .max, using random: inout some RandomNumberGenerator) -> Int {
+    var count = 0
+    while count < limit {
+      let readyCount = ready.withLock { $0.count }
+      if readyCount == 0 { break }
+      let index = Int.random(in: 0..<readyCount, using: &random)
+      let job = ready.withLock { $0.remove(at: index) }
+      job.runSynchronously(on: asUnownedTaskExecutor())
+      count += 1
+    }
+    return count
+  }
 }

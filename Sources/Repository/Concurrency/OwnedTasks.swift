@@ -47,14 +47,14 @@ final class OwnedTasks: Sendable {
   /// Whether the owner has ended its tasks.
   var areCancelled: Bool { state.withLock { $0.isCancelled } }
 
-  /// Cancels all tasks, and those that are started from now on.
+  /// Cancels all tasks in the order in which they were started, and those that are started from now on.
   func cancelAll() {
     let tasks = state.withLock { state in
       defer { state.tasks = [:] }
       state.isCancelled = true
-      return Array(state.tasks.values)
+      return state.tasks.sorted { $0.key < $1.key }
     }
-    for task in tasks { task.cancel() }
+    for (_, task) in tasks { task.cancel() }
   }
 
   private func finish(_ number: UInt64) {

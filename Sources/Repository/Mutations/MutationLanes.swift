@@ -108,8 +108,8 @@ struct MutationLanes {
     }
   }
 
-  /// The lanes of a user, in no order.
-  func lanes(of userID: String?) -> [String] { lanes.filter { $0.value.userID == userID }.map(\.key) }
+  /// The lanes of a user, in the order of their names.
+  func lanes(of userID: String?) -> [String] { lanes.filter { $0.value.userID == userID }.keys.sorted() }
 
   /// The mutations of a lane that aren't in flight, in order.
   func waiting(in name: String) -> [MutationID] { lanes[name]?.waiting.elements ?? [] }
@@ -252,7 +252,7 @@ struct MutationLanes {
   /// Sends the mutations of a user again, whose credentials have changed.
   mutating func signedIn(userID: String?) {
     signedOutUsers.remove(userID)
-    for name in lanes(of: userID).sorted() where lanes[name]?.status == .needsSignIn {
+    for name in lanes(of: userID) where lanes[name]?.status == .needsSignIn {
       lanes[name]?.status = .idle
       makeReady(name)
     }

@@ -30,10 +30,15 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     fileprivate(set) var isBeingDecided = false
     /// Whether another repository made it, which sends it.
     var isExternal = false
+    /// Counts the entries in the order in which they were added: the order of those that have no place in the store yet.
+    fileprivate(set) var number: UInt64 = 0
 
     /// Whether it will be sent, or is.
     var isLive: Bool { record.verdict == nil }
     fileprivate var isOwnAndLive: Bool { isLive && !isExternal }
+
+    /// The place in the order in which mutations were made.
+    fileprivate var order: (UInt64, UInt64) { (record.sequence, number) }
 
     /// Where it stands.
     ///
@@ -49,6 +54,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   }
 
   private var entries: [MutationID: Entry] = [:]
+  private var lastNumber: UInt64 = 0
   private var idsOfKeys: [Key: Set<MutationID>] = [:]
   /// In the order in which they were added; may name mutations that aren't live.
   private var order = FIFO<MutationID>()
@@ -65,14 +71,14 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// The mutations of a key that will be sent, or are, in order.
   func liveMutations(of key: Key) -> [Entry] {
     let live = idsOfKeys[key]?.compactMap { entries[$0] }.filter(\.isLive) ?? []
-    return live.sorted { $0.record.sequence < $1.record.sequence }
+    return live.sorted { $0.order < $1.order }
   }
 
   /// All mutations in order.
   ///
   /// - Parameter signedOutUsers: The users who have to sign in again.
   func list(signedOutUsers: Set<String?>) -> [PendingMutation<Key, Mutation>] {
-    entries.values.sorted { $0.record.sequence < $1.record.sequence }.map {
+    entries.values.sorted { $0.order < $1.order }.map {
       PendingMutation(
         id: $0.id, key: $0.key, mutation: $0.record.mutation, standing: $0.standing(signedOutUsers: signedOutUsers),
         attempts: $0.record.attempts, madeAt: $0.record.madeAt)
@@ -86,7 +92,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   mutating func add(_ entry: Entry) {
     guard entries[entry.id] == nil else { return }
+    lastNumber += 1
     entries[entry.id] = entry
+    entries[entry.id]?.number = lastNumber
     idsOfKeys[entry.key, default: []].insert(entry.id)
     order.append(entry.id)
     byteCount += entry.record.byteCount

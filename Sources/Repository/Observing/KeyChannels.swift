@@ -133,12 +133,12 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     }
   }
 
-  /// Ends all channels, and those that are opened from now on.
+  /// Ends all channels in the order in which they were opened, and those that are opened from now on.
   func finish() {
     let channels = state.withLock { state in
       defer { state.channels = [:] }
       state.isFinished = true
-      return Array(state.channels.values)
+      return state.channels.values.sorted { $0.number < $1.number }
     }
     for channel in channels { channel.channel.finish() }
   }

@@ -1,6 +1,6 @@
 /// The mutations of one value that its base doesn't have yet, in the order in which they are applied.
 ///
-/// - Complexity: O(1) amortised for each function. Most mutations leave from the front.
+/// - Complexity: O(1) amortised for each function, except ``uncertain``. Most mutations leave from the front.
 struct PendingMutationList<Mutation> {
   typealias Timestamp = VersionBarriers.Timestamp
 
@@ -19,7 +19,21 @@ struct PendingMutationList<Mutation> {
   struct Item {
     let id: MutationID
     let mutation: Mutation
-    var phase: Phase
+    fileprivate(set) var phase: Phase
+    /// Its place in the order: greater than that of all that were appended before.
+    fileprivate(set) var place: UInt64 = 0
+
+    init(id: MutationID, mutation: Mutation, phase: Phase) {
+      (self.id, self.mutation, self.phase) = (id, mutation, phase)
+    }
+
+    /// Whether a value that is fetched may have it.
+    fileprivate var isUncertain: Bool {
+      switch phase {
+      case .confirmed, .waiting(_?): true
+      case .inFlight, .waiting(nil): false
+      }
+    }
   }
 
   private var items: [MutationID: Item] = [:]
@@ -27,6 +41,8 @@ struct PendingMutationList<Mutation> {
   private var order: [MutationID] = []
   /// Where the first item is in the order.
   private var head = 0
+  private var lastPlace: UInt64 = 0
+  private var uncertainIDs: Set<MutationID> = []
   private(set) var confirmedCount = 0
   /// Counts the mutations that came and went.
   private(set) var version: UInt64 = 0
@@ -39,9 +55,21 @@ struct PendingMutationList<Mutation> {
 
   subscript(id: MutationID) -> Item? { items[id] }
 
+  /// The items that a fetched value may have, in order: confirmed ones, and those whose outcome is unknown.
+  ///
+  /// - Complexity: O(*k* log *k*) for *k* such items, of which a long queue has few.
+  var uncertain: [Item] {
+    if uncertainIDs.isEmpty { return [] }
+    return uncertainIDs.compactMap { items[$0] }.sorted { $0.place < $1.place }
+  }
+
   mutating func append(_ item: Item) {
     guard items[item.id] == nil else { return }
+    lastPlace += 1
+    var item = item
+    item.place = lastPlace
     items[item.id] = item
+    if item.isUncertain { uncertainIDs.insert(item.id) }
     order.append(item.id)
     version += 1
     if case .confirmed = item.phase { confirmedCount += 1 }
@@ -52,12 +80,14 @@ struct PendingMutationList<Mutation> {
     if case .confirmed = old { confirmedCount -= 1 }
     if case .confirmed = phase { confirmedCount += 1 }
     items[id]?.phase = phase
+    if items[id]?.isUncertain ?? false { uncertainIDs.insert(id) } else { uncertainIDs.remove(id) }
   }
 
   @discardableResult
   mutating func remove(_ id: MutationID) -> Item? {
     guard let item = items.removeValue(forKey: id) else { return nil }
     version += 1
+    uncertainIDs.remove(id)
     if case .confirmed = item.phase { confirmedCount -= 1 }
     while head < order.count, items[order[head]] == nil { head += 1 }
     // Moves the rest at most once for each item that was removed.

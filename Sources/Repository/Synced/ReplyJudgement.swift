@@ -9,8 +9,8 @@ internal import DataStore
 /// - The reply to a mutation is accepted if the base certainly doesn't have the mutation yet. Otherwise the mutation is
 ///   confirmed, and stays over the base until a whole value has it.
 ///
-/// - Complexity: O(1) for a reply to a mutation, plus one application of the mutation. A whole value costs O(*n*) for *n*
-///   pending mutations, and one application of each whose outcome is unknown.
+/// - Complexity: O(*k* log *k*) for each reply, where *k* is the number of mutations that are confirmed or whose outcome is
+///   unknown, plus the application of the mutation. A whole value costs one application of each whose outcome is unknown.
 struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>> {
   typealias State = SyncState<Value, Mutation>
   typealias Timestamp = VersionBarriers.Timestamp
@@ -120,11 +120,10 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   /// A base with the later one but without the earlier one would show them in the wrong order.
   private func isBehindConfirmed(_ item: Item) -> Bool {
     guard pending.confirmedCount > 0 else { return false }
-    for earlier in pending.all {
-      if earlier.id == item.id { return false }
-      if case .confirmed = earlier.phase, !confirmed.contains(earlier.id) { return true }
+    return pending.uncertain.contains { earlier in
+      guard case .confirmed = earlier.phase else { return false }
+      return earlier.place < item.place && !confirmed.contains(earlier.id)
     }
-    return false
   }
 
   private mutating func replaceBase(with value: Value) {
@@ -139,7 +138,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
 
   /// Confirms all mutations that a whole value certainly has, or shows.
   private mutating func confirmAll(requestedBefore requestedAt: Timestamp) {
-    for item in pending.all where !confirmed.contains(item.id) {
+    for item in pending.uncertain where !confirmed.contains(item.id) {
       let isIncluded =
         switch item.phase {
         case .confirmed(let moment): moment < requestedAt

@@ -92,7 +92,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// The confirmed mutations that wait for a whole value, in order.
   var idsThatNeedWholeValue: [MutationID] {
-    pending.all.filter { if case .confirmed = $0.phase { true } else { false } }.map(\.id)
+    pending.uncertain.filter { if case .confirmed = $0.phase { true } else { false } }.map(\.id)
   }
 
   /// Whether replies wait to be judged.

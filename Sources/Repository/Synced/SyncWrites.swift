@@ -54,10 +54,9 @@ final class SyncWrites<Source: RepositorySource> {
     defer { records.endWriting(write.confirmed) }
     if !write.isEmpty {
       var batch = StoreBatch()
-      if let value = write.value {
-        batch.save(value, for: cell.storeKey)
-        batch.require(write.baseTag, of: cell.storeKey)
-      }
+      // Also where nothing is saved: another process may have stored a value that lacks the mutations.
+      batch.require(write.baseTag, of: cell.storeKey)
+      if let value = write.value { batch.save(value, for: cell.storeKey) }
       for id in write.confirmed { batch.remove(records.keys.record(id)) }
       commit = try await store.commit(batch)
       // The store's own time, which is what the next process reads.
@@ -129,6 +128,8 @@ final class SyncWrites<Source: RepositorySource> {
     let (key, attempt) = (cell.key, cell.failedWrites)
     engine.start { engine in
       await engine.backoff.wait(afterAttempt: attempt)
+      // The repository is released. The next one sends the mutations again.
+      if Task.isCancelled { return }
       if let cell = engine.cell(key) { engine.writes.write(cell, in: engine) }
     }
     return false

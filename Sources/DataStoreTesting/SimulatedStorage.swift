@@ -1,0 +1,131 @@
+public import DataStore
+public import Foundation
+internal import Multicast
+
+/// What several ``SimulatedStore``s share, as the folder of a `FileStore` is shared by processes.
+///
+/// It keeps values as they are, without encoding them. Only values of one type may be in a collection.
+public final class SimulatedStorage: Sendable {
+  /// A value that a commit wrote.
+  struct Record: Sendable {
+    let value: any Sendable
+    let savedAt: Date
+    let tag: StoreTag
+    /// The number of the commit, and the place of the value in it.
+    let order: (commit: Int, index: Int)
+  }
+
+  /// What a commit did to one key; the record is `nil` after a removal.
+  struct Change: Sendable {
+    let key: StoreKeyName
+    let record: Record?
+  }
+
+  /// What to do to one key, without its type.
+  struct Request: Sendable {
+    enum Action: Sendable {
+      case none, remove
+      case save(any Sendable)
+    }
+
+    let key: StoreKeyName
+    let requirements: [StoreTag?]
+    let action: Action
+  }
+
+  struct Commit: Sendable {
+    let tag: StoreTag
+    let time: Date
+    /// `nil` if it changed nothing.
+    let number: Int?
+  }
+
+  private struct State {
+    var records: [StoreKeyName: Record] = [:]
+    var typeNames: [String: String] = [:]
+    /// All commits that changed anything, in order.
+    var commits: [[Change]] = []
+  }
+
+  private let state = Lock(State())
+  private let now: @Sendable () -> Date
+
+  /// Creates an empty storage.
+  ///
+  /// - Parameter now: Returns the time of a save.
+  public init(now: @escaping @Sendable () -> Date = { Date() }) {
+    self.now = now
+  }
+
+  /// The stored value of a key, without any store, for a test that looks at what is durable.
+  public func value<Value>(of key: StoreKey<Value>) -> Value? {
+    state.withLock { $0.records[key.keyName] }?.value as? Value
+  }
+
+  /// The stored values of a collection, by id, without any store.
+  public func values<Value>(in collection: String, as type: Value.Type) -> [String?: Value] {
+    let records = state.withLock { $0.records.filter { $0.key.collection == collection } }
+    return Dictionary(uniqueKeysWithValues: records.map { ($0.key.id, $0.value.value as! Value) })
+  }
+
+  /// The number of commits that changed anything.
+  public var commitCount: Int { state.withLock { $0.commits.count } }
+
+  /// What a commit did.
+  func changes(of number: Int) -> [Change] { state.withLock { $0.commits[number] } }
+
+  /// What is stored for a key, and the number of commits so far.
+  func read(_ key: StoreKeyName) -> (record: Record?, commitCount: Int) {
+    state.withLock { ($0.records[key], $0.commits.count) }
+  }
+
+  /// What is stored in a collection, in the order in which it was saved, and the number of commits so far.
+  func read(collection: String) -> (records: [(key: StoreKeyName, record: Record)], commitCount: Int) {
+    let (records, count) = state.withLock { state in
+      (state.records.filter { $0.key.collection == collection }, state.commits.count)
+    }
+    return (records.sorted { $0.value.order < $1.value.order }.map { ($0.key, $0.value) }, count)
+  }
+
+  /// Makes sure that a collection has values of one type.
+  func claim(_ collection: String, _ typeName: String) throws(StoreError) {
+    let existing = state.withLock { state in
+      if state.typeNames[collection] == nil { state.typeNames[collection] = typeName }
+      return state.typeNames[collection]!
+    }
+    guard existing != typeName else { return }
+    throw .collectionHasAnotherType(collection: collection, existing: existing, requested: typeName)
+  }
+
+  /// Makes a commit.
+  ///
+  /// - Parameter isAllowed: Asked in the same step.
+  func commit(
+    _ requests: [Request], isAllowed: @Sendable () -> Bool
+  ) -> Result<Commit, StoreError> {
+    state.withLock { state -> Result<Commit, StoreError> in
+      guard isAllowed() else { return .failure(SimulatedStore.disconnectedError) }
+      for request in requests where request.requirements.contains(where: { $0 != state.records[request.key]?.tag }) {
+        return .failure(.preconditionFailed(request.key))
+      }
+      let (tag, time) = (StoreTag(), now())
+      var changes: [Change] = []
+      for (index, request) in requests.enumerated() {
+        switch request.action {
+        case .none: break
+        case .remove:
+          if state.records.removeValue(forKey: request.key) != nil {
+            changes.append(Change(key: request.key, record: nil))
+          }
+        case .save(let value):
+          let record = Record(value: value, savedAt: time, tag: tag, order: (state.commits.count, index))
+          state.records[request.key] = record
+          changes.append(Change(key: request.key, record: record))
+        }
+      }
+      if changes.isEmpty { return .success(Commit(tag: tag, time: time, number: nil)) }
+      state.commits.append(changes)
+      return .success(Commit(tag: tag, time: time, number: state.commits.count - 1))
+    }
+  }
+}

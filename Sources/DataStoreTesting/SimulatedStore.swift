@@ -1,0 +1,316 @@
+public import DataStore
+internal import Foundation
+public import Multicast
+
+/// A store for tests that has no thread of its own: it runs where its callers do, one call after the other.
+///
+/// Over a `ManualTaskExecutor` everything that uses it is deterministic. Several stores over one ``SimulatedStorage`` are
+/// the stores of several processes, and ``disconnect()`` is the end of one. ``Hooks`` delay calls and let them fail.
+///
+/// A store notices the commits of the others by a call for a key that they changed, at the latest, and otherwise in
+/// ``noticeExternalChanges()``. It notices them in the order in which they were made.
+///
+/// Values are kept as they are. So there are no values that can't be encoded or decoded, and no schemas.
+public actor SimulatedStore: KeyValueStore {
+  /// What happens at each call.
+  public struct Hooks: Sendable {
+    /// Called before anything is read or written, with the keys of the call, or with the collection alone.
+    ///
+    /// A throw is the result of the call, which changes nothing.
+    public var onRead: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
+
+    /// Called before a commit with its keys.
+    ///
+    /// A throw is the result of the call, which changes nothing.
+    public var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
+
+    /// Called in the same step in which a commit is made, before observers are notified.
+    public var didCommit: @Sendable ([StoreKeyName]) -> Void
+
+    /// Called when a commit was made and observers were notified, before the caller learns of it.
+    public var onCommitted: @Sendable ([StoreKeyName]) async -> Void
+
+    /// Creates hooks; those that are left out do nothing.
+    public init(
+      onRead: @escaping @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in },
+      onCommit: @escaping @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in },
+      didCommit: @escaping @Sendable ([StoreKeyName]) -> Void = { _ in },
+      onCommitted: @escaping @Sendable ([StoreKeyName]) async -> Void = { _ in }
+    ) {
+      self.onRead = onRead
+      self.onCommit = onCommit
+      self.didCommit = didCommit
+      self.onCommitted = onCommitted
+    }
+  }
+
+  /// What every call throws after ``disconnect()``.
+  public static let disconnectedError = StoreError.writeFailed(
+    SystemError(code: 5, operation: "simulating", path: "memory"))
+
+  private let storage: SimulatedStorage
+  private let hooks: Hooks
+  private let isConnected = Lock(true)
+  private let eventRelay = MulticastRelay<StoreEvent>(buffering: .unbounded)
+
+  private var topics: [String: any SimulatedTopic] = [:]
+  private var lastRevision: UInt64 = 0
+  /// At which revision each key changed last, since the store was opened.
+  private var revisions: [StoreKeyName: UInt64] = [:]
+  /// The number of commits of the storage that were noticed.
+  private var noticedCount: Int
+  /// The store's own commits among those that were not noticed.
+  private var ownCommits: Set<Int> = []
+
+  /// Opens a store.
+  public init(storage: SimulatedStorage = SimulatedStorage(), hooks: Hooks = Hooks()) {
+    self.storage = storage
+    self.hooks = hooks
+    noticedCount = storage.commitCount
+  }
+
+  /// Ends the process that the store stands for: each call from now on throws and changes nothing.
+  ///
+  /// A call that has begun throws too, unless it has changed something already.
+  public nonisolated func disconnect() {
+    isConnected.withLock { $0 = false }
+  }
+
+  /// Notices what other stores committed.
+  public func noticeExternalChanges() {
+    notice(upTo: storage.commitCount)
+  }
+
+  // MARK: - KeyValueStore
+
+  /// What the store's owner should know: nothing.
+  public nonisolated var events: MulticastStream<StoreEvent, Never> { eventRelay.stream }
+
+  /// Returns the stored value of a key, or `nil`.
+  public func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    try check(key)
+    try await begin([key.keyName])
+    return read(key)
+  }
+
+  /// Stores a value, and sends it to every observer.
+  @discardableResult
+  public func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    var batch = StoreBatch()
+    batch.save(value, for: key)
+    let (commit, savedAt) = try await make(batch)
+    return StoredValue(value: value, savedAt: savedAt, revision: commit.revision, tag: commit.tag)
+  }
+
+  /// Removes the stored value of a key, and notifies every observer.
+  public func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    var batch = StoreBatch()
+    batch.remove(key)
+    try await commit(batch)
+  }
+
+  /// Removes all values of a collection in one commit, and notifies every observer.
+  public func removeAll(in collection: String) async throws(StoreError) {
+    _ = try StoreKeyName(collection).encoded()
+    try await hooks.onCommit([StoreKeyName(collection)])
+    let requests = storage.read(collection: collection).records.map { key, _ in
+      SimulatedStorage.Request(key: key, requirements: [], action: .remove)
+    }
+    _ = try make(requests)
+    await hooks.onCommitted(requests.map(\.key))
+  }
+
+  /// Makes several saves and removals as one.
+  @discardableResult
+  public func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
+    try await make(batch).commit
+  }
+
+  /// The changes of one key.
+  public func changes<Value>(
+    of key: StoreKey<Value>
+  ) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    try check(key)
+    try await begin([key.keyName])
+    let topic = topic(of: key.collection, Value.self)
+    return topic.changes(of: key) { read(key) }
+  }
+
+  /// The values of a collection, and all their later changes.
+  public func observe<Value>(
+    collection: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    try check(StoreKey<Value>(collection))
+    try await begin([StoreKeyName(collection)])
+    let (records, count) = storage.read(collection: collection)
+    notice(upTo: count)
+    let entries = records.map { key, record in
+      StoreObservation.Entry(key: StoreKey<Value>(key), stored: stored(record, key, Value.self))
+    }
+    return StoreObservation(stored: entries, changes: topic(of: collection, Value.self).subscribe())
+  }
+
+  // MARK: - Reading
+
+  private func begin(_ keys: [StoreKeyName]) async throws(StoreError) {
+    try await hooks.onRead(keys)
+    guard isConnected.withLock({ $0 }) else { throw Self.disconnectedError }
+  }
+
+  private func check<Value>(_ key: StoreKey<Value>) throws(StoreError) {
+    try key.validate()
+    try storage.claim(key.collection, "\(Value.self)")
+  }
+
+  private func read<Value>(_ key: StoreKey<Value>) -> StoredValue<Value>? {
+    let (record, count) = storage.read(key.keyName)
+    notice(upTo: count, of: [key.keyName])
+    return record.map { stored($0, key.keyName, Value.self) }
+  }
+
+  private func stored<Value>(
+    _ record: SimulatedStorage.Record, _ key: StoreKeyName, _ type: Value.Type
+  ) -> StoredValue<Value> {
+    StoredValue(
+      value: record.value as! Value, savedAt: record.savedAt, revision: revisions[key] ?? 0, tag: record.tag)
+  }
+
+  private func topic<Value>(of collection: String, _ type: Value.Type) -> TypedTopic<Value> {
+    // The storage knows the type of each collection.
+    if let topic = topics[collection] { return topic as! TypedTopic<Value> }
+    let topic = TypedTopic<Value>()
+    topics[collection] = topic
+    return topic
+  }
+
+  // MARK: - Writing
+
+  private func request(
+    _ entry: any AnyStoreBatchEntry
+  ) throws(StoreError) -> SimulatedStorage.Request {
+    func typed<Entry: AnyStoreBatchEntry>(_ entry: Entry) throws(StoreError) -> SimulatedStorage.Request {
+      let entry = entry.typed
+      try check(entry.key)
+      let action: SimulatedStorage.Request.Action =
+        switch entry.change {
+        case nil: .none
+        case .remove: .remove
+        case .save(let value): .save(value)
+        }
+      return SimulatedStorage.Request(
+        key: entry.keyName, requirements: entry.requirements, action: action)
+    }
+    return try typed(entry)
+  }
+
+  private func make(_ batch: StoreBatch) async throws(StoreError) -> (commit: StoreCommit, time: Date) {
+    var requests: [SimulatedStorage.Request] = []
+    for entry in batch.entries { requests.append(try request(entry)) }
+    try await hooks.onCommit(batch.keys)
+    let result = try make(requests)
+    await hooks.onCommitted(batch.keys)
+    return result
+  }
+
+  private func make(
+    _ requests: [SimulatedStorage.Request]
+  ) throws(StoreError) -> (commit: StoreCommit, time: Date) {
+    let keys = Set(requests.map(\.key))
+    let commit: SimulatedStorage.Commit
+    do throws(StoreError) {
+      commit = try storage.commit(requests) { self.isConnected.withLock { $0 } }.get()
+    } catch {
+      if case .preconditionFailed = error { notice(upTo: storage.commitCount, of: keys) }
+      throw error
+    }
+    hooks.didCommit(requests.map(\.key))
+    if let number = commit.number {
+      notice(upTo: number, of: keys)
+      if noticedCount == number { noticedCount += 1 } else { ownCommits.insert(number) }
+      send(storage.changes(of: number))
+    }
+    return (StoreCommit(revision: lastRevision, tag: commit.tag), commit.time)
+  }
+
+  // MARK: - Noticing and sending
+
+  /// Notices external commits in order, up to the last one that changed one of the keys.
+  private func notice(upTo count: Int, of keys: Set<StoreKeyName>) {
+    let last = (noticedCount..<max(count, noticedCount)).last { number in
+      !ownCommits.contains(number) && storage.changes(of: number).contains { keys.contains($0.key) }
+    }
+    if let last { notice(upTo: last + 1) }
+  }
+
+  private func notice(upTo count: Int) {
+    while noticedCount < count {
+      if ownCommits.remove(noticedCount) == nil { send(storage.changes(of: noticedCount)) }
+      noticedCount += 1
+    }
+  }
+
+  private func send(_ changes: [SimulatedStorage.Change]) {
+    lastRevision += 1
+    var byCollection: [(collection: String, changes: [SimulatedStorage.Change])] = []
+    for change in changes {
+      revisions[change.key] = lastRevision
+      if let index = byCollection.firstIndex(where: { $0.collection == change.key.collection }) {
+        byCollection[index].changes.append(change)
+      } else {
+        byCollection.append((change.key.collection, [change]))
+      }
+    }
+    for (collection, changes) in byCollection { topics[collection]?.send(changes, revision: lastRevision) }
+  }
+}
+
+/// The channels of a collection's observers.
+///
+/// Belongs to one ``SimulatedStore`` and is used in its isolation only.
+private protocol SimulatedTopic: AnyObject {
+  func send(_ changes: [SimulatedStorage.Change], revision: UInt64)
+}
+
+private final class TypedTopic<Value: Codable & Sendable>: SimulatedTopic {
+  private var channels: [StoreKeyName: UnownedChannel<StoreChange<Value>>] = [:]
+  private var collectionChannel: UnownedChannel<[StoreChange<Value>]>?
+
+  deinit {
+    for channel in channels.values { channel.finish() }
+    collectionChannel?.finish()
+  }
+
+  func changes(
+    of key: StoreKey<Value>, stored: () -> StoredValue<Value>?
+  ) -> MulticastStream<StoreChange<Value>, Never> {
+    let value = stored()
+    if let stream = channels[key.keyName]?.stream { return stream }
+    let (channel, stream) = UnownedChannel<StoreChange<Value>>.makeStream(replay: 1)
+    if let value { channel.send(.saved(key, value)) }
+    channels[key.keyName] = channel
+    return stream
+  }
+
+  func subscribe() -> MulticastSubscription<[StoreChange<Value>], Never> {
+    if let stream = collectionChannel?.stream { return stream.subscribe() }
+    let (channel, stream) = UnownedChannel<[StoreChange<Value>]>.makeStream(replay: 0)
+    collectionChannel = channel
+    return stream.subscribe()
+  }
+
+  func send(_ changes: [SimulatedStorage.Change], revision: UInt64) {
+    let changes = changes.map { change -> StoreChange<Value> in
+      let key = StoreKey<Value>(change.key)
+      guard let record = change.record else { return .removed(key, revision: revision) }
+      return .saved(
+        key,
+        StoredValue(value: record.value as! Value, savedAt: record.savedAt, revision: revision, tag: record.tag))
+    }
+    for change in changes {
+      guard let channel = channels[change.key.keyName] else { continue }
+      channel.send(change)
+      if change.stored == nil { channel.resetReplay() }
+    }
+    collectionChannel?.send(changes)
+  }
+}

@@ -1,0 +1,70 @@
+internal import DataStore
+internal import Multicast
+
+/// A store whose process ends after a number of commits: each later call throws and changes nothing.
+final class CutStore: KeyValueStore {
+  private static let error = StoreError.writeFailed(SystemError(code: 5, operation: "simulating", path: "memory"))
+
+  private let base: any KeyValueStore
+  private let state: Lock<(remaining: Int, wasCut: Bool)>
+
+  init(_ base: any KeyValueStore, commitCount: Int) {
+    self.base = base
+    state = Lock((commitCount, false))
+  }
+
+  /// Whether a call was made after the last commit.
+  var wasCut: Bool { state.withLock { $0.wasCut } }
+
+  private func check() throws(StoreError) {
+    if state.withLock({ $0.wasCut }) { throw Self.error }
+  }
+
+  private func count() throws(StoreError) {
+    let isCut = state.withLock { state in
+      if state.remaining == 0 { state.wasCut = true }
+      state.remaining -= 1
+      return state.wasCut
+    }
+    if isCut { throw Self.error }
+  }
+
+  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    try check()
+    return try await base.load(key)
+  }
+
+  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    try count()
+    return try await base.save(value, for: key)
+  }
+
+  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
+    try count()
+    try await base.remove(key)
+  }
+
+  func removeAll(in collection: String) async throws(StoreError) {
+    try count()
+    try await base.removeAll(in: collection)
+  }
+
+  func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
+    try count()
+    return try await base.commit(batch)
+  }
+
+  func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    try check()
+    return try await base.changes(of: key)
+  }
+
+  func observe<Value>(
+    collection: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    try check()
+    return try await base.observe(collection: collection, as: type)
+  }
+
+  var events: MulticastStream<StoreEvent, Never> { base.events }
+}

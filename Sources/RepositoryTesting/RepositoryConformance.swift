@@ -1,0 +1,508 @@
+internal import DataStore
+internal import Foundation
+internal import Multicast
+internal import MulticastTesting
+public import Repository
+
+/// The laws of a ``Repository/SyncedRepository``, as checks for a source and a store of your own.
+///
+/// A repository keeps its laws if its source and its store do their part. The source must send the id of a mutation as its
+/// idempotency key, say correctly what a failure means, and acknowledge what the server did. The store must keep what it
+/// committed, whole. Each check runs a repository over a network that loses, repeats and delays, and ends with a
+/// ``Failure`` that names the law.
+///
+/// The checks need no test library. With Swift Testing, each becomes a test case of its own:
+///
+/// ```swift
+/// @Test(arguments: RepositoryConformance<CommentsSource>.checks)
+/// func `The comments keep the laws`(check: RepositoryConformance<CommentsSource>.Check) async throws {
+///   try await check.run(on: harness)
+/// }
+/// ```
+public enum RepositoryConformance<Source: MutableSource> {
+  /// One law, or a part of it.
+  public struct Check: Sendable, CustomStringConvertible {
+    /// The name of the law.
+    public let law: String
+
+    /// What must hold, as a sentence.
+    public let rule: String
+
+    private let body: @Sendable (RepositoryHarness<Source>) async throws -> Void
+
+    init(_ law: String, _ rule: String, body: @escaping @Sendable (RepositoryHarness<Source>) async throws -> Void) {
+      self.law = law
+      self.rule = rule
+      self.body = body
+    }
+
+    /// The law and the rule.
+    public var description: String { "\(law): \(rule)" }
+
+    /// Runs the check.
+    ///
+    /// - Throws: A ``RepositoryConformance/Failure`` if the law is broken.
+    public func run(on harness: RepositoryHarness<Source>) async throws {
+      do {
+        let body = body
+        try await RepositoryConformance.finish(within: harness.timeLimit) { try await body(harness) }
+      } catch let mismatch as Mismatch {
+        throw Failure(law: law, rule: rule, explanation: mismatch.explanation)
+      } catch {
+        throw Failure(law: law, rule: rule, explanation: "It threw: \(error)")
+      }
+    }
+  }
+
+  /// A law that is broken.
+  public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The name of the law.
+    public let law: String
+
+    /// What must hold, as a sentence.
+    public let rule: String
+
+    /// What was expected, and what happened instead.
+    public let explanation: String
+
+    /// The law, the rule, and what happened instead.
+    public var description: String { "Broken law \(law): \(rule). \(explanation)" }
+  }
+
+  /// Every check.
+  public static var checks: [Check] {
+    [
+      Check("L4 No flicker", "An effect that an observer saw stays", body: checkFlicker),
+      Check("L5 FIFO", "Mutations of a lane arrive in the order in which they were made, over a relaunch too") {
+        try await checkOrder($0)
+      },
+      Check("L6 Once", "A mutation is made once, whatever the network loses or repeats", body: checkOnce),
+      Check("L7 Durable", "A mutation whose call has returned is there after a relaunch", body: checkDurability),
+      Check("L8 Atomic", "A process that ends at any commit leaves a mutation in the queue or in the value") {
+        try await checkAtomicity($0)
+      },
+      Check("L11 Bounds", "A full queue takes no more, and keeps what it has", body: checkBounds),
+      Check("L12 Live", "When the server can be reached, the queue drains", body: checkDraining),
+      Check("L13 Truthful", "A confirmed mutation is stored, and one that waits is pending", body: checkTruth),
+      Check("L14 Convergence", "When all is quiet, every repository shows what the server has") {
+        try await checkConvergence($0)
+      },
+    ]
+  }
+}
+
+// MARK: - The checks
+
+extension RepositoryConformance {
+  private typealias Harness = RepositoryHarness<Source>
+
+  @Sendable private static func checkFlicker(_ harness: RepositoryHarness<Source>) async throws {
+    for seed in 1...5 as ClosedRange<UInt64> {
+      let bench = Bench(harness, seed: seed, .rough)
+      let store = try await harness.makePlace()()
+      let values = try await bench.whileNetworkRuns {
+        let repository = bench.makeRepository(store)
+        try await bench.load(repository)
+        let values = repository.values(of: harness.key).subscribe()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          group.addTask {
+            for mutation in harness.mutations { try await repository.perform(mutation, on: harness.key) }
+          }
+          group.addTask {
+            // What fails is loaded by the next one.
+            for _ in 0..<8 { try? await repository.reload(harness.key) }
+          }
+          try await group.waitForAll()
+        }
+        try await bench.settle(repository)
+        return values
+      }
+      // The repository is released, so the stream ends.
+      var shown: Set<Int> = []
+      for await value in values {
+        let now = Set(harness.mutations.indices.filter { shows(harness.mutations[$0], value) })
+        if let lost = shown.subtracting(now).min() {
+          throw Mismatch("\(harness.mutations[lost]) was shown, and then \(value) (seed \(seed)).")
+        }
+        shown = now
+      }
+      try expect(shown, is: Set(harness.mutations.indices), "the mutations that are shown (seed \(seed))")
+    }
+  }
+
+  @Sendable private static func checkOrder(_ harness: RepositoryHarness<Source>) async throws {
+    for seed in 1...5 as ClosedRange<UInt64> {
+      let bench = Bench(harness, seed: seed, .rough)
+      let open = try await harness.makePlace()
+      let half = harness.mutations.count / 2
+      bench.network.isReachable = false
+      let offline = bench.makeRepository(try await open(), isPaused: true)
+      try await bench.perform(harness.mutations[..<half], offline: offline)
+      bench.network.isReachable = true
+      let source = try await bench.whileNetworkRuns {
+        let repository = bench.makeRepository(try await open())
+        for mutation in harness.mutations[half...] { try await repository.perform(mutation, on: harness.key) }
+        try await bench.settle(repository)
+        return harness.makeSource(bench.server, bench.network)
+      }
+      func lanes(_ mutations: [Source.Mutation]) throws -> [String: [String]] {
+        try Dictionary(grouping: mutations) { source.orderingKey(of: $0, on: harness.key) }
+          .mapValues { try $0.map(text) }
+      }
+      let arrived = try lanes(bench.server.applied.map(\.mutation))
+      try expect(arrived, is: try lanes(harness.mutations), "what arrived (seed \(seed))")
+    }
+  }
+
+  @Sendable private static func checkOnce(_ harness: RepositoryHarness<Source>) async throws {
+    for fate in [SimulatedNetwork.Fate.loseReply, .duplicateRequest, .loseRequest, .failToSend] {
+      let bench = Bench(harness)
+      let store = try await harness.makePlace()()
+      try await bench.whileNetworkRuns {
+        let repository = bench.makeRepository(store)
+        try await bench.load(repository)
+        for mutation in harness.mutations {
+          bench.network.plan(fate)
+          try await repository.perform(mutation, on: harness.key)
+          try await repository.waitForPendingMutations()
+        }
+        try await bench.settle(repository)
+      }
+      try bench.expectAllAppliedOnce("when the fate of each is \(fate)")
+      try expect(Set(bench.server.received).count, is: harness.mutations.count, "the number of ids")
+    }
+  }
+
+  @Sendable private static func checkDurability(_ harness: RepositoryHarness<Source>) async throws {
+    let bench = Bench(harness)
+    let open = try await harness.makePlace()
+    try await bench.whileNetworkRuns { try await bench.load(bench.makeRepository(try await open())) }
+    bench.network.isReachable = false
+    try await bench.perform(harness.mutations[...], offline: bench.makeRepository(try await open(), isPaused: true))
+    let later = bench.makeRepository(try await open(), isPaused: true)
+    let listed = try await later.mutations.list().map { try text($0.mutation) }
+    try expect(listed, is: try harness.mutations.map(text), "the queue after a relaunch")
+    for await value in later.values(of: harness.key) {
+      try expectShown(harness.mutations, in: value, "after a relaunch")
+      break
+    }
+    bench.network.isReachable = true
+    try await bench.whileNetworkRuns {
+      await later.retryNow()
+      try await bench.settle(later)
+    }
+    try bench.expectAllAppliedOnce("after a relaunch")
+  }
+
+  @Sendable private static func checkAtomicity(_ harness: RepositoryHarness<Source>) async throws {
+    for count in 0... {
+      let bench = Bench(harness)
+      let open = try await harness.makePlace()
+      let store = CutStore(try await open(), commitCount: count)
+      let mutations = harness.mutations.prefix(3)
+      let accepted = try await bench.whileNetworkRuns {
+        let repository = bench.makeRepository(store, isPaused: true)
+        do throws(RepositoryError<Source.Failure>) {
+          try await repository.reload(harness.key)
+        } catch {
+          try expectStoreFailure(error)
+        }
+        var accepted: [Source.Mutation] = []
+        for mutation in mutations {
+          do throws(RepositoryError<Source.Failure>) {
+            try await repository.perform(mutation, on: harness.key)
+            accepted.append(mutation)
+          } catch {
+            try expectStoreFailure(error)
+          }
+        }
+        return accepted
+      }
+      bench.network.isReachable = false
+      let reopened = try await open()
+      let repository = bench.makeRepository(reopened, isPaused: true)
+      let queue = Set(try await repository.mutations.list().map { try text($0.mutation) })
+      let stored = try await bench.stored(in: reopened)
+      let place = "when the process ended after \(count) commits"
+      for mutation in mutations {
+        let isStored = stored.map { shows(mutation, $0) } ?? false
+        let isQueued = queue.contains(try text(mutation))
+        if isStored, isQueued { throw Mismatch("\(mutation) is in the queue and in the stored value \(place).") }
+        if !isStored, !isQueued, try accepted.contains(where: { try text($0) == text(mutation) }) {
+          throw Mismatch("\(mutation) is neither in the queue nor in the stored value \(place).")
+        }
+      }
+      bench.network.isReachable = true
+      try await bench.whileNetworkRuns {
+        await repository.retryNow()
+        try await bench.settle(repository)
+      }
+      let applied = try bench.server.applied.map { try text($0.mutation) }
+      for mutation in accepted {
+        try expect(applied.count { $0 == (try? text(mutation)) }, is: 1, "how often \(mutation) was made \(place)")
+      }
+      if !store.wasCut { return }
+    }
+  }
+
+  @Sendable private static func checkBounds(_ harness: RepositoryHarness<Source>) async throws {
+    let bench = Bench(harness)
+    bench.network.isReachable = false
+    var configuration = bench.configuration(isPaused: true)
+    configuration.queueLimits = QueueLimits(maximumCount: 2)
+    let repository = SyncedRepository(
+      harness.makeSource(bench.server, bench.network), store: try await harness.makePlace()(),
+      configuration: configuration)
+    for mutation in harness.mutations.prefix(2) { try await repository.perform(mutation, on: harness.key) }
+    var isRefused = false
+    do throws(RepositoryError<Source.Failure>) {
+      try await repository.perform(harness.mutations[2], on: harness.key)
+    } catch {
+      if case .queueFull = error { isRefused = true }
+    }
+    try expect(isRefused, is: true, "whether the third mutation is refused with `queueFull`")
+    let listed = try await repository.mutations.list().map { try text($0.mutation) }
+    try expect(listed, is: try harness.mutations.prefix(2).map(text), "the queue")
+  }
+
+  @Sendable private static func checkDraining(_ harness: RepositoryHarness<Source>) async throws {
+    for seed in 1...3 as ClosedRange<UInt64> {
+      let bench = Bench(harness, seed: seed, .rough)
+      let open = try await harness.makePlace()
+      bench.network.isReachable = false
+      try await bench.perform(harness.mutations[...], offline: bench.makeRepository(try await open(), isPaused: true))
+      bench.network.isReachable = true
+      try await bench.whileNetworkRuns {
+        let repository = bench.makeRepository(try await open())
+        try await repository.waitForPendingMutations()
+        let left = try await repository.mutations.list()
+        try expect(left.map(\.standing), is: [], "the queue after it drained (seed \(seed))")
+      }
+      try bench.expectAllAppliedOnce("after the queue drained (seed \(seed))")
+    }
+  }
+
+  @Sendable private static func checkTruth(_ harness: RepositoryHarness<Source>) async throws {
+    let bench = Bench(harness)
+    let open = try await harness.makePlace()
+    let store = try await open()
+    let (first, second) = (harness.mutations[0], harness.mutations[1])
+    try await bench.whileNetworkRuns {
+      let repository = bench.makeRepository(store, isPaused: true)
+      try await bench.load(repository)
+      let result = try await repository.perform(first, on: harness.key)
+      try expect(result, is: .confirmed, "the result over a network that loses nothing")
+      let stored = try await bench.stored(in: try await open())
+      try expect(stored.map { shows(first, $0) } ?? false, is: true, "whether a confirmed mutation is stored")
+      try await expectPending(false, repository, harness, "after a confirmation")
+      bench.network.isReachable = false
+      let offline = try await repository.perform(second, on: harness.key)
+      try expect(offline, is: .queued, "the result without a network")
+      try await expectPending(true, repository, harness, "while a mutation waits")
+      let later = try await bench.stored(in: try await open())
+      try expect(later.map { shows(second, $0) } ?? false, is: false, "whether a waiting mutation is in the base")
+      bench.network.isReachable = true
+      await repository.retryNow()
+      try await repository.waitForPendingMutations()
+      try await expectPending(false, repository, harness, "after the queue drained")
+    }
+  }
+
+  @Sendable private static func checkConvergence(_ harness: RepositoryHarness<Source>) async throws {
+    for seed in 1...3 as ClosedRange<UInt64> {
+      let bench = Bench(harness, seed: seed, .rough)
+      let open = try await harness.makePlace()
+      try await bench.whileNetworkRuns {
+        let repositories = [bench.makeRepository(try await open()), bench.makeRepository(try await open())]
+        for repository in repositories { try await bench.load(repository) }
+        for (index, mutation) in harness.mutations.dropLast().enumerated() {
+          try await repositories[index % 2].perform(mutation, on: harness.key)
+        }
+        // Another user makes the last one.
+        _ = try bench.server.apply(harness.mutations.last!, to: harness.key, id: MutationID())
+        for repository in repositories { try await repository.waitForPendingMutations() }
+        bench.network.conditions = .reliable
+        for repository in repositories { try await repository.reload(harness.key) }
+        let new = bench.makeRepository(InMemoryStore())
+        try await new.reload(harness.key)
+        guard let expected = try await first(of: new, harness) else {
+          throw Mismatch("A new repository shows nothing.")
+        }
+        try expectShown(harness.mutations, in: expected, "in a new repository (seed \(seed))")
+        for repository in repositories {
+          try await expectShown(expected, by: repository, harness, "when all is quiet (seed \(seed))")
+        }
+      }
+      try bench.expectAllAppliedOnce("when all is quiet (seed \(seed))")
+    }
+  }
+}
+
+// MARK: - What the checks are made of
+
+extension RepositoryConformance {
+  /// What a check throws, before it is known which law it is about.
+  struct Mismatch: Error {
+    let explanation: String
+
+    init(_ explanation: String) { self.explanation = explanation }
+  }
+
+  /// A server and a network for one repository, or several.
+  private struct Bench: Sendable {
+    let harness: RepositoryHarness<Source>
+    let server: RepositoryHarness<Source>.Server
+    let network: SimulatedNetwork
+    let seed: UInt64
+
+    init(
+      _ harness: RepositoryHarness<Source>, seed: UInt64 = 0, _ conditions: SimulatedNetwork.Conditions = .reliable
+    ) {
+      self.harness = harness
+      self.seed = seed
+      server = .init(empty: harness.initial)
+      network = SimulatedNetwork(seed: seed, conditions: conditions)
+    }
+
+    /// - Parameter isPaused: Whether another attempt waits until the test says so.
+    func configuration(isPaused: Bool) -> RepositoryConfiguration {
+      let random = SplitMix64(seed: seed)
+      return isPaused
+        ? RepositoryConfiguration(clock: ManualClock(), random: random)
+        : RepositoryConfiguration(retryPolicy: RetryPolicy(base: .zero), random: random)
+    }
+
+    func makeRepository(_ store: any KeyValueStore, isPaused: Bool = false) -> SyncedRepository<Source> {
+      SyncedRepository(
+        harness.makeSource(server, network), store: store, configuration: configuration(isPaused: isPaused))
+    }
+
+    func whileNetworkRuns<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
+      let running = Task { [network] in await network.run() }
+      defer { running.cancel() }
+      return try await body()
+    }
+
+    /// Loads the value, however often that takes.
+    func load(_ repository: SyncedRepository<Source>) async throws {
+      while true {
+        do throws(RepositoryError<Source.Failure>) {
+          return try await repository.reload(harness.key)
+        } catch {
+          guard case .server = error else { throw error }
+          try Task.checkCancellation()
+        }
+      }
+    }
+
+    /// Waits for all mutations and loads the value, over a network that loses nothing more.
+    func settle(_ repository: SyncedRepository<Source>) async throws {
+      network.conditions = .reliable
+      try await repository.waitForPendingMutations()
+      try await load(repository)
+    }
+
+    /// Makes mutations in a repository without a network, which is released then.
+    func perform(_ mutations: ArraySlice<Source.Mutation>, offline repository: SyncedRepository<Source>) async throws {
+      for mutation in mutations {
+        let result = try await repository.perform(mutation, on: harness.key)
+        try expect(result, is: .queued, "the result of \(mutation) without a network")
+      }
+    }
+
+    func stored(in store: any KeyValueStore) async throws -> Source.Value? {
+      let name = harness.makeSource(server, network).name
+      return try await store.load(StoreKey<Source.Value>(name, id: harness.key.storeID))?.value
+    }
+
+    func expectAllAppliedOnce(_ place: String) throws {
+      let applied = try server.applied.map { try text($0.mutation) }.sorted()
+      try expect(applied, is: try harness.mutations.map(text).sorted(), "what the server made \(place)")
+    }
+  }
+
+  /// A mutation as text, by which equal ones are known.
+  private static func text(_ mutation: Source.Mutation) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    return String(decoding: try encoder.encode(mutation), as: UTF8.self)
+  }
+
+  /// Whether a value has a mutation already.
+  private static func shows(_ mutation: Source.Mutation, _ value: Source.Value) -> Bool {
+    var changed = value
+    do throws(MutationConflict) {
+      try mutation.apply(to: &changed)
+    } catch {
+      return false
+    }
+    return changed == value
+  }
+
+  private static func expect<Found: Equatable>(_ found: Found, is expected: Found, _ subject: String) throws {
+    if found != expected { throw Mismatch("\(subject): expected \(expected), found \(found).") }
+  }
+
+  private static func expectShown(_ mutations: [Source.Mutation], in value: Source.Value, _ place: String) throws {
+    for mutation in mutations where !shows(mutation, value) {
+      throw Mismatch("\(mutation) isn't shown \(place), but \(value).")
+    }
+  }
+
+  private static func expectStoreFailure(_ error: RepositoryError<Source.Failure>) throws {
+    if case .store = error { return }
+    throw Mismatch("A call threw \(error) where the store failed.")
+  }
+
+  private static func first(
+    of repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>
+  ) async throws -> Source.Value? {
+    for await value in repository.values(of: harness.key) { return value }
+    return nil
+  }
+
+  /// Waits until a repository shows a value: what another repository stored may come a moment later.
+  private static func expectShown(
+    _ expected: Source.Value, by repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>,
+    _ place: String
+  ) async throws {
+    let newest = CurrentValueRelay<Source.Value?>(nil)
+    let values = repository.values(of: harness.key).subscribe()
+    do {
+      try await finish(within: harness.timeLimit / 4) {
+        for await value in values {
+          newest.send(value)
+          if value == expected { return }
+        }
+      }
+    } catch is Mismatch {
+      throw Mismatch("A repository shows \(String(describing: newest.value)) \(place), not \(expected).")
+    }
+  }
+
+  /// Waits until the state says whether something is pending.
+  private static func expectPending(
+    _ isPending: Bool, _ repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>, _ place: String
+  ) async throws {
+    for await state in repository.states(of: harness.key) {
+      if state.isPending == isPending { return }
+      throw Mismatch("`isPending` is \(state.isPending) \(place).")
+    }
+  }
+
+  /// Runs work, which must finish within a time.
+  static func finish(within limit: Duration, _ work: @escaping @Sendable () async throws -> Void) async throws {
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        try await work()
+        return true
+      }
+      group.addTask {
+        try await Task.sleep(for: limit)
+        return false
+      }
+      defer { group.cancelAll() }
+      if try await group.next() != true { throw Mismatch("It didn't finish within \(limit).") }
+    }
+  }
+}

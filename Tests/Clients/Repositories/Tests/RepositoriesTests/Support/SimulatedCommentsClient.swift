@@ -1,0 +1,59 @@
+import Foundation
+import Repositories
+import Repository
+import RepositoryTesting
+
+/// A client of a server in memory, over a network that delays, loses and repeats.
+struct SimulatedCommentsClient: CommentsClient {
+  typealias Server = InMemoryServer<String, Paged<Comment>, CommentsSource.Mutation>
+
+  let server: Server
+  let network: SimulatedNetwork
+
+  func comments(on postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> CommentsPage {
+    try await exchange("page") { [server] in
+      let page = server.page(of: postID, after: cursor, limit: limit)
+      return .success(CommentsPage(page.elements, nextCursor: page.nextCursor))
+    }
+  }
+
+  func add(_ comment: Comment, to postID: String, requestID: String) async throws(CommentsError) {
+    try await make(.add(comment), on: postID, requestID)
+  }
+
+  func edit(_ id: Comment.ID, text: String, on postID: String, requestID: String) async throws(CommentsError) {
+    try await make(.edit(id, text: text), on: postID, requestID)
+  }
+
+  func delete(_ id: Comment.ID, from postID: String, requestID: String) async throws(CommentsError) {
+    try await make(.delete(id), on: postID, requestID)
+  }
+
+  private func make(
+    _ mutation: CommentsSource.Mutation, on postID: String, _ requestID: String
+  ) async throws(CommentsError) {
+    try await exchange("change") { [server] in
+      do throws(MutationConflict) {
+        _ = try server.apply(mutation, to: postID, id: MutationID(rawValue: requestID))
+        return .success(())
+      } catch {
+        return .failure(.refused)
+      }
+    }
+  }
+
+  private func exchange<Reply: Sendable>(
+    _ label: String, _ serve: @escaping @Sendable () -> Result<Reply, CommentsError>
+  ) async throws(CommentsError) -> Reply {
+    let reply: Result<Reply, CommentsError>
+    do throws(SimulatedNetwork.Failure) {
+      reply = try await network.exchange(label, serve)
+    } catch {
+      switch error {
+      case .unreachable: throw .offline
+      case .noReply: throw .lostReply
+      }
+    }
+    return try reply.get()
+  }
+}

@@ -1,0 +1,87 @@
+import DataStore
+import DataStoreTesting
+import Foundation
+import Multicast
+import MulticastTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct SimulatedStoreTests {
+  /// The rules that apply to it.
+  ///
+  /// Values are kept without encoding them, so what is about bytes doesn't apply. An external commit is noticed whole, by
+  /// a call for any of its keys, and not key by key as by a store that doesn't watch its place.
+  private static let checks = StoreConformance.checks.filter { check in
+    !check.needsCorruption
+      && !["encoded", "schema", "migrat", "in parts", "An external commit"].contains { check.rule.contains($0) }
+  }
+
+  @Test(arguments: checks) func `A simulated store keeps the rules`(check: StoreConformance.Check) async throws {
+    let storage = SimulatedStorage()
+    // Some checks read again and again while another task saves, which shares their thread.
+    let hooks = SimulatedStore.Hooks(onRead: { (_) async in await Task.yield() })
+    try await check.run(on: StoreHarness { SimulatedStore(storage: storage, hooks: hooks) })
+  }
+
+  private let key = StoreKey<Int>("number")
+
+  @Test func `A store runs where its callers do`() {
+    let executor = ManualTaskExecutor()
+    let store = SimulatedStore()
+    let seen = CurrentValueRelay<[Int?]>([])
+    let task = Task(executorPreference: executor) { [key] in
+      for await change in try await store.changes(of: key) { seen.update { $0.append(change.stored?.value) } }
+    }
+    executor.runUntilIdle()
+    Task(executorPreference: executor) { [key] in
+      try await store.save(1, for: key)
+      try await store.remove(key)
+    }
+    #expect(seen.value == [])
+    executor.runUntilIdle()
+    #expect(seen.value == [1, nil])
+    task.cancel()
+    executor.runUntilIdle()
+  }
+
+  @Test func `External commits are noticed in order, when a call is for a key they changed or on demand`() async throws
+  {
+    let storage = SimulatedStorage()
+    let (store, other) = (SimulatedStore(storage: storage), SimulatedStore(storage: storage))
+    let (first, second) = (StoreKey<Int>("number", id: "1"), StoreKey<Int>("number", id: "2"))
+    let changes = try await store.observe(collection: "number", as: Int.self).changes
+    try await other.save(1, for: first)
+    try await other.save(2, for: second)
+    try await other.save(3, for: first)
+    try await #expect(store.load(second)?.revision == 2)
+    try await store.save(4, for: second)
+    await store.noticeExternalChanges()
+    var seen: [(UInt64, Int?)] = []
+    for await commit in changes {
+      seen += commit.map { ($0.revision, $0.stored?.value) }
+      if seen.count == 4 { break }
+    }
+    #expect(seen.map(\.0) == [1, 2, 3, 4])
+    #expect(seen.map(\.1) == [1, 2, 4, 3])
+  }
+
+  @Test func `A hook's error is the result of the call, which changes nothing`() async throws {
+    let storage = SimulatedStorage()
+    let full = StoreError.writeFailed(SystemError(code: 28, operation: "writing", path: "memory"))
+    let store = SimulatedStore(
+      storage: storage, hooks: .init(onCommit: { (_) async throws(StoreError) in throw full }))
+    await #expect(throws: full) { try await store.save(1, for: key) }
+    #expect(storage.value(of: key) == nil)
+    #expect(storage.commitCount == 0)
+  }
+
+  @Test func `A disconnected store throws and changes nothing`() async throws {
+    let storage = SimulatedStorage()
+    let store = SimulatedStore(storage: storage)
+    try await store.save(1, for: key)
+    store.disconnect()
+    await #expect(throws: SimulatedStore.disconnectedError) { try await store.save(2, for: key) }
+    await #expect(throws: SimulatedStore.disconnectedError) { try await store.load(key) }
+    #expect(storage.value(of: key) == 1)
+    #expect(storage.values(in: "number", as: Int.self) == [nil: 1])
+  }
+}

@@ -1,0 +1,203 @@
+import DataStore
+import Foundation
+import Multicast
+import Repository
+import RepositoryTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct RepositoryConformanceTests {
+  @Test(arguments: RepositoryConformance<NotesSource>.checks)
+  func `A source that answers with the value keeps the laws`(
+    check: RepositoryConformance<NotesSource>.Check
+  ) async throws {
+    try await check.run(on: Self.notes { NotesSource($0, $1) })
+  }
+
+  @Test(arguments: RepositoryConformance<PagedConformanceSource>.checks)
+  func `A source of pages that answers without a value keeps the laws`(
+    check: RepositoryConformance<PagedConformanceSource>.Check
+  ) async throws {
+    let harness = RepositoryHarness<PagedConformanceSource>(
+      key: "a", initial: Paged([Mark(id: 2), Mark(id: 1)]), mutations: (3...7).map { MarkChange(mark: $0) }
+    ) { server, network in
+      PagedConformanceSource(server: server, network: network)
+    } makePlace: {
+      let storage = InMemoryStorage()
+      return { InMemoryStore(storage: storage) }
+    }
+    try await check.run(on: harness)
+  }
+
+  /// What a source or a store does wrong, and the law that it breaks.
+  enum Fault: String, CaseIterable, Sendable {
+    case newIDForEachAttempt = "L6 Once"
+    case confirmsWithoutSending = "L5 FIFO"
+    case storeForgets = "L7 Durable"
+    case storeSplitsCommits = "L8 Atomic"
+  }
+
+  @Test(arguments: Fault.allCases)
+  func `A source or a store that breaks a law fails its check`(fault: Fault) async throws {
+    let harness = Self.notes(timeLimit: .seconds(3)) { server, network in
+      switch fault {
+      case .newIDForEachAttempt: NotesSource(server, network) { _ in MutationID() }
+      case .confirmsWithoutSending:
+        NotesSource(
+          fetch: { server.value(of: $0) },
+          send: { (mutation, key, _) throws(NotesFailure) in
+            if !network.isReachable { throw .offline }
+            return .done
+          })
+      default: NotesSource(server, network)
+      }
+    } makePlace: {
+      let storage = InMemoryStorage()
+      switch fault {
+      case .storeForgets: return { InMemoryStore() }
+      case .storeSplitsCommits: return { SplittingStore(base: InMemoryStore(storage: storage)) }
+      default: return { InMemoryStore(storage: storage) }
+      }
+    }
+    let check = try #require(RepositoryConformance<NotesSource>.checks.first { $0.law == fault.rawValue })
+    let failure = await #expect(throws: RepositoryConformance<NotesSource>.Failure.self) {
+      try await check.run(on: harness)
+    }
+    #expect(failure?.description.hasPrefix("Broken law \(fault.rawValue): ") == true)
+  }
+
+  private static func notes(
+    timeLimit: Duration = .seconds(280),
+    makeSource: @escaping @Sendable (NotesServer, SimulatedNetwork) -> NotesSource,
+    makePlace: @escaping @Sendable () async throws -> RepositoryHarness<NotesSource>.Place = {
+      let storage = InMemoryStorage()
+      return { InMemoryStore(storage: storage) }
+    }
+  ) -> RepositoryHarness<NotesSource> {
+    RepositoryHarness(
+      key: "a", initial: Notes("old", "gone"),
+      mutations: [.add("1"), .replace("old", with: "new"), .remove("gone"), .add("2"), .add("3")],
+      timeLimit: timeLimit, makeSource: makeSource, makePlace: makePlace)
+  }
+}
+
+extension ScriptedSource where Key == String, Value == Notes, Mutation == NotesMutation, Failure == NotesFailure {
+  /// A source over a simulated network, which answers with the whole value.
+  ///
+  /// - Parameter idempotencyKey: Returns what is sent as the id of a mutation.
+  init(
+    _ server: NotesServer, _ network: SimulatedNetwork,
+    idempotencyKey: @escaping @Sendable (MutationID) -> MutationID = { $0 }
+  ) {
+    self.init(
+      fetch: { (key) async throws(NotesFailure) in
+        do throws(SimulatedNetwork.Failure) {
+          return try await network.exchange("fetch") { server.value(of: key) }
+        } catch {
+          throw error.asNotesFailure
+        }
+      },
+      send: { (mutation, key, id) async throws(NotesFailure) in
+        let sentID = idempotencyKey(id)
+        let reply: Result<Notes, NotesFailure>
+        do throws(SimulatedNetwork.Failure) {
+          reply = try await network.exchange("send") { () -> Result<Notes, NotesFailure> in
+            Result { () throws(NotesFailure) in try server.take(mutation, key, sentID) }
+          }
+        } catch {
+          throw error.asNotesFailure
+        }
+        return .value(try reply.get())
+      })
+  }
+}
+
+extension SimulatedNetwork.Failure {
+  fileprivate var asNotesFailure: NotesFailure {
+    switch self {
+    case .unreachable: .offline
+    case .noReply: .brokenConnection
+    }
+  }
+
+  fileprivate var asMarksFailure: MarksFailure {
+    switch self {
+    case .unreachable: .offline
+    case .noReply: .noReply
+    }
+  }
+}
+
+/// Marks in pages, whose changes the server acknowledges without a value.
+struct PagedConformanceSource: PagedSource, MutableSource {
+  static var empty: Paged<Mark>? { Paged() }
+
+  let name = "marks"
+  let server: MarksServer
+  let network: SimulatedNetwork
+
+  func fetch(_ key: String, after cursor: String?, limit: Int) async throws(MarksFailure) -> Paged<Mark> {
+    do throws(SimulatedNetwork.Failure) {
+      return try await network.exchange("fetch") { [server] in server.page(of: key, after: cursor, limit: limit) }
+    } catch {
+      throw error.asMarksFailure
+    }
+  }
+
+  func send(
+    _ mutation: MarkChange, to key: String, id: MutationID
+  ) async throws(MarksFailure) -> MutationReply<Paged<Mark>> {
+    let isMade: Bool
+    do throws(SimulatedNetwork.Failure) {
+      isMade = try await network.exchange("send") { [server] in
+        (try? server.apply(mutation, to: key, id: id)) != nil
+      }
+    } catch {
+      throw error.asMarksFailure
+    }
+    if !isMade { throw .conflict }
+    return .done
+  }
+
+  func disposition(of failure: MarksFailure) -> FailureDisposition { failure.disposition }
+}
+
+/// A store that makes the removals of a commit as a commit of their own.
+private final class SplittingStore: KeyValueStore {
+  private let base: InMemoryStore
+
+  init(base: InMemoryStore) { self.base = base }
+
+  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
+    try await base.load(key)
+  }
+
+  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
+    try await base.save(value, for: key)
+  }
+
+  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) { try await base.remove(key) }
+
+  func removeAll(in collection: String) async throws(StoreError) { try await base.removeAll(in: collection) }
+
+  /// Removes the mutations of the notes, and fails.
+  func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
+    let mutations = batch.keys.filter { $0.collection == "notes.mutations" }
+    guard batch.keys.contains(where: { $0.collection == "notes" }), !mutations.isEmpty else {
+      return try await base.commit(batch)
+    }
+    try await base.removeAll(in: "notes.mutations")
+    throw .writeFailed(SystemError(code: 5, operation: "testing", path: "memory"))
+  }
+
+  func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
+    try await base.changes(of: key)
+  }
+
+  func observe<Value>(
+    collection: String, as type: Value.Type
+  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
+    try await base.observe(collection: collection, as: type)
+  }
+
+  var events: MulticastStream<StoreEvent, Never> { base.events }
+}

@@ -1,0 +1,150 @@
+import Multicast
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@Suite struct SimulatedNetworkTests {
+  private let executor = ManualTaskExecutor()
+  private let network = SimulatedNetwork()
+  private let served = CurrentValueRelay<[Int]>([])
+
+  /// Begins an exchange, whose reply is twice its number.
+  private func begin(
+    _ number: Int, _ network: SimulatedNetwork? = nil
+  ) -> Task<Result<Int, SimulatedNetwork.Failure>, Never> {
+    defer { executor.runUntilIdle() }
+    let network = network ?? self.network
+    return Task(executorPreference: executor) { [served] in
+      do throws(SimulatedNetwork.Failure) {
+        return .success(
+          try await network.exchange("\(number)") {
+            served.update { $0.append(number) }
+            return 2 * number
+          })
+      } catch {
+        return .failure(error)
+      }
+    }
+  }
+
+  private func end(
+    _ task: Task<Result<Int, SimulatedNetwork.Failure>, Never>
+  ) async -> Result<Int, SimulatedNetwork.Failure> {
+    executor.runUntilIdle()
+    return await task.value
+  }
+
+  private var servedNumbers: [Int] { served.value }
+
+  @Test func `A request is served when it is delivered, and its reply arrives when that is`() async {
+    let call = begin(1)
+    #expect(network.packets.map(\.direction) == [.request])
+    #expect(servedNumbers == [])
+    #expect(network.deliver(1))
+    #expect(servedNumbers == [1])
+    #expect(network.packets.map(\.direction) == [.reply])
+    #expect(network.deliver(2))
+    #expect(await end(call) == .success(2))
+    #expect(network.packets == [])
+    #expect(!network.deliver(2))
+  }
+
+  @Test func `Packets overtake each other`() async {
+    let calls = [begin(1), begin(2)]
+    network.deliver(2)
+    network.deliver(1)
+    #expect(servedNumbers == [2, 1])
+    for packet in network.packets { network.deliver(packet.id) }
+    #expect(await end(calls[0]) == .success(2))
+    #expect(await end(calls[1]) == .success(4))
+  }
+
+  @Test func `A lost request isn't served, and a lost reply is one of a served one`() async {
+    let first = begin(1)
+    network.lose(1)
+    #expect(await end(first) == .failure(.noReply))
+    #expect(servedNumbers == [])
+    let second = begin(2)
+    network.deliver(2)
+    network.lose(3)
+    #expect(await end(second) == .failure(.noReply))
+    #expect(servedNumbers == [2])
+  }
+
+  @Test func `A duplicate is served again, and the first reply counts`() async {
+    let call = begin(1)
+    #expect(network.duplicate(1)?.id == 2)
+    network.deliver(1)
+    network.lose(3)
+    network.deliver(2)
+    #expect(servedNumbers == [1, 1])
+    network.deliver(4)
+    #expect(await end(call) == .success(2))
+  }
+
+  @Test func `A request arrives after its caller gave up`() async {
+    let call = begin(1)
+    network.timeOut(1)
+    #expect(await end(call) == .failure(.noReply))
+    network.deliver(1)
+    #expect(servedNumbers == [1])
+    network.deliver(2)
+    #expect(network.packets == [])
+  }
+
+  @Test func `A cancelled caller ends, and its request goes on`() async {
+    let call = begin(1)
+    call.cancel()
+    #expect(await end(call) == .failure(.noReply))
+    network.deliver(1)
+    #expect(servedNumbers == [1])
+  }
+
+  @Test func `Without a connection nothing is sent`() async {
+    network.isReachable = false
+    #expect(await end(begin(1)) == .failure(.unreachable))
+    #expect(network.packets == [])
+  }
+
+  @Test(arguments: [
+    (SimulatedNetwork.Fate.arrive, Result<Int, SimulatedNetwork.Failure>.success(2), [1]),
+    (.failToSend, .failure(.unreachable), []),
+    (.loseRequest, .failure(.noReply), []),
+    (.loseReply, .failure(.noReply), [1]),
+    (.duplicateRequest, .success(2), [1, 1]),
+  ])
+  func `A planned fate comes true`(
+    fate: SimulatedNetwork.Fate, result: Result<Int, SimulatedNetwork.Failure>, numbers: [Int]
+  ) async {
+    network.conditions = .rough
+    network.plan(fate)
+    let call = begin(1)
+    while network.step() != nil {}
+    #expect(await end(call) == result)
+    #expect(servedNumbers == numbers)
+  }
+
+  @Test func `A seed determines what a rough network does`() async {
+    func play() async -> [String] {
+      let network = SimulatedNetwork(seed: 7, conditions: .rough)
+      let calls = (1...20).map { begin($0, network) }
+      var moves: [String] = []
+      while let (packet, move) = network.step() { moves.append("\(packet.label) \(packet.direction) \(move)") }
+      for call in calls { moves.append("\(await end(call))") }
+      return moves
+    }
+    let moves = await play()
+    #expect(await play() == moves)
+    let kinds = Set(moves.compactMap { $0.split(separator: " ").last })
+    #expect(kinds.isSuperset(of: ["delivered", "lost", "duplicated"]))
+  }
+
+  @Test func `A network that runs by itself moves everything`() async {
+    let running = Task(executorPreference: executor) { [network] in await network.run() }
+    let calls = (1...5).map { begin($0) }
+    for (index, call) in calls.enumerated() { #expect(await end(call) == .success(2 * (index + 1))) }
+    #expect(network.packets == [])
+    running.cancel()
+    executor.runUntilIdle()
+  }
+}

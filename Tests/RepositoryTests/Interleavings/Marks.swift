@@ -1,0 +1,116 @@
+import Repository
+import RepositoryTesting
+
+/// One change of a list, which shows how often it was applied.
+struct Mark: Codable, Equatable, Identifiable, Sendable {
+  let id: Int
+  var count = 1
+}
+
+/// A change that adds a mark.
+struct MarkChange: RepositoryMutation, Equatable {
+  let mark: Int
+  /// Which of its key's lanes it is in.
+  var lane = 0
+  /// Whether it counts when it is applied to a value that has it, so that the value doesn't prove it.
+  var isCounting = false
+  /// A mark on whose presence the change isn't possible.
+  var excluded: Int?
+  /// Whether the server refuses it.
+  var isRefused = false
+
+  func apply(to value: inout Paged<Mark>) throws(MutationConflict) {
+    if let excluded, value.elements.contains(where: { $0.id == excluded }) {
+      // A change that throws may have changed a part of the value.
+      value.elements.insert(Mark(id: -mark), at: 0)
+      throw MutationConflict("\(excluded)")
+    }
+    if let index = value.elements.firstIndex(where: { $0.id == mark }) {
+      if isCounting { value.elements[index].count += 1 }
+    } else {
+      value.elements.insert(Mark(id: mark), at: 0)
+    }
+  }
+}
+
+enum MarksFailure: Error, Hashable, Sendable {
+  case offline, noReply, refused, conflict, signedOut
+
+  var disposition: FailureDisposition {
+    switch self {
+    case .offline: .retryLater()
+    case .noReply: .unknownOutcome
+    case .refused: .refused
+    case .conflict: .conflict
+    case .signedOut: .needsSignIn
+    }
+  }
+}
+
+/// How the server of the marks acknowledges a change.
+enum Acknowledgement: CaseIterable, Sendable {
+  case value, patch, done
+}
+
+typealias MarksServer = InMemoryServer<String, Paged<Mark>, MarkChange>
+
+/// What one process has of the server.
+protocol MarksSourceType: MutableSource
+where Key == String, Value == Paged<Mark>, Mutation == MarkChange, Failure == MarksFailure {
+  init(_ client: MarksClient)
+
+  /// Fetches a page, if there are pages.
+  static var loadMore: (@Sendable (SyncedRepository<Self>, String) async throws -> Void)? { get }
+}
+
+/// Marks that are fetched as a whole.
+struct WholeMarks: MarksSourceType {
+  static let loadMore: (@Sendable (SyncedRepository<Self>, String) async throws -> Void)? = nil
+
+  let name = "marks"
+  let client: MarksClient
+
+  init(_ client: MarksClient) { self.client = client }
+
+  func fetch(_ key: String) async throws(MarksFailure) -> Paged<Mark> {
+    try await client.fetch(key, after: nil, limit: .max)
+  }
+
+  func send(
+    _ mutation: MarkChange, to key: String, id: MutationID
+  ) async throws(MarksFailure) -> MutationReply<Paged<Mark>> {
+    try await client.send(mutation, to: key, id: id)
+  }
+
+  func disposition(of failure: MarksFailure) -> FailureDisposition { failure.disposition }
+
+  func orderingKey(of mutation: MarkChange, on key: String) -> String { "\(key)/\(mutation.lane)" }
+}
+
+/// Marks that are fetched in pages, and that show also where nothing is stored.
+struct PagedMarks: PagedSource, MarksSourceType {
+  static var empty: Paged<Mark>? { Paged() }
+
+  static let loadMore: (@Sendable (SyncedRepository<Self>, String) async throws -> Void)? = { repository, key in
+    try await repository.loadMore(key)
+  }
+
+  let name = "marks"
+  let client: MarksClient
+
+  init(_ client: MarksClient) { self.client = client }
+
+  func fetch(_ key: String, after cursor: String?, limit: Int) async throws(MarksFailure) -> Paged<Mark> {
+    try await client.fetch(key, after: cursor, limit: limit)
+  }
+
+  func send(
+    _ mutation: MarkChange, to key: String, id: MutationID
+  ) async throws(MarksFailure) -> MutationReply<Paged<Mark>> {
+    try await client.send(mutation, to: key, id: id)
+  }
+
+  func disposition(of failure: MarksFailure) -> FailureDisposition { failure.disposition }
+
+  func orderingKey(of mutation: MarkChange, on key: String) -> String { "\(key)/\(mutation.lane)" }
+}

@@ -1,0 +1,194 @@
+import DataStore
+import DataStoreTesting
+import Multicast
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+/// Two repositories over one place, as two processes have them.
+@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryProcessesTests {
+  private let executor = ManualTaskExecutor()
+  private let storage = SimulatedStorage()
+  private let server = NotesServer(empty: Notes())
+
+  private func makeRepository(_ source: NotesSource, _ store: SimulatedStore) -> NotesRepository {
+    var configuration = RepositoryConfiguration(clock: ManualClock())
+    configuration.taskExecutor = executor
+    return NotesRepository(source, store: store, configuration: configuration)
+  }
+
+  /// Starts a call, and lets it go as far as it can.
+  @discardableResult
+  private func start<Result: Sendable>(
+    _ body: @escaping @Sendable () async throws -> Result
+  ) -> Task<Result, any Error> {
+    defer { executor.runUntilIdle() }
+    return Task(executorPreference: executor) { try await body() }
+  }
+
+  private var stored: Notes? { storage.value(of: .notes("a")) }
+
+  @Test func `What another process stored doesn't lose a change that is confirmed without a value`() async throws {
+    let gate = Gate()
+    let repository = makeRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server] (mutation, key, id) async throws(NotesFailure) in
+          _ = try server.take(mutation, key, id)
+          await gate.pass()
+          return .done
+        }), SimulatedStore(storage: storage))
+    let call = start { try await repository.perform(.add("1"), on: "a") }
+    let other = SimulatedStore(storage: storage)
+    start { try await other.save(Notes("older"), for: .notes("a")) }
+    server.edit("a") { $0.texts.insert("older", at: 0) }
+    gate.open()
+    executor.runUntilIdle()
+    #expect(stored == Notes("older", "1"))
+    #expect(try await call.value == .confirmed)
+  }
+
+  @Test func `A change that another process confirms during a write stays`() async throws {
+    start { [storage] in try await SimulatedStore(storage: storage).save(Notes("old"), for: .notes("a")) }
+    server.edit("a") { $0 = Notes("old") }
+    let gate = Gate()
+    let store = SimulatedStore(
+      storage: storage,
+      hooks: .init(onCommit: { keys in if keys.contains(StoreKeyName("notes", id: "a")) { await gate.pass() } }))
+    let repository = makeRepository(NotesSource(server), store)
+    let seen = CurrentValueRelay<[Notes]>([])
+    let values = repository.values(of: "a").subscribe()
+    start { for await value in values { seen.update { $0.append(value) } } }
+
+    let isOffline = Setting(true)
+    let other = makeRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server] (mutation, key, id) throws(NotesFailure) in
+          if isOffline.value { throw .offline }
+          return .value(try server.take(mutation, key, id))
+        }), SimulatedStore(storage: storage))
+    start { try await other.perform(.add("theirs"), on: "a") }
+    start { await store.noticeExternalChanges() }
+    start { try await repository.perform(.add("mine"), on: "a") }
+    isOffline.value = false
+    start { await other.retryNow() }
+    // The commit of the other one is noticed while this one's is being made.
+    start { await store.noticeExternalChanges() }
+    gate.open()
+    executor.runUntilIdle()
+    let shown = seen.value.map(\.texts)
+    #expect(shown.first == ["old"])
+    #expect(shown.dropFirst().allSatisfy { $0.contains("theirs") }, "\(shown)")
+    #expect(shown.last.map { Set($0) } == ["old", "theirs", "mine"], "\(shown)")
+  }
+
+  @Test func `A change that another process confirms stays while an older value is taken in`() async throws {
+    start { [storage] in try await SimulatedStore(storage: storage).save(Notes("old"), for: .notes("a")) }
+    server.edit("a") { $0 = Notes("old") }
+    let store = SimulatedStore(storage: storage)
+    let repository = makeRepository(NotesSource(server), store)
+    let seen = CurrentValueRelay<[Notes]>([])
+    let values = repository.values(of: "a").subscribe()
+    start { for await value in values { seen.update { $0.append(value) } } }
+    let isOffline = Setting(true)
+    let other = makeRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server] (mutation, key, id) throws(NotesFailure) in
+          if isOffline.value { throw .offline }
+          return .value(try server.take(mutation, key, id))
+        }), SimulatedStore(storage: storage))
+    start { try await other.perform(.add("theirs"), on: "a") }
+    start { await store.noticeExternalChanges() }
+    // Two commits, of which the first lacks the change, are noticed together.
+    server.edit("a") { $0 = Notes("old", "more") }
+    start { [storage] in try await SimulatedStore(storage: storage).save(Notes("old", "more"), for: .notes("a")) }
+    isOffline.value = false
+    start { await other.retryNow() }
+    start { await store.noticeExternalChanges() }
+    let shown = seen.value.map(\.texts)
+    #expect(shown.first == ["old"])
+    #expect(shown.dropFirst().allSatisfy { $0.contains("theirs") }, "\(shown)")
+    #expect(shown.last == ["old", "more", "theirs"])
+  }
+
+  @Test(
+    .disabled(
+      """
+      Where nothing is stored, a change that is acknowledged without a value leaves the queue and no trace in the store. So a \
+      fetch of another process that began before the change still meets the precondition that nothing is stored.
+      """))
+  func `A fetch that began before another process's change doesn't hide it where nothing was stored`() async throws {
+    let gate = Gate()
+    let fetching = makeRepository(
+      NotesSource(
+        fetch: { [server] (key) async throws(NotesFailure) in
+          let value = server.value(of: key)
+          await gate.pass()
+          return value
+        },
+        send: { (_, _, _) throws(NotesFailure) in throw .offline }), SimulatedStore(storage: storage))
+    let changing = makeRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server] (mutation, key, id) throws(NotesFailure) in
+          _ = try server.take(mutation, key, id)
+          return .done
+        }), SimulatedStore(storage: storage))
+    start { try await fetching.reload("a") }
+    start { try await changing.perform(.add("1"), on: "a") }
+    gate.open()
+    executor.runUntilIdle()
+    #expect(stored == Notes("1"))
+  }
+
+  @Test(
+    .disabled(
+      """
+      A repository sends the mutations that it found in the store and those that it made. One that a released repository made \
+      durable later is sent after the next launch only, because it isn't decided which repository of a place sends.
+      """))
+  func `A change that a released repository stores last is sent by the next one`() async throws {
+    let gate = Gate()
+    let store = SimulatedStore(
+      storage: storage, hooks: .init(onCommit: { (_) async in await gate.pass() }))
+    var released: NotesRepository? = makeRepository(NotesSource(server), store)
+    let call = start { [released] in try await released!.perform(.add("1"), on: "a") }
+    released = nil
+    let later = SimulatedStore(storage: storage)
+    let repository = makeRepository(NotesSource(server), later)
+    executor.runUntilIdle()
+    gate.open()
+    call.cancel()
+    executor.runUntilIdle()
+    start { await later.noticeExternalChanges() }
+    #expect(server.applied.map(\.mutation) == [.add("1")])
+    withExtendedLifetime(repository) {}
+  }
+
+  @Test(
+    .disabled(
+      """
+      A change that is acknowledged without a value is put where the source says into what is stored, although other elements \
+      may lie beside it on the server. The next newest page that ends with it is joined there, and the gap stays.
+      """))
+  func `A page that ends with an element of the user's own leaves no gap behind it`() async throws {
+    let server = MarksServer(empty: Paged(), values: ["a": Paged([Mark(id: 2), Mark(id: 1)])])
+    let network = SimulatedNetwork()
+    let source = PagedConformanceSource(server: server, network: network)
+    let running = Task { await network.run() }
+    let repository = SyncedRepository(
+      source, store: InMemoryStore(), configuration: RepositoryConfiguration(pageSize: 2))
+    try await repository.reload("a")
+    server.edit("a") { $0.elements.insert(Mark(id: 3), at: 0) }
+    try await repository.perform(MarkChange(mark: 4), on: "a")
+    try await repository.perform(MarkChange(mark: 5), on: "a")
+    try await repository.reload("a")
+    let shown = await repository.values(of: "a").subscribe().first(1).first?.elements.map(\.id) ?? []
+    #expect(server.value(of: "a").elements.map(\.id).starts(with: shown), "\(shown)")
+    running.cancel()
+  }
+}
