@@ -100,6 +100,9 @@ import Testing
       isOffline.value = false
       await repository.retryNow()
       try await repository.waitForPendingMutations()
+      // It shows what is visible now.
+      isOffline.value = true
+      #expect(try await repository.perform(.add("3"), on: "a") == .queued)
       late.open()
     }
     await expectNothingVanishes(from: values)
