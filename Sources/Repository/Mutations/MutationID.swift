@@ -7,7 +7,7 @@ public struct MutationID: RawRepresentable, Hashable, Sendable {
   /// The idempotency key.
   public let rawValue: String
 
-  /// Creates an id that nobody else has: a UUID in lower case.
+  /// Creates a new id: a UUID in lower case.
   public init() {
     self.init(rawValue: UUID().uuidString.lowercased())
   }

@@ -315,7 +315,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Records that the server will never make a mutation, or that its value can't be stored.
   ///
-  /// It stays listed unless its caller is told.
+  /// It stays listed unless its caller gets the error.
   func refuse(_ id: MutationID, _ failure: Failure, reason: String, in engine: isolated Engine) async {
     if let entry = state[id] { engine.takeBack([id], of: entry.key) }
     events.emit(.mutationRefused(id, reason: reason))

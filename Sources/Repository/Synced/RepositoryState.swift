@@ -22,7 +22,7 @@ public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Senda
   /// Whether there is a next page.
   public var hasMore: Bool
 
-  /// Why the last fetch failed; `nil` if it didn't, or if another one succeeded or is under way since.
+  /// Why the last fetch failed; `nil` if it didn't, or if another one succeeded or is in flight since.
   public var failure: Failure?
 
   /// Creates a state.

@@ -86,7 +86,7 @@ final class SyncCell<Source: RepositorySource> {
   private var lastLoad = 0
   /// The newest load of each part that has not ended; an older one of the same part was given up.
   private var loads: [Part: Int] = [:]
-  /// How the last load ended while another one was under way, unless it was cancelled.
+  /// How the last load ended while another one was in flight, unless it was cancelled.
   private var outcome: Result<Void, Failure>?
   private var failure: Failure?
   private var failureCount = 0
@@ -164,7 +164,7 @@ final class SyncCell<Source: RepositorySource> {
 
   /// Ends a load.
   ///
-  /// The state tells how when no other one is under way.
+  /// The state tells how when no other one is in flight.
   func endLoading(_ load: Load, _ error: Failure?) {
     guard loads[load.part] == load.number else { return }
     loads[load.part] = nil

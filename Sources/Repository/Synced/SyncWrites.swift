@@ -117,7 +117,7 @@ final class SyncWrites<Source: RepositorySource> {
     takeHeldChanges(of: cell, in: engine)
     engine.publish(cell)
     if error.isPermanent {
-      // The value of the reply can never be stored, so the mutation is shown no more. Its caller is told.
+      // The value of the reply can never be stored, so the mutation is shown no more, and its caller gets the error.
       for id in write.confirmed {
         await engine.queue.refuse(id, .store(error), reason: error.description, in: engine)
       }

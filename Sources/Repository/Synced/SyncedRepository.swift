@@ -86,7 +86,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// Fetches a value unless the stored one is fresh; see ``RepositoryConfiguration/freshness``.
   ///
   /// For a ``PagedSource``, fetches the newest page and joins it to what is stored. When the call returns, the value is
-  /// durable, and an observer that comes now gets it. It may join a request that is under way.
+  /// durable, and an observer that comes now gets it. It may join a request that is in flight.
   ///
   /// - Throws: A ``RepositoryError``; then what is stored is what it was.
   public func refresh(_ key: Key) async throws(RepositoryError<Failure>) {

@@ -5,7 +5,10 @@ import Repository
 import RepositoryTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct RepositoryConformanceTests {
+@Suite(.timeLimit(.minutes(15))) struct RepositoryConformanceTests {
+  /// Longer than any check takes beside a thousand other tests on two threads.
+  private static let timeLimit = Duration.seconds(600)
+
   @Test(arguments: RepositoryConformance<NotesSource>.checks)
   func `A source that answers with the value keeps the laws`(
     check: RepositoryConformance<NotesSource>.Check
@@ -18,7 +21,8 @@ import Testing
     check: RepositoryConformance<PagedConformanceSource>.Check
   ) async throws {
     let harness = RepositoryHarness<PagedConformanceSource>(
-      key: "a", initial: Paged([Mark(id: 2), Mark(id: 1)]), mutations: (3...7).map { MarkChange(mark: $0) }
+      key: "a", initial: Paged([Mark(id: 2), Mark(id: 1)]), mutations: (3...7).map { MarkChange(mark: $0) },
+      timeLimit: Self.timeLimit
     ) { server, network in
       PagedConformanceSource(server: server, network: network)
     } makePlace: {
@@ -66,7 +70,7 @@ import Testing
   }
 
   private static func notes(
-    timeLimit: Duration = .seconds(280),
+    timeLimit: Duration = timeLimit,
     makeSource: @escaping @Sendable (NotesServer, SimulatedNetwork) -> NotesSource,
     makePlace: @escaping @Sendable () async throws -> RepositoryHarness<NotesSource>.Place = {
       let storage = InMemoryStorage()
