@@ -19,27 +19,32 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   private(set) var pending: PendingMutationList<Mutation>
   private(set) var versions: VersionBarriers
   private var base: Value?
+  /// The base as it was fetched; `nil` if nothing has changed it since.
+  private var fetched: Value?
   private var isChanged = false
   private var judged: State.Write
   private var confirmed: Set<MutationID> = []
   /// The pending mutations behind those that were confirmed one after the other.
   private let order: AnyIterator<Item>
   private let empty: Value?
+  private let isPaged: Bool
   private let isComplete: (Value) -> Bool
 
   /// - Parameters:
   ///   - base: The base; `nil` if nothing is stored.
+  ///   - fetched: The base as it was fetched; `nil` if nothing has changed it since.
   ///   - tag: The tag of the base.
   ///   - pending: The mutations over the base.
   ///   - versions: When the base changed.
   ///   - empty: What mutations are applied to where nothing is stored.
+  ///   - isPaged: Whether values are joined from pages.
   ///   - isComplete: Whether a value is all that the server has, so that what isn't in it isn't anywhere.
   init(
-    base: Value?, tag: StoreTag?, pending: PendingMutationList<Mutation>, versions: VersionBarriers, empty: Value?,
-    isComplete: @escaping (Value) -> Bool
+    base: Value?, fetched: Value?, tag: StoreTag?, pending: PendingMutationList<Mutation>, versions: VersionBarriers,
+    empty: Value?, isPaged: Bool, isComplete: @escaping (Value) -> Bool
   ) {
-    (self.base, self.pending, self.versions) = (base, pending, versions)
-    (self.empty, self.isComplete) = (empty, isComplete)
+    (self.base, self.fetched, self.pending, self.versions) = (base, fetched, pending, versions)
+    (self.empty, self.isPaged, self.isComplete) = (empty, isPaged, isComplete)
     judged = State.Write(baseTag: tag)
     order = AnyIterator(pending.all.makeIterator())
   }
@@ -47,7 +52,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   /// What to commit for the replies that were judged.
   var write: State.Write {
     var write = judged
-    if isChanged { write.value = base }
+    if isChanged { (write.value, write.fetched) = (base, fetched) }
     return write
   }
 
@@ -56,12 +61,19 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     switch reply.content {
     case .fetched(let number, let extent, let merge):
       let before = versions
-      guard versions.acceptValue(requestedAt: reply.requestedAt, arrivedAt: arrivedAt), let merged = merge(base) else {
+      guard versions.acceptValue(requestedAt: reply.requestedAt, arrivedAt: arrivedAt),
+        let merged = merge(base, fetched)
+      else {
         versions = before
         judged.rejected.append(number)
         return
       }
       judged.accepted.append(number)
+      // What was changed on this device meanwhile may still be a part of it.
+      if let earlier = fetched {
+        let joined = merge(earlier, nil) ?? earlier
+        fetched = joined == merged ? nil : joined
+      }
       replaceBase(with: merged)
       if extent != .next { judged.isRefreshed = true }
       if extent == .whole { confirmAll(requestedBefore: reply.requestedAt) }
@@ -84,7 +96,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
       guard versions.acceptValue(requestedAt: requestedAt, arrivedAt: arrivedAt) else { return false }
       // What is visible stays if the server did what was expected of it, which is the rule in a long queue.
       if judged.keepsVisible { judged.keepsVisible = order.next()?.id == item.id && value == applied(item.mutation) }
-      (base, isChanged) = (value, true)
+      (base, fetched, isChanged) = (value, nil, true)
       judged.isRefreshed = true
       confirmAll(requestedBefore: requestedAt)
       return true
@@ -92,6 +104,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
       guard var value = base, !isBehindConfirmed(item),
         versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt)
       else { return false }
+      keepFetched()
       base = nil
       patch(&value)
       replaceBase(with: value)
@@ -108,6 +121,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
         versions = before
         return false
       }
+      keepFetched()
       (base, isChanged) = (value, true)
       // What is visible stays if the mutation was the first of those that remain.
       if judged.keepsVisible, order.next()?.id != item.id { judged.keepsVisible = false }
@@ -129,6 +143,11 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   private mutating func replaceBase(with value: Value) {
     (base, isChanged) = (value, true)
     judged.keepsVisible = false
+  }
+
+  /// Keeps the base as it was fetched, before the first change since: pages are joined to that.
+  private mutating func keepFetched() {
+    if isPaged, fetched == nil { fetched = base }
   }
 
   private mutating func confirm(_ id: MutationID) {
@@ -193,9 +212,14 @@ extension SyncState {
 
   /// A reply, and when it was asked for.
   struct Reply {
+    /// Returns what to store over the base, or `nil` if the reply doesn't fit it.
+    ///
+    /// `fetched` is the base as it was fetched, or `nil` if nothing has changed it since.
+    typealias Merge = (_ base: Value?, _ fetched: Value?) -> Value?
+
     enum Content {
-      /// What a fetch brought. `merge` returns what to store over the base, or `nil` if the reply doesn't fit it.
-      case fetched(number: Int, Extent, merge: (Value?) -> Value?)
+      /// What a fetch brought.
+      case fetched(number: Int, Extent, merge: Merge)
       /// What the server answered to a mutation. It isn't trusted if it may repeat the reply to an earlier attempt.
       case mutation(MutationID, MutationReply<Value>, isTrusted: Bool)
     }
@@ -208,6 +232,8 @@ extension SyncState {
   struct Write {
     /// The new base; `nil` if it stays.
     fileprivate(set) var value: Value?
+    /// The new base as it was fetched; `nil` if nothing has changed it since.
+    fileprivate(set) var fetched: Value?
     /// The tag of the base that the replies were judged against; `nil` if nothing was stored.
     let baseTag: StoreTag?
     /// The mutations that the new base has.

@@ -9,7 +9,7 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
   struct Paging: Sendable {
     let fetch: @Sendable (Key, _ cursor: String?, _ limit: Int) async throws(Source.Failure) -> Value
     let nextCursor: @Sendable (Value) -> String?
-    let joinNewest: @Sendable (_ page: Value, _ stored: Value?, _ refusedCursor: String?) -> Value
+    let joinNewest: @Sendable (_ page: Value, _ stored: Value?, _ fetched: Value?, _ refusedCursor: String?) -> Value
     let joinNext: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
   }
 
@@ -54,7 +54,7 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
         try await source.fetch(key, after: cursor, limit: limit)
       },
       nextCursor: { $0.nextCursor },
-      joinNewest: { PageJoin.newest($0, over: $1, refusedCursor: $2) },
+      joinNewest: { PageJoin.newest($0, over: $1, fetched: $2, refusedCursor: $3) },
       joinNext: { PageJoin.next($0, after: $1, behind: $2) })
     // `Paged` is `Source`, which the compiler can't know.
     return paging as? Paging

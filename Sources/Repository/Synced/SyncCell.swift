@@ -104,7 +104,8 @@ final class SyncCell<Source: RepositorySource> {
   init(key: Source.Key, storeKey: StoreKey<Source.Value>, _ capabilities: SourceCapabilities<Source>) {
     self.key = key
     self.storeKey = storeKey
-    state = SyncState(empty: capabilities.sending?.empty) { [paging = capabilities.paging] value in
+    let paging = capabilities.paging
+    state = SyncState(empty: capabilities.sending?.empty, isPaged: paging != nil) { value in
       paging?.nextCursor(value) == nil
     }
   }

@@ -401,6 +401,16 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - External changes
 
+  /// Takes in what is stored, if the store's report of it is still to come.
+  func receiveUnreported(_ cell: Cell) async {
+    do throws(StoreError) {
+      guard let stored = try await loadStored(cell.storeKey) else { return }
+      await receive(.saved(cell.storeKey, stored), cell.key)
+    } catch {
+      events.emit(.storeFailed(reason: error.description))
+    }
+  }
+
   /// Takes in a change of a value that the store reports.
   private func receive(_ change: StoreChange<Value>, _ key: Key) async {
     guard let cell = cells[key], cell.isOpen else { return }
@@ -440,15 +450,23 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   /// Takes in that another process has finished with a mutation: with the value that it stored in the same commit.
-  func receiveRemoval(of entry: MutationQueue<Source>.Entry) async {
+  ///
+  /// The mutation stays until that value can be read.
+  func receiveRemoval(of entry: MutationQueue<Source>.Entry, attempt: Int = 1) async {
     guard let cell = cells[entry.key], cell.isOpen else {
       return finishExternally([entry.id], of: entry.key, isConfirmed: false)
     }
-    var stored: StoredValue<Value>?
+    let stored: StoredValue<Value>?
     do throws(StoreError) {
       stored = try await loadStored(cell.storeKey)
     } catch {
       events.emit(.storeFailed(reason: error.description))
+      start { engine in
+        await engine.backoff.wait(afterAttempt: attempt)
+        if Task.isCancelled { return }
+        if let entry = engine.queue[entry.id] { await engine.receiveRemoval(of: entry, attempt: attempt + 1) }
+      }
+      return
     }
     guard queue[entry.id] != nil else { return }
     if cell.state.isWriting {

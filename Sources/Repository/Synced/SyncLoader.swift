@@ -60,10 +60,16 @@ final class SyncLoader<Source: RepositorySource> {
   func refresh(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) {
     let cell = try await engine.use(key)
     defer { engine.endUse(cell) }
-    if cell.state.base != nil, let fetchedAt = cell.fetchedAt, freshness.isFresh(savedAt: fetchedAt, now: now()) {
-      return
-    }
+    if isFresh(cell) { return }
+    // Another process may have stored a value of which the report is still to come.
+    await engine.receiveUnreported(cell)
+    if isFresh(cell) { return }
     try await load(key, part, in: engine)
+  }
+
+  private func isFresh(_ cell: Cell) -> Bool {
+    guard cell.state.base != nil, let fetchedAt = cell.fetchedAt else { return false }
+    return freshness.isFresh(savedAt: fetchedAt, now: now())
   }
 
   /// Fetches a value, or joins a request for it that is in flight.
@@ -151,11 +157,14 @@ final class SyncLoader<Source: RepositorySource> {
   }
 
   /// What to store over the present value for a reply; `nil` if it doesn't fit.
-  private func merge(of value: Value, _ request: Request, refusedCursor: String?) -> (Value?) -> Value? {
-    { [capabilities] stored in
+  private func merge(
+    of value: Value, _ request: Request, refusedCursor: String?
+  ) -> SyncState<Value, Source.Mutation>.Reply.Merge {
+    { [capabilities] stored, fetched in
       switch (request, capabilities.paging) {
       case (.page(let cursor?), let paging?): paging.joinNext(value, cursor, stored)
-      case (.page(nil), let paging?): capabilities.complete(paging.joinNewest(value, stored, refusedCursor), stored)
+      case (.page(nil), let paging?):
+        capabilities.complete(paging.joinNewest(value, stored, fetched, refusedCursor), stored)
       default: capabilities.complete(value, stored)
       }
     }

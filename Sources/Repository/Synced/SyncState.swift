@@ -41,6 +41,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   }
 
   private(set) var base: Base?
+  /// The base as it was fetched; `nil` if nothing has changed it since, as far as this process knows.
+  private var fetched: Value?
   /// The revision of the newest change of the base.
   private var revision: UInt64 = 0
   private var pending = PendingMutationList<Mutation>()
@@ -61,11 +63,15 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// What mutations are applied to where nothing is stored.
   private let empty: Value?
 
+  /// Whether values are joined from pages.
+  private let isPaged: Bool
+
   /// Whether a value is all that the server has, so that what isn't in it isn't anywhere.
   private let isComplete: (Value) -> Bool
 
-  init(empty: Value? = nil, isComplete: @escaping (Value) -> Bool = { _ in true }) {
+  init(empty: Value? = nil, isPaged: Bool = false, isComplete: @escaping (Value) -> Bool = { _ in true }) {
     self.empty = empty
+    self.isPaged = isPaged
     self.isComplete = isComplete
   }
 
@@ -105,7 +111,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Records what was stored when the value was opened.
   mutating func open(_ stored: Base?) {
-    base = stored
+    (base, fetched) = (stored, nil)
     revision = stored?.revision ?? 0
     invalidate()
   }
@@ -120,7 +126,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   ///   - revision: The revision of the change. One that isn't newer than the base changes nothing.
   mutating func receiveExternal(_ stored: Base?, revision: UInt64) {
     guard revision > self.revision else { return }
-    (base, self.revision) = (stored, revision)
+    (base, fetched, self.revision) = (stored, nil, revision)
     versions.overtake(at: versions.now())
     invalidate()
   }
@@ -209,7 +215,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     let (taken, before) = (arrivals, versions)
     arrivals = []
     var judgement = ReplyJudgement(
-      base: base?.value, tag: base?.tag, pending: pending, versions: versions, empty: empty, isComplete: isComplete)
+      base: base?.value, fetched: fetched, tag: base?.tag, pending: pending, versions: versions, empty: empty,
+      isPaged: isPaged, isComplete: isComplete)
     // The judgement's list alone, so that its changes copy nothing.
     pending = PendingMutationList()
     for arrival in taken { judgement.judge(arrival.reply, arrivedAt: arrival.arrivedAt) }
@@ -223,7 +230,9 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   mutating func commit(revision: UInt64, tag: StoreTag) {
     guard let (write, _, _) = writing else { return }
     writing = nil
-    if let value = write.value { (base, self.revision) = (Base(value: value, tag: tag, revision: revision), revision) }
+    if let value = write.value {
+      (base, fetched, self.revision) = (Base(value: value, tag: tag, revision: revision), write.fetched, revision)
+    }
     for id in write.confirmed { pending.remove(id) }
     if !write.keepsVisible || needsFold {
       invalidate()

@@ -251,7 +251,7 @@ struct SyncWorld {
       guard case .served(let time, let value) = fetch else { continue }
       fetches.remove(at: index)
       lastFetch += 1
-      state.receive(.fetched(number: lastFetch, .whole) { _ in value }, requestedAt: time)
+      state.receive(.fetched(number: lastFetch, .whole) { _, _ in value }, requestedAt: time)
       return
     }
   }
