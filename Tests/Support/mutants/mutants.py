@@ -37,13 +37,13 @@ MUTANTS = [
         ),
         (
             CONTENTS,
-            "  /// Gives a collector its buffer, with the replay in it.\n",
+            "  /// Gives a buffered subscriber its buffer, with the replay in it.\n",
             "  mutating func subscribe(_ policy: BufferingPolicy<Failure>, from start: Int) -> Int {\n"
             "    let id = subscribe(policy)\n"
             "    if !state.isCollector(id) { state.cursors[id].position = start }\n"
             "    return id\n"
             "  }\n\n"
-            "  /// Gives a collector its buffer, with the replay in it.\n",
+            "  /// Gives a buffered subscriber its buffer, with the replay in it.\n",
         ),
     ),
     mutant(
@@ -64,7 +64,7 @@ MUTANTS = [
         ),
         (
             CONTENTS,
-            "  /// Gives a collector its buffer, with the replay in it.\n",
+            "  /// Gives a buffered subscriber its buffer, with the replay in it.\n",
             "  mutating func replay(to id: Int) {\n"
             "    guard state.isCollector(id), collected.contains(id) else { return }\n"
             "    let buffer = collected.buffer(id)\n"
@@ -76,7 +76,7 @@ MUTANTS = [
             "  private mutating func prepareCollecting(_ id: Int) {\n"
             "    collected.add(id)\n"
             "  }\n\n"
-            "  /// Gives a collector its buffer, with the replay in it.\n",
+            "  /// Gives a buffered subscriber its buffer, with the replay in it.\n",
         ),
     ),
     mutant(
