@@ -16,7 +16,8 @@ public protocol PagedValue: Codable, Equatable, Sendable {
 ///
 /// ``SyncedRepository/refresh(_:)`` and ``SyncedRepository/reload(_:)`` fetch the newest page and join it to the pages
 /// that are stored. ``SyncedRepository/loadMore(_:)`` fetches the page behind the last stored element. What is stored is
-/// always a stretch of the server's list without a gap.
+/// always a stretch of the server's list without a gap, except for the elements that changes of this device have put
+/// there. A newest page that ends with such an element replaces what is stored, because other elements may lie behind it.
 public protocol PagedSource: RepositorySource where Value: PagedValue {
   // Declared again, so that they are inferred from the page's `fetch`.
   associatedtype Key

@@ -48,7 +48,6 @@ struct PendingMutationList<Mutation> {
   private(set) var version: UInt64 = 0
 
   var isEmpty: Bool { items.isEmpty }
-  var count: Int { items.count }
 
   /// All items in order.
   var all: some Sequence<Item> { order[head...].lazy.compactMap { [items] in items[$0] } }

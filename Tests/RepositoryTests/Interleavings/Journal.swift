@@ -272,7 +272,7 @@ final class Journal: Sendable {
 
   func hasStored(_ key: String) -> Bool { storage.value(of: StoreKey<Paged<Mark>>("marks", id: key)) != nil }
 
-  /// Records that a new observer didn't see a mark, which is a violation unless the user is told later that it isn't made.
+  /// Records that a new observer didn't see a mark, which is a violation unless the user learns later that it isn't made.
   func suspect(_ mark: Int) {
     _ = state.withLock { $0.unseen.insert(mark) }
   }

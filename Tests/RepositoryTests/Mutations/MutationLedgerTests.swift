@@ -72,7 +72,7 @@ import Testing
     #expect(ledger[Self.id(1)]?.record.attempts == 1)
     #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
     #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
-    // What nobody knows doesn't become known by another failure.
+    // An unknown outcome doesn't become known by another failure.
     ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: false)
     #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
   }

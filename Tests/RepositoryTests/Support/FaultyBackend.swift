@@ -7,7 +7,7 @@ final class FaultPlan: Sendable {
   enum Fault: Sendable {
     /// Nothing happens, and the call fails.
     case refused
-    /// The change is made, but whoever asked for it never hears so.
+    /// The change is made, but its caller gets an error.
     case appliedUnheard
   }
 

@@ -325,7 +325,7 @@ private final class EditHistory {
         if id == nil { faults.append("\(edit) isn't listed") }
       case .refused:
         id = report.listed[edit]?.id
-        // Its caller is told, and then it isn't listed. The process may have been killed in between.
+        // Its caller gets the error, and then it isn't listed. The process may have been killed in between.
         if known.result == "queued", id == nil { faults.append("\(edit) isn't listed") }
         if known.result == "refused", id != nil { faults.append("\(edit) is listed") }
       }
