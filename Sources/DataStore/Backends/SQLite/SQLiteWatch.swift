@@ -17,6 +17,9 @@
   /// the check: it is the last one until the next report. If it doesn't, the check reads what is visible and is
   /// repeated soon, until one succeeds. If the database can only be read, no check is conclusive, so the checks end
   /// after a minute.
+  ///
+  /// For the same reason the watch begins with a check: a commit may have been written before the watch could report it,
+  /// and become visible only after the first reads.
   final class SQLiteWatch {
     /// The newest changes that a check has seen.
     struct LastSeen {
@@ -204,6 +207,7 @@
       }
       database.isWatched = true
       try seeEverything()
+      watch?.wake()
     }
 
     /// Returns the names that were changed externally.
@@ -282,7 +286,7 @@
       watch?.seen = nil
       switch error {
       case .damaged: throw error
-      case .readFailed(let systemError) where systemError.isBusy: watch?.checkAgain(after: .other)
+      case .readFailed(let systemError) where systemError.isLockedOut: watch?.checkAgain(after: .other)
       default: break
       }
     }

@@ -9,8 +9,10 @@
       isSQLite([SQLITE_CORRUPT, SQLITE_NOTADB]) || (operation == "sqlite3_prepare_v3" && isSQLite([SQLITE_ERROR]))
     }
 
-    /// Whether another connection is in the way.
-    var isBusy: Bool { isSQLite([SQLITE_BUSY]) }
+    /// Whether other connections are in the way.
+    ///
+    /// `SQLITE_PROTOCOL` means that they changed the log each time this one was about to read it.
+    var isBusy: Bool { isSQLite([SQLITE_BUSY, SQLITE_PROTOCOL]) }
 
     /// Whether a statement and the tables of the database don't fit.
     var isStatementError: Bool { isSQLite([SQLITE_ERROR]) }
