@@ -8,7 +8,7 @@ import Testing
 /// What a store has acknowledged is there after a loss of power, and no change is made in part.
 ///
 /// A failure names the seed that repeats it: `MOMENTS_POWER_LOSS_SEED` in the environment.
-@Suite(.requiresPowerLossVolume, .timeLimit(.minutes(60))) struct PowerLossTests {
+@Suite(.requiresPowerLossVolume, .timeLimit(.minutes(15))) struct PowerLossTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let rounds = environment["MOMENTS_POWER_LOSS_ROUNDS"].flatMap { Int($0) } ?? 20
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Several processes that commit to the same keys and are killed at any instant, while this one reads all the time.
-@Suite struct KilledWritersTests {
+@Suite(.timeLimit(.minutes(15))) struct KilledWritersTests {
   private let temporary = TemporaryFolder()
   private let writerCount = 4
 

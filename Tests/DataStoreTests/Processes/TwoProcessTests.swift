@@ -57,7 +57,7 @@ import Testing
       try await store.remove(key)
       #expect(await child.line() == "removed")
     }
-    try child.endInput()
+    child.endInput()
     #expect(await child.line() == nil)
     #expect(await child.end() == .success)
   }

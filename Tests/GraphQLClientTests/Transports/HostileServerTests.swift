@@ -29,7 +29,7 @@
       let line = try #require(await client.line())
       let seen = try JSONDecoder().decode(Observations.self, from: Data(line.utf8))
       #expect(await client.end() == .success)
-      try servers.endInput()
+      servers.endInput()
       #expect(await servers.end() == .success)
       return seen
     }

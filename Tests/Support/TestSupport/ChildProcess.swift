@@ -11,7 +11,7 @@ package import Foundation
 /// A run of the executable `TestChild`, and the lines it says.
 package struct ChildProcess {
   private let identifier: pid_t
-  private let input: FileHandle
+  private let socket: FileHandle
   private let ends: Task<End, Never>
   private var lines: AsyncStream<String>.Iterator
 
@@ -30,28 +30,27 @@ package struct ChildProcess {
   }
 
   package init(_ command: String, _ folder: URL, _ arguments: [String] = []) throws {
-    let (input, output) = (Pipe(), Pipe())
-    for pipe in [input, output] {
-      // Another child that had them too would keep them open.
-      for file in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
-        _ = fcntl(file.fileDescriptor, F_SETFD, FD_CLOEXEC)
-      }
-    }
-    let words = [Self.executable, command, folder.path(percentEncoded: false)] + arguments
-    let identifier = try Self.spawn(
-      words, input: input.fileHandleForReading.fileDescriptor, output: output.fileHandleForWriting.fileDescriptor)
+    let (ownSocket, childSocket) = try SocketPair.make()
     // Else the output would not end with the child.
-    try output.fileHandleForWriting.close()
+    defer { close(childSocket) }
+    let words = [Self.executable, command, folder.path(percentEncoded: false)] + arguments
+    let identifier: pid_t
+    do {
+      identifier = try Self.spawn(words, inputAndOutput: childSocket)
+    } catch {
+      close(ownSocket)
+      throw error
+    }
     self.identifier = identifier
-    self.input = input.fileHandleForWriting
+    let socket = FileHandle(fileDescriptor: ownSocket, closeOnDealloc: true)
+    self.socket = socket
     let (lines, line) = AsyncStream<String>.makeStream()
     self.lines = lines.makeAsyncIterator()
-    let file = output.fileHandleForReading
     ends = Task {
       await withCheckedContinuation { continuation in
         // Reading blocks, which must not take a thread from those who count on it.
         Thread.detachNewThread {
-          Self.forEachLine(of: file) { line.yield($0) }
+          SocketPair.forEachLine(from: socket.fileDescriptor) { line.yield($0) }
           line.finish()
           var status: CInt = 0
           while waitpid(identifier, &status, 0) == -1, errno == EINTR {}
@@ -89,8 +88,8 @@ package struct ChildProcess {
   }
 
   /// Ends the child's standard input.
-  package func endInput() throws {
-    try input.close()
+  package func endInput() {
+    shutdown(socket.fileDescriptor, CInt(SHUT_WR))
   }
 
   /// Waits for the child's end.
@@ -120,7 +119,7 @@ package struct ChildProcess {
     return variables.map { "\($0)=\($1)" }
   }
 
-  private static func spawn(_ words: [String], input: CInt, output: CInt) throws -> pid_t {
+  private static func spawn(_ words: [String], inputAndOutput socket: CInt) throws -> pid_t {
     #if canImport(Darwin)
       var actions: posix_spawn_file_actions_t?
     #else
@@ -128,8 +127,8 @@ package struct ChildProcess {
     #endif
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
-    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, socket, STDOUT_FILENO)
     var arguments = words.map { strdup($0) } + [nil]
     var variables = environment.map { strdup($0) } + [nil]
     defer { for text in arguments + variables { free(text) } }
@@ -137,19 +136,5 @@ package struct ChildProcess {
     let code = posix_spawn(&identifier, words[0], &actions, nil, &arguments, &variables)
     guard code == 0 else { throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EINVAL) }
     return identifier
-  }
-
-  /// Reads lines until the file ends; one that is cut off is left out.
-  private static func forEachLine(of file: FileHandle, _ body: (String) -> Void) {
-    var rest = Data()
-    while true {
-      let data = file.availableData
-      if data.isEmpty { return }
-      rest += data
-      while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-        body(String(decoding: rest[..<end], as: UTF8.self))
-        rest = Data(rest[rest.index(after: end)...])
-      }
-    }
   }
 }

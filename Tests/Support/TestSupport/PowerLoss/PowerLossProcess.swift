@@ -28,7 +28,7 @@ actor PowerLossProcess {
 
   /// Starts the process, and returns once the volume is mounted.
   func start(mountPoint: URL) async throws {
-    let (own, other) = try Self.makeSockets()
+    let (own, other) = try SocketPair.make()
     let process = Self.python(arguments: [mountPoint.path(percentEncoded: false)])
     let errors = Pipe()
     let otherEnd = FileHandle(fileDescriptor: other, closeOnDealloc: false)
@@ -85,11 +85,8 @@ actor PowerLossProcess {
   func end() async {
     guard let running else { return }
     self.running = nil
-    // The end of the input would not do: processes started at the same time may have inherited the socket.
     _ = Self.write("quit\n", to: running.socket)
     for await _ in running.exits {}
-    // Such a process would also keep the output open.
-    shutdown(running.socket, Self.bothWays)
     await running.replies.value
     close(running.socket)
   }
@@ -143,27 +140,6 @@ actor PowerLossProcess {
 }
 
 extension PowerLossProcess {
-  private static let bothWays = CInt(SHUT_RDWR)
-
-  #if canImport(Glibc)
-    private static let stream = CInt(SOCK_STREAM.rawValue)
-  #else
-    private static let stream = SOCK_STREAM
-  #endif
-
-  private static func makeSockets() throws -> (CInt, CInt) {
-    var sockets: [CInt] = [-1, -1]
-    guard socketpair(AF_UNIX, stream, 0, &sockets) == 0 else {
-      throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EINVAL)
-    }
-    for socket in sockets { _ = fcntl(socket, F_SETFD, FD_CLOEXEC) }
-    #if canImport(Darwin)
-      var isOn: CInt = 1
-      setsockopt(sockets[0], SOL_SOCKET, SO_NOSIGPIPE, &isOn, socklen_t(MemoryLayout<CInt>.size))
-    #endif
-    return (sockets[0], sockets[1])
-  }
-
   /// Returns whether all was written; a command always fits into the socket's buffer.
   private static func write(_ text: String, to socket: CInt) -> Bool {
     #if canImport(Darwin)
@@ -180,18 +156,7 @@ extension PowerLossProcess {
     let (lines, line) = AsyncStream<String>.makeStream()
     // Reading blocks, which must not take a thread from the tasks' pool.
     Thread.detachNewThread {
-      var rest: [UInt8] = []
-      var buffer = [UInt8](repeating: 0, count: 4096)
-      while true {
-        let count = read(socket, &buffer, buffer.count)
-        if count == -1, errno == EINTR { continue }
-        if count <= 0 { break }
-        rest += buffer[..<count]
-        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-          line.yield(String(decoding: rest[..<end], as: UTF8.self))
-          rest.removeSubrange(...end)
-        }
-      }
+      SocketPair.forEachLine(from: socket) { line.yield($0) }
       line.finish()
     }
     return lines

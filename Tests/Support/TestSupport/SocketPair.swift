@@ -1,0 +1,53 @@
+internal import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The two ends of a connection to a child process.
+///
+/// Of a pipe, another child that starts at the same moment can inherit the ends, and then keeps the output of this one
+/// open. Two such children would wait for each other. A socket on Linux is closed in every child from the beginning.
+enum SocketPair {
+  #if canImport(Darwin)
+    private static let type = SOCK_STREAM
+  #elseif canImport(Glibc)
+    private static let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+  #else
+    private static let type = SOCK_STREAM | SOCK_CLOEXEC
+  #endif
+
+  /// Makes a connection.
+  static func make() throws -> (own: CInt, child: CInt) {
+    var sockets: [CInt] = [-1, -1]
+    guard socketpair(AF_UNIX, type, 0, &sockets) == 0 else {
+      throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EINVAL)
+    }
+    #if canImport(Darwin)
+      for socket in sockets { _ = fcntl(socket, F_SETFD, FD_CLOEXEC) }
+      var isOn: CInt = 1
+      setsockopt(sockets[0], SOL_SOCKET, SO_NOSIGPIPE, &isOn, socklen_t(MemoryLayout<CInt>.size))
+    #endif
+    return (sockets[0], sockets[1])
+  }
+
+  /// Reads lines until the other end is closed; one that is cut off is left out.
+  static func forEachLine(from socket: CInt, _ body: (String) -> Void) {
+    var rest: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = read(socket, &buffer, buffer.count)
+      if count == -1, errno == EINTR { continue }
+      if count <= 0 { return }
+      rest += buffer[..<count]
+      while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+        body(String(decoding: rest[..<end], as: UTF8.self))
+        rest.removeSubrange(...end)
+      }
+    }
+  }
+}
