@@ -71,7 +71,10 @@ extension StoreConformance {
       let last = 40
       async let saving: Void = saveNumbers(1...last, in: store)
       var observers: [MulticastSubscription<Change, Never>] = []
-      while try await store.load(key)?.value.number != Double(last) { observers.append(stream.subscribe()) }
+      while try await store.load(key)?.value.number != Double(last) {
+        observers.append(stream.subscribe())
+        await Task.yield()
+      }
       try await saving
       try await saveNumbers(last + 1...last + 1, in: store)
       for observer in observers {
@@ -133,6 +136,7 @@ extension StoreConformance {
       var observations: [StoreObservation<Note>] = []
       while try await store.load(key)?.value.number != Double(last) {
         observations.append(try await store.observe(collection: key.collection, as: Note.self))
+        await Task.yield()
       }
       try await saving
       try await saveNumbers(last + 1...last + 1, in: store)

@@ -60,8 +60,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   /// Returns the stored value of a key, or `nil`.
   ///
-  /// - Complexity: The decoding of the value. O(1), without a change of threads, if the store is idle and the backend's
-  ///   ``StoreBackend/externalVersion()`` shows that the value is the one that was read or written last.
+  /// - Complexity: The decoding of the value. O(1) if the backend's ``StoreBackend/externalVersion()`` shows that the value
+  ///   is the one that was read or written last. If the store is idle too, that takes no change of threads, but for one
+  ///   load of 256, so that a loop of loads gives way to other tasks.
   public nonisolated func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
     let known = executor.runIfIdle { self.assumeIsolated { $0.contents.knownValue(of: key) } }
     if let known = known ?? nil { return known }

@@ -9,12 +9,21 @@ internal import Multicast
 ///
 /// The lock decides what uses the queue: either one drain of the jobs that wait, or one call of ``runIfIdle(_:)``. So
 /// that call never waits for a job.
+///
+/// A task that only makes such calls never gives way to the other tasks of its thread, and as many of them as there are
+/// threads would stop the program, if what they wait for is to be done by another task. So now and then a call is told
+/// that the store is busy.
 final class StoreExecutor: SerialExecutor {
   private struct State {
     var waiting: [@Sendable () -> Void] = []
     /// Whether jobs are being run, or will be without another call.
     var isBusy = false
+    /// How often ``runIfIdle(_:)`` may still run its work before a caller has to give way.
+    var turns = StoreExecutor.turnsInARow
   }
+
+  /// How many calls of ``runIfIdle(_:)`` run their work before one doesn't: about a millisecond of reads.
+  static let turnsInARow = 256
 
   private let queue: DispatchQueue
   private let state = Lock(State())
@@ -40,13 +49,18 @@ final class StoreExecutor: SerialExecutor {
 
   /// Runs `work` on the calling thread, alone among the jobs.
   ///
-  /// - Returns: `nil`, without running it, if a job is running or waits.
+  /// - Returns: `nil`, without running it, if a job is running or waits, or if it is time to give way.
   func runIfIdle<Result>(_ work: () -> Result) -> Result? {
-    let isIdle = state.withLock { state in
-      defer { state.isBusy = true }
-      return !state.isBusy
+    let hasTurn = state.withLock { state in
+      if state.isBusy { return false }
+      if state.turns == 0 {
+        state.turns = Self.turnsInARow
+        return false
+      }
+      (state.isBusy, state.turns) = (true, state.turns - 1)
+      return true
     }
-    guard isIdle else { return nil }
+    guard hasTurn else { return nil }
     defer {
       let hasWork = state.withLock { state in
         state.isBusy = !state.waiting.isEmpty

@@ -35,6 +35,12 @@ import Testing
     #expect(executor.runIfIdle { 1 } == 1)
   }
 
+  @Test func `A caller that goes on and on gives way now and then`() {
+    let turns = (0..<1_024).map { _ in executor.runIfIdle {} != nil }
+    let expected = (0..<1_024).map { $0 % 257 != 256 }
+    #expect(turns == expected)
+  }
+
   @Test func `Jobs that come while work is run wait for its end, and run in order`() async {
     let ran: Void? = executor.runIfIdle {
       for number in 1...3 { executor.enqueue { [record] in record.note(number) } }
