@@ -28,6 +28,7 @@ final class MutationQueue<Source: RepositorySource> {
   private let liveCounts: CurrentValueRelay<Int>
   private let lists: KeyChannels<String, [Listed]>
   private let calls = PendingCalls<MutationID, Outcome>()
+  private let encoder = JSONEncoder()
   private var state = State()
   private var sentListVersion: UInt64 = 0
   private var isListScheduled = false
@@ -146,7 +147,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   private func byteCount(of mutation: Mutation) -> Int {
     do {
-      return try JSONEncoder().encode(mutation).count
+      return try encoder.encode(mutation).count
     } catch {
       // The store refuses a mutation that can't be encoded, with a better reason.
       return 0
@@ -160,18 +161,16 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Gives a new mutation its place in its lane, which it blocks until ``makeDurable(_:replacing:in:)``.
   ///
+  /// ``reportChanges(in:)`` follows.
+  ///
   /// - Parameters:
   ///   - id: The mutation's id.
   ///   - record: What to keep of it.
   ///   - key: The key of the value that it changes.
   ///   - hasCaller: Whether a call will wait for its outcome.
-  ///   - engine: The engine.
-  func append(
-    _ id: MutationID, _ record: Record, on key: Source.Key, hasCaller: Bool, in engine: isolated Engine
-  ) {
+  func append(_ id: MutationID, _ record: Record, on key: Source.Key, hasCaller: Bool) {
     state.add(id, key: key, lane: laneName(record.mutation, key), record: record)
     if hasCaller { calls.open(id) }
-    reportChanges(in: engine)
   }
 
   /// Makes a mutation durable that was appended, and has it sent.

@@ -21,9 +21,15 @@ public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
   ///
   /// Cancelling the task that waits for an element ends the sequence.
   public struct AsyncIterator: AsyncIteratorProtocol {
-    fileprivate var base: MulticastSubscription<Element, Never>.AsyncIterator
+    @usableFromInline
+    var base: MulticastSubscription<Element, Never>.AsyncIterator
+
+    fileprivate init(_ base: MulticastSubscription<Element, Never>.AsyncIterator) {
+      self.base = base
+    }
 
     /// Returns the next element, or `nil` at the end.
+    @inlinable
     public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> Element? {
       await base.next(isolation: actor)
     }
@@ -47,7 +53,7 @@ public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
 
   /// Opens the key, and returns an iterator over its values.
   public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(base: open().buffering(policy).makeAsyncIterator())
+    AsyncIterator(open().buffering(policy).makeAsyncIterator())
   }
 
   /// Opens the key now, to read its values later.

@@ -340,8 +340,10 @@ actor SyncEngine<Source: RepositorySource> {
     } catch {
       throw .conflict(error)
     }
-    queue.append(id, record, on: key, hasCaller: hasCaller, in: self)
+    queue.append(id, record, on: key, hasCaller: hasCaller)
+    // The user waits for the value, so it goes first.
     publish(cell)
+    queue.reportChanges(in: self)
     let isAdded: Bool
     do throws(StoreError) {
       isAdded = try await queue.makeDurable(id, replacing: replaced, in: self)
