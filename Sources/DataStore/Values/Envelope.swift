@@ -77,7 +77,9 @@ enum Envelope {
     if checksum == .wrong { return .corrupt(reason: "the checksum is wrong: the bytes were changed or cut off") }
     let supported = StoredVersion(format: format, schema: schema)
     let (headerBytes, body) = split(bytes)
-    if checksum == .right, let body, let header = HeaderScanner.header(in: headerBytes), header.schema <= schema {
+    if checksum == .right, let body, let header = HeaderScanner.header(in: headerBytes.dropFirst(Checksum.length)),
+      header.schema <= schema
+    {
       return .value(header, body: body)
     }
     do {
@@ -103,7 +105,7 @@ enum Envelope {
 
 extension Envelope {
   /// Whether the checksum before everything else is right.
-  private enum Checksum {
+  fileprivate enum Checksum {
     case right, wrong, missing
 
     private static let opening = Data(#"{"checksum":""#.utf8)

@@ -7,11 +7,10 @@ internal import Foundation
 enum HeaderScanner {
   /// Returns the header, or `nil` for a line that has another form.
   ///
-  /// - Parameter line: The first line, whose checksum is right, without the end of the line.
+  /// - Parameter line: The first line behind the checksum, without the end of the line.
   static func header(in line: Data) -> Envelope.Header? {
     line.withUnsafeBytes { bytes in
-      // The checksum was compared before.
-      var rest = bytes.dropFirst(23)
+      var rest = bytes[...]
       guard take(#","format":3"#, from: &rest) else { return nil }
       var partIDs: [String]?
       if take(#","parts":["#, from: &rest) {

@@ -47,6 +47,17 @@ import Testing
         """)
   }
 
+  @Test(arguments: [nil, [], ["0a1b", "2c3d"]])
+  func `A line that a store writes is read without a decoder`(partIDs: [String]?) throws {
+    for time in [0, -1.5, 816_932_841.549_993_8, 1e30, -1e-30] {
+      let header = Envelope.Header(
+        schema: 7, savedAt: Date(timeIntervalSinceReferenceDate: time), tag: tag, partIDs: partIDs)
+      let bytes = try Envelope.encode(header, body: Data("{}".utf8))
+      let line = bytes.prefix { $0 != UInt8(ascii: "\n") }
+      #expect(HeaderScanner.header(in: line.dropFirst(#"{"checksum":"01234567""#.utf8.count)) == header)
+    }
+  }
+
   @Test func `A value and its time come back exactly`() throws {
     var random = SystemRandomNumberGenerator()
     for _ in 0..<5_000 {
