@@ -64,8 +64,12 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   ///   is the one that was read or written last. If the store is idle too, that takes no change of threads, but for one
   ///   load of 256, so that a loop of loads gives way to other tasks.
   public nonisolated func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
-    let known = executor.runIfIdle { self.assumeIsolated { $0.contents.knownValue(of: key) } }
-    if let known = known ?? nil { return known }
+    let known = executor.runIfIdle {
+      self.assumeIsolated { store in
+        Result { () throws(StoreError) in try store.contents.knownValue(of: key) }
+      }
+    }
+    if let known = try known?.get() { return known }
     return try await read(key)
   }
 
@@ -220,16 +224,18 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       }
       switch result {
       case .corrupt(let bytes, let reason):
-        _ = try contents.quarantine(bytes, of: slot, reason: reason)
+        _ = try quarantineForObserver(bytes, of: slot, reason: reason)
         continue
       case .future(let version, _):
         throw .newerFormat(key.keyName, found: version, supported: Envelope.supported(by: Value.self))
       default: break
       }
       let reconciled = contents.reconcile(result, slot)
+      // Before what is new is sent, because the stream would not get what is found newer then.
+      let stream = slot.topic.beginChanges(of: key.id, stored: reconciled.stored)
       checker.publish(slot)
       contents.report(result, slot)
-      return slot.topic.beginChanges(of: key.id, stored: reconciled.stored)
+      return stream
     }
   }
 
@@ -252,29 +258,56 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     let topic = try contents.topics.topic(of: collection, as: Value.self)
     commits.performPending()
     startWatching()
-    let reads = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
-      try backend.snapshot { (backend: inout Backend) throws(StoreError) in
-        var reads: [(Slot<Value>, ReadResult<Value>)] = []
-        for key in try Self.keys(in: collection, of: topic, &backend) {
-          let slot = topic.slot(StoreKey(key), named: try key.encoded())
-          reads.append((slot, try slot.readEntry(from: &backend, needsValue: true)))
+    while true {
+      let reads = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
+        try backend.snapshot { (backend: inout Backend) throws(StoreError) in
+          var reads: [(Slot<Value>, ReadResult<Value>)] = []
+          for key in try Self.keys(in: collection, of: topic, &backend) {
+            let slot = topic.slot(StoreKey(key), named: try key.encoded())
+            reads.append((slot, try slot.readEntry(from: &backend, needsValue: true)))
+          }
+          return reads
         }
-        return reads
       }
+      guard var entries = try takeEntries(reads) else { continue }
+      topic.flush()
+      topic.recordListing()
+      entries.sort { $0.wasSaved(before: $1) }
+      return StoreObservation(stored: entries, changes: topic.subscribeToCollection())
     }
+  }
+
+  /// Records what was read of a collection, and returns what can be shown.
+  ///
+  /// - Returns: `nil` if something else is stored by now.
+  private func takeEntries<Value>(
+    _ reads: [(slot: Slot<Value>, result: ReadResult<Value>)]
+  ) throws(StoreError) -> [StoreObservation<Value>.Entry]? {
     var entries: [StoreObservation<Value>.Entry] = []
     for (slot, result) in reads {
       if case .corrupt(let bytes, let reason) = result {
-        _ = try contents.quarantine(bytes, of: slot, reason: reason)
+        guard try quarantineForObserver(bytes, of: slot, reason: reason) else { return nil }
         continue
       }
       if let stored = contents.reconcile(result, slot).stored { entries.append(.init(key: slot.key, stored: stored)) }
       contents.report(result, slot)
+      if case .unreadable = result { checker.miss(slot) }
     }
-    topic.flush()
-    topic.recordListing()
-    entries.sort { $0.wasSaved(before: $1) }
-    return StoreObservation(stored: entries, changes: topic.subscribeToCollection())
+    return entries
+  }
+
+  /// Quarantines corrupt bytes, which an observer learns by an event.
+  ///
+  /// - Returns: Whether they were still there. They aren't if the whole store turned out to be corrupt, either.
+  private func quarantineForObserver<Value>(
+    _ bytes: Data, of slot: Slot<Value>, reason: String
+  ) throws(StoreError) -> Bool {
+    do throws(StoreError) {
+      return try contents.quarantine(bytes, of: slot, reason: reason) != nil
+    } catch {
+      guard case .damaged = error else { throw error }
+      return false
+    }
   }
 
   private func startWatching() {

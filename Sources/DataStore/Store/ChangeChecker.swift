@@ -9,6 +9,8 @@ final class ChangeChecker<Backend: StoreBackend> {
   private var wake: @Sendable () -> Void = {}
   /// What was read before the commits that are being made, until they are.
   private var checksOfCommits: [any AnyCheck] = []
+  /// Whether a report was taken and what it names not read yet, although no check was asked for.
+  private var owesCheck = false
 
   init(_ contents: StoreContents<Backend>) {
     self.contents = contents
@@ -50,13 +52,12 @@ final class ChangeChecker<Backend: StoreBackend> {
       let checks = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
         try backend.snapshot { (backend: inout Backend) throws(StoreError) in
           if takesReport { try takeReport(&backend) }
-          let taken = watch.takePlan()
+          let taken = takePlan()
           plan = taken
           return try readObserved(taken, from: &backend)
         }
       }
-      for check in checks { reconcile(check) }
-      for check in checks { publish(check) }
+      publish(checks)
     } catch {
       contents.send(.watchingFailed(error))
       if let plan {
@@ -83,7 +84,7 @@ final class ChangeChecker<Backend: StoreBackend> {
     var plan: WatchState.Plan?
     do throws(StoreError) {
       try takeReport(&backend)
-      let taken = watch.takePlan()
+      let taken = takePlan()
       plan = taken
       checksOfCommits += try readObserved(taken, from: &backend)
     } catch {
@@ -102,7 +103,9 @@ final class ChangeChecker<Backend: StoreBackend> {
   func findsExternalChanges(with backend: inout Backend) throws(StoreError) -> Bool {
     guard watch.isWatching else { return false }
     do throws(StoreError) {
-      return try takeReport(&backend) != .names([])
+      guard try takeReport(&backend) != .names([]) else { return false }
+      owesCheck = true
+      return true
     } catch {
       if case .damaged = error { throw error }
       contents.send(.watchingFailed(error))
@@ -119,8 +122,12 @@ final class ChangeChecker<Backend: StoreBackend> {
   func publishChecksOfCommits() {
     let checks = checksOfCommits
     checksOfCommits = []
-    for check in checks { reconcile(check) }
-    for check in checks { publish(check) }
+    publish(checks)
+  }
+
+  /// Asks for a check if a commit took a report, and was not made again: nothing else would.
+  func wakeIfCheckIsOwed() {
+    if owesCheck { wake() }
   }
 
   /// Sends the change that a read of one key found.
@@ -133,20 +140,36 @@ final class ChangeChecker<Backend: StoreBackend> {
   }
 
   /// Records what a read found under a key that is observed, and reports what observers can't be given.
-  func reconcile<Value>(_ result: ReadResult<Value>, ofObserved slot: Slot<Value>) {
+  ///
+  /// - Returns: Whether that is still there. It isn't if the whole store turned out to be corrupt.
+  @discardableResult
+  func reconcile<Value>(_ result: ReadResult<Value>, ofObserved slot: Slot<Value>) -> Bool {
     if case .corrupt(let bytes, let reason) = result {
       // What could not be quarantined before is left alone: each attempt would wake the store for the next one.
-      if slot.topic.isUnusable(Fingerprint(bytes), slot.id) { return }
+      if slot.topic.isUnusable(Fingerprint(bytes), slot.id) { return true }
       do throws(StoreError) {
         _ = try contents.quarantine(bytes, of: slot, reason: reason)
       } catch {
+        if case .damaged = error { return false }
         contents.send(.watchingFailed(error))
       }
-      return
+      return true
     }
     if contents.reconcile(result, slot).isNew { contents.report(result, slot) }
-    // Nothing reports when it can be read, so it is read again with the next change.
-    if case .unreadable = result { watch.miss(slot.name) }
+    if case .unreadable = result { miss(slot) }
+    return true
+  }
+
+  /// Records that a key could not be read.
+  ///
+  /// Nothing reports when it can be, so it is read again with the next change.
+  func miss<Value>(_ slot: Slot<Value>) {
+    watch.miss(slot.name)
+  }
+
+  private func takePlan() -> WatchState.Plan {
+    owesCheck = false
+    return watch.takePlan()
   }
 
   /// Records what the backend reports, and returns it.
@@ -184,12 +207,24 @@ final class ChangeChecker<Backend: StoreBackend> {
     return Check(slot: slot, result: try slot.readEntry(from: &backend, needsValue: false))
   }
 
-  private func reconcile(_ check: some AnyCheck) {
-    let check = check.typed
-    reconcile(check.result, ofObserved: check.slot)
+  /// Records what was read, and sends what is new.
+  private func publish(_ checks: [any AnyCheck]) {
+    for check in checks {
+      if reconcile(check) { continue }
+      // The rest was read of a store that is gone.
+      watch.report(.unknown)
+      wake()
+      break
+    }
+    for check in checks { flush(check) }
   }
 
-  private func publish(_ check: some AnyCheck) {
+  private func reconcile(_ check: some AnyCheck) -> Bool {
+    let check = check.typed
+    return reconcile(check.result, ofObserved: check.slot)
+  }
+
+  private func flush(_ check: some AnyCheck) {
     check.typed.slot.topic.flush()
   }
 }

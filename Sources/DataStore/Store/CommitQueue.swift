@@ -47,21 +47,13 @@ final class CommitQueue<Backend: StoreBackend> {
     var waiting = group.writing
     var unpublished = group.all
     var wasQuarantined = false
+    defer { checker.wakeIfCheckIsOwed() }
     while !waiting.isEmpty {
-      let results: [Result<Bool, StoreError>]
+      var results: [Result<Bool, StoreError>]
       let wasWatching = checker.isWatching
       do throws(StoreError) {
-        results = try contents.withBackend(retriesAfterQuarantine: false) {
-          (backend: inout Backend) throws(StoreError) in
-          try backend.commit(group: waiting.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
-            if index == 0 {
-              try checker.readExternalChanges(from: &backend)
-            } else if try checker.findsExternalChanges(with: &backend) {
-              return .abandon
-            }
-            return try waiting[index].decide(reading: &backend)
-          }
-        }
+        results = try attempt(waiting)
+        try clearTheWay(for: waiting, &results)
       } catch {
         var result = Result<Bool, StoreError>.failure(error)
         if case .damaged = error {
@@ -81,13 +73,66 @@ final class CommitQueue<Backend: StoreBackend> {
     }
   }
 
+  /// Makes commits, all that come before the first one that has to wait.
+  ///
+  /// One waits for the next attempt if another process has committed before it, or if something is in its way. Those behind
+  /// it wait too, so that no commit overtakes another one.
+  ///
+  /// - Returns: For each whether it was made.
+  private func attempt(_ waiting: [PendingCommit]) throws(StoreError) -> [Result<Bool, StoreError>] {
+    var firstToWait = Int.max
+    return try contents.withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
+      try backend.commit(group: waiting.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
+        // A backend may ask again, from the first one on.
+        if index <= firstToWait { firstToWait = .max }
+        waiting[index].discardReads()
+        if index > firstToWait { return .abandon }
+        if index == 0 {
+          try checker.readExternalChanges(from: &backend)
+        } else if try checker.findsExternalChanges(with: &backend) {
+          firstToWait = index
+          return .abandon
+        }
+        let decision = try waiting[index].decide(reading: &backend)
+        if case .again = waiting[index].verdict { firstToWait = index }
+        return decision
+      }
+    }
+  }
+
+  /// Quarantines what is in the way of commits that will be tried again.
+  ///
+  /// - Parameters:
+  ///   - waiting: The commits.
+  ///   - results: Their results; one whose way can't be cleared fails.
+  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only.
+  private func clearTheWay(
+    for waiting: [PendingCommit], _ results: inout [Result<Bool, StoreError>]
+  ) throws(StoreError) {
+    for (index, commit) in waiting.enumerated() where results[index] == .success(false) && commit.verdict == .again {
+      do throws(StoreError) {
+        for key in commit.keys { try clearTheWay(for: key) }
+      } catch {
+        if case .damaged = error { throw error }
+        results[index] = .failure(error)
+      }
+    }
+  }
+
+  private func clearTheWay(for key: some AnyPendingKey) throws(StoreError) {
+    let key = key.typed
+    guard let (bytes, reason) = key.obstacle else { return }
+    if try contents.quarantine(bytes, of: key.slot, reason: reason) != nil { key.recordQuarantine() }
+    key.discardRead()
+  }
+
   /// Takes in the result of an attempt, and prepares the next one if there must be one.
   ///
   /// - Returns: Whether the commit has its result.
   private func settle(_ commit: PendingCommit, _ result: Result<Bool, StoreError>) -> Bool {
     do throws(StoreError) {
       defer { for key in commit.keys { flush(key) } }
-      for key in commit.keys { try reconcileRead(of: key) }
+      for key in commit.keys { reconcileRead(of: key) }
       switch (result, commit.verdict) {
       case (.failure(let error), _), (.success(false), .fail(let error)): throw error
       case (.success(true), _): commit.settle(.success(()))
@@ -102,15 +147,13 @@ final class CommitQueue<Backend: StoreBackend> {
     return true
   }
 
-  /// Records what a commit read, if it is an external change, and quarantines what is in its way.
-  private func reconcileRead(of key: some AnyPendingKey) throws(StoreError) {
+  /// Records what a commit read, if it is an external change.
+  private func reconcileRead(of key: some AnyPendingKey) {
     let key = key.typed
     guard let result = key.takeRead() else { return }
-    if let (bytes, reason) = key.obstacle(in: result) {
-      if try contents.quarantine(bytes, of: key.slot, reason: reason) != nil { key.recordQuarantine() }
-    } else {
-      contents.reconcile(result, key.slot)
-    }
+    // Corrupt bytes that are in no way stay, for a call that reads them.
+    if case .corrupt = result { return }
+    contents.reconcile(result, key.slot)
   }
 
   /// Sends the changes of a commit that is durable, and completes it.

@@ -5,7 +5,7 @@ internal import Foundation
 /// Belongs to one ``BackedStore`` and is used in its isolation only.
 final class PendingCommit {
   /// What became of the last attempt.
-  enum Verdict {
+  enum Verdict: Equatable {
     case proceed(removing: [String])
     case fail(StoreError)
     /// Something was in the way that has to be dealt with first.
@@ -65,6 +65,7 @@ final class PendingCommit {
   /// Reads all keys and decides, when nothing but this commit can change what is stored.
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> CommitDecision {
     var removals: [String] = []
+    var isAgain = false
     verdict = .again
     for key in keys {
       switch try key.decide(reading: &backend) {
@@ -72,9 +73,11 @@ final class PendingCommit {
       case .fail(let error):
         verdict = .fail(error)
         return .abandon
-      case .again: return .abandon
+      // A commit that fails because of another key moves nothing out of the way.
+      case .again: isAgain = true
       }
     }
+    if isAgain { return .abandon }
     verdict = .proceed(removing: removals)
     return .proceed(removing: removals)
   }
@@ -113,6 +116,8 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   /// Bytes that were quarantined for it are removed for observers, too.
   private var hasRemovable = false
   private var wasQuarantined = false
+  /// The tag of a value that was quarantined for the commit, which requires it all the same.
+  private var quarantinedTag: StoreTag?
 
   var name: String { slot.name }
   var typed: PendingKey<Value> { self }
@@ -141,7 +146,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   ) throws(StoreError) -> [StoreWrite] {
     guard case .save(let value) = change else { return [] }
     if let whole {
-      written = (whole.edition, StoredContent(value: value, counts: [], size: whole.bytes.count), [])
+      written = (whole.edition, StoredContent(value: value, counts: nil, size: whole.bytes.count), [])
       return [StoreWrite(name: name, bytes: whole.bytes)]
     }
     let format = slot.topic.format
@@ -168,10 +173,10 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
 
   /// The parts of the value that is stored as far as is known.
   private var storedParts: StoredParts<Value>? {
-    guard let content = slot.topic.content(of: slot.id),
-      let ids = slot.topic.edition(of: slot.id)?.header.partIDs, ids.count == content.counts.count
+    guard let content = slot.topic.content(of: slot.id), let counts = content.counts,
+      let ids = slot.topic.edition(of: slot.id)?.header.partIDs, ids.count == counts.count
     else { return nil }
-    return StoredParts(value: content.value, ids: ids, counts: content.counts)
+    return StoredParts(value: content.value, ids: ids, counts: counts)
   }
 
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> PendingCommit.Verdict {
@@ -184,14 +189,14 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
       return .fail(.newerFormat(slot.key.keyName, found: version, supported: Envelope.supported(by: Value.self)))
     case .nothing: return decide(replacing: nil)
     case .unmigratable(let edition, _, _):
-      if case .save = change { return .again }
-      return decide(replacing: edition)
+      guard case .save = change, isAsRequired(edition.header.tag) else { return decide(replacing: edition) }
+      return .again
     case .unchanged(let edition), .value(let edition, _): return decide(replacing: edition)
     }
   }
 
   private func decide(replacing edition: Edition?) -> PendingCommit.Verdict {
-    guard requirements.allSatisfy({ $0 == edition?.header.tag }) else {
+    guard isAsRequired(edition?.header.tag ?? quarantinedTag) else {
       return .fail(.preconditionFailed(slot.key.keyName))
     }
     let storedIDs = edition?.header.partIDs ?? []
@@ -209,15 +214,19 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     }
   }
 
+  private func isAsRequired(_ tag: StoreTag?) -> Bool {
+    requirements.allSatisfy { $0 == tag }
+  }
+
   /// Returns the result of the last read, and forgets it.
   func takeRead() -> ReadResult<Value>? {
     defer { read = nil }
     return read
   }
 
-  /// The bytes that must be quarantined before the commit can be made.
-  func obstacle(in result: ReadResult<Value>) -> (bytes: Data, reason: String)? {
-    switch (result, change) {
+  /// What must be quarantined before the commit can be made.
+  var obstacle: (bytes: Data, reason: String)? {
+    switch (read, change) {
     case (.corrupt(let bytes, let reason), _): (bytes, reason)
     case (.unmigratable(_, let failure, let bytes), .save): (bytes, failure.description)
     default: nil
@@ -226,9 +235,9 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
 
   func discardRead() { read = nil }
 
-  /// Records that corrupt bytes were quarantined for this commit.
+  /// Records that what was read was quarantined for this commit.
   func recordQuarantine() {
-    wasQuarantined = true
+    (wasQuarantined, quarantinedTag) = (true, read?.tag)
   }
 
   func record(_ commit: StoreCommit, savedAt: Date, isWritten: Bool) {

@@ -38,8 +38,8 @@ enum ReadResult<Value: Codable & Sendable> {
 /// A decoded value, and how it is divided into parts.
 struct StoredContent<Value> {
   let value: Value
-  /// The number of elements in each part.
-  let counts: [Int]
+  /// The number of elements in each part; `nil` if that isn't known, or the value is stored whole.
+  let counts: [Int]?
   /// The size of the encoded value in bytes.
   let size: Int
 }

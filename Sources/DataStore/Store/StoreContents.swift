@@ -45,16 +45,18 @@ final class StoreContents<Backend: StoreBackend> {
 
   /// Returns the value of a key if it is at hand and nothing was changed externally since it was read or written.
   ///
-  /// - Returns: `nil` if the key must be read. That read meets whatever is wrong here, too.
-  func knownValue<Value>(of key: StoreKey<Value>) -> StoredValue<Value>? {
+  /// - Returns: `nil` if the key must be read. That read meets whatever else is wrong here, too.
+  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only, because no later call meets the damage.
+  func knownValue<Value>(of key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value>? {
     guard topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
     do throws(StoreError) {
       let slot = try topics.open(key)
-      let known = try withBackend { (backend: inout Backend) throws(StoreError) in
+      let known = try withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
         try slot.readKnown(from: &backend)
       }
       return known.flatMap { reconcile($0, slot).stored }
     } catch {
+      if case .damaged = error { throw error }
       return nil
     }
   }
@@ -111,16 +113,19 @@ final class StoreContents<Backend: StoreBackend> {
   /// Moves corrupt bytes out of the way.
   ///
   /// - Returns: Where they are; `nil` if other bytes are stored by now.
+  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` if the whole store turned out to be corrupt: nothing that was read
+  ///   before is there any more.
   func quarantine<Value>(
     _ bytes: Data, of slot: Slot<Value>, reason: String
   ) throws(StoreError) -> String? {
     let time = now()
     let movedTo: String?
     do throws(StoreError) {
-      movedTo = try withBackend { (backend: inout Backend) throws(StoreError) in
+      movedTo = try withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
         try backend.quarantine(bytes, of: slot.name, at: time)
       }
     } catch {
+      if case .damaged = error { throw error }
       slot.topic.recordUnusable(Fingerprint(bytes), slot.id)
       throw error
     }

@@ -45,7 +45,8 @@ struct EncodedValue {
 }
 
 enum DecodedValue<Value> {
-  case value(Value, counts: [Int])
+  /// `counts` has the number of elements in each part; `nil` if that isn't known, or the value is stored whole.
+  case value(Value, counts: [Int]?)
   case unmigratable(MigrationFailure)
   case corrupt(reason: String)
 }
@@ -83,7 +84,7 @@ private struct WholeFormat<Value: Codable & Sendable>: ValueFormat {
       return .unmigratable(MigrationFailure(version: header.schema, reason: reason))
     }
     do {
-      return .value(try JSONDecoder().decode(Value.self, from: body), counts: [])
+      return .value(try JSONDecoder().decode(Value.self, from: body), counts: nil)
     } catch {
       return .corrupt(reason: String(describing: error))
     }
@@ -158,13 +159,20 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
       return schema.migrate(bytes, from: header.schema, decode: PartitionedJSON.decode)
     }
     do {
-      guard isInParts else { return .value(try JSONDecoder().decode(Value.self, from: body), counts: []) }
+      guard isInParts else { return .value(try JSONDecoder().decode(Value.self, from: body), counts: nil) }
       let head = try JSONDecoder().decode(Value.Head.self, from: body)
       let chunks = try parts.map { try JSONDecoder().decode([Value.Element].self, from: $0) }
-      return .value(Value(head: head, elements: chunks.flatMap { $0 }), counts: chunks.map(\.count))
+      let elements = chunks.flatMap { $0 }
+      let value = Value(head: head, elements: elements)
+      // A type that has changed may leave out or move elements that an older version of the program stored.
+      return .value(value, counts: Self.areEqual(value.elements, elements) ? chunks.map(\.count) : nil)
     } catch {
       return .corrupt(reason: String(describing: error))
     }
+  }
+
+  private static func areEqual(_ left: [Value.Element], _ right: [Value.Element]) -> Bool {
+    left.count == right.count && Value.equalPrefixCount(of: left.span, and: right.span) == left.count
   }
 }
 
@@ -205,7 +213,7 @@ extension StoreSchema {
         bytes = try migration.migrate(bytes)
       }
       // The counts are unknown, so the next save writes all parts anew.
-      return .value(try decode(bytes), counts: [])
+      return .value(try decode(bytes), counts: nil)
     } catch {
       // A result that can't be decoded is the fault of the last step.
       return .unmigratable(MigrationFailure(version: version, reason: String(describing: error)))
@@ -227,6 +235,6 @@ private struct UntypedFormat: ValueFormat {
   }
 
   func decode(_ header: Envelope.Header, body: Data, parts: [Data]) -> DecodedValue<UntypedValue> {
-    .value(UntypedValue(), counts: [])
+    .value(UntypedValue(), counts: nil)
   }
 }

@@ -34,6 +34,18 @@
       #expect(try backend.read("a") == new)
     }
 
+    @Test func `A value at hand is not loaded from a file that is no database any more`() async throws {
+      let store = SQLiteStore(file: place.file)
+      let key = StoreKey<Int>("number")
+      try await store.save(1, for: key)
+      try await #expect(store.load(key)?.value == 1)
+      // The log alone would be enough to read the database.
+      try FileManager.default.removeItem(at: place.folder.appending(path: "store.sqlite-wal"))
+      try Data("no database".utf8).write(to: place.file, options: .atomic)
+      _ = try movedTo(await #expect(throws: StoreError.self) { try await store.load(key) })
+      try await #expect(store.load(key) == nil)
+    }
+
     @Test func `What was quarantined has its log with it, and is replaced by nothing`() throws {
       let copy = TemporaryFolder()
       var first = place.backend()

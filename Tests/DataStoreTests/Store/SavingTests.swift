@@ -3,6 +3,7 @@ import Dispatch
 import Foundation
 import Multicast
 import MulticastTesting
+import Synchronization
 import Testing
 
 /// Saves that arrive while the store writes are written together.
@@ -139,6 +140,29 @@ import Testing
     for (task, key) in zip(burst, [a, b]) { #expect(try await store.load(key) == task.value.get()) }
   }
 
+  @Test func `What was written before a quarantine finds everything damaged is written again`() async throws {
+    let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
+    let first = await saveAndHold(0)
+    backend.spoil("number.b")
+    let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
+    backend.quarantineDamages.withLock { $0 = true }
+    try await letGo()
+    #expect(try await first.value.get().value == 0)
+    #expect(backend.writes.withLock { $0 } == ["number.0", "number.a", "number.a", "number.b"])
+    for (task, key) in zip(burst, [a, b]) { #expect(try await store.load(key) == task.value.get()) }
+  }
+
+  @Test func `A commit whose way must be cleared isn't overtaken by those behind it`() async throws {
+    let keys = ["a", "b", "c"].map { StoreKey<Int>("number", id: $0) }
+    let first = await saveAndHold(0)
+    backend.spoil("number.a")
+    let burst = keys.map { save(1, for: $0) }
+    try await letGo()
+    var revisions: [UInt64] = []
+    for task in [first] + burst { revisions.append(try await task.value.get().revision) }
+    #expect(revisions == [1, 2, 3, 4])
+  }
+
   @Test func `A burst that finds everything damaged twice throws from all its saves`() async throws {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     _ = await saveAndHold(0)
@@ -210,6 +234,8 @@ private final class HeldBackend: StoreBackend, Sendable {
   let lockedNames = Lock<Set<String>>([])
   /// The names whose writes find everything damaged, each once.
   let damages = Lock<[String]>([])
+  /// Whether the next quarantine finds everything damaged.
+  let quarantineDamages = Lock(false)
   private let arrivals: AsyncStream<Void>
   private let arrive: AsyncStream<Void>.Continuation
 
@@ -243,10 +269,7 @@ private final class HeldBackend: StoreBackend, Sendable {
       damages.removeFirst()
       return true
     }
-    if isDamaged {
-      for name in storage.names { storage[name] = nil }
-      throw Self.damage
-    }
+    if isDamaged { try loseAll() }
     writes.withLock { $0.append(name) }
     if isHeld.withLock({ $0 }) {
       arrive.yield()
@@ -255,8 +278,19 @@ private final class HeldBackend: StoreBackend, Sendable {
     storage[name] = bytes
   }
 
-  func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? {
-    base.quarantine(bytes, of: name, at: time)
+  private func loseAll() throws(StoreError) {
+    for name in storage.names { storage[name] = nil }
+    throw Self.damage
+  }
+
+  /// Replaces what is stored by bytes that are no value.
+  func spoil(_ name: String) {
+    storage[name] = Data("spoiled".utf8)
+  }
+
+  func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
+    if quarantineDamages.withLock({ exchange(&$0, with: false) }) { try loseAll() }
+    return base.quarantine(bytes, of: name, at: time)
   }
 
   func names() -> [String] { base.names() }

@@ -108,6 +108,86 @@ import Testing
     }
   }
 
+  @Test func `A commit that fails moves no value aside whose migration fails`() async throws {
+    let old = try await saveOld("Mattt")
+    let bytes = storage[name]
+    let store = InMemoryStore(storage: storage)
+    let person = Person(first: "Jake", last: "Lin")
+    let other = StoreKey<Int>("number")
+
+    var ofNothing = StoreBatch()
+    ofNothing.require(nil, of: key)
+    ofNothing.save(person, for: key)
+    await #expect(throws: StoreError.preconditionFailed(key.keyName)) { try await store.commit(ofNothing) }
+    var ofAnother = StoreBatch()
+    ofAnother.save(person, for: key)
+    ofAnother.require(old.tag, of: other)
+    await #expect(throws: StoreError.preconditionFailed(other.keyName)) { try await store.commit(ofAnother) }
+    #expect(storage.names == [name])
+    #expect(storage[name] == bytes)
+
+    var ofOld = StoreBatch()
+    ofOld.require(old.tag, of: key)
+    ofOld.save(person, for: key)
+    try await store.commit(ofOld)
+    #expect(try await store.load(key)?.value == person)
+    #expect(storage.names.contains { $0 != name && storage[$0] == bytes })
+  }
+
+  /// Schema 1 of a value in parts.
+  private struct OldList: PartitionedValue {
+    var head = "old"
+    var elements: [Int]
+  }
+
+  /// Schema 2, whose migration adds elements.
+  private struct List: PartitionedValue, VersionedValue {
+    static let schema = StoreSchema(
+      version: 2,
+      migrations: [
+        StoreMigration(from: 1) { _ in Data(#"{"elements":\#(Array(0..<300)),"head":"new"}"#.utf8) }
+      ])
+
+    var head: String
+    var elements: [Int]
+  }
+
+  @Test func `A value in parts that had none before its migration is replaced by the next save`() async throws {
+    try await InMemoryStore(storage: storage).save(OldList(elements: []), for: StoreKey("list"))
+    let key = StoreKey<List>("list")
+    let store = InMemoryStore(storage: storage)
+    var list = try #require(try await store.load(key)).value
+    #expect(list == List(head: "new", elements: Array(0..<300)))
+    list.elements.append(300)
+    try await store.save(list, for: key)
+    #expect(try await InMemoryStore(storage: storage).load(key)?.value == list)
+  }
+
+  /// What an older version of the program stores.
+  private struct AnyOrder: PartitionedValue {
+    var head = 0
+    var elements: [Int]
+  }
+
+  /// The same schema, in a version of the program that sorts.
+  private struct InOrder: PartitionedValue {
+    var head: Int
+    var elements: [Int]
+
+    init(head: Int, elements: [Int]) { (self.head, self.elements) = (head, elements.sorted()) }
+  }
+
+  @Test func `A value in parts that its type reads in another order is stored as it was read`() async throws {
+    try await InMemoryStore(storage: storage).save(AnyOrder(elements: (0..<300).reversed()), for: StoreKey("list"))
+    let key = StoreKey<InOrder>("list")
+    let store = InMemoryStore(storage: storage)
+    var list = try #require(try await store.load(key)).value
+    #expect(list.elements == Array(0..<300))
+    list.elements[299] = 1_000
+    try await store.save(list, for: key)
+    #expect(try await InMemoryStore(storage: storage).load(key)?.value == list)
+  }
+
   @Test func `A value whose migration fails can be removed`() async throws {
     _ = try await saveOld("Mattt")
     let store = InMemoryStore(storage: storage)

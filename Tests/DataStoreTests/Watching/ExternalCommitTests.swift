@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import Multicast
 import MulticastTesting
+import Synchronization
 import Testing
 
 @testable import DataStore
@@ -55,7 +56,52 @@ import Testing
     }
   }
 
+  @Test func `Commits that wait together are made in order, also if one removes a file`() async throws {
+    let keys = (0..<4).map { StoreKey<Int>("numbers", id: "\($0)") }
+    let (isHeld, mayGoOn) = (Gate(), DispatchSemaphore(value: 0))
+    let holds = Lock(false)
+    let store = FileStore(
+      folder: temporary.url,
+      fileSystem: FileSystem { call in
+        if call.operation == "create", holds.withLock({ exchange(&$0, with: false) }) {
+          isHeld.open()
+          mayGoOn.wait()
+        }
+        return nil
+      })
+    try await store.save(0, for: keys[1])
+    var changes = try await store.observe(collection: "numbers", as: Int.self).changes.makeAsyncIterator()
+    holds.withLock { $0 = true }
+    var removing = StoreBatch()
+    removing.save(2, for: keys[0])
+    removing.remove(keys[1])
+    var batches = [StoreBatch(), removing, StoreBatch(), StoreBatch()]
+    batches[0].save(1, for: keys[3])
+    batches[2].save(3, for: keys[2])
+    batches[3].save(4, for: keys[3])
+    let executor = ManualTaskExecutor()
+    var commits: [Task<UInt64, any Error>] = []
+    for batch in batches {
+      commits.append(Task(executorPreference: executor) { try await store.commit(batch).revision })
+      executor.runUntilIdle()
+      if commits.count == 1 { await isHeld.pass() }
+    }
+    mayGoOn.signal()
+    var elements: [[String]] = []
+    for _ in batches {
+      elements.append((await changes.next() ?? []).map { "\($0.key.id ?? "") \($0.stored?.value ?? 0)" })
+    }
+    #expect(elements == [["3 1"], ["0 2", "1 0"], ["2 3"], ["3 4"]])
+    var revisions: [UInt64] = []
+    for commit in commits {
+      executor.runUntilIdle()
+      revisions.append(try await commit.value)
+    }
+    #expect(revisions == [2, 3, 4, 5])
+  }
+
   @Test func `An external commit between two commits that wait together is one element`() async throws {
+    let keys = (0..<4).map { StoreKey<Int>("numbers", id: "\($0)") }
     let hook = Lock<@Sendable (FileSystem.Call) -> Void>({ _ in })
     let store = FileStore(
       folder: temporary.url,
@@ -78,7 +124,7 @@ import Testing
       }
     }
     let executor = ManualTaskExecutor()
-    let saves = [1, 2, 3].map { number in
+    let saves = [1, 2, 3, 4].map { number in
       let (store, key) = (store, keys[number - 1])
       defer { executor.runUntilIdle() }
       return Task(executorPreference: executor) { _ = try await store.save(number, for: key) }
@@ -86,10 +132,10 @@ import Testing
     await isHeld.pass()
     let locks = Lock(0)
     let bytes = try encodedEnvelope(9)
-    let names = keys.dropFirst().map(\.keyName)
+    let names = [keys[1], keys[3]].map(\.keyName)
     hook.withLock {
       $0 = { call in
-        // Each commit takes the lock of the folder once. The other store commits before the last of them.
+        // Each commit takes the lock of the folder once. The other store commits before the third of them.
         guard call.operation == "flock", call.path == folder,
           locks.withLock({
             $0 += 1; return $0
@@ -106,10 +152,10 @@ import Testing
     }
     mayGoOn.signal()
     var elements: [[String]] = []
-    for _ in 1...4 {
+    for _ in 1...5 {
       elements.append((await changes.next() ?? []).map { "\($0.key.id ?? "") \($0.stored?.value ?? 0)" })
     }
-    #expect(elements == [["0 1"], ["1 2"], ["1 9", "2 9"], ["2 3"]])
+    #expect(elements == [["0 1"], ["1 2"], ["1 9", "3 9"], ["2 3"], ["3 4"]])
     for save in saves {
       executor.runUntilIdle()
       try await save.value

@@ -105,6 +105,20 @@ import Testing
     }
   #endif
 
+  @Test func `An entry that could not be read when the collection was is sent with the next change`() async throws {
+    let other = FileStore(folder: folder)
+    try await other.save("theirs", for: key)
+    let faults = Faults()
+    faults.rule.withLock { $0 = { $0.operation == "open" && $0.path.hasSuffix("text.0.value") ? EIO : nil } }
+    let store = faults.store(in: folder)
+    let observation = try await store.observe(collection: "text", as: String.self)
+    #expect(observation.stored == [])
+    faults.rule.withLock { $0 = nil }
+    try await other.save("again", for: StoreKey("text", id: "1"))
+    var changes = observation.changes.makeAsyncIterator()
+    #expect(await changes.next()?.map(\.stored?.value) == ["theirs", "again"])
+  }
+
   @Test func `A folder that vanishes is an event, and is seen when it is back`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("first", for: key)

@@ -1,0 +1,65 @@
+import Foundation
+import Multicast
+import Synchronization
+import Testing
+
+@testable import DataStore
+
+/// The changes of one key, while other stores change it.
+@Suite(.timeLimit(.minutes(5))) struct ChangesOfKeyTests {
+  @Test func `A key that is changed while its stream begins starts with the newest value`() async throws {
+    let key = StoreKey<String>("text", id: "0")
+    let backend = ReportingBackend()
+    let store = BackedStore(backend: backend)
+    let all = try await store.observe(collection: "text", as: String.self).changes
+    let second = try encodedEnvelope("second")
+    backend.storage["text.0"] = try encodedEnvelope("first")
+    backend.onSnapshot.withLock {
+      $0 = { [backend] in
+        backend.storage["text.0"] = second
+        backend.changed.withLock { $0 = ["text.0"] }
+      }
+    }
+    var changes = try await store.changes(of: key).makeAsyncIterator()
+    #expect(await changes.next()?.stored?.value == "second")
+    var elements = all.makeAsyncIterator()
+    #expect(await elements.next()?.map(\.stored?.value) == ["first", "second"])
+  }
+}
+
+/// Keeps bytes in memory, and reports changes of them when it is told to.
+private final class ReportingBackend: StoreBackend, Sendable {
+  let storage = InMemoryStorage()
+  /// What the next report names.
+  let changed = Lock<[String]>([])
+  /// Called once, when the next snapshot begins.
+  let onSnapshot = Lock<(@Sendable () -> Void)?>(nil)
+  private var base: InMemoryBackend { InMemoryBackend(storage: storage) }
+
+  func read(_ name: String) -> Data? { base.read(name) }
+
+  func snapshot<Result>(
+    _ body: (inout ReportingBackend) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    onSnapshot.withLock { exchange(&$0, with: nil) }?()
+    var backend = self
+    return try body(&backend)
+  }
+
+  func commit(
+    _ writes: [StoreWrite], deciding decide: (inout ReportingBackend) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool {
+    var backend = self
+    return try base.make(writes, try decide(&backend))
+  }
+
+  func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? {
+    base.quarantine(bytes, of: name, at: time)
+  }
+
+  func names() -> [String] { base.names() }
+
+  func takeExternalChanges() -> ExternalChanges {
+    .names(changed.withLock { exchange(&$0, with: []) })
+  }
+}
