@@ -21,7 +21,9 @@ struct MutationLanes {
     /// In line for a free place.
     case ready
     /// Has a place among those that are counted unless it has taken long. The number is that of the attempt.
-    case inFlight(number: UInt64, hasPlace: Bool)
+    ///
+    /// `signIns` is how often the user had signed in when it began.
+    case inFlight(number: UInt64, hasPlace: Bool, signIns: UInt64)
     /// Until a deadline. The number is that of the wait.
     case backingOff(number: UInt64, isServerDelay: Bool)
     case needsSignIn
@@ -52,6 +54,8 @@ struct MutationLanes {
   private var placeCount = 0
   /// The users who have to sign in again.
   private(set) var signedOutUsers: Set<String?> = []
+  /// How often each user has signed in.
+  private var signInCounts: [String?: UInt64] = [:]
   private var lanes: [String: Lane] = [:]
   /// May name lanes that are no longer ready.
   private var ready = FIFO<String>()
@@ -148,7 +152,7 @@ struct MutationLanes {
       let id = first
       _ = sending.waiting.removeFirst()
       lastNumber += 1
-      sending.status = .inFlight(number: lastNumber, hasPlace: true)
+      sending.status = .inFlight(number: lastNumber, hasPlace: true, signIns: signInCounts[lane.userID, default: 0])
       lanes[name] = sending
       placeCount += 1
       places.insert(Turn(lane: name, number: lastNumber), deadline: now + longestPlace)
@@ -158,12 +162,12 @@ struct MutationLanes {
   }
 
   private func hasPlace(_ attempt: Turn) -> Bool {
-    lanes[attempt.lane]?.status == .inFlight(number: attempt.number, hasPlace: true)
+    if case .inFlight(attempt.number, hasPlace: true, _) = lanes[attempt.lane]?.status { true } else { false }
   }
 
   private mutating func giveUpPlace(_ attempt: Turn) {
-    guard hasPlace(attempt) else { return }
-    lanes[attempt.lane]?.status = .inFlight(number: attempt.number, hasPlace: false)
+    guard case .inFlight(attempt.number, hasPlace: true, let signIns) = lanes[attempt.lane]?.status else { return }
+    lanes[attempt.lane]?.status = .inFlight(number: attempt.number, hasPlace: false, signIns: signIns)
     placeCount -= 1
   }
 
@@ -171,7 +175,7 @@ struct MutationLanes {
   ///
   /// - Returns: Whether it was in flight.
   private mutating func land(_ name: String) -> Bool {
-    guard case .inFlight(_, let hasPlace) = lanes[name]?.status else { return false }
+    guard case .inFlight(_, let hasPlace, _) = lanes[name]?.status else { return false }
     if hasPlace { placeCount -= 1 }
     lanes[name]?.status = .idle
     return true
@@ -210,11 +214,12 @@ struct MutationLanes {
   /// - Parameters:
   ///   - id: The mutation.
   ///   - name: Its lane.
-  ///   - needsSignIn: Whether all lanes of the user wait for new credentials.
+  ///   - needsSignIn: Whether all lanes of the user wait for new credentials. They don't if the attempt was made with
+  ///     older credentials than the present ones, so that its failure says nothing of these.
   mutating func release(_ id: MutationID, lane name: String, needsSignIn: Bool) {
-    guard let lane = lanes[name], land(name) else { return }
+    guard let lane = lanes[name], case .inFlight(_, _, let signIns) = lane.status, land(name) else { return }
     lanes[name]?.waiting.prepend(id)
-    if needsSignIn {
+    if needsSignIn, signIns == signInCounts[lane.userID, default: 0] {
       lanes[name]?.status = .needsSignIn
       signedOutUsers.insert(lane.userID)
     } else {
@@ -252,6 +257,7 @@ struct MutationLanes {
   /// Sends the mutations of a user again, whose credentials have changed.
   mutating func signedIn(userID: String?) {
     signedOutUsers.remove(userID)
+    signInCounts[userID, default: 0] += 1
     for name in lanes(of: userID) where lanes[name]?.status == .needsSignIn {
       lanes[name]?.status = .idle
       makeReady(name)

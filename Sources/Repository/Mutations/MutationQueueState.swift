@@ -205,12 +205,13 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// Lets the lanes of a mutation's user wait for new credentials.
+  /// Lets the lanes of a mutation's user wait for new credentials, unless there are some already.
   ///
   /// - Returns: The mutations that wait.
   mutating func waitForSignIn(_ entry: Entry) -> [MutationID] {
     ledger.abandonAttempt(entry.id)
     lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
+    guard lanes.signedOutUsers.contains(entry.key.userID) else { return [] }
     return lanes.lanes(of: entry.key.userID).flatMap { lanes.waiting(in: $0) }
   }
 

@@ -1,0 +1,84 @@
+import DataStore
+import Multicast
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+/// What happens while something else is under way: late answers, decisions during a commit, and reports that come late.
+@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryOrderingFaultTests {
+  private let memory = InMemoryStore()
+  private let store: InterceptedStore
+  private let server = NotesServer(empty: Notes())
+  private let clock = ManualClock()
+
+  init() { store = InterceptedStore(memory) }
+
+  private var configuration: RepositoryConfiguration { RepositoryConfiguration(clock: clock) }
+
+  /// A repository whose requests are what `onFetch` and `onSend` let through.
+  private func makeRepository(
+    configuration: RepositoryConfiguration? = nil, store: (any KeyValueStore)? = nil,
+    onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
+    onFetch: @escaping @Sendable (String) async throws(NotesFailure) -> Void = { _ in }
+  ) -> NotesRepository {
+    NotesRepository(
+      NotesSource(
+        fetch: { [server] (key) async throws(NotesFailure) in
+          try await onFetch(key)
+          return server.value(of: key)
+        },
+        send: { [server] (mutation, key, id) async throws(NotesFailure) in
+          try await onSend(mutation)
+          return .value(try server.take(mutation, key, id))
+        }), store: store ?? self.store, configuration: configuration ?? self.configuration)
+  }
+
+  /// A repository whose server applies mutations, and whose connection breaks before the reply as long as a setting says so.
+  private func makeRepository(
+    losingReplies isBroken: Setting<Bool>, configuration: RepositoryConfiguration? = nil
+  ) -> NotesRepository {
+    NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server] (mutation, key, id) throws(NotesFailure) in
+          let reply = try server.take(mutation, key, id)
+          if isBroken.value { throw .brokenConnection }
+          return .value(reply)
+        }), store: store, configuration: configuration ?? self.configuration)
+  }
+
+  /// Stores a value, which the server has too.
+  private func put(_ notes: Notes, _ key: String = "a") async throws {
+    try await memory.save(notes, for: .notes(key))
+    server.edit(key) { $0 = notes }
+  }
+
+  // MARK: - Signing in
+
+  @Test func `A late answer to old credentials doesn't sign the user out again`() async throws {
+    try await put(Notes(), "a")
+    try await put(Notes(), "b")
+    let isOld = Setting(true)
+    let gate = Gate()
+    let attempts = Counter()
+    let repository = makeRepository { (mutation) async throws(NotesFailure) in
+      if mutation == .add("late"), attempts.next() == 1 {
+        await gate.pass()
+        throw .signedOut
+      }
+      if isOld.value { throw .signedOut }
+    }
+    let late = Task { try await repository.perform(.add("late"), on: "b") }
+    await gate.arrivals()
+    #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    isOld.value = false
+    await repository.credentialsChanged(userID: nil)
+    gate.open()
+    try #require(await finishes { try await repository.waitForPendingMutations() })
+    #expect(try await late.value == .confirmed)
+    #expect(server.value(of: "a") == Notes("1"))
+    #expect(server.value(of: "b") == Notes("late"))
+  }
+}
