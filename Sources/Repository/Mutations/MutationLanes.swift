@@ -107,8 +107,8 @@ struct MutationLanes {
     guard let lane = lanes[name] else { return false }
     switch lane.status {
     case .backingOff, .needsSignIn: return true
-    case .idle, .ready: return signedOutUsers.contains(lane.userID)
-    case .inFlight: return false
+    // Also behind one in flight, as no answer to it lets them be sent.
+    case .idle, .ready, .inFlight: return signedOutUsers.contains(lane.userID)
     }
   }
 

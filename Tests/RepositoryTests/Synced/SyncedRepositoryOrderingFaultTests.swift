@@ -81,4 +81,25 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
     #expect(server.value(of: "b") == Notes("late"))
   }
+
+  @Test func `A call behind a mutation in flight ends when the user is signed out`() async throws {
+    try await put(Notes(), "a")
+    try await put(Notes(), "b")
+    let gate = Gate()
+    let repository = makeRepository { (mutation) async throws(NotesFailure) in
+      if mutation != .add("1") { throw .signedOut }
+      await gate.pass()
+    }
+    let events = repository.events.subscribe()
+    let first = Task { try await repository.perform(.add("1"), on: "a") }
+    await gate.arrivals()
+    #expect(try await repository.perform(.add("x"), on: "b") == .queued)
+    let second = Task { try await repository.perform(.add("2"), on: "a") }
+    for _ in 1...3 { await events.reaches { if case .mutationEnqueued = $0 { true } else { false } } }
+    gate.open()
+    #expect(try await first.value == .confirmed)
+    try #require(await finishes { _ = try await second.value })
+    #expect(try await second.value == .queued)
+    #expect(try await repository.mutations.list().map(\.standing) == [.needsSignIn, .needsSignIn])
+  }
 }
