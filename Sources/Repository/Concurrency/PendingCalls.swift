@@ -14,32 +14,16 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
     case ended(Outcome)
   }
 
-  private let calls = Lock<[ID: Call]>([:])
+  private struct State {
+    var calls: [ID: Call] = [:]
+    /// The calls without an outcome that their tasks' cancellation doesn't end.
+    var claimed: Set<ID> = []
 
-  /// Whether no call waits for an outcome.
-  var isEmpty: Bool { calls.withLock { $0.isEmpty } }
-
-  /// Announces a call, whose outcome may come from here on.
-  func open(_ id: ID) {
-    calls.withLock { $0[id] = .open }
-  }
-
-  /// Forgets a call that will not wait.
-  func close(_ id: ID) {
-    _ = calls.withLock { $0.removeValue(forKey: id) }
-  }
-
-  /// Whether a call has no outcome yet.
-  func isPending(_ id: ID) -> Bool {
-    switch calls.withLock({ $0[id] }) {
-    case .open, .waiting: true
-    case .ended, nil: false
-    }
-  }
-
-  /// Ends a call, unless it has its outcome.
-  func end(_ id: ID, _ outcome: Outcome) {
-    let waiting = calls.withLock { calls -> CheckedContinuation<Outcome, Never>? in
+    /// Ends a call.
+    ///
+    /// - Returns: What to resume; `nil` if the call doesn't wait, or has its outcome.
+    mutating func end(_ id: ID, _ outcome: Outcome) -> CheckedContinuation<Outcome, Never>? {
+      claimed.remove(id)
       switch calls[id] {
       case .open: calls[id] = .ended(outcome)
       case .waiting(let continuation):
@@ -49,7 +33,48 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
       }
       return nil
     }
-    waiting?.resume(returning: outcome)
+  }
+
+  private let state = Lock(State())
+
+  /// Whether no call waits for an outcome.
+  var isEmpty: Bool { state.withLock { $0.calls.isEmpty } }
+
+  /// Announces a call, whose outcome may come from here on.
+  func open(_ id: ID) {
+    state.withLock { $0.calls[id] = .open }
+  }
+
+  /// Forgets a call that will not wait.
+  func close(_ id: ID) {
+    state.withLock { state in
+      state.calls[id] = nil
+      state.claimed.remove(id)
+    }
+  }
+
+  /// Keeps a call for an outcome that is being prepared: from here on only ``end(_:_:)`` ends it.
+  ///
+  /// - Returns: Whether the call has no outcome yet. If it has, or if there is none, nothing changes.
+  func claim(_ id: ID) -> Bool {
+    state.withLock { state in
+      switch state.calls[id] {
+      case .open, .waiting:
+        state.claimed.insert(id)
+        return true
+      case .ended, nil: return false
+      }
+    }
+  }
+
+  /// Ends a call, unless it has its outcome.
+  func end(_ id: ID, _ outcome: Outcome) {
+    state.withLock { $0.end(id, outcome) }?.resume(returning: outcome)
+  }
+
+  /// Ends a call whose task is cancelled, unless it has its outcome or is claimed.
+  private func cancel(_ id: ID, _ outcome: Outcome) {
+    state.withLock { $0.claimed.contains(id) ? nil : $0.end(id, outcome) }?.resume(returning: outcome)
   }
 
   /// Waits for the outcome of a call that was announced.
@@ -62,18 +87,18 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
   ) async -> Outcome {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let outcome = calls.withLock { calls -> Outcome? in
-          guard case .ended(let outcome) = calls[id] else {
-            calls[id] = .waiting(continuation)
+        let outcome = state.withLock { state -> Outcome? in
+          guard case .ended(let outcome) = state.calls[id] else {
+            state.calls[id] = .waiting(continuation)
             return nil
           }
-          calls[id] = nil
+          state.calls[id] = nil
           return outcome
         }
         if let outcome { continuation.resume(returning: outcome) }
       }
     } onCancel: {
-      if let outcomeIfCancelled { end(id, outcomeIfCancelled) }
+      if let outcomeIfCancelled { cancel(id, outcomeIfCancelled) }
     }
   }
 }

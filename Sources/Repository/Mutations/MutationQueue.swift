@@ -318,7 +318,8 @@ final class MutationQueue<Source: RepositorySource> {
   func refuse(_ id: MutationID, _ failure: Failure, reason: String, in engine: isolated Engine) async {
     if let entry = state[id] { engine.takeBack([id], of: entry.key) }
     events.emit(.mutationRefused(id, reason: reason))
-    let hasCaller = calls.isPending(id)
+    // The caller gets the error, also if it is cancelled while the record is removed.
+    let hasCaller = calls.claim(id)
     state.recordVerdict(.refused(reason: reason), on: id)
     if hasCaller {
       await removeRefused(id, in: engine)

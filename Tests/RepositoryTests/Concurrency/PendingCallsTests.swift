@@ -6,9 +6,9 @@ import Testing
   @Test func `A call gets an outcome that came before it waits`() async {
     let calls = PendingCalls<Int, String>()
     calls.open(1)
-    #expect(calls.isPending(1) == true)
+    #expect(calls.claim(1) == true)
     calls.end(1, "first")
-    #expect(calls.isPending(1) == false)
+    #expect(calls.claim(1) == false)
     // It has its outcome.
     calls.end(1, "second")
     #expect(await calls.outcome(of: 1) == "first")
@@ -31,7 +31,7 @@ import Testing
   @Test func `An outcome without a call changes nothing`() {
     let calls = PendingCalls<Int, String>()
     calls.end(1, "a")
-    #expect(calls.isPending(1) == false)
+    #expect(calls.claim(1) == false)
     #expect(calls.isEmpty == true)
     calls.open(1)
     calls.close(1)
@@ -55,6 +55,26 @@ import Testing
     #expect(await waiting.value == "cancelled")
     calls.end(2, "late")
     #expect(calls.isEmpty == true)
+  }
+
+  @Test func `Cancelling a call that is claimed doesn't end it, before or while it waits`() async {
+    let calls = PendingCalls<Int, String>()
+    calls.open(1)
+    #expect(calls.claim(1) == true)
+    let early = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return await calls.outcome(of: 1, ifCancelled: "cancelled")
+    }
+    calls.open(2)
+    let waiting = Task { await calls.outcome(of: 2, ifCancelled: "cancelled") }
+    #expect(calls.claim(2) == true)
+    waiting.cancel()
+    calls.end(1, "a")
+    calls.end(2, "b")
+    #expect(await early.value == "a")
+    #expect(await waiting.value == "b")
+    #expect(calls.isEmpty == true)
+    #expect(calls.claim(1) == false)
   }
 
   @Test func `Cancelling a call that has an outcome leaves it that one`() async {

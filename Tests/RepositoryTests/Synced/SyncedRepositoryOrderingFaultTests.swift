@@ -102,4 +102,21 @@ import Testing
     #expect(try await second.value == .queued)
     #expect(try await repository.mutations.list().map(\.standing) == [.needsSignIn, .needsSignIn])
   }
+
+  // MARK: - Refusals
+
+  @Test func `A refusal is told although the call is cancelled while the record is removed`() async throws {
+    try await put(Notes())
+    let repository = makeRepository { (_) throws(NotesFailure) in throw .refused }
+    let gate = Gate()
+    store.set {
+      $0.onCommit = { (keys) async in if keys.hasNotesMutation, !keys.addsNotesMutation { await gate.pass() } }
+    }
+    let call = Task { try await repository.perform(.add("1"), on: "a") }
+    await gate.arrivals()
+    call.cancel()
+    gate.open()
+    await #expect(throws: NotesError.server(.refused)) { try await call.value }
+    try await #expect(repository.mutations.list() == [])
+  }
 }
