@@ -197,12 +197,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///   - deadline: When to try again.
   ///   - isServerDelay: Whether the server named the time.
   mutating func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool) {
-    if ledger[entry.id]?.isLive ?? false {
-      lanes.backOff(entry.id, lane: entry.lane, until: deadline, isServerDelay: isServerDelay)
-    } else {
-      // Another process has finished with it meanwhile, or it is in conflict.
-      lanes.complete(lane: entry.lane)
-    }
+    lanes.backOff(entry.id, lane: entry.lane, until: deadline, isServerDelay: isServerDelay)
   }
 
   /// Lets the lanes of a mutation's user wait for new credentials, unless there are some already.
@@ -211,6 +206,8 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func waitForSignIn(_ entry: Entry) -> [MutationID] {
     ledger.abandonAttempt(entry.id)
     lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
+    // Another process has finished with it meanwhile, or it is in conflict.
+    if !(ledger[entry.id]?.isLive ?? false) { lanes.remove(entry.id, lane: entry.lane) }
     guard lanes.signedOutUsers.contains(entry.key.userID) else { return [] }
     return lanes.lanes(of: entry.key.userID).flatMap { lanes.waiting(in: $0) }
   }

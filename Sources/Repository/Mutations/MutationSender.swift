@@ -115,6 +115,8 @@ final class MutationSender<Source: RepositorySource> {
       backOff(entry, after: nil, reason: reason, in: engine)
     case .needsSignIn:
       cell.state.fail(entry.id, isOutcomeUnknown: false)
+      // Before the calls that have to wait end, because it may be in conflict now.
+      engine.publish(cell)
       queue.waitForSignIn(entry, in: engine)
       pump(in: engine)
     case .conflict:
@@ -143,9 +145,11 @@ final class MutationSender<Source: RepositorySource> {
   ) {
     cell.state.fail(entry.id, isOutcomeUnknown: isOutcomeUnknown)
     engine.queue.recordFailure(of: entry.id, isOutcomeUnknown: isOutcomeUnknown, in: engine)
+    // One that the server doesn't decide about any more is in conflict if it isn't possible.
+    engine.publish(cell)
   }
 
-  /// Lets a lane wait after a failed attempt.
+  /// Lets a lane wait after a failed attempt, unless its mutation isn't sent any more.
   ///
   /// - Parameters:
   ///   - entry: The mutation.
@@ -155,9 +159,14 @@ final class MutationSender<Source: RepositorySource> {
   private func backOff(
     _ entry: Entry, after serverDelay: Duration?, reason: String, in engine: isolated Engine
   ) {
-    let delay = max(engine.backoff.delay(forAttempt: engine.queue.failures(of: entry)), serverDelay ?? .zero)
-    events.emit(.retryScheduled(entry.id, attempt: entry.record.attempts, delay: delay, reason: reason))
-    engine.queue.backOff(entry, until: clock.elapsed() + delay, isServerDelay: serverDelay != nil)
+    if engine.queue[entry.id]?.isLive ?? false {
+      let delay = max(engine.backoff.delay(forAttempt: engine.queue.failures(of: entry)), serverDelay ?? .zero)
+      events.emit(.retryScheduled(entry.id, attempt: entry.record.attempts, delay: delay, reason: reason))
+      engine.queue.backOff(entry, until: clock.elapsed() + delay, isServerDelay: serverDelay != nil)
+    } else {
+      // Another process has finished with it meanwhile, or it is in conflict.
+      engine.queue.complete(entry)
+    }
     pump(in: engine)
   }
 }

@@ -338,6 +338,8 @@ actor SyncEngine<Source: RepositorySource> {
     do throws(MutationConflict) {
       try cell.state.add(id, mutation)
     } catch {
+      // It may have found others that aren't possible.
+      publish(cell)
       throw .conflict(error)
     }
     queue.append(id, record, on: key, hasCaller: hasCaller)

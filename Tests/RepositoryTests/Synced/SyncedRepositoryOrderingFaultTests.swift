@@ -119,4 +119,32 @@ import Testing
     await #expect(throws: NotesError.server(.refused)) { try await call.value }
     try await #expect(repository.mutations.list() == [])
   }
+
+  // MARK: - Conflicts
+
+  @Test(arguments: [NotesFailure.offline, .brokenConnection, .signedOut])
+  func `A mutation that became impossible during its attempt is in conflict when that fails`(
+    failure: NotesFailure
+  ) async throws {
+    try await put(Notes("old"))
+    let gate = Gate()
+    let repository = makeRepository { (_) async throws(NotesFailure) in
+      await gate.pass()
+      throw failure
+    }
+    let values = repository.values(of: "a").subscribe()
+    let call = Task { try await repository.perform(.replace("old", with: "new"), on: "a") }
+    await gate.arrivals()
+    try await memory.save(Notes(), for: .notes("a"))
+    for await value in values where value == Notes() { break }
+    gate.open()
+    let result = try await call.value
+    let list = try await repository.mutations.list()
+    let id = try #require(list.first?.id)
+    #expect(result == .conflicted(id))
+    #expect(list.map(\.standing) == [.conflicted(MutationConflict("There is no old."))])
+    // Its lane goes on.
+    #expect(try await repository.mutations.resolve(id, .discard) == nil)
+    try await #expect(repository.mutations.list() == [])
+  }
 }
