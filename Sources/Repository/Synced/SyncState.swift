@@ -52,6 +52,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   private var writing: (write: Write, arrivals: [Arrival], versions: VersionBarriers)?
   private var folded: Value?
   private var needsFold = false
+  /// Whether ``empty`` was shown, so that it is what remains when nothing is pending.
+  private var showsEmpty = false
   /// The mutations that are at the server, but aren't possible on the present base.
   private var hidden: Set<MutationID> = []
   /// The conflicts that were not returned yet.
@@ -111,7 +113,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Records what was stored when the value was opened.
   mutating func open(_ stored: Base?) {
-    (base, fetched) = (stored, nil)
+    (base, fetched, showsEmpty) = (stored, nil, false)
     revision = stored?.revision ?? 0
     invalidate()
   }
@@ -126,7 +128,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   ///   - revision: The revision of the change. One that isn't newer than the base changes nothing.
   mutating func receiveExternal(_ stored: Base?, revision: UInt64) {
     guard revision > self.revision else { return }
-    (base, fetched, self.revision) = (stored, nil, revision)
+    (base, fetched, self.revision, showsEmpty) = (stored, nil, revision, false)
     versions.overtake(at: versions.now())
     invalidate()
   }
@@ -149,6 +151,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
         throw error
       }
       folded = value
+      showsEmpty = base == nil
       visibleVersion += 1
     }
     pending.append(.init(id: id, mutation: mutation, phase: .waiting(unknownSince: nil)))
@@ -232,6 +235,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     writing = nil
     if let value = write.value {
       (base, fetched, self.revision) = (Base(value: value, tag: tag, revision: revision), write.fetched, revision)
+      showsEmpty = false
     }
     for id in write.confirmed { pending.remove(id) }
     if !write.keepsVisible || needsFold {
@@ -274,6 +278,9 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Applies all pending mutations to the base, unless nothing has changed since.
   ///
+  /// Where nothing is stored, they are applied to ``empty``. That stays visible when they are taken back, because observers
+  /// would keep what they saw.
+  ///
   /// - Returns: The mutations that aren't possible on the new base, with the reasons. They are no longer pending. One that
   ///   is being sent or is confirmed stays, because the server decides what becomes of it, but has no effect meanwhile.
   mutating func fold() -> [Conflict] {
@@ -287,8 +294,9 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     needsFold = false
     folded = nil
     hidden = []
-    guard let start = base?.value ?? (pending.isEmpty ? nil : empty) else { return }
+    guard let start = base?.value ?? (pending.isEmpty && !showsEmpty ? nil : empty) else { return }
     folded = start
+    showsEmpty = base == nil
     var isCareful = false
     // What throws may have changed a part of the value, so the first conflict begins anew, with a copy before each step.
     while let conflict = applyAll(to: start, isCareful: isCareful) {

@@ -9,10 +9,11 @@ import Testing
   private static let environment = ProcessInfo.processInfo.environment
 
   /// `MOMENTS_MODEL_DEPTH` makes the histories longer or shorter.
-  @Test(.timeLimit(.minutes(10))) func `No short history breaks a law`() async {
+  @Test(.timeLimit(.minutes(10)), arguments: [nil, Tally()])
+  func `No short history breaks a law`(empty: Tally?) async {
     let depth = Self.environment["MOMENTS_MODEL_DEPTH"].flatMap { Int($0) } ?? 4
     var count = 0
-    await explore(SyncWorld(), [], depth: depth, &count)
+    await explore(SyncWorld(empty: empty), [], depth: depth, &count)
     #expect(count > 1_000)
   }
 
@@ -38,11 +39,12 @@ import Testing
   }
 
   /// `MOMENTS_MODEL_STEPS` makes it longer.
-  @Test(.timeLimit(.minutes(10))) func `No long history breaks a law`() async {
+  @Test(.timeLimit(.minutes(10)), arguments: [nil, Tally()])
+  func `No long history breaks a law`(empty: Tally?) async {
     let steps = Self.environment["MOMENTS_MODEL_STEPS"].flatMap { Int($0) } ?? 20_000
     let seed = UInt64.random(in: .min ... .max)
     var random = SplitMix64(seed: seed)
-    var world = SyncWorld()
+    var world = SyncWorld(empty: empty)
     var events: [SyncWorld.Event] = []
     for _ in 0..<steps {
       await Task.yield()
@@ -54,7 +56,7 @@ import Testing
         Issue.record("Seed \(seed), \(events): \(violation)")
         return
       }
-      if events.count == 60 { (world, events) = (SyncWorld(), []) }
+      if events.count == 60 { (world, events) = (SyncWorld(empty: empty), []) }
     }
   }
 }

@@ -63,7 +63,7 @@ struct SyncWorld {
     case served(SyncState<Tally, Count>.Timestamp, Tally)
   }
 
-  private(set) var state = SyncState<Tally, Count>()
+  private(set) var state: SyncState<Tally, Count>
   private(set) var server = Tally()
   private(set) var violation: String?
 
@@ -80,11 +80,21 @@ struct SyncWorld {
   private var write: SyncState<Tally, Count>.Write?
   /// All changes that the base ever had.
   private var seen: Set<Int> = []
+  /// What mutations are applied to where nothing is stored.
+  private let empty: Tally?
+  /// Whether observers see what was made of `empty`.
+  private var showsEmpty = false
 
-  init() {
+  /// - Parameter empty: What mutations are applied to where nothing is stored, as at first; `nil` if they show nothing
+  ///   there, and something is stored at first.
+  init(empty: Tally? = nil) {
+    self.empty = empty
+    state = SyncState(empty: empty)
     state.open(nil)
-    store(Tally())
-    state.receiveExternal(stored, revision: revision)
+    if empty == nil {
+      store(Tally())
+      state.receiveExternal(stored, revision: revision)
+    }
     _ = state.fold()
   }
 
@@ -263,7 +273,7 @@ struct SyncWorld {
   private mutating func externalSave(_ value: Tally?) {
     store(value)
     state.receiveExternal(stored, revision: revision)
-    if value == nil { seen = [] }
+    if value == nil { (seen, showsEmpty) = ([], false) }
   }
 
   private mutating func beginWrite() {
@@ -300,8 +310,9 @@ struct SyncWorld {
     for id in answered { markUnknown(id) }
     for id in state.idsThatNeedWholeValue { markUnknown(id) }
     (attempts, fetches, answered) = ([], [], [])
-    state = SyncState()
+    state = SyncState(empty: empty)
     state.open(stored)
+    showsEmpty = false
     for intent in intents where intent.isLive {
       state.restore(intent.id, intent.mutation)
     }
@@ -316,8 +327,13 @@ struct SyncWorld {
   private mutating func check(_ event: Event) {
     guard violation == nil else { return }
     let live = intents.filter(\.isLive)
-    // What observers see is the base with all pending mutations.
-    var expected = state.base?.value
+    // What observers see is the base with all pending mutations, or what was made of nothing once that was shown.
+    if state.base != nil {
+      showsEmpty = false
+    } else if live.contains(where: { state.contains($0.id) }) {
+      showsEmpty = empty != nil
+    }
+    var expected = state.base?.value ?? (showsEmpty ? empty : nil)
     for intent in live where state.contains(intent.id) {
       guard var value = expected else { break }
       do throws(MutationConflict) {
@@ -327,7 +343,9 @@ struct SyncWorld {
         // One that is at the server has no effect where it isn't possible.
       }
     }
-    if state.visible != expected { violation = "visible: \(String(describing: state.visible)), not \(expected!)" }
+    if state.visible != expected {
+      violation = "visible: \(String(describing: state.visible)), not \(String(describing: expected))"
+    }
     // What the user intends is pending until the base has it.
     for intent in live where !state.contains(intent.id) { violation = "\(intent.mutation.change) was lost." }
     if state.isPending != !live.isEmpty { violation = "isPending is \(state.isPending) with \(live.count) intents." }

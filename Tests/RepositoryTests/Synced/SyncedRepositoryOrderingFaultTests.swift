@@ -147,4 +147,62 @@ import Testing
     #expect(try await repository.mutations.resolve(id, .discard) == nil)
     try await #expect(repository.mutations.list() == [])
   }
+
+  // MARK: - Where nothing is stored
+
+  @Test func `What was shown where nothing is stored goes when it is refused`() async throws {
+    let gate = Gate()
+    let repository = SyncedRepository(
+      UnfetchedNotesSource { () async throws(NotesFailure) in
+        await gate.pass()
+        throw .refused
+      }, store: store, configuration: configuration)
+    let values = repository.values(of: "a").subscribe()
+    let call = Task { try await repository.perform(.add("1"), on: "a") }
+    #expect(await values.first(1) == [Notes("1")])
+    gate.open()
+    await #expect(throws: NotesError.server(.refused)) { try await call.value }
+    let next = Setting<[Notes]>([])
+    #expect(await finishes { next.value = await values.first(1) })
+    #expect(next.value == [Notes()])
+  }
+
+  @Test func `What was shown where nothing is stored goes when it is cancelled`() async throws {
+    let repository = SyncedRepository(
+      UnfetchedNotesSource { () throws(NotesFailure) in throw .offline }, store: store, configuration: configuration)
+    let values = repository.values(of: "a").subscribe()
+    #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    #expect(await values.first(1) == [Notes("1")])
+    try await repository.mutations.cancel(try #require(try await repository.mutations.list().first?.id))
+    let next = Setting<[Notes]>([])
+    #expect(await finishes { next.value = await values.first(1) })
+    #expect(next.value == [Notes()])
+    // Nothing is stored, and the next mutation is made on nothing again.
+    #expect(try await repository.perform(.add("2"), on: "a") == .queued)
+    #expect(await values.first(1) == [Notes("2")])
+    try await #expect(memory.load(.notes("a")) == nil)
+  }
+}
+
+/// Notes of a server that can't be fetched. Where nothing is stored, they are empty.
+struct UnfetchedNotesSource: MutableSource {
+  static var empty: Notes? { Notes() }
+
+  let name = "notes"
+  private let onSend: @Sendable () async throws(NotesFailure) -> Void
+
+  init(onSend: @escaping @Sendable () async throws(NotesFailure) -> Void) {
+    self.onSend = onSend
+  }
+
+  func fetch(_ key: String) async throws(NotesFailure) -> Notes { throw .offline }
+
+  func send(
+    _ mutation: NotesMutation, to key: String, id: MutationID
+  ) async throws(NotesFailure) -> MutationReply<Notes> {
+    try await onSend()
+    return .done
+  }
+
+  func disposition(of failure: NotesFailure) -> FailureDisposition { failure.disposition }
 }
