@@ -91,5 +91,51 @@
       try backend.write(new, to: "a")
       #expect(try backend.read("a") == new)
     }
+
+    @Test func `A commit whose transaction SQLite has rolled back throws, and stores nothing`() throws {
+      var backend = place.backend()
+      for name in ["a", "b"] { try backend.write(old, to: name) }
+      let writes = ["a", "c"].map { StoreWrite(name: $0, bytes: new) }
+      let error = #expect(throws: StoreError.self) {
+        _ = try backend.commit(writes) { backend in
+          // So does SQLite at an I/O error, and a check for external changes goes on after one.
+          backend.transaction!.rollBack()
+          return .proceed(removing: ["b"])
+        }
+      }
+      #expect(error == .writeFailed(.lostTransaction(place.path)))
+      for name in ["a", "b"] { #expect(try backend.read(name) == old) }
+      #expect(try backend.read("c") == nil)
+      _ = try backend.commit(writes) { _ in .proceed(removing: ["b"]) }
+      for (name, bytes) in [("a", new), ("b", nil), ("c", new)] { #expect(try backend.read(name) == bytes) }
+    }
+
+    @Test func `A removal whose transaction SQLite has rolled back throws, and removes nothing`() throws {
+      var backend = place.backend()
+      for name in ["a", "b"] { try backend.write(old, to: name) }
+      #expect(throws: StoreError.removeFailed(.lostTransaction(place.path))) {
+        _ = try backend.commit([]) { backend in
+          backend.transaction!.rollBack()
+          return .proceed(removing: ["a", "b"])
+        }
+      }
+      for name in ["a", "b"] { #expect(try backend.read(name) == old) }
+    }
+
+    @Test func `Of a group that has lost its transaction, each commit that is reported as made is stored`() throws {
+      var backend = place.backend()
+      try backend.startWatching {}
+      for name in ["a", "b", "c"] { try backend.write(old, to: name) }
+      let group = ["a", "b", "c"].map { [StoreWrite(name: $0, bytes: new)] }
+      let results = try backend.commit(group: group) { (index, backend) throws(StoreError) in
+        // The next check of the group begins a transaction, which isn't the one that the first commit was written in.
+        if index > 0 { _ = try backend.takeExternalChanges() }
+        guard index == 1 else { return .proceed(removing: []) }
+        backend.transaction!.rollBack()
+        return .abandon
+      }
+      #expect(results == [.success(true), .failure(.writeFailed(.lostTransaction(place.path))), .success(true)])
+      for (name, bytes) in [("a", new), ("b", old), ("c", new)] { #expect(try backend.read(name) == bytes) }
+    }
   }
 #endif

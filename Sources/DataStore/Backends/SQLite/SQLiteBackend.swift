@@ -8,6 +8,11 @@
   /// **Group commit.** All commits of a group are one transaction, so they share one synchronisation. A commit decides
   /// before it writes, so one that is abandoned has changed nothing. If a statement fails, the whole transaction is rolled
   /// back, and each commit is made by itself: then only the one at fault fails.
+  ///
+  /// **A lost transaction.** At an I/O error or without memory SQLite rolls the whole transaction back, and what follows
+  /// would be made statement by statement. A decision may go on after such an error, because a check for external changes
+  /// that fails stops no commit. So it is checked after each decision that the transaction is still open, and nothing is
+  /// stored if it isn't.
   package struct SQLiteBackend: StoreBackend {
     /// Distinguishes this backend's changes from external ones.
     let writer = Int64.random(in: 1 ... .max)
@@ -105,7 +110,12 @@
       let made = try change(failure, making: makes) { (backend, connection) throws(StoreError) in
         var made: [Bool] = []
         for (index, writes) in group.enumerated() {
-          guard case .proceed(let removals) = try decide(index, &backend) else {
+          let decision = try decide(index, &backend)
+          // Also before the next decision, whose check for external changes would begin another transaction. A statement
+          // that fails throws, so from here to the next decision, or to the end, the transaction is the one that began.
+          // Its right to write isn't asked for: in a database that can only be read, the first statement says so.
+          guard connection.isInTransaction else { throw failure(.lostTransaction(connection.path)) }
+          guard case .proceed(let removals) = decision else {
             made.append(false)
             continue
           }

@@ -162,7 +162,8 @@
     /// Whether a transaction is open that has the right to write.
     var isWriting: Bool { sqlite3_txn_state(handle, "main") == SQLITE_TXN_WRITE }
 
-    private var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+    /// Whether a transaction is open, with the right to write or without it.
+    var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
     /// Whether the database's path now names another file, or none.
     var hasMoved: Bool {

@@ -28,6 +28,13 @@
       SystemError(code: SQLITE_CORRUPT, operation: "opening", path: path, source: .sqlite(message: message))
     }
 
+    /// The transaction of a commit that is no longer open, because SQLite rolled it back at an error.
+    static func lostTransaction(_ path: String) -> SystemError {
+      SystemError(
+        code: SQLITE_ABORT | 2 << 8, operation: "committing", path: path,
+        source: .sqlite(message: "the transaction was rolled back at an earlier error"))
+    }
+
     private func isSQLite(_ codes: [CInt]) -> Bool {
       if case .sqlite = source { codes.contains(code & 0xFF) } else { false }
     }
