@@ -377,6 +377,25 @@ import Testing
     }
   }
 
+  @Test func `A journal stays in force while a file is refused, and is finished when it no longer is`() async throws {
+    let interrupted = try await interrupt()
+    let decoded = try interrupted.decoded
+    for name in decoded.replacements.map(\.fileName) + decoded.removals {
+      try lay(interrupted.files)
+      let fileSystem = FileSystem {
+        ["rename", "unlink"].contains($0.operation) && $0.path.hasSuffix("/\(name)") ? EPERM : nil
+      }
+      let key = StoreKey<Int>("other")
+      for _ in 1...2 {
+        let store = FileStore(folder: folder, fileSystem: fileSystem)
+        await #expect(throws: StoreError.self, "\(name)") { try await store.load(key) }
+        await #expect(throws: StoreError.self, "\(name)") { try await store.save(1, for: key) }
+        await #expect(throws: StoreError.self, "\(name)") { try await NumberedCommits.observe(store) }
+      }
+      #expect(try await recover(interrupted, loadsFirst: true) == .finished, "\(name)")
+    }
+  }
+
   private func checkForeignFilesBesideObstacle(named name: String) throws {
     for (name, bytes) in Self.foreign {
       #expect(try Data(contentsOf: folder.appending(path: name)) == bytes)

@@ -274,6 +274,146 @@ import Testing
     }
   }
 
+  @Test(arguments: [EIO, ENOSPC, EPERM, EISDIR])
+  func `Whichever call fails, a batch either throws and leaves the old values, or is done`(code: CInt) throws {
+    for failing in 1... {
+      var setUp = backend()
+      _ = try setUp.commit(["a", "b"].map { StoreWrite(name: $0, bytes: old) }) { _ in .proceed(removing: ["c"]) }
+      try setUp.write(old, to: "d")
+      let script = Script(failing: failing, code: code)
+      var backend = backend(script)
+      let writes = ["a", "b", "c"].map { StoreWrite(name: $0, bytes: new) }
+      var thrown: StoreError?
+      do throws(StoreError) {
+        _ = try backend.commit(writes) { _ in .proceed(removing: ["d"]) }
+      } catch {
+        thrown = error
+      }
+      if let thrown, case .writeFailed(let error) = thrown { #expect(error.code == code) }
+      let isDone = thrown == nil
+      for name in ["a", "b"] { #expect(try setUp.read(name) == (isDone ? new : old), "\(script.lines)") }
+      #expect(try setUp.read("c") == (isDone ? new : nil), "\(script.lines)")
+      #expect(try setUp.read("d") == (isDone ? nil : old), "\(script.lines)")
+      #expect(setUp.takeEvents() == [])
+      // A staged file whose removal failed stays until a process sweeps the folder.
+      var sweeper = self.backend()
+      _ = try sweeper.names()
+      #expect(try contents.filter { !$0.hasSuffix(".value") } == [], "\(script.lines)")
+      if script.isExhausted { break }
+    }
+  }
+
+  /// Refuses to replace or remove a file, as the system does with an immutable one.
+  private final class Refusal: Sendable {
+    private let suffix: Lock<String?>
+
+    init(of fileName: String) {
+      suffix = Lock("/\(fileName)")
+    }
+
+    /// The file may be replaced and removed from now on.
+    func end() {
+      suffix.withLock { $0 = nil }
+    }
+
+    func refuses(_ call: FileSystem.Call) -> Bool {
+      guard call.operation == "rename" || call.operation == "unlink" else { return false }
+      return suffix.withLock { $0.map(call.path.hasSuffix) ?? false }
+    }
+  }
+
+  @Test(arguments: [["b", "a"], ["b"], [], ["b+0123456789abcdef", "b", "a"]])
+  func `A batch throws and changes nothing if the first value that it changes is refused`(written: [String]) throws {
+    let removed = ["b", "a"].filter { !written.contains($0) }
+    var setUp = backend()
+    for name in ["a", "b"] { try setUp.write(old, to: name) }
+    let refusal = Refusal(of: "b.value")
+    let lines = Lock<[String]>([])
+    let fileSystem = FileSystem { call in
+      let name = URL(filePath: call.path).lastPathComponent
+      let isStaged = name.hasPrefix(".DataStore-") && name != ".DataStore-journal"
+      lines.withLock { $0.append("\(call.operation) \(isStaged ? "temporary" : name)") }
+      return refusal.refuses(call) ? EPERM : nil
+    }
+    var backend = FileBackend(folder: temporary.url, fileSystem: fileSystem)
+    func commit() throws -> Bool {
+      try backend.commit(written.map { StoreWrite(name: $0, bytes: new) }) { _ in .proceed(removing: removed) }
+    }
+    let operation = written.isEmpty ? "unlink" : "rename"
+    let error = SystemError(
+      code: EPERM, operation: operation, path: temporary.url.appending(path: "b.value").path(percentEncoded: false))
+    #expect(throws: written.isEmpty ? StoreError.removeFailed(error) : .writeFailed(error)) { try commit() }
+    // No loss of power brings the commit back: the journal is gone durably before the staged files are.
+    let last = ["unlink .DataStore-journal", "fsync \(folderName)"] + written.map { _ in "unlink temporary" }
+    #expect(lines.withLock { $0.suffix(last.count) } == last[...])
+    for name in ["a", "b"] {
+      #expect(try backend.read(name) == old)
+      #expect(try setUp.read(name) == old)
+    }
+    #expect(try contents.sorted() == ["a.value", "b.value"])
+    #expect(backend.takeEvents() == [])
+    refusal.end()
+    #expect(try commit())
+    for name in ["a", "b"] { #expect(try setUp.read(name) == (removed.contains(name) ? nil : new)) }
+  }
+
+  @Test(arguments: [".DataStore-journal", "b+0123456789abcdef.value"])
+  func `A batch that is refused and can't be taken back is made, and finished later`(fileName: String) throws {
+    var setUp = backend()
+    for name in ["a", "b"] { try setUp.write(old, to: name) }
+    let refusal = Refusal(of: "b.value")
+    let isBroken = Lock(false)
+    let fileSystem = FileSystem { call in
+      if refusal.refuses(call) {
+        isBroken.withLock { $0 = true }
+        return EPERM
+      }
+      // The new name is that of a staged file where a part is renamed back.
+      let isTakenBack = fileName.hasPrefix(".") ? call.path.hasSuffix(fileName) : call.operation == "rename"
+      return isBroken.withLock { $0 } && isTakenBack ? EIO : nil
+    }
+    var backend = FileBackend(folder: temporary.url, fileSystem: fileSystem)
+    let writes = ["b+0123456789abcdef", "b", "a"].map { StoreWrite(name: $0, bytes: new) }
+    #expect(try backend.commit(writes) { _ in .proceed(removing: []) })
+    #expect(throws: StoreError.self) { try backend.read("a") }
+    for name in writes.map(\.name) { #expect(try setUp.read(name) == new) }
+    #expect(setUp.takeEvents() == [])
+    #expect(try contents.filter { !$0.hasSuffix(".value") } == [])
+  }
+
+  @Test(arguments: [["a", "b"], ["a"]])
+  func `A batch that is made in part when a file is refused is finished when it no longer is`(
+    written: [String]
+  ) throws {
+    let removed = ["a", "b"].filter { !written.contains($0) }
+    var setUp = backend()
+    for name in ["a", "b"] { try setUp.write(old, to: name) }
+    let refusal = Refusal(of: "b.value")
+    let fileSystem = FileSystem { refusal.refuses($0) ? EPERM : nil }
+    var backend = FileBackend(folder: temporary.url, fileSystem: fileSystem)
+    let isMade = try backend.commit(written.map { StoreWrite(name: $0, bytes: new) }) { _ in
+      .proceed(removing: removed)
+    }
+    #expect(isMade)
+    let error = SystemError(
+      code: EPERM, operation: removed.isEmpty ? "rename" : "unlink",
+      path: temporary.url.appending(path: "b.value").path(percentEncoded: false))
+    // Each call tries again, and so does another process.
+    for _ in 1...2 {
+      for name in ["a", "b", "c"] { #expect(throws: StoreError.readFailed(error)) { try backend.read(name) } }
+      #expect(throws: StoreError.readFailed(error)) { try backend.names() }
+      #expect(throws: StoreError.writeFailed(error)) { try backend.write(old, to: "c") }
+      #expect(throws: StoreError.writeFailed(error)) { try backend.quarantine(new, of: "a", at: Date()) }
+      #expect(backend.takeEvents() == [])
+      backend = FileBackend(folder: temporary.url, fileSystem: fileSystem)
+    }
+    refusal.end()
+    for name in ["a", "b"] { #expect(try backend.read(name) == (removed.contains(name) ? nil : new)) }
+    try backend.write(new, to: "c")
+    #expect(backend.takeEvents() == [])
+    #expect(try contents.sorted() == (written + ["c"]).map { "\($0).value" })
+  }
+
   @Test func `Whichever call fails, setting aside either throws and leaves the value, or is done`() throws {
     for failing in 1... {
       var setUp = backend()

@@ -116,6 +116,10 @@ final class StoreFolder {
 
   /// Makes the changes of a commit, durably: all of them or, if this throws, none.
   ///
+  /// The system may refuse to replace or remove a file that can be read, such as an immutable one. If no value has
+  /// changed by then, this throws. If one has, the commit is made and its journal stays in force: every later call tries
+  /// again to finish it, and throws for as long as the file is refused.
+  ///
   /// - Parameter old: The bytes that the only write of a commit replaces; `nil` if there are none.
   func commit(
     _ writes: [(staged: StagedFile, fileName: String)], removing removals: [String], replacing old: Data?,
@@ -193,10 +197,36 @@ final class StoreFolder {
       try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
       throw error
     }
+    var hasChanged = false
     do throws(SystemError) {
-      try finish(journal)
+      try finish(journal, &hasChanged)
     } catch {
-      // The commit is made. Every later call finds the journal and finishes it, or says why it can't.
+      // As long as the journal is in force the commit is made. Every later call finds the journal and finishes it, or says
+      // why it can't.
+      guard !hasChanged, error.meansObstacle || error.meansRefusal, takeBack(journal) else { return }
+      // A loss of power must not bring back a commit that failed.
+      try fileSystem.synchronize(descriptor)
+      throw error
+    }
+  }
+
+  /// Ends a journal by which no value has changed.
+  ///
+  /// New parts get the names of staged files again, so the journal can be finished until it is removed.
+  ///
+  /// - Returns: Whether the journal is no longer in force.
+  private func takeBack(_ journal: CommitJournal) -> Bool {
+    do throws(SystemError) {
+      for replacement in journal.replacements where StorePartName.isPart(replacement.fileName) {
+        try unlessMissing { () throws(SystemError) in
+          try fileSystem.rename(replacement.fileName, to: replacement.stagedName, in: descriptor)
+        }
+      }
+      try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
+      return true
+    } catch {
+      // The error that led here says more.
+      return false
     }
   }
 
@@ -204,7 +234,11 @@ final class StoreFolder {
 
   /// Finishes the commit of a process that ended before it did so itself.
   ///
-  /// - Returns: What to report if the journal was corrupt.
+  /// A journal that can be finished later stays in force, with the staged files that it names: where the system refuses
+  /// to replace or remove a file, this throws. Where something that isn't a file is in the way, the journal is quarantined
+  /// so that the store goes on.
+  ///
+  /// - Returns: What to report if the journal was quarantined.
   func finishJournal(at time: Date) throws(SystemError) -> StoreEvent? {
     let bytes: Data
     do throws(SystemError) {
@@ -225,7 +259,8 @@ final class StoreFolder {
         // The process that wrote the journal may have ended before it was durable, and then a loss of power could keep a
         // part of what follows without it.
         try fileSystem.synchronize(descriptor)
-        try finish(journal)
+        var hasChanged = false
+        try finish(journal, &hasChanged)
       } else {
         // Its commit was never made.
         try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
@@ -248,25 +283,44 @@ final class StoreFolder {
     return true
   }
 
-  private func finish(_ journal: CommitJournal) throws(SystemError) {
+  /// Makes the changes of a journal that is in force, and ends it.
+  ///
+  /// - Parameter hasChanged: Set once a file has changed. New parts don't count, because no stored value has them.
+  private func finish(_ journal: CommitJournal, _ hasChanged: inout Bool) throws(SystemError) {
     for replacement in journal.replacements {
-      try unlessMissing { () throws(SystemError) in
+      let wasThere = try unlessMissing { () throws(SystemError) in
         try fileSystem.rename(replacement.stagedName, to: replacement.fileName, in: descriptor)
       }
+      if wasThere, !StorePartName.isPart(replacement.fileName) { hasChanged = true }
     }
     for fileName in journal.removals {
-      try unlessMissing { () throws(SystemError) in try fileSystem.unlink(fileName, in: descriptor) }
+      let wasThere = try unlessMissing { () throws(SystemError) in try removeFile(fileName) }
+      if wasThere { hasChanged = true }
     }
     try fileSystem.synchronize(descriptor)
     // Durable with the next commit, before that one is acknowledged. Until then to finish it again changes nothing.
     try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
   }
 
-  private func unlessMissing(_ body: () throws(SystemError) -> Void) throws(SystemError) {
+  /// Removes a file, and fails for a folder with `EISDIR`, also where the system has the error of a refusal for it.
+  private func removeFile(_ fileName: String) throws(SystemError) {
+    do throws(SystemError) {
+      try fileSystem.unlink(fileName, in: descriptor)
+    } catch {
+      guard error.meansRefusal, try !fileSystem.status(of: fileName, in: descriptor).isRegularFile else { throw error }
+      throw SystemError(code: EISDIR, operation: error.operation, path: error.path)
+    }
+  }
+
+  /// - Returns: Whether the file was there.
+  @discardableResult
+  private func unlessMissing(_ body: () throws(SystemError) -> Void) throws(SystemError) -> Bool {
     do throws(SystemError) {
       try body()
+      return true
     } catch {
       guard error.code == ENOENT else { throw error }
+      return false
     }
   }
 
@@ -343,6 +397,10 @@ final class StoreFolder {
 extension SystemError {
   /// Whether something that isn't a file a store uses, such as a folder, has the name of one.
   fileprivate var meansObstacle: Bool {
-    [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST, EINVAL, ELOOP, EFBIG, EPERM, ENXIO, EOPNOTSUPP].contains(code)
+    [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST, EINVAL, ELOOP, EFBIG, ENXIO, EOPNOTSUPP].contains(code)
   }
+
+  /// Whether a file is one that this process may not replace or remove, although it may change the folder: an immutable
+  /// one, or one of another user in a folder where each may remove only their own.
+  fileprivate var meansRefusal: Bool { code == EPERM }
 }
