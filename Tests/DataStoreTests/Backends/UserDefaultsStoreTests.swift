@@ -1,5 +1,7 @@
 import DataStore
+import Dispatch
 import Foundation
+import Multicast
 import Testing
 
 @Suite struct UserDefaultsStoreTests {
@@ -53,6 +55,90 @@ import Testing
       defaults.stringArray(forKey: "DataStore.text.0.corrupt-20201116T100920.000Z") == ["not", "bytes"])
     #expect(try await store.load(key)?.value == (call == "save" ? "a" : nil))
     #expect(await store.events.first { _ in true } != nil)
+  }
+
+  @Test func `A save by one store is not taken away by the quarantine of what it replaces by another`() throws {
+    let suiteName = "DataStoreTests-\(UUID().uuidString)"
+    defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
+    var backend = UserDefaultsBackend(suiteName: suiteName)
+    let (spoiled, new) = (Data("spoiled".utf8), Data("new".utf8))
+    for round in 1...200 {
+      try backend.write(spoiled, to: "a")
+      let saving = OtherThread {
+        var other = UserDefaultsBackend(suiteName: suiteName)
+        try other.write(new, to: "a")
+      }
+      _ = try backend.quarantine(spoiled, of: "a", at: Date(timeIntervalSince1970: Double(round)))
+      try saving.wait()
+      #expect(try backend.read("a") == new, "round \(round)")
+    }
+  }
+
+  @Test func `What one store reads in a snapshot is never a part of another one's commit`() throws {
+    let suiteName = "DataStoreTests-\(UUID().uuidString)"
+    defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
+    let names = (0..<10).map(String.init)
+    let isDone = Lock(false)
+    let saving = OtherThread {
+      defer { isDone.withLock { $0 = true } }
+      var other = UserDefaultsBackend(suiteName: suiteName)
+      for round in 1...300 {
+        let writes = names.map { StoreWrite(name: $0, bytes: Data("\(round)".utf8)) }
+        _ = try other.commit(writes) { _ in .proceed(removing: []) }
+      }
+    }
+    var backend = UserDefaultsBackend(suiteName: suiteName)
+    while !isDone.withLock({ $0 }) {
+      let found = try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
+        var found: [Data?] = []
+        for name in names { found.append(try backend.read(name)) }
+        // A snapshot in a snapshot is the same one.
+        return try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
+          found + [try backend.read(names[0])]
+        }
+      }
+      #expect(Set(found).count == 1)
+    }
+    try saving.wait()
+  }
+
+  @Test func `A decision may take a snapshot, and a snapshot may change what is stored`() throws {
+    let suiteName = "DataStoreTests-\(UUID().uuidString)"
+    defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
+    let (old, new) = (Data("old".utf8), Data("new".utf8))
+    var backend = UserDefaultsBackend(suiteName: suiteName)
+    try backend.write(old, to: "a")
+    _ = try backend.commit([StoreWrite(name: "b", bytes: new)]) { (backend) throws(StoreError) in
+      let found = try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
+        try backend.read("a")
+      }
+      return found == old ? .proceed(removing: ["a"]) : .abandon
+    }
+    let movedTo = try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
+      try backend.write(old, to: "c")
+      return try backend.quarantine(new, of: "b", at: Date())
+    }
+    #expect(movedTo != nil)
+    #expect(try backend.names() == ["c"])
+  }
+
+  /// Work on a thread of its own, because it may block.
+  private final class OtherThread: Sendable {
+    private let result = Lock<Result<Void, any Error>?>(nil)
+    private let end = DispatchSemaphore(value: 0)
+
+    init(_ work: @escaping @Sendable () throws -> Void) {
+      Thread.detachNewThread {
+        let outcome = Result { try work() }
+        self.result.withLock { $0 = outcome }
+        self.end.signal()
+      }
+    }
+
+    func wait() throws {
+      end.wait()
+      try result.withLock { $0 }?.get()
+    }
   }
 
   @Test(arguments: ["", "../outside", "a/b"])

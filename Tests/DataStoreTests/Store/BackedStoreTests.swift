@@ -51,6 +51,24 @@ import Testing
     #expect(storage.names == [name])
   }
 
+  @Test func `An observation has a value that is stored while the bytes before it are quarantined`() async throws {
+    let storage = InMemoryStorage()
+    let name = try key.keyName.encoded()
+    storage[name] = Data("spoiled".utf8)
+    // Twice, so that what is read again is corrupt again at first.
+    let externals = Lock([Data("spoiled again".utf8), try encodedEnvelope("theirs")])
+    let backend = OvertakenBackend(storage: storage) { externals.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
+    let store = BackedStore(backend: backend)
+    let observation = try await store.observe(collection: "text", as: String.self)
+    #expect(observation.stored.map(\.key) == [key])
+    #expect(observation.stored.map(\.stored.value) == ["theirs"])
+    #expect(externals.withLock { $0 } == [])
+    #expect(storage.names == [name])
+    let ours = try await store.save("ours", for: key)
+    var changes = observation.changes.makeAsyncIterator()
+    #expect(await changes.next() == [.saved(key, ours)])
+  }
+
   @Test func `A value of a newer program is left out of an observation, with an event`() async throws {
     let storage = InMemoryStorage()
     storage[try key.keyName.encoded()] = newer
@@ -213,4 +231,28 @@ private struct BlockingBackend: StoreBackend {
   ) throws(StoreError) -> Bool { true }
   func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? { name }
   func names() -> [String] { [] }
+}
+
+/// Keeps bytes in memory, where other bytes are stored each time before any are quarantined.
+private struct OvertakenBackend: StoreBackend, Sendable {
+  let storage: InMemoryStorage
+  /// Returns what another process stores.
+  let nextExternal: @Sendable () -> Data?
+
+  private var base: InMemoryBackend { InMemoryBackend(storage: storage) }
+
+  func read(_ name: String) -> Data? { storage[name] }
+
+  mutating func commit(
+    _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> Bool {
+    try base.make(writes, decide(&self))
+  }
+
+  func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? {
+    if let external = nextExternal() { storage[name] = external }
+    return base.quarantine(bytes, of: name, at: time)
+  }
+
+  func names() -> [String] { base.names() }
 }

@@ -2,14 +2,20 @@ internal import Dispatch
 package import Foundation
 
 /// Keeps bytes in a suite of the user defaults.
+///
+/// User defaults have no lock, so one queue keeps all stores of this process apart. On it a store reads, takes a snapshot,
+/// quarantines, and compares and changes what a commit depends on.
 package struct UserDefaultsBackend: StoreBackend {
   private static let prefix = "DataStore."
 
   /// Read in the place of anything that isn't bytes, so that it is quarantined as corrupt bytes are.
   private static let noBytes = Data("something else than bytes".utf8)
 
-  /// Makes the commits of all stores of this process one after the other.
+  /// Runs what no other store of this process may come between.
   private static let queue = DispatchQueue(label: "DataStore.UserDefaultsBackend")
+
+  /// Whether this backend is at work on the queue.
+  private var isExclusive = false
 
   /// What a decision about a commit has read so far; `nil` outside of one.
   private var decisionReads: [String: Data?]?
@@ -25,9 +31,27 @@ package struct UserDefaultsBackend: StoreBackend {
 
   package mutating func read(_ name: String) throws(StoreError) -> Data? {
     guard defaults != nil else { throw .readFailed(noSuite) }
-    let bytes = stored(name)
+    let bytes = exclusively { $0.stored(name) }
     decisionReads?[name] = .some(bytes)
     return bytes
+  }
+
+  package mutating func snapshot<Result>(
+    _ body: (inout Self) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    try exclusively { (self) in
+      Swift.Result { () throws(StoreError) in try body(&self) }
+    }.get()
+  }
+
+  /// Runs `body` on the queue, where it may already be.
+  private mutating func exclusively<Result>(_ body: (inout Self) -> Result) -> Result {
+    if isExclusive { return body(&self) }
+    return Self.queue.sync {
+      isExclusive = true
+      defer { isExclusive = false }
+      return body(&self)
+    }
   }
 
   private func stored(_ name: String) -> Data? {
@@ -45,14 +69,12 @@ package struct UserDefaultsBackend: StoreBackend {
       for name in removals { objects[Self.prefix + name] = .some(nil) }
       for write in writes { objects[Self.prefix + write.name] = write.bytes }
       let reads = decisionReads ?? [:]
-      let outcome = Self.queue.sync { [self] () -> Result<Bool, SystemError> in
-        // Another store of this process may have changed what the decision depends on.
-        guard reads.allSatisfy({ name, bytes in stored(name) == bytes }) else { return .success(false) }
-        do throws(SystemError) {
-          try set(objects)
-          return .success(true)
-        } catch {
-          return .failure(error)
+      let outcome = exclusively { (self) in
+        Result { () throws(SystemError) in
+          // Another store of this process may have changed what the decision depends on.
+          guard reads.allSatisfy({ name, bytes in self.stored(name) == bytes }) else { return false }
+          try self.set(objects)
+          return true
         }
       }
       do throws(SystemError) {
@@ -63,7 +85,13 @@ package struct UserDefaultsBackend: StoreBackend {
     }
   }
 
-  package func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
+  package mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
+    try exclusively { (self) in
+      Result { () throws(StoreError) in try self.move(bytes, toQuarantineOf: name, at: time) }
+    }.get()
+  }
+
+  private func move(_ bytes: Data, toQuarantineOf name: String, at time: Date) throws(StoreError) -> String? {
     guard let defaults else { throw .writeFailed(noSuite) }
     let key = Self.prefix + name
     guard let old = defaults.object(forKey: key), Self.bytes(of: old) == bytes else { return nil }
@@ -81,9 +109,9 @@ package struct UserDefaultsBackend: StoreBackend {
     return newKey
   }
 
-  package func names() throws(StoreError) -> [String] {
+  package mutating func names() throws(StoreError) -> [String] {
     guard let defaults else { throw .readFailed(noSuite) }
-    return defaults.dictionaryRepresentation().keys.compactMap { key in
+    return exclusively { _ in defaults.dictionaryRepresentation() }.keys.compactMap { key in
       guard key.hasPrefix(Self.prefix) else { return nil }
       let name = String(key.dropFirst(Self.prefix.count))
       return StoreKeyName(encoded: name) == nil ? nil : name
