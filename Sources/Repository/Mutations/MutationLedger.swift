@@ -26,6 +26,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     fileprivate(set) var isInFlight = false
     /// Whether the server answered an attempt of this process with success.
     fileprivate(set) var isAnswered = false
+    /// Whether the server has refused it, so that what is known of earlier attempts means nothing.
+    fileprivate(set) var isRefusedByServer = false
     /// Whether it is being cancelled, resolved or requeued.
     fileprivate(set) var isBeingDecided = false
     /// Whether another repository made it, which sends it.
@@ -126,7 +128,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func recordWrite(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     edit(id) {
       ($0.tag, $0.revision) = (tag, revision)
-      if record.isOutcomeUnknown { $0.record.isOutcomeUnknown = true }
+      if record.isOutcomeUnknown, !$0.isRefusedByServer { $0.record.isOutcomeUnknown = true }
     }
   }
 
@@ -195,6 +197,11 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// It is no attempt that the process ended.
   mutating func recordUnknownOutcome(of id: MutationID) {
     edit(id) { ($0.record.unfinishedAttempts, $0.record.isOutcomeUnknown) = (0, true) }
+  }
+
+  /// Records that the server has refused a mutation, so that it never made it.
+  mutating func recordRefusal(of id: MutationID) {
+    edit(id) { ($0.record.isOutcomeUnknown, $0.isRefusedByServer) = (false, true) }
   }
 
   /// Records that a mutation is not sent any more.

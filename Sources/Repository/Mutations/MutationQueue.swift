@@ -177,21 +177,32 @@ final class MutationQueue<Source: RepositorySource> {
   ///
   /// - Parameters:
   ///   - id: The mutation.
-  ///   - replaced: The mutation in whose place it comes; `nil` if there is none.
+  ///   - replaced: The mutation in whose place it comes, which may be itself as it was refused; `nil` if there is none.
   ///   - engine: The engine.
   /// - Returns: Whether it was added. It isn't if another process has dealt with the one it replaces.
-  /// - Throws: Why it could not be written. Then it is forgotten.
+  /// - Throws: Why it could not be written. Then it is forgotten, or refused as before.
   func makeDurable(
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
     guard let entry = state[id] else { return false }
     var added: (record: Record, commit: StoreCommit)?
-    defer { if added == nil { forgetUnadded(id, in: engine) } }
-    added = try await records.add(id, entry.record, replacing: replaced.map { ($0.id, $0.tag) })
-    guard let added else { return false }
+    do throws(StoreError) {
+      added = try await records.add(id, entry.record, replacing: replaced.map { ($0.id, $0.tag) })
+    } catch {
+      forgetUnadded(id, in: engine)
+      if let replaced, replaced.id == id {
+        state.restoreRefused(replaced)
+        reportChanges(in: engine)
+      }
+      throw error
+    }
+    guard let added else {
+      forgetUnadded(id, in: engine)
+      return false
+    }
     state.recordAddition(
       of: id, sequence: added.record.sequence, tag: added.commit.tag, revision: added.commit.revision)
-    if let replaced { state.remove(replaced.id) }
+    if let replaced, replaced.id != id { state.remove(replaced.id) }
     guard state[id]?.isLive ?? false else {
       // It came into conflict meanwhile.
       await save(id, in: engine)
@@ -312,10 +323,28 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Records that the server will never make a mutation, or that its value can't be stored.
+  /// Why a mutation is refused.
+  enum Refusal {
+    /// The server will never make it.
+    case byServer
+    /// It is given up, and the server surely doesn't have it, except by an attempt whose outcome is known to be unknown.
+    case afterFailure
+    /// It is given up, and the server may have it.
+    case afterUnknownOutcome
+  }
+
+  /// Records that a mutation isn't sent any more: the server refused it, the policy allows no further attempt, or its value
+  /// can't be stored.
   ///
   /// It stays listed unless its caller gets the error.
-  func refuse(_ id: MutationID, _ failure: Failure, reason: String, in engine: isolated Engine) async {
+  func refuse(
+    _ id: MutationID, _ refusal: Refusal, _ failure: Failure, reason: String, in engine: isolated Engine
+  ) async {
+    switch refusal {
+    case .byServer: state.recordRefusal(of: id)
+    case .afterFailure: break
+    case .afterUnknownOutcome: state.recordUnknownOutcome(of: id)
+    }
     if let entry = state[id] { engine.takeBack([id], of: entry.key) }
     events.emit(.mutationRefused(id, reason: reason))
     // The caller gets the error, also if it is cancelled while the record is removed.
@@ -391,7 +420,8 @@ final class MutationQueue<Source: RepositorySource> {
   ///
   /// - Returns: Why that failed.
   func write(_ id: MutationID, in engine: isolated Engine) async -> StoreError? {
-    guard let entry = state[id] else { return nil }
+    // One that isn't durable yet is being written.
+    guard let entry = state[id], entry.tag != nil else { return nil }
     do throws(StoreError) {
       switch try await records.replace(id, by: entry.record, tag: entry.tag) {
       case .written(let record, let commit): state.recordWrite(record, of: id, commit)
@@ -433,11 +463,16 @@ final class MutationQueue<Source: RepositorySource> {
     case .saved(let key, let stored):
       if let known = state[id] {
         guard known.tag != nil, stored.revision > known.revision else { return }
-        replace(known, with: stored, in: engine)
-      } else if let entry = entry(key, stored) {
-        state.addExternal(entry)
-        if let entry = state[id], entry.isLive { engine.show(entry) }
+        if known.isLive || stored.value.verdict != nil {
+          replace(known, with: stored, in: engine)
+          break
+        }
+        // Another repository sends it again.
+        state.remove(id)
       }
+      guard let entry = entry(key, stored) else { break }
+      state.addExternal(entry)
+      if entry.isLive { engine.show(entry) }
     case .removed(_, let revision):
       guard let entry = state[id], entry.tag != nil, revision > entry.revision else { return }
       await engine.receiveRemoval(of: entry)

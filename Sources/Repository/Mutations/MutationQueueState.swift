@@ -109,8 +109,10 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// It has its place in its lane, and blocks it.
   ///
-  /// If it will be sent as soon as it is durable, its record says already that an attempt begins.
+  /// If it will be sent as soon as it is durable, its record says already that an attempt begins. One that is sent again
+  /// under its id comes in the place of the refused one.
   mutating func add(_ id: MutationID, key: Key, lane: String, record: Record) {
+    remove(id)
     var record = record
     let isFirst = lanes.isFree(lane)
     if isFirst { record.unfinishedAttempts = 1 }
@@ -124,6 +126,12 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// ``release(_:)`` follows if the mutation is still live.
   mutating func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) {
     ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
+  }
+
+  /// Brings a refused mutation back that could not be written again.
+  mutating func restoreRefused(_ entry: Entry) {
+    remove(entry.id)
+    ledger.add(entry)
   }
 
   /// Adds a mutation of another repository, which sends it.
@@ -185,6 +193,11 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Records that the server may have a mutation, although no reply says so that can be used.
   mutating func recordUnknownOutcome(of id: MutationID) {
     ledger.recordUnknownOutcome(of: id)
+  }
+
+  /// Records that the server has refused a mutation, so that it never made it.
+  mutating func recordRefusal(of id: MutationID) {
+    ledger.recordRefusal(of: id)
   }
 
   /// The number of failed attempts of a mutation's lane, the present one included.

@@ -12,7 +12,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   typealias Record = MutationRecord<Mutation>
 
   enum Operation: Sendable {
-    /// Adds a record, and gives it its place in the order; removes another one in the same commit.
+    /// Adds a record, and gives it its place in the order; removes another one in the same commit, or replaces an older
+    /// record of the same mutation.
     case add(@Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?)
     case replace(Record, tag: StoreTag?)
     case remove
@@ -172,7 +173,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         let record = make(count.value.last)
         batch.save(record, for: key)
         if let replaced {
-          batch.remove(keys.record(replaced.id))
+          if replaced.id != turn.id { batch.remove(keys.record(replaced.id)) }
           batch.require(replaced.tag, of: keys.record(replaced.id))
         }
         records.append(record)

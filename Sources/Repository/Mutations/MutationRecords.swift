@@ -28,7 +28,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     try await store.observe(collection: keys.collection, as: Record.self)
   }
 
-  /// Adds a record, in the place of another one or behind all.
+  /// Adds a record behind all, in the place of another one or of an older one of the same mutation.
   ///
   /// - Returns: The record with its place; `nil` if another process has dealt with the one it replaces.
   func add(
@@ -41,7 +41,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     let outcome = try await records.perform(
       .add({ sequence in record.with(sequence: sequence) }, replacing: replaced), id)
     guard case .written(let record, let commit) = outcome else { return nil }
-    if let replaced { recordRemoval(of: [replaced.id], commit) }
+    if let replaced, replaced.id != id { recordRemoval(of: [replaced.id], commit) }
     return (record, commit)
   }
 

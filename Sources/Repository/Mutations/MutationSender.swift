@@ -104,9 +104,9 @@ final class MutationSender<Source: RepositorySource> {
     if Task.isCancelled { return await endWithRepository(entry, in: engine) }
     let isLast = !policy.allows(attempt: entry.record.attempts + 1)
     switch capabilities.source.disposition(of: failure) {
-    case .retryLater where isLast, .unknownOutcome where isLast, .refused:
-      await queue.refuse(entry.id, .server(failure), reason: reason, in: engine)
-      leaveLane(entry, cell, in: engine)
+    case .refused: await refuse(entry, .byServer, failure, cell, in: engine)
+    case .retryLater where isLast: await refuse(entry, .afterFailure, failure, cell, in: engine)
+    case .unknownOutcome where isLast: await refuse(entry, .afterUnknownOutcome, failure, cell, in: engine)
     case .retryLater(let delay):
       recordFailure(of: entry, isOutcomeUnknown: false, cell, in: engine)
       backOff(entry, after: delay, reason: reason, in: engine)
@@ -138,6 +138,14 @@ final class MutationSender<Source: RepositorySource> {
     engine.queue.complete(entry)
     pump(in: engine)
     engine.release(cell)
+  }
+
+  private func refuse(
+    _ entry: Entry, _ refusal: MutationQueue<Source>.Refusal, _ failure: Source.Failure, _ cell: SyncCell<Source>,
+    in engine: isolated Engine
+  ) async {
+    await engine.queue.refuse(entry.id, refusal, .server(failure), reason: String(describing: failure), in: engine)
+    leaveLane(entry, cell, in: engine)
   }
 
   private func recordFailure(

@@ -48,9 +48,11 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
     try await engine.cancel(id)
   }
 
-  /// Sends a mutation again that was refused: under a new id, at the end of its lane.
+  /// Sends a mutation again that was refused, at the end of its lane.
   ///
-  /// - Returns: The new id.
+  /// It has a new id, unless the server may have made it: then it keeps its id, so that the server makes it once.
+  ///
+  /// - Returns: The id under which it is sent.
   /// - Throws: ``PendingMutationError/notRefused(_:)``, ``PendingMutationError/conflict(_:)``,
   ///   ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
   @discardableResult

@@ -30,10 +30,13 @@ extension SyncEngine {
   }
 
   /// Sends a mutation again that was refused.
+  ///
+  /// One that the server may have made keeps its id, so that the server doesn't make it twice.
   func requeue(_ id: MutationID) async throws(PendingMutationError) -> MutationID {
     let entry = try await find(id)
     guard case .refused = queue.standing(of: entry) else { throw .notRefused(id) }
-    return try await replace(entry, by: entry.record.mutation)
+    let next = entry.record.isOutcomeUnknown ? id : MutationID()
+    return try await replace(entry, by: entry.record.mutation, as: next)
   }
 
   func resolve(
@@ -60,12 +63,12 @@ extension SyncEngine {
   }
 
   private func replace(
-    _ entry: MutationQueue<Source>.Entry, by mutation: Mutation
+    _ entry: MutationQueue<Source>.Entry, by mutation: Mutation, as id: MutationID = MutationID()
   ) async throws(PendingMutationError) -> MutationID {
     queue.hold(entry.id)
     defer { queue.release(entry.id, in: self) }
     do throws(Failure) {
-      let id = try await add(mutation, on: entry.key, replacing: entry, hasCaller: false)
+      _ = try await add(mutation, on: entry.key, as: id, replacing: entry, hasCaller: false)
       events.emit(.mutationRequeued(entry.id))
       return id
     } catch {

@@ -326,15 +326,23 @@ actor SyncEngine<Source: RepositorySource> {
     return try await queue.outcome(of: id)
   }
 
-  /// Shows a mutation and makes it durable, in the place of another one or behind all.
+  /// Shows a mutation and makes it durable, behind all others.
+  ///
+  /// - Parameters:
+  ///   - mutation: The change.
+  ///   - key: The key of the value that it changes.
+  ///   - id: Its id. One that the server may have made keeps its id when it is sent again.
+  ///   - replaced: The mutation that it replaces, which may be itself as it was refused; `nil` if there is none.
+  ///   - hasCaller: Whether a call will wait for its outcome.
   func add(
-    _ mutation: Mutation, on key: Key, replacing replaced: MutationQueue<Source>.Entry?, hasCaller: Bool
+    _ mutation: Mutation, on key: Key, as id: MutationID = MutationID(),
+    replacing replaced: MutationQueue<Source>.Entry?, hasCaller: Bool
   ) async throws(Failure) -> MutationID {
     let cell = try await use(key)
     defer { endUse(cell) }
-    let record = queue.record(of: mutation, on: key)
+    var record = queue.record(of: mutation, on: key)
+    record.isOutcomeUnknown = replaced?.id == id
     guard replaced != nil || queue.hasRoom(for: record) else { throw .queueFull }
-    let id = MutationID()
     do throws(MutationConflict) {
       try cell.state.add(id, mutation)
     } catch {

@@ -117,9 +117,10 @@ final class SyncWrites<Source: RepositorySource> {
     takeHeldChanges(of: cell, in: engine)
     engine.publish(cell)
     if error.isPermanent {
-      // The value of the reply can never be stored, so the mutation is shown no more, and its caller gets the error.
+      // The value of the reply can never be stored, so the mutation is shown no more, and its caller gets the error. The
+      // server has the mutation.
       for id in write.confirmed {
-        await engine.queue.refuse(id, .store(error), reason: error.description, in: engine)
+        await engine.queue.refuse(id, .afterUnknownOutcome, .store(error), reason: error.description, in: engine)
       }
       return cell.state.discardReplies(to: write.confirmed)
     }

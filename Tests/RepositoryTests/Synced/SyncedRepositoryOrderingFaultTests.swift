@@ -182,6 +182,128 @@ import Testing
     #expect(await values.first(1) == [Notes("2")])
     try await #expect(memory.load(.notes("a")) == nil)
   }
+
+  // MARK: - Requeueing
+
+  /// Lets two attempts of a mutation apply it and lose the reply, so that it is refused.
+  private func refuseAfterLostReplies(_ mutation: NotesMutation, in repository: NotesRepository) async throws
+    -> MutationID
+  {
+    #expect(try await repository.perform(mutation, on: "a") == .queued)
+    await repository.retryNow()
+    for await list in repository.mutations.changes {
+      for item in list { if case .refused = item.standing { return item.id } }
+    }
+    throw CancellationError()
+  }
+
+  private var twoAttempts: RepositoryConfiguration {
+    RepositoryConfiguration(retryPolicy: RetryPolicy(maximumAttempts: 2), clock: clock)
+  }
+
+  @Test func `A mutation that the server may have made is requeued under its id`() async throws {
+    let tallies = TallyServer(empty: Sum())
+    let key = StoreKey<Sum>("tally", id: "a")
+    try await memory.save(Sum(count: 5), for: key)
+    tallies.edit("a") { $0 = Sum(count: 5) }
+    let isBroken = Setting(true)
+    let repository = SyncedRepository(
+      ScriptedSource<String, Sum, SumMutation, NotesFailure>(
+        "tally", fetch: { tallies.value(of: $0) },
+        send: { (mutation, key, id) throws(NotesFailure) in
+          guard let reply = try? tallies.apply(mutation, to: key, id: id) else { throw .conflict }
+          if isBroken.value { throw .brokenConnection }
+          return .value(reply)
+        }, disposition: { $0.disposition }), store: store, configuration: twoAttempts)
+    #expect(try await repository.perform(.increment, on: "a") == .queued)
+    await repository.retryNow()
+    var refused: MutationID?
+    for await list in repository.mutations.changes {
+      for item in list { if case .refused = item.standing { refused = item.id } }
+      if refused != nil { break }
+    }
+    let id = try #require(refused)
+    isBroken.value = false
+    #expect(try await repository.mutations.requeue(id) == id)
+    try await repository.waitForPendingMutations()
+    #expect(tallies.value(of: "a") == Sum(count: 6))
+    #expect(tallies.received == [id, id, id])
+    try await #expect(memory.load(key)?.value == Sum(count: 6))
+    try await #expect(repository.mutations.list() == [])
+  }
+
+  @Test func `A mutation that the server refused after a lost reply is requeued under a new id`() async throws {
+    try await put(Notes())
+    let attempts = Counter()
+    let repository = makeRepository { (_) throws(NotesFailure) in
+      switch attempts.next() {
+      case 1: throw .brokenConnection
+      case 2: throw .refused
+      default: break
+      }
+    }
+    let id = try await refuseAfterLostReplies(.add("1"), in: repository)
+    let next = try await repository.mutations.requeue(id)
+    #expect(next != id)
+    try await repository.waitForPendingMutations()
+    #expect(server.received == [next])
+    try await #expect(repository.mutations.list() == [])
+  }
+
+  @Test func `A requeue under the same id that can't be stored changes nothing`() async throws {
+    try await put(Notes())
+    let isBroken = Setting(true)
+    let repository = makeRepository(losingReplies: isBroken, configuration: twoAttempts)
+    let id = try await refuseAfterLostReplies(.add("1"), in: repository)
+    isBroken.value = false
+    let before = try await repository.mutations.list()
+    store.set {
+      $0.onCommit = { (keys) throws(StoreError) in
+        if keys.addsNotesMutation { throw .writeFailed(InterceptedStore.error) }
+      }
+    }
+    await #expect(throws: PendingMutationError.store(.writeFailed(InterceptedStore.error))) {
+      try await repository.mutations.requeue(id)
+    }
+    try await #expect(repository.mutations.list() == before)
+    store.set { $0.onCommit = { _ in } }
+    #expect(try await repository.mutations.requeue(id) == id)
+    try await repository.waitForPendingMutations()
+    try await #expect(repository.mutations.list() == [])
+    #expect(server.received == [id, id, id])
+  }
+
+  @Test func `A mutation that is requeued under its id is sent by the next process too`() async throws {
+    try await put(Notes())
+    let isBroken = Setting(true)
+    let id: MutationID
+    do {
+      let repository = makeRepository(losingReplies: isBroken, configuration: twoAttempts)
+      id = try await refuseAfterLostReplies(.add("1"), in: repository)
+      #expect(try await repository.mutations.requeue(id) == id)
+    }
+    isBroken.value = false
+    let repository = makeRepository()
+    try await repository.waitForPendingMutations()
+    try await #expect(repository.mutations.list() == [])
+    #expect(Set(server.received) == [id])
+    #expect(server.value(of: "a") == Notes("1"))
+  }
+
+  @Test func `A mutation that is requeued under its id shows in other repositories again`() async throws {
+    try await put(Notes())
+    let repository = makeRepository(losingReplies: Setting(true), configuration: twoAttempts)
+    let id = try await refuseAfterLostReplies(.add("1"), in: repository)
+    let other = makeRepository(store: memory)
+    for await list in other.mutations.changes where list.first?.standing != .inFlight { break }
+    let values = other.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes()])
+    #expect(try await repository.mutations.requeue(id) == id)
+    let next = Setting<[Notes]>([])
+    #expect(await finishes { next.value = await values.first(1) })
+    #expect(next.value == [Notes("1")])
+    try await #expect(other.mutations.list().map(\.id) == [id])
+  }
 }
 
 /// Notes of a server that can't be fetched. Where nothing is stored, they are empty.
