@@ -195,8 +195,15 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Records that the server may have a mutation, although no reply says so that can be used.
   ///
   /// It is no attempt that the process ended.
-  mutating func recordUnknownOutcome(of id: MutationID) {
+  ///
+  /// - Returns: Whether that is new.
+  @discardableResult
+  mutating func recordUnknownOutcome(of id: MutationID) -> Bool {
+    guard let record = entries[id]?.record, record.unfinishedAttempts > 0 || !record.isOutcomeUnknown else {
+      return false
+    }
     edit(id) { ($0.record.unfinishedAttempts, $0.record.isOutcomeUnknown) = (0, true) }
+    return true
   }
 
   /// Records that the server has refused a mutation, so that it never made it.

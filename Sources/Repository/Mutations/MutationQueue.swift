@@ -279,7 +279,10 @@ final class MutationQueue<Source: RepositorySource> {
   /// Records that the server may have a mutation, although no reply says so that can be used.
   ///
   /// ``save(_:in:)`` follows.
-  func recordUnknownOutcome(of id: MutationID) {
+  ///
+  /// - Returns: Whether that is new.
+  @discardableResult
+  func recordUnknownOutcome(of id: MutationID) -> Bool {
     state.recordUnknownOutcome(of: id)
   }
 

@@ -191,7 +191,10 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   }
 
   /// Records that the server may have a mutation, although no reply says so that can be used.
-  mutating func recordUnknownOutcome(of id: MutationID) {
+  ///
+  /// - Returns: Whether that is new.
+  @discardableResult
+  mutating func recordUnknownOutcome(of id: MutationID) -> Bool {
     ledger.recordUnknownOutcome(of: id)
   }
 

@@ -181,13 +181,13 @@ final class SyncLoader<Source: RepositorySource> {
 
   /// Fetches the whole value, for confirmed mutations whose reply could not be used, until one has them.
   func fetchWhole(_ cell: Cell, in engine: isolated Engine) {
+    // They are at the server, so no attempt of theirs can end the next process.
+    for id in cell.state.idsThatNeedWholeValue where engine.queue.recordUnknownOutcome(of: id) {
+      // Also if the repository is released now.
+      engine.startToCompletion { engine in await engine.queue.save(id, in: engine) }
+    }
     guard !cell.isRecovering else { return }
     cell.isRecovering = true
-    // They are at the server, so no attempt of theirs can end the next process.
-    for id in cell.state.idsThatNeedWholeValue {
-      engine.queue.recordUnknownOutcome(of: id)
-      engine.start { engine in await engine.queue.save(id, in: engine) }
-    }
     let key = cell.key
     engine.start { engine in
       guard let cell = engine.cell(key) else { return }

@@ -2,9 +2,10 @@ import DataStore
 import Foundation
 import Multicast
 import MulticastTesting
-import Repository
 import RepositoryTesting
 import Testing
+
+@testable import Repository
 
 @Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryFaultTests {
   private let memory = InMemoryStore()
@@ -51,6 +52,13 @@ import Testing
     // Behind it, what the repository knows of the first one is up to date.
     _ = try await repository.perform(.add("b"), on: "b")
     return try #require(try await repository.mutations.list().first?.id)
+  }
+
+  /// Waits until the store says of a mutation that no attempt of it is under way.
+  private func waitForEndOfAttempt(_ id: MutationID) async throws {
+    let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
+    let changes = try await memory.changes(of: record)
+    for await change in changes where change.stored?.value.unfinishedAttempts == 0 { break }
   }
 
   // MARK: - Lanes
@@ -250,10 +258,13 @@ import Testing
           },
           send: { [server] (mutation, key, id) throws(NotesFailure) in
             _ = try server.take(mutation, key, id)
-            return .done
+            // Nothing is stored that it could change.
+            return .patch { $0.texts.append("1") }
           }), store: store, configuration: configuration)
-      if server.applied.isEmpty { _ = try await repository.perform(.add("1"), on: "a") }
-      guard await finishes(within: .seconds(2), { await fetched.arrivals() }) else { break }
+      if server.applied.isEmpty { #expect(try await repository.perform(.add("1"), on: "a") == .queued) }
+      try #require(await finishes { await fetched.arrivals() })
+      let id = try #require(server.applied.first?.id)
+      try #require(await finishes { try await waitForEndOfAttempt(id) })
       withExtendedLifetime(repository) {}
     }
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }

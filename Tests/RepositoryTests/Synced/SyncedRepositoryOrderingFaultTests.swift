@@ -304,6 +304,57 @@ import Testing
     #expect(next.value == [Notes("1")])
     try await #expect(other.mutations.list().map(\.id) == [id])
   }
+
+  // MARK: - Confirmed without a value
+
+  /// Waits until the store says of a mutation that no attempt of it is under way.
+  private func waitForEndOfAttempt(_ id: MutationID) async throws {
+    let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
+    let changes = try await memory.changes(of: record)
+    for await change in changes where change.stored?.value.unfinishedAttempts == 0 { break }
+  }
+
+  @Test func `A mutation that is confirmed while a value is fetched for another one isn't refused`() async throws {
+    var ids: [MutationID] = []
+    for launch in 0..<7 {
+      let (fetched, gate) = (Gate(), Gate())
+      fetched.open()
+      let repository = NotesRepository(
+        NotesSource(
+          "notes",
+          fetch: { (_) async throws(NotesFailure) in
+            await fetched.pass()
+            throw .offline
+          },
+          send: { [server] (mutation, key, id) async throws(NotesFailure) in
+            switch mutation {
+            case .add("2"): await fetched.arrivals()
+            case .add("2, later"):
+              await gate.pass()
+              throw .offline
+            default: break
+            }
+            _ = try server.take(mutation, key, id)
+            return .patch { _ = try? mutation.apply(to: &$0) }
+          }, disposition: { $0.disposition },
+          lane: { mutation, _ in if case .add(let text) = mutation { String(text.prefix(1)) } else { "" } }),
+        store: store, configuration: configuration)
+      if launch == 0 {
+        let events = repository.events.subscribe()
+        for text in ["1", "2", "2, later"] {
+          Task { try? await repository.perform(.add(text), on: "a") }
+          await events.reaches { if case .mutationEnqueued = $0 { true } else { false } }
+        }
+        ids = try await repository.mutations.list().map(\.id)
+      }
+      let list = try await repository.mutations.list()
+      #expect(list.filter { if case .refused = $0.standing { true } else { false } } == [])
+      // The reply to the second one has come.
+      try #require(await finishes { await gate.arrivals() })
+      for id in ids.prefix(2) { try #require(await finishes { try await waitForEndOfAttempt(id) }) }
+      withExtendedLifetime(repository) {}
+    }
+  }
 }
 
 /// Notes of a server that can't be fetched. Where nothing is stored, they are empty.
