@@ -6,6 +6,8 @@ internal import DataStore
 /// before it have made of the base:
 /// - A fetched value is accepted if it is certainly newer; see ``VersionBarriers``. Then it has each mutation that was
 ///   confirmed before its request, and perhaps others, which show in it.
+/// - Where the server refuses to give the whole value, the mutations that were confirmed before the request are taken into
+///   the base as they are shown.
 /// - The reply to a mutation is accepted if the base certainly doesn't have the mutation yet. Otherwise the mutation is
 ///   confirmed, and stays over the base until a whole value has it.
 ///
@@ -77,6 +79,13 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
       replaceBase(with: merged)
       if extent != .next { judged.isRefreshed = true }
       if extent == .whole { confirmAll(requestedBefore: reply.requestedAt) }
+    case .refused(let number):
+      guard versions.acceptChange(requestedAt: reply.requestedAt, arrivedAt: arrivedAt) else {
+        judged.rejected.append(number)
+        return
+      }
+      judged.accepted.append(number)
+      confirmWithoutValue(requestedBefore: reply.requestedAt)
     case .mutation(let id, let content, let isTrusted):
       guard let item = pending[id], !confirmed.contains(id) else { return }
       if isTrusted, accept(content, of: item, requestedAt: reply.requestedAt, arrivedAt: arrivedAt) {
@@ -170,6 +179,20 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     }
   }
 
+  /// Confirms all mutations that the server is known to have, because no value can ever show them.
+  ///
+  /// The base becomes what observers see of them.
+  private mutating func confirmWithoutValue(requestedBefore requestedAt: Timestamp) {
+    for item in pending.uncertain where !confirmed.contains(item.id) {
+      guard case .confirmed(let moment) = item.phase, moment < requestedAt else { continue }
+      confirm(item.id)
+      judged.keepsVisible = false
+      guard let value = applied(item.mutation) else { continue }
+      keepFetched()
+      (base, isChanged) = (value, true)
+    }
+  }
+
   /// The base as the server makes it if nothing else changes it; `nil` if the mutation isn't possible on it.
   private func applied(_ mutation: Mutation) -> Value? {
     base.flatMap { mutation.applied(to: $0) }
@@ -220,6 +243,8 @@ extension SyncState {
     enum Content {
       /// What a fetch brought.
       case fetched(number: Int, Extent, merge: Merge)
+      /// The server refused to give the whole value.
+      case refused(number: Int)
       /// What the server answered to a mutation. It isn't trusted if it may repeat the reply to an earlier attempt.
       case mutation(MutationID, MutationReply<Value>, isTrusted: Bool)
     }
@@ -238,7 +263,7 @@ extension SyncState {
     let baseTag: StoreTag?
     /// The mutations that the new base has.
     fileprivate(set) var confirmed: [MutationID] = []
-    /// The fetches whose value is in the new base.
+    /// The fetches whose value is in the new base, or that were refused and are done with.
     fileprivate(set) var accepted: [Int] = []
     /// The fetches whose value may be older than the base.
     fileprivate(set) var rejected: [Int] = []

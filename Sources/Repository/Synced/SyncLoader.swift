@@ -142,15 +142,32 @@ final class SyncLoader<Source: RepositorySource> {
       }
     } catch {
       if Task.isCancelled { throw .cancelled }
-      if case .page(let cursor?) = request, capabilities.source.disposition(of: error) == .refused {
-        cell.refusedCursor = cursor
+      if capabilities.source.disposition(of: error) == .refused {
+        switch request {
+        case .page(let cursor?): cell.refusedCursor = cursor
+        case .whole where cell.state.needsWholeValue:
+          _ = try await judge(requestedAt: requestedAt, cell, in: engine) { .refused(number: $0) }
+        case .page(nil), .whole: break
+        }
       }
       throw .server(error)
     }
+    let merge = merge(of: value, request, refusedCursor: cell.refusedCursor)
+    return try await judge(requestedAt: requestedAt, cell, in: engine) {
+      .fetched(number: $0, request.extent, merge: merge)
+    }
+  }
+
+  /// Has a reply judged and stored.
+  ///
+  /// - Returns: Whether it was accepted.
+  private func judge(
+    requestedAt: SyncState<Value, Source.Mutation>.Timestamp, _ cell: Cell, in engine: isolated Engine,
+    _ content: (_ number: Int) -> SyncState<Value, Source.Mutation>.Reply.Content
+  ) async throws(Failure) -> Bool {
     lastFetch += 1
     let number = lastFetch
-    let merge = merge(of: value, request, refusedCursor: cell.refusedCursor)
-    cell.state.receive(.fetched(number: number, request.extent, merge: merge), requestedAt: requestedAt)
+    cell.state.receive(content(number), requestedAt: requestedAt)
     fetches.open(number)
     engine.writes.write(cell, in: engine)
     return try await fetches.outcome(of: number).get()
@@ -179,7 +196,8 @@ final class SyncLoader<Source: RepositorySource> {
     fetches.end(number, result)
   }
 
-  /// Fetches the whole value, for confirmed mutations whose reply could not be used, until one has them.
+  /// Fetches the whole value, for confirmed mutations whose reply could not be used, until one has them or the server
+  /// refuses to give it.
   func fetchWhole(_ cell: Cell, in engine: isolated Engine) {
     // They are at the server, so no attempt of theirs can end the next process.
     for id in cell.state.idsThatNeedWholeValue where engine.queue.recordUnknownOutcome(of: id) {
@@ -202,6 +220,7 @@ final class SyncLoader<Source: RepositorySource> {
         try await load(cell.key, .whole, in: engine)
         attempt = 0
       } catch {
+        guard cell.state.needsWholeValue else { break }
         attempt += 1
         for id in cell.state.idsThatNeedWholeValue { engine.queue.end(id, .success(.queued)) }
         await engine.backoff.wait(afterAttempt: attempt)

@@ -254,7 +254,10 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     writing = nil
     versions.restoreBarriers(of: before)
     let kept = taken.filter { arrival in
-      if case .fetched = arrival.reply.content { keepsFetches } else { true }
+      switch arrival.reply.content {
+      case .fetched, .refused: keepsFetches
+      case .mutation: true
+      }
     }
     arrivals = kept + arrivals
   }

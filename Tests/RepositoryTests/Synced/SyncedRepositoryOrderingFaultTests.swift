@@ -355,6 +355,28 @@ import Testing
       withExtendedLifetime(repository) {}
     }
   }
+
+  @Test func `A mutation whose value the server refuses to give is confirmed`() async throws {
+    try await put(Notes("x"))
+    let attempts = Counter()
+    let repository = NotesRepository(
+      NotesSource(
+        fetch: { (_) throws(NotesFailure) in throw .refused },
+        send: { [server] (mutation, key, id) throws(NotesFailure) in
+          _ = try server.take(mutation, key, id)
+          if attempts.next() == 1 { throw .brokenConnection }
+          return .done
+        }), store: store, configuration: configuration)
+    let values = repository.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("x")])
+    #expect(try await repository.perform(.remove("x"), on: "a") == .queued)
+    await repository.retryNow()
+    try #require(await finishes { try await repository.waitForPendingMutations() })
+    try await #expect(repository.mutations.list() == [])
+    // What was shown stays.
+    try await #expect(memory.load(.notes("a"))?.value == Notes())
+    #expect(await repository.values(of: "a").subscribe().first(1) == [Notes()])
+  }
 }
 
 /// Notes of a server that can't be fetched. Where nothing is stored, they are empty.
