@@ -475,7 +475,7 @@ final class MutationQueue<Source: RepositorySource> {
       }
       guard let entry = entry(key, stored) else { break }
       state.addExternal(entry)
-      if entry.isLive { engine.show(entry) }
+      if let entry = state[id], entry.isLive { await engine.show(entry) }
     case .removed(_, let revision):
       guard let entry = state[id], entry.tag != nil, revision > entry.revision else { return }
       await engine.receiveRemoval(of: entry)

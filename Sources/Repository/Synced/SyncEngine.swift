@@ -146,11 +146,17 @@ actor SyncEngine<Source: RepositorySource> {
       if cell.isOpen { return }
       // Registered first, so that no change is missed. What the change repeats has no newer revision.
       let changes = try await store.changes(of: storeKey).subscribe()
-      var (mutations, stored) = (queue.liveMutations(of: key), try await loadStored(storeKey))
-      // One that another process finished with meanwhile is in a newer value only.
-      while mutations.contains(where: { queue[$0.id] == nil }) {
-        (mutations, stored) = (queue.liveMutations(of: key), try await loadStored(storeKey))
-      }
+      var mutations: [MutationQueue<Source>.Entry]
+      var stored: StoredValue<Value>?
+      repeat {
+        mutations = queue.liveMutations(of: key)
+        stored = try await loadStored(storeKey)
+        // A value that was stored behind a record may have its mutation, unless the record is still stored now.
+        let revision = stored?.revision ?? 0
+        let finished = await externallyFinished(mutations.filter { revision > $0.revision }.map(\.id))
+        queue.finishExternally(finished, isConfirmed: true, in: self)
+        // One that another process finished with meanwhile is in a newer value only.
+      } while mutations.contains { queue[$0.id] == nil }
       cell.open(stored, residues.removeValue(forKey: key))
       for mutation in queue.liveMutations(of: key) { restore(mutation, in: cell) }
       cell.endWatching = tasks.start { [weak self] in
@@ -368,11 +374,31 @@ actor SyncEngine<Source: RepositorySource> {
     return id
   }
 
-  /// Shows a mutation of another repository, if its key is in use.
-  func show(_ entry: MutationQueue<Source>.Entry) {
-    guard let cell = cells[entry.key], cell.isOpen else { return }
-    restore(entry, in: cell)
-    publish(cell)
+  /// Shows a mutation of another repository, if its key is in use and the value doesn't have it yet.
+  func show(_ entry: MutationQueue<Source>.Entry) async {
+    // A value that was stored behind the record may have the mutation, of which the report came late.
+    var revision = entry.revision
+    while let cell = cells[entry.key], cell.isOpen {
+      guard let base = cell.state.base, base.revision > revision else {
+        if queue[entry.id] == nil { return }
+        restore(entry, in: cell)
+        return publish(cell)
+      }
+      revision = base.revision
+      if await !externallyFinished([entry.id]).isEmpty {
+        return finishExternally([entry.id], of: entry.key, isConfirmed: true)
+      }
+    }
+  }
+
+  /// Returns those of some mutations whose records another process has removed, as far as they can be read.
+  private func externallyFinished(_ ids: [MutationID]) async -> [MutationID] {
+    do throws(StoreError) {
+      return try await queue.externallyFinished(ids)
+    } catch {
+      // What can't be read is pending until it can.
+      return []
+    }
   }
 
   /// Shows mutations no more.
@@ -424,7 +450,7 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   /// Takes in a change of a value that the store reports.
-  private func receive(_ change: StoreChange<Value>, _ key: Key) async {
+  func receive(_ change: StoreChange<Value>, _ key: Key) async {
     guard let cell = cells[key], cell.isOpen else { return }
     if cell.state.isWriting {
       // It may be the write's own.

@@ -86,10 +86,17 @@ final class SyncWrites<Source: RepositorySource> {
   }
 
   /// Takes in the changes that were reported during a write, its own among them.
+  ///
+  /// External ones come in with the mutations that they confirm, which takes reading their records.
   private func takeHeldChanges(of cell: Cell, in engine: isolated Engine) {
     let (changes, removals) = (cell.heldChanges, cell.heldRemovals)
     (cell.heldChanges, cell.heldRemovals) = ([], [])
-    for change in changes where cell.state.isNew(change.revision) { cell.receive(change) }
+    let (key, news) = (cell.key, changes.filter { cell.state.isNew($0.revision) })
+    if !news.isEmpty {
+      engine.start { engine in
+        for change in news { await engine.receive(change, key) }
+      }
+    }
     for id in removals {
       engine.start { engine in
         if let entry = engine.queue[id] { await engine.receiveRemoval(of: entry) }

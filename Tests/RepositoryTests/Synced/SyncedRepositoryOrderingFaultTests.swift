@@ -377,6 +377,64 @@ import Testing
     try await #expect(memory.load(.notes("a"))?.value == Notes())
     #expect(await repository.values(of: "a").subscribe().first(1) == [Notes()])
   }
+
+  // MARK: - Two repositories on one store
+
+  @Test func `A mutation that another repository has finished with isn't shown over its value`() async throws {
+    let tallies = TallyServer(empty: Sum())
+    let key = StoreKey<Sum>("tally", id: "a")
+    try await memory.save(Sum(count: 5), for: key)
+    tallies.edit("a") { $0 = Sum(count: 5) }
+    let (sending, late) = (Gate(), Gate())
+    let other = SyncedRepository(
+      TallySource(tallies, onSend: { () async throws(NotesFailure) in await sending.pass() }), store: memory,
+      configuration: configuration)
+    let repository = SyncedRepository(TallySource(tallies), store: store, configuration: configuration)
+    try await #expect(repository.mutations.list() == [])
+    let call = Task { try await other.perform(.increment, on: "a") }
+    for await list in repository.mutations.changes where list.count == 1 { break }
+    store.set { $0.onChanges = { (_) async in await late.pass() } }
+    sending.open()
+    #expect(try await call.value == .confirmed)
+    #expect(await repository.values(of: "a").subscribe().first(1) == [Sum(count: 6)])
+    late.open()
+    for await list in repository.mutations.changes where list.isEmpty { break }
+  }
+
+  @Test func `A mutation of another repository that is reported late isn't shown over its value`() async throws {
+    let tallies = TallyServer(empty: Sum())
+    let key = StoreKey<Sum>("tally", id: "a")
+    try await memory.save(Sum(count: 5), for: key)
+    tallies.edit("a") { $0 = Sum(count: 5) }
+    let late = Gate()
+    store.set { $0.onChanges = { (_) async in await late.pass() } }
+    let repository = SyncedRepository(TallySource(tallies), store: store, configuration: configuration)
+    let seen = Setting<[Int]>([])
+    let hasSix = Gate()
+    hasSix.open()
+    let values = repository.values(of: "a").subscribe()
+    let observing = Task {
+      for await value in values {
+        seen.value.append(value.count)
+        if value.count == 6 { await hasSix.pass() }
+        if value.count == 100 { return }
+      }
+    }
+    try await #expect(repository.mutations.list() == [])
+    let other = SyncedRepository(TallySource(tallies), store: memory, configuration: configuration)
+    #expect(try await other.perform(.increment, on: "a") == .confirmed)
+    await hasSix.arrivals()
+    let offline = SyncedRepository(
+      TallySource(tallies, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
+      configuration: configuration)
+    #expect(try await offline.perform(.increment, on: "z") == .queued)
+    late.open()
+    for await list in repository.mutations.changes where list.contains(where: { $0.key == "z" }) { break }
+    tallies.edit("a") { $0 = Sum(count: 100) }
+    try await repository.reload("a")
+    await observing.value
+    #expect(seen.value == [5, 6, 100])
+  }
 }
 
 /// Notes of a server that can't be fetched. Where nothing is stored, they are empty.

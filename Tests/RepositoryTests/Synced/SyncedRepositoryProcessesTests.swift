@@ -115,6 +115,39 @@ import Testing
     #expect(shown.last == ["old", "more", "theirs"])
   }
 
+  @Test func `A change that another process confirms behind a commit of this one counts once`() async throws {
+    let key = StoreKey<Sum>("tally", id: "a")
+    start { [storage] in try await SimulatedStore(storage: storage).save(Sum(count: 5), for: key) }
+    let tallies = TallyServer(empty: Sum())
+    tallies.edit("a") { $0 = Sum(count: 5) }
+    var configuration = RepositoryConfiguration(clock: ManualClock())
+    configuration.taskExecutor = executor
+    let gate = Gate()
+    let store = SimulatedStore(
+      storage: storage, hooks: .init(onCommitted: { keys in if keys.contains(key.keyName) { await gate.pass() } }))
+    let repository = SyncedRepository(TallySource(tallies), store: store, configuration: configuration)
+    let seen = CurrentValueRelay<[Int]>([])
+    let values = repository.values(of: "a").subscribe()
+    start { for await value in values { seen.update { $0.append(value.count) } } }
+    let isOffline = Setting(true)
+    let other = SyncedRepository(
+      TallySource(tallies, onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } }),
+      store: SimulatedStore(storage: storage), configuration: configuration)
+    start { try await other.perform(.increment, on: "a") }
+    start { await store.noticeExternalChanges() }
+    tallies.edit("a") { $0 = Sum(count: 15) }
+    // The commit of this one is made, and is on its way back.
+    start { try await repository.reload("a") }
+    isOffline.value = false
+    start { await other.retryNow() }
+    #expect(storage.value(of: key) == Sum(count: 16))
+    start { await store.noticeExternalChanges() }
+    gate.open()
+    executor.runUntilIdle()
+    #expect(Array(seen.value.prefix(2)) == [5, 6])
+    #expect(Set(seen.value.dropFirst(2)) == [16], "\(seen.value)")
+  }
+
   @Test(
     .disabled(
       """
