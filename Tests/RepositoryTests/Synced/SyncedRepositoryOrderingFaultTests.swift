@@ -437,7 +437,7 @@ import Testing
   }
 }
 
-/// Notes of a server that can't be fetched. Where nothing is stored, they are empty.
+/// Notes of a server that can't be fetched, which are empty where nothing is stored.
 struct UnfetchedNotesSource: MutableSource {
   static var empty: Notes? { Notes() }
 
