@@ -78,7 +78,7 @@ final class ChangeChecker<Backend: StoreBackend> {
   ///
   /// Otherwise the commit would read, and send, only those keys of an external commit that it changes itself.
   ///
-  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only. The commit is made whatever else fails here.
+  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only. Whatever else fails here is an event, and the commit goes on.
   func readExternalChanges(from backend: inout Backend) throws(StoreError) {
     guard watch.isWatching else { return }
     var plan: WatchState.Plan?
