@@ -49,7 +49,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       switch record.verdict {
       case .conflicted(let conflict): .conflicted(conflict)
       case .refused(let reason): .refused(reason: reason)
-      case nil where isInFlight || isAnswered || (isExternal && record.unfinishedAttempts > 0): .inFlight
+      // Another process may send it, as this one has not marked it.
+      case nil where isInFlight || isAnswered || (record.unfinishedAttempts > 0 && !isMarked): .inFlight
       case nil: signedOutUsers.contains(key.userID) ? .needsSignIn : .waiting
       }
     }
@@ -136,7 +137,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func receive(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     edit(id) {
       let isOutcomeUnknown = $0.record.isOutcomeUnknown
-      ($0.record, $0.tag, $0.revision) = (record, tag, revision)
+      ($0.record, $0.tag, $0.revision, $0.isMarked) = (record, tag, revision, false)
       // A reply to this process may repeat what the server answered to the other one.
       if isOutcomeUnknown || record.unfinishedAttempts > 0 { $0.record.isOutcomeUnknown = true }
     }

@@ -411,6 +411,31 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
+  /// Removes the record of a mutation that is held, unless another process sends it or has finished with it.
+  ///
+  /// ``forget(_:)`` follows if it was removed.
+  ///
+  /// - Returns: Whether it was removed.
+  func removeUnsent(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
+    while let entry = state[id], let tag = entry.tag {
+      switch try await records.removeUnsent(id, tag: tag) {
+      case .removed: return true
+      case .gone:
+        if let entry = state[id] { await engine.receiveRemoval(of: entry) }
+        return false
+      case .sent:
+        // Unless a write of this repository came first.
+        guard let entry = state[id], entry.tag != tag, standing(of: entry) != .inFlight else { return false }
+      }
+    }
+    return false
+  }
+
+  /// Forgets a mutation whose record was removed.
+  ///
+  /// - Returns: Whether it was there.
+  func forget(_ id: MutationID) -> Bool { state.remove(id) != nil }
+
   /// Removes a mutation.
   func remove(_ id: MutationID, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
     try await records.remove(id)

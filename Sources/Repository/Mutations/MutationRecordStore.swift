@@ -17,6 +17,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     case add(@Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?)
     case replace(Record, tag: StoreTag?)
     case remove
+    /// Removes a record, unless another process sends the mutation.
+    case removeUnsent(tag: StoreTag)
   }
 
   enum Outcome: Sendable {
@@ -26,6 +28,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     case superseded
     /// Another process has removed the record, so nothing was written.
     case gone
+    /// Another process sends the mutation, so nothing was removed.
+    case sent
   }
 
   private struct Turn {
@@ -91,7 +95,10 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   private func withoutConflicts(_ turns: [Turn]) -> [Turn] {
     var removed: Set<MutationID> = []
     for turn in turns {
-      if case .remove = turn.operation { removed.insert(turn.id) }
+      switch turn.operation {
+      case .remove, .removeUnsent: removed.insert(turn.id)
+      case .add, .replace: break
+      }
     }
     if removed.isEmpty { return turns }
     return turns.filter { turn in
@@ -131,12 +138,12 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   private func requirement(of turn: Turn) -> StoreKeyName? {
     switch turn.operation {
     case .add(_, let replaced): replaced.map { keys.record($0.id).keyName }
-    case .replace: keys.record(turn.id).keyName
+    case .replace, .removeUnsent: keys.record(turn.id).keyName
     case .remove: nil
     }
   }
 
-  /// Writes a record that another process has changed, unless it has removed it.
+  /// Writes or removes a record that another process has changed, unless it has removed it.
   private func retry(_ turn: Turn, _ counter: inout Counter?) async {
     do throws(StoreError) {
       var next = turn
@@ -150,6 +157,11 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       case .add(let make, let replaced?):
         guard let stored = try await store.load(keys.record(replaced.id)) else { break }
         next.operation = .add(make, replacing: (replaced.id, stored.tag))
+        return await write([next], &counter)
+      case .removeUnsent:
+        guard let stored = try await store.load(keys.record(turn.id)) else { break }
+        guard stored.value.unfinishedAttempts == 0 else { return turn.continuation.resume(returning: .success(.sent)) }
+        next.operation = .removeUnsent(tag: stored.tag)
         return await write([next], &counter)
       case .add(_, nil), .remove: preconditionFailure("It requires no record.")
       }
@@ -183,6 +195,10 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         records.append(record)
       case .remove:
         batch.remove(key)
+        records.append(nil)
+      case .removeUnsent(let tag):
+        batch.remove(key)
+        batch.require(tag, of: key)
         records.append(nil)
       }
     }

@@ -74,7 +74,39 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     case .written(let record, let commit): return .written(record, commit)
     // A commit that confirms the mutation may have removed it, of which the queue learns in a moment.
     case .gone: return echoes.isBeingWritten(id) ? .superseded : .gone
-    case .removed, .superseded: return .superseded
+    case .removed, .superseded, .sent: return .superseded
+    }
+  }
+
+  /// What became of a record that was to be removed if its mutation isn't sent.
+  enum Removal {
+    case removed
+    /// Another process has removed the record.
+    case gone
+    /// Another process sends the mutation, or a commit of this repository removes the record.
+    case sent
+  }
+
+  /// Removes a record, unless its mutation is sent.
+  ///
+  /// - Parameters:
+  ///   - id: The mutation.
+  ///   - tag: The tag of the record that is known to be stored.
+  func removeUnsent(
+    _ id: MutationID, tag: StoreTag, isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> Removal {
+    beginWriting([id])
+    let outcome: MutationRecordStore<Mutation>.Outcome
+    do {
+      defer { endWriting([id]) }
+      outcome = try await records.perform(.removeUnsent(tag: tag), id)
+    }
+    switch outcome {
+    case .removed(let commit):
+      recordRemoval(of: [id], commit)
+      return .removed
+    case .gone: return echoes.isBeingWritten(id) ? .sent : .gone
+    case .written, .superseded, .sent: return .sent
     }
   }
 

@@ -14,19 +14,30 @@ extension SyncEngine {
     case .inFlight, .refused: throw .alreadySent(id)
     case .waiting, .needsSignIn, .conflicted: break
     }
+    // The value that is being stored shows it, after an attempt whose reply was lost.
+    if isBeingConfirmed(entry) { throw .alreadySent(id) }
     // It is shown, and keeps its place in its lane, until it is known that it is removed.
     queue.hold(id)
+    let isRemoved: Bool
     do throws(StoreError) {
-      try await queue.remove(id)
+      isRemoved = try await queue.removeUnsent(id, in: self)
     } catch {
       queue.release(id, in: self)
       throw .store(error)
+    }
+    guard isRemoved, !isBeingConfirmed(entry), queue.forget(id) else {
+      queue.release(id, in: self)
+      throw .alreadySent(id)
     }
     takeBack([id], of: entry.key)
     events.emit(.mutationCancelled(id))
     queue.end(id, .failure(.cancelled))
     queue.reportChanges(in: self)
     sender.pump(in: self)
+  }
+
+  private func isBeingConfirmed(_ entry: MutationQueue<Source>.Entry) -> Bool {
+    cell(entry.key)?.state.isBeingConfirmed(entry.id) ?? false
   }
 
   /// Sends a mutation again that was refused.

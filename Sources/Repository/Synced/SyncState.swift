@@ -109,6 +109,9 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Whether a write is being made.
   var isWriting: Bool { writing != nil }
 
+  /// Whether the write that is being made has a mutation.
+  func isBeingConfirmed(_ id: MutationID) -> Bool { writing?.write.confirmed.contains(id) ?? false }
+
   // MARK: - The store
 
   /// Records what was stored when the value was opened.

@@ -435,6 +435,68 @@ import Testing
     await observing.value
     #expect(seen.value == [5, 6, 100])
   }
+
+  // MARK: - Cancelling
+
+  @Test func `A mutation that is being confirmed can't be cancelled`() async throws {
+    try await put(Notes())
+    let repository = makeRepository(losingReplies: Setting(true))
+    #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    let id = try #require(try await repository.mutations.list().first?.id)
+    let committed = Gate()
+    store.set {
+      $0.onCommitted = { (keys) async in
+        if keys.contains(StoreKey<Notes>.notes("a").keyName) { await committed.pass() }
+      }
+    }
+    let values = repository.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("1")])
+    let call = Task { try await repository.reload("a") }
+    await committed.arrivals()
+    await #expect(throws: PendingMutationError.alreadySent(id)) { try await repository.mutations.cancel(id) }
+    committed.open()
+    try await call.value
+    #expect(await values.first(1) == [Notes("1")])
+    try await #expect(repository.mutations.list() == [])
+  }
+
+  /// Makes a mutation of a repository that backs off, and lets another repository send it, which waits at a gate.
+  private func sendElsewhere(
+    in repository: NotesRepository, _ gate: Gate
+  ) async throws -> (id: MutationID, other: NotesRepository) {
+    try await put(Notes())
+    #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    let id = try #require(try await repository.mutations.list().first?.id)
+    try await waitForEndOfAttempt(id)
+    return (id, makeRepository(store: memory) { (_) async throws(NotesFailure) in await gate.pass() })
+  }
+
+  @Test func `A mutation that another repository sends can't be cancelled`() async throws {
+    let gate = Gate()
+    let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    let (id, other) = try await sendElsewhere(in: repository, gate)
+    await gate.arrivals()
+    for await list in repository.mutations.changes where list.map(\.attempts) == [2] { break }
+    try await #expect(repository.mutations.list().map(\.standing) == [.inFlight])
+    await #expect(throws: PendingMutationError.alreadySent(id)) { try await repository.mutations.cancel(id) }
+    gate.open()
+    try await other.waitForPendingMutations()
+    #expect(server.value(of: "a") == Notes("1"))
+  }
+
+  @Test func `A mutation that another repository sends can't be cancelled before that is reported`() async throws {
+    let late = Gate()
+    let gate = Gate()
+    let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
+    store.set { $0.onChanges = { (_) async in await late.pass() } }
+    let (id, other) = try await sendElsewhere(in: repository, gate)
+    await gate.arrivals()
+    await #expect(throws: PendingMutationError.alreadySent(id)) { try await repository.mutations.cancel(id) }
+    gate.open()
+    try await other.waitForPendingMutations()
+    #expect(server.value(of: "a") == Notes("1"))
+    late.open()
+  }
 }
 
 /// Notes of a server that can't be fetched, which are empty where nothing is stored.
