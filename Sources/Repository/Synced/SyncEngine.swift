@@ -155,8 +155,8 @@ actor SyncEngine<Source: RepositorySource> {
         let revision = stored?.revision ?? 0
         let finished = await externallyFinished(mutations.filter { revision > $0.revision }.map(\.id))
         queue.finishExternally(finished, isConfirmed: true, in: self)
-        // One that another process finished with meanwhile is in a newer value only.
-      } while mutations.contains { queue[$0.id] == nil }
+        // A mutation that came or went meanwhile may be in a newer value, or in the one that was read.
+      } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)
       cell.open(stored, residues.removeValue(forKey: key))
       for mutation in queue.liveMutations(of: key) { restore(mutation, in: cell) }
       cell.endWatching = tasks.start { [weak self] in

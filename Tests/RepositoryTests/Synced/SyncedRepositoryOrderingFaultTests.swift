@@ -35,7 +35,7 @@ import Testing
         }), store: store ?? self.store, configuration: configuration ?? self.configuration)
   }
 
-  /// A repository whose server applies mutations, and whose connection breaks before the reply as long as a setting says so.
+  /// A repository whose server applies mutations, and whose connection breaks before the reply while a setting says so.
   private func makeRepository(
     losingReplies isBroken: Setting<Bool>, configuration: RepositoryConfiguration? = nil
   ) -> NotesRepository {
@@ -398,6 +398,33 @@ import Testing
     #expect(try await call.value == .confirmed)
     #expect(await repository.values(of: "a").subscribe().first(1) == [Sum(count: 6)])
     late.open()
+    for await list in repository.mutations.changes where list.isEmpty { break }
+  }
+
+  @Test func `A mutation of another repository that is reported while its key is opened isn't shown over its value`()
+    async throws
+  {
+    let tallies = TallyServer(empty: Sum())
+    let key = StoreKey<Sum>("tally", id: "a")
+    try await memory.save(Sum(count: 5), for: key)
+    tallies.edit("a") { $0 = Sum(count: 5) }
+    let (reading, saved, removed) = (Gate(), Gate(), Gate())
+    let reports = Counter()
+    store.set {
+      $0.onChanges = { (_) async in await (reports.next() == 1 ? saved : removed).pass() }
+      $0.onLoad = { (name) async in if name == key.keyName { await reading.pass() } }
+    }
+    let repository = SyncedRepository(TallySource(tallies), store: store, configuration: configuration)
+    try await #expect(repository.mutations.list() == [])
+    let other = SyncedRepository(TallySource(tallies), store: memory, configuration: configuration)
+    #expect(try await other.perform(.increment, on: "a") == .confirmed)
+    let values = repository.values(of: "a").subscribe()
+    await reading.arrivals()
+    saved.open()
+    for await list in repository.mutations.changes where list.count == 1 { break }
+    reading.open()
+    #expect(await values.first(1) == [Sum(count: 6)])
+    removed.open()
     for await list in repository.mutations.changes where list.isEmpty { break }
   }
 
