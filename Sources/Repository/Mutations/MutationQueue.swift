@@ -330,7 +330,7 @@ final class MutationQueue<Source: RepositorySource> {
   enum Refusal {
     /// The server will never make it.
     case byServer
-    /// It is given up, and the server surely doesn't have it, except by an attempt whose outcome is known to be unknown.
+    /// It is given up. The server doesn't have it, unless by an earlier attempt whose outcome is unknown.
     case afterFailure
     /// It is given up, and the server may have it.
     case afterUnknownOutcome

@@ -96,6 +96,24 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
   }
 
+  @Test func `An attempt with old credentials says nothing of new ones`() {
+    var lanes = lanes(["a", "b", "c"], maximumInFlight: 4)
+    for _ in 0..<3 { _ = lanes.next(at: .zero) }
+    lanes.release(Self.id(0), lane: "a", needsSignIn: true)
+    #expect(lanes.isHeldUp("b") == true)
+    lanes.signedIn(userID: nil)
+    lanes.release(Self.id(1), lane: "b", needsSignIn: true)
+    #expect(lanes.signedOutUsers == [])
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
+    // Also if it took so long that it gave up its place.
+    #expect(lanes.next(at: .seconds(5)) == .wait(until: nil))
+    lanes.release(Self.id(2), lane: "c", needsSignIn: true)
+    #expect(lanes.signedOutUsers == [])
+    lanes.release(Self.id(0), lane: "a", needsSignIn: true)
+    #expect(lanes.signedOutUsers == [nil])
+  }
+
   @Test func `What isn't durable or is held blocks its lane`() {
     var lanes = MutationLanes(maximumInFlight: 4, longestPlace: .seconds(5))
     lanes.append(Self.id(0), lane: "a", userID: nil, isDurable: false)

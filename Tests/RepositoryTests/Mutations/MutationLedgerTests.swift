@@ -1,3 +1,4 @@
+import DataStore
 import Foundation
 import Testing
 
@@ -38,6 +39,20 @@ import Testing
     #expect(ledger.liveMutations(of: "a").isEmpty)
     #expect((ledger.count, ledger.liveCount) == (1, 0))
     #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
+  }
+
+  @Test func `A mutation that another process has marked is in flight, and one that this process has marked waits`() {
+    var ledger = Ledger()
+    ledger.add(entry(1))
+    ledger.mark(Self.id(1))
+    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.waiting])
+    var record = entry(1).record
+    record.unfinishedAttempts = 1
+    ledger.receive(record, of: Self.id(1), tag: StoreTag(), revision: 1)
+    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.inFlight])
+    record.unfinishedAttempts = 0
+    ledger.receive(record, of: Self.id(1), tag: StoreTag(), revision: 2)
+    #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.waiting])
   }
 
   @Test func `Every waiting mutation of a signed-out user needs the sign-in`() {
