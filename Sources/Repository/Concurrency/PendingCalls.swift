@@ -47,10 +47,12 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
 
   /// Forgets a call that will not wait.
   func close(_ id: ID) {
-    state.withLock { state in
-      state.calls[id] = nil
+    let call = state.withLock { state in
       state.claimed.remove(id)
+      return state.calls.removeValue(forKey: id)
     }
+    // Released here, where the lock is free.
+    _ = consume call
   }
 
   /// Keeps a call for an outcome that is being prepared: from here on only ``end(_:_:)`` ends it.

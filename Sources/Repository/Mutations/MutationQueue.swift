@@ -185,7 +185,7 @@ final class MutationQueue<Source: RepositorySource> {
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
     guard let entry = state[id] else { return false }
-    var added: (record: Record, commit: StoreCommit)?
+    let added: (record: Record, commit: StoreCommit)?
     do throws(StoreError) {
       added = try await records.add(id, entry.record, replacing: replaced.map { ($0.id, $0.tag) })
     } catch {
