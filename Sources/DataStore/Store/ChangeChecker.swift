@@ -98,12 +98,22 @@ final class ChangeChecker<Backend: StoreBackend> {
   ///
   /// What the group has made so far isn't recorded yet, so it would be taken for external if it was read now.
   ///
+  /// - Parameters:
+  ///   - backend: The backend.
+  ///   - removed: The names that the group has removed. A backend may report them, too.
   /// - Returns: Whether anything was changed, so that the commit must be made in another group.
   /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only.
-  func findsExternalChanges(with backend: inout Backend) throws(StoreError) -> Bool {
+  func findsExternalChanges(
+    with backend: inout Backend, besides removed: Set<String>
+  ) throws(StoreError) -> Bool {
     guard watch.isWatching else { return false }
     do throws(StoreError) {
-      guard try takeReport(&backend) != .names([]) else { return false }
+      let changes = try takeReport(&backend)
+      if case .names(let names) = changes {
+        var isOwn = removed.isSuperset(of: names)
+        for name in names where isOwn { isOwn = try backend.read(name) == nil }
+        if isOwn { return false }
+      }
       owesCheck = true
       return true
     } catch {

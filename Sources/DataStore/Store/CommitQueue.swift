@@ -47,27 +47,32 @@ final class CommitQueue<Backend: StoreBackend> {
     var waiting = group.writing
     var unpublished = group.all
     var wasQuarantined = false
+    // What waits behind a commit that is held back is prepared in vain, so few are tried until it goes well.
+    var limit = waiting.count
     defer { checker.wakeIfCheckIsOwed() }
     while !waiting.isEmpty {
+      let tried = Array(waiting.prefix(limit))
       var results: [Result<Bool, StoreError>]
       let wasWatching = checker.isWatching
       do throws(StoreError) {
-        results = try attempt(waiting)
-        try clearTheWay(for: waiting, &results)
+        let madeCount: Int
+        (results, madeCount) = try attempt(tried)
+        limit = 2 * max(1, madeCount)
+        try clearTheWay(for: tried, &results)
       } catch {
         var result = Result<Bool, StoreError>.failure(error)
         if case .damaged = error {
           // What was written before is gone with the rest, and so is what was read: all of it is done again, once.
-          for commit in waiting { commit.discardReads() }
+          for commit in tried { commit.discardReads() }
           checker.discardChecksOfCommits()
           if !wasQuarantined { result = .success(false) }
           wasQuarantined = true
         }
-        results = waiting.map { _ in result }
+        results = tried.map { _ in result }
       }
       checker.publishChecksOfCommits()
       if wasWatching { checker.startWatching() }
-      waiting = zip(waiting, results).compactMap { settle($0, $1) ? nil : $0 }
+      waiting = zip(tried, results).compactMap { settle($0, $1) ? nil : $0 } + waiting.dropFirst(tried.count)
       for commit in unpublished where commit.isSettled { publish(commit) }
       unpublished.removeAll(where: \.isSettled)
     }
@@ -75,13 +80,17 @@ final class CommitQueue<Backend: StoreBackend> {
 
   /// Makes commits, all that come before the first one that has to wait.
   ///
-  /// One waits for the next attempt if another process has committed before it, or if something is in its way. Those behind
-  /// it wait too, so that no commit overtakes another one.
+  /// One waits for the next attempt if another process has committed before it, or if something is in its way. Those
+  /// behind it wait too, so that no commit overtakes another one.
   ///
-  /// - Returns: For each whether it was made.
-  private func attempt(_ waiting: [PendingCommit]) throws(StoreError) -> [Result<Bool, StoreError>] {
+  /// - Returns: For each whether it was made; and the number of those before the first one that waits.
+  private func attempt(
+    _ waiting: [PendingCommit]
+  ) throws(StoreError) -> (results: [Result<Bool, StoreError>], beforeWaiting: Int) {
     var firstToWait = Int.max
-    return try contents.withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
+    var removed: Set<String> = []
+    let results = try contents.withBackend(retriesAfterQuarantine: false) {
+      (backend: inout Backend) throws(StoreError) in
       try backend.commit(group: waiting.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
         // A backend may ask again, from the first one on.
         if index <= firstToWait { firstToWait = .max }
@@ -89,15 +98,17 @@ final class CommitQueue<Backend: StoreBackend> {
         if index > firstToWait { return .abandon }
         if index == 0 {
           try checker.readExternalChanges(from: &backend)
-        } else if try checker.findsExternalChanges(with: &backend) {
+        } else if try checker.findsExternalChanges(with: &backend, besides: removed) {
           firstToWait = index
           return .abandon
         }
         let decision = try waiting[index].decide(reading: &backend)
         if case .again = waiting[index].verdict { firstToWait = index }
+        if case .proceed(let names) = decision { removed.formUnion(names) }
         return decision
       }
     }
+    return (results, min(firstToWait, waiting.count))
   }
 
   /// Quarantines what is in the way of commits that will be tried again.

@@ -28,8 +28,17 @@ public final class Workspace: Sendable {
   public func withFolder<Result>(_ body: (URL) async throws -> Result) async throws -> Result {
     let folder = try makeFolder()
     let result = try await body(folder)
-    try FileManager.default.removeItem(at: folder)
+    remove(folder)
     return result
+  }
+
+  /// Removes a folder.
+  ///
+  /// A store that still works may make a file meanwhile. What is left behind goes with the workspace.
+  private func remove(_ folder: URL) {
+    for _ in 0..<10 where FileManager.default.fileExists(atPath: folder.path(percentEncoded: false)) {
+      try? FileManager.default.removeItem(at: folder)
+    }
   }
 
   /// Removes the folder and everything in it.
