@@ -11,8 +11,8 @@ internal import Multicast
 /// that call never waits for a job.
 ///
 /// A task that only makes such calls never gives way to the other tasks of its thread, and as many of them as there are
-/// threads would stop the program, if what they wait for is to be done by another task. So now and then a call is told
-/// that the store is busy.
+/// threads would stop the program, if what they wait for is to be done by another task. So now and then a call finds the
+/// store busy.
 final class StoreExecutor: SerialExecutor {
   private struct State {
     var waiting: [@Sendable () -> Void] = []

@@ -105,7 +105,7 @@ enum Envelope {
 
 extension Envelope {
   /// Whether the checksum before everything else is right.
-  fileprivate enum Checksum {
+  private enum Checksum {
     case right, wrong, missing
 
     private static let opening = Data(#"{"checksum":""#.utf8)

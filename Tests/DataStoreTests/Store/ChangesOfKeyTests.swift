@@ -27,7 +27,7 @@ import Testing
   }
 }
 
-/// Keeps bytes in memory, and reports changes of them when it is told to.
+/// Keeps bytes in memory, and reports the changes that a test names.
 private final class ReportingBackend: StoreBackend, Sendable {
   let storage = InMemoryStorage()
   /// What the next report names.

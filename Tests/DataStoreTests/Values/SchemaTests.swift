@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func `A commit that fails moves no value aside whose migration fails`() async throws {
+  @Test func `A commit that fails quarantines no value whose migration fails`() async throws {
     let old = try await saveOld("Mattt")
     let bytes = storage[name]
     let store = InMemoryStore(storage: storage)

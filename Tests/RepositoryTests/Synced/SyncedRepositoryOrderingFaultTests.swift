@@ -105,7 +105,7 @@ import Testing
 
   // MARK: - Refusals
 
-  @Test func `A refusal is told although the call is cancelled while the record is removed`() async throws {
+  @Test func `A call gets the refusal although it is cancelled while the record is removed`() async throws {
     try await put(Notes())
     let repository = makeRepository { (_) throws(NotesFailure) in throw .refused }
     let gate = Gate()
