@@ -373,8 +373,17 @@ final class MutationQueue<Source: RepositorySource> {
   }
 
   /// Records that a mutation isn't possible on the present value.
-  func recordConflict(_ id: MutationID, _ conflict: MutationConflict, in engine: isolated Engine) {
+  ///
+  /// - Parameters:
+  ///   - id: The mutation.
+  ///   - conflict: Why it isn't possible.
+  ///   - isServers: Whether the server says so, and didn't make the mutation. Otherwise it may have, at an earlier attempt.
+  ///   - engine: The engine.
+  func recordConflict(
+    _ id: MutationID, _ conflict: MutationConflict, isServers: Bool = false, in engine: isolated Engine
+  ) {
     guard let entry = state[id] else { return }
+    if isServers { state.recordRefusal(of: id) }
     state.recordVerdict(.conflicted(conflict), on: id)
     events.emit(.mutationConflicted(id, reason: conflict.reason))
     reportChanges(in: engine)

@@ -121,7 +121,7 @@ final class MutationSender<Source: RepositorySource> {
       pump(in: engine)
     case .conflict:
       engine.takeBack([entry.id], of: entry.key)
-      queue.recordConflict(entry.id, MutationConflict(reason), in: engine)
+      queue.recordConflict(entry.id, MutationConflict(reason), isServers: true, in: engine)
       leaveLane(entry, cell, in: engine)
     }
   }

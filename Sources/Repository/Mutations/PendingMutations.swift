@@ -62,7 +62,10 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
 
   /// Decides what becomes of a mutation that is in conflict.
   ///
-  /// - Returns: The new id of what is sent; `nil` if it was discarded.
+  /// What is sent has a new id, except a mutation that is tried again and that the server may have made already: that keeps
+  /// its id, so that the server makes it once.
+  ///
+  /// - Returns: The id of what is sent; `nil` if the mutation was discarded.
   /// - Throws: ``PendingMutationError/notConflicted(_:)``, ``PendingMutationError/conflict(_:)`` if what is to be sent isn't
   ///   possible either, ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
   @discardableResult

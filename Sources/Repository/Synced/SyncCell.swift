@@ -26,6 +26,13 @@ final class SyncCell<Source: RepositorySource> {
     fileprivate let newestValueNumber: UInt64?
   }
 
+  /// How a whole value is being fetched for confirmed mutations.
+  enum Recovery {
+    case fetching
+    /// The last fetch failed, and another one follows.
+    case failing
+  }
+
   /// One load of many, so that one that was given up doesn't end the one that came after it.
   struct Load {
     fileprivate let part: Part
@@ -74,8 +81,8 @@ final class SyncCell<Source: RepositorySource> {
   /// The number of writes in a row that failed.
   var failedWrites = 0
 
-  /// Whether a whole value is being fetched for confirmed mutations.
-  var isRecovering = false
+  /// How a whole value is being fetched for confirmed mutations; `nil` if none is.
+  var recovery: Recovery?
 
   /// Where the server refused to give the next page, if it did.
   var refusedCursor: String?
@@ -122,7 +129,7 @@ final class SyncCell<Source: RepositorySource> {
 
   /// Whether nothing needs the cell but its observers.
   var isIdle: Bool {
-    useCount == 0 && !isWriting && !isRecovering && loads.isEmpty && !state.isPending
+    useCount == 0 && !isWriting && recovery == nil && loads.isEmpty && !state.isPending
   }
 
   /// Takes what is stored for the base, when the key is opened.

@@ -41,13 +41,10 @@ extension SyncEngine {
   }
 
   /// Sends a mutation again that was refused.
-  ///
-  /// One that the server may have made keeps its id, so that the server doesn't make it twice.
   func requeue(_ id: MutationID) async throws(PendingMutationError) -> MutationID {
     let entry = try await find(id)
     guard case .refused = queue.standing(of: entry) else { throw .notRefused(id) }
-    let next = entry.record.isOutcomeUnknown ? id : MutationID()
-    return try await replace(entry, by: entry.record.mutation, as: next)
+    return try await sendAgain(entry)
   }
 
   func resolve(
@@ -56,7 +53,7 @@ extension SyncEngine {
     let entry = try await find(id)
     guard case .conflicted = queue.standing(of: entry) else { throw .notConflicted(id) }
     switch resolution {
-    case .retry: return try await replace(entry, by: entry.record.mutation)
+    case .retry: return try await sendAgain(entry)
     case .replace(let mutation): return try await replace(entry, by: mutation)
     case .discard:
       try await remove(entry)
@@ -71,6 +68,14 @@ extension SyncEngine {
     case .refused, .conflicted: try await remove(entry)
     case .waiting, .inFlight, .needsSignIn: throw .notRefused(id)
     }
+  }
+
+  /// Sends a mutation again, behind all others.
+  ///
+  /// One that the server may have made keeps its id, so that the server doesn't make it twice.
+  private func sendAgain(_ entry: MutationQueue<Source>.Entry) async throws(PendingMutationError) -> MutationID {
+    try await replace(
+      entry, by: entry.record.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID())
   }
 
   private func replace(

@@ -199,13 +199,11 @@ final class SyncLoader<Source: RepositorySource> {
   /// Fetches the whole value, for confirmed mutations whose reply could not be used, until one has them or the server
   /// refuses to give it.
   func fetchWhole(_ cell: Cell, in engine: isolated Engine) {
-    // They are at the server, so no attempt of theirs can end the next process.
-    for id in cell.state.idsThatNeedWholeValue where engine.queue.recordUnknownOutcome(of: id) {
-      // Also if the repository is released now.
-      engine.startToCompletion { engine in await engine.queue.save(id, in: engine) }
+    switch cell.recovery {
+    case .fetching: return
+    case .failing: return recordThatAttemptsEnded(cell, in: engine)
+    case nil: cell.recovery = .fetching
     }
-    guard !cell.isRecovering else { return }
-    cell.isRecovering = true
     let key = cell.key
     engine.start { engine in
       guard let cell = engine.cell(key) else { return }
@@ -218,15 +216,27 @@ final class SyncLoader<Source: RepositorySource> {
     while cell.state.needsWholeValue, !Task.isCancelled {
       do throws(Failure) {
         try await load(cell.key, .whole, in: engine)
-        attempt = 0
+        (attempt, cell.recovery) = (0, .fetching)
       } catch {
         guard cell.state.needsWholeValue else { break }
-        attempt += 1
+        (attempt, cell.recovery) = (attempt + 1, .failing)
         for id in cell.state.idsThatNeedWholeValue { engine.queue.end(id, .success(.queued)) }
+        recordThatAttemptsEnded(cell, in: engine)
         await engine.backoff.wait(afterAttempt: attempt)
       }
     }
-    cell.isRecovering = false
+    cell.recovery = nil
     engine.release(cell)
+  }
+
+  /// Records that the server has the mutations that wait for a whole value, so that their attempts don't count as ones that
+  /// the end of the process cut off.
+  ///
+  /// Written only once a fetch has failed: one that succeeds confirms them in a moment, and removes their records.
+  private func recordThatAttemptsEnded(_ cell: Cell, in engine: isolated Engine) {
+    for id in cell.state.idsThatNeedWholeValue where engine.queue.recordUnknownOutcome(of: id) {
+      // Also if the repository is released now.
+      engine.startToCompletion { engine in await engine.queue.save(id, in: engine) }
+    }
   }
 }

@@ -7,39 +7,8 @@ import Testing
 
 @testable import Repository
 
-@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryFaultTests {
-  private let memory = InMemoryStore()
-  private let store: InterceptedStore
-  private let server = NotesServer(empty: Notes())
-  private let clock = ManualClock()
-
-  init() { store = InterceptedStore(memory) }
-
-  private var configuration: RepositoryConfiguration { RepositoryConfiguration(clock: clock) }
-
-  /// A repository whose requests are what `onFetch` and `onSend` let through.
-  private func makeRepository(
-    configuration: RepositoryConfiguration? = nil,
-    onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
-    onFetch: @escaping @Sendable (String) async throws(NotesFailure) -> Void = { _ in }
-  ) -> NotesRepository {
-    NotesRepository(
-      NotesSource(
-        fetch: { [server] (key) async throws(NotesFailure) in
-          try await onFetch(key)
-          return server.value(of: key)
-        },
-        send: { [server] (mutation, key, id) async throws(NotesFailure) in
-          try await onSend(mutation)
-          return .value(try server.take(mutation, key, id))
-        }), store: store, configuration: configuration ?? self.configuration)
-  }
-
-  /// Stores a value, which the server has too.
-  private func put(_ notes: Notes, _ key: String = "a") async throws {
-    try await memory.save(notes, for: .notes(key))
-    server.edit(key) { $0 = notes }
-  }
+@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryFaultTests: NotesSuite {
+  let fixture = NotesFixture()
 
   /// Makes a mutation of which the store has all that is to be said after a first attempt that failed.
   private func enqueueOffline(_ mutation: NotesMutation, in repository: NotesRepository) async throws -> MutationID {

@@ -7,53 +7,8 @@ import Testing
 @testable import Repository
 
 /// What happens while something else is under way: late answers, decisions during a commit, and reports that come late.
-@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryOrderingFaultTests {
-  private let memory = InMemoryStore()
-  private let store: InterceptedStore
-  private let server = NotesServer(empty: Notes())
-  private let clock = ManualClock()
-
-  init() { store = InterceptedStore(memory) }
-
-  private var configuration: RepositoryConfiguration { RepositoryConfiguration(clock: clock) }
-
-  /// A repository whose requests are what `onFetch` and `onSend` let through.
-  private func makeRepository(
-    configuration: RepositoryConfiguration? = nil, store: (any KeyValueStore)? = nil,
-    onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
-    onFetch: @escaping @Sendable (String) async throws(NotesFailure) -> Void = { _ in }
-  ) -> NotesRepository {
-    NotesRepository(
-      NotesSource(
-        fetch: { [server] (key) async throws(NotesFailure) in
-          try await onFetch(key)
-          return server.value(of: key)
-        },
-        send: { [server] (mutation, key, id) async throws(NotesFailure) in
-          try await onSend(mutation)
-          return .value(try server.take(mutation, key, id))
-        }), store: store ?? self.store, configuration: configuration ?? self.configuration)
-  }
-
-  /// A repository whose server applies mutations, and whose connection breaks before the reply while a setting says so.
-  private func makeRepository(
-    losingReplies isBroken: Setting<Bool>, configuration: RepositoryConfiguration? = nil
-  ) -> NotesRepository {
-    NotesRepository(
-      NotesSource(
-        fetch: { [server] in server.value(of: $0) },
-        send: { [server] (mutation, key, id) throws(NotesFailure) in
-          let reply = try server.take(mutation, key, id)
-          if isBroken.value { throw .brokenConnection }
-          return .value(reply)
-        }), store: store, configuration: configuration ?? self.configuration)
-  }
-
-  /// Stores a value, which the server has too.
-  private func put(_ notes: Notes, _ key: String = "a") async throws {
-    try await memory.save(notes, for: .notes(key))
-    server.edit(key) { $0 = notes }
-  }
+@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryOrderingFaultTests: NotesSuite {
+  let fixture = NotesFixture()
 
   // MARK: - Signing in
 
@@ -244,6 +199,50 @@ import Testing
     }
     let id = try await refuseAfterLostReplies(.add("1"), in: repository)
     let next = try await repository.mutations.requeue(id)
+    #expect(next != id)
+    try await repository.waitForPendingMutations()
+    #expect(server.received == [next])
+    try await #expect(repository.mutations.list() == [])
+  }
+
+  @Test func `A conflict of a mutation that the server may have made is retried under its id`() async throws {
+    try await put(Notes("x"))
+    let isBroken = Setting(true)
+    let repository = makeRepository(losingReplies: isBroken)
+    let values = repository.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes("x")])
+    #expect(try await repository.perform(.replace("x", with: "y"), on: "a") == .queued)
+    let id = try #require(try await repository.mutations.list().first?.id)
+    try await memory.save(Notes("z"), for: .notes("a"))
+    for await list in repository.mutations.changes {
+      if case .conflicted = list.first?.standing { break }
+    }
+    try await memory.save(Notes("x", "z"), for: .notes("a"))
+    for await notes in values where notes == Notes("x", "z") { break }
+    isBroken.value = false
+    #expect(try await repository.mutations.resolve(id, .retry) == id)
+    try await repository.waitForPendingMutations()
+    #expect(server.received == [id, id])
+    try await #expect(repository.mutations.list() == [])
+  }
+
+  @Test func `A conflict that the server found after a lost reply is retried under a new id`() async throws {
+    try await put(Notes())
+    let attempts = Counter()
+    let repository = makeRepository { (_) throws(NotesFailure) in
+      switch attempts.next() {
+      case 1: throw .brokenConnection
+      case 2: throw .conflict
+      default: break
+      }
+    }
+    #expect(try await repository.perform(.add("1"), on: "a") == .queued)
+    let id = try #require(try await repository.mutations.list().first?.id)
+    await repository.retryNow()
+    for await list in repository.mutations.changes {
+      if case .conflicted = list.first?.standing { break }
+    }
+    let next = try await repository.mutations.resolve(id, .retry)
     #expect(next != id)
     try await repository.waitForPendingMutations()
     #expect(server.received == [next])

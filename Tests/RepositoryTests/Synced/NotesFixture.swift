@@ -1,0 +1,66 @@
+import DataStore
+import MulticastTesting
+import Repository
+import RepositoryTesting
+
+/// A store, a server and a clock for one test of a repository of notes.
+struct NotesFixture: Sendable {
+  let memory = InMemoryStore()
+  /// The same store, as a repository sees it.
+  let store: InterceptedStore
+  let server = NotesServer(empty: Notes())
+  let clock = ManualClock()
+
+  init() { store = InterceptedStore(memory) }
+}
+
+/// A suite whose tests have a ``NotesFixture`` each.
+protocol NotesSuite: Sendable {
+  var fixture: NotesFixture { get }
+}
+
+extension NotesSuite {
+  var memory: InMemoryStore { fixture.memory }
+  var store: InterceptedStore { fixture.store }
+  var server: NotesServer { fixture.server }
+  var clock: ManualClock { fixture.clock }
+  var configuration: RepositoryConfiguration { RepositoryConfiguration(clock: clock) }
+
+  /// A repository whose requests are what `onFetch` and `onSend` let through.
+  func makeRepository(
+    configuration: RepositoryConfiguration? = nil, store: (any KeyValueStore)? = nil,
+    onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
+    onFetch: @escaping @Sendable (String) async throws(NotesFailure) -> Void = { _ in }
+  ) -> NotesRepository {
+    NotesRepository(
+      NotesSource(
+        fetch: { [server] (key) async throws(NotesFailure) in
+          try await onFetch(key)
+          return server.value(of: key)
+        },
+        send: { [server] (mutation, key, id) async throws(NotesFailure) in
+          try await onSend(mutation)
+          return .value(try server.take(mutation, key, id))
+        }), store: store ?? self.store, configuration: configuration ?? self.configuration)
+  }
+
+  /// A repository whose server applies mutations, and whose connection breaks before the reply while a setting says so.
+  func makeRepository(
+    losingReplies isBroken: Setting<Bool>, configuration: RepositoryConfiguration? = nil
+  ) -> NotesRepository {
+    NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server] (mutation, key, id) throws(NotesFailure) in
+          let reply = try server.take(mutation, key, id)
+          if isBroken.value { throw .brokenConnection }
+          return .value(reply)
+        }), store: store, configuration: configuration ?? self.configuration)
+  }
+
+  /// Stores a value, which the server has too.
+  func put(_ notes: Notes, _ key: String = "a") async throws {
+    try await memory.save(notes, for: .notes(key))
+    server.edit(key) { $0 = notes }
+  }
+}
