@@ -25,14 +25,10 @@ final class MutationQueue<Source: RepositorySource> {
   private let limits: QueueLimits
   private let now: @Sendable () -> Date
   private let events: RepositoryEvents
-  private let liveCounts: CurrentValueRelay<Int>
-  private let lists: KeyChannels<String, [Listed]>
+  private let reports: QueueReports<Source>
   private let calls = PendingCalls<MutationID, Outcome>()
   private let encoder = JSONEncoder()
   private var state = State()
-  private var sentListVersion: UInt64 = 0
-  private var isListScheduled = false
-  private var isFollowingStoreEvents = false
 
   /// - Parameters:
   ///   - capabilities: What the source can do.
@@ -47,7 +43,7 @@ final class MutationQueue<Source: RepositorySource> {
     lists: KeyChannels<String, [Listed]>
   ) {
     (self.capabilities, self.records, self.events) = (capabilities, records, events)
-    (self.liveCounts, self.lists) = (liveCounts, lists)
+    reports = QueueReports(of: records.keys.collection, liveCounts: liveCounts, lists: lists, events: events)
     (limits, now) = (configuration.queueLimits, configuration.now)
   }
 
@@ -56,7 +52,7 @@ final class MutationQueue<Source: RepositorySource> {
   /// Reads what is stored, and follows it.
   func read(in engine: isolated Engine) async throws(StoreError) {
     guard capabilities.sending != nil else { return }
-    followStoreEvents(in: engine)
+    records.reportEvents(to: events)
     let observation = try await records.observe()
     for found in observation.stored.sorted(by: { $0.stored.value.sequence < $1.stored.value.sequence }) {
       guard let entry = entry(found.key, found.stored), state.restore(entry) else { continue }
@@ -68,17 +64,6 @@ final class MutationQueue<Source: RepositorySource> {
     engine.tasks.start { [weak engine] in
       for await commit in changes {
         for change in commit { await engine?.receive(change) }
-      }
-    }
-  }
-
-  /// Reports what the store has to say of mutations that can't be read.
-  private func followStoreEvents(in engine: isolated Engine) {
-    guard !isFollowingStoreEvents else { return }
-    isFollowingStoreEvents = true
-    engine.tasks.start { [events, collection = records.keys.collection, storeEvents = records.events.subscribe()] in
-      for await event in storeEvents {
-        if let event = RepositoryEvent(event, of: collection) { events.emit(event) }
       }
     }
   }
@@ -118,24 +103,17 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Gives a new observer of the list what there is.
   func sendFirstList() {
-    lists.sendFirst(list, to: records.keys.collection)
+    reports.sendFirstList(of: state)
   }
 
-  /// Reports what is new of the queue; the list once for all changes of one step.
+  /// Reports what is new of the queue.
   func reportChanges(in engine: isolated Engine) {
-    if liveCounts.value != state.liveCount {
-      liveCounts.send(state.liveCount)
-      events.emit(.queueLength(waiting: state.liveCount, dead: state.count - state.liveCount))
-    }
-    guard !isListScheduled, sentListVersion != state.version, lists.isObserved(records.keys.collection) else { return }
-    isListScheduled = true
-    engine.start { engine in engine.queue.sendList() }
+    reports.report(state, in: engine)
   }
 
-  private func sendList() {
-    isListScheduled = false
-    sentListVersion = state.version
-    lists.send(list, to: records.keys.collection)
+  /// Sends the list to its observers.
+  func sendList() {
+    reports.sendList(of: state)
   }
 
   // MARK: - Adding
@@ -430,7 +408,7 @@ final class MutationQueue<Source: RepositorySource> {
       switch try await records.removeUnsent(id, tag: tag) {
       case .removed: return true
       case .gone:
-        if let entry = state[id] { await engine.receiveRemoval(of: entry) }
+        if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
         return false
       case .sent:
         // Unless a write of this repository came first.
@@ -462,7 +440,7 @@ final class MutationQueue<Source: RepositorySource> {
     do throws(StoreError) {
       switch try await records.replace(id, by: entry.record, tag: entry.tag) {
       case .written(let record, let commit): state.recordWrite(record, of: id, commit)
-      case .gone: if let entry = state[id] { await engine.receiveRemoval(of: entry) }
+      case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       case .superseded: break
       }
       return nil
@@ -509,10 +487,10 @@ final class MutationQueue<Source: RepositorySource> {
       }
       guard let entry = entry(key, stored) else { break }
       state.addExternal(entry)
-      if let entry = state[id], entry.isLive { await engine.show(entry) }
+      if let entry = state[id], entry.isLive { await engine.external.show(entry, in: engine) }
     case .removed(_, let revision):
       guard let entry = state[id], entry.tag != nil, revision > entry.revision else { return }
-      await engine.receiveRemoval(of: entry)
+      await engine.external.receiveRemoval(of: entry, in: engine)
     }
     reportChanges(in: engine)
   }
@@ -549,24 +527,5 @@ final class MutationQueue<Source: RepositorySource> {
     }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
-  }
-}
-
-extension RepositoryEvent {
-  /// What an event of the store means for a queue of mutations; `nil` if nothing.
-  ///
-  /// - Parameters:
-  ///   - event: The event.
-  ///   - collection: The collection of the mutations.
-  fileprivate init?(_ event: StoreEvent, of collection: String) {
-    switch event {
-    case .valueQuarantined(let key, let movedTo, let reason) where key.collection == collection:
-      self = .mutationUnreadable(MutationID(rawValue: key.id ?? ""), movedTo: movedTo, reason: reason)
-    case .newerValueLeftUntouched(let key, _, _) where key.collection == collection:
-      self = .mutationOfNewerProgram(MutationID(rawValue: key.id ?? ""))
-    case .migrationFailed(let key, _, let reason) where key.collection == collection:
-      self = .mutationNotMigrated(MutationID(rawValue: key.id ?? ""), reason: reason)
-    default: return nil
-    }
   }
 }

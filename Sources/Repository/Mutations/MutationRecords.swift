@@ -12,16 +12,26 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   let keys: MutationKeys<Mutation>
   private let store: any KeyValueStore
   private let records: MutationRecordStore<Mutation>
+  private let tasks: OwnedTasks
   private var echoes = RecordEchoes()
+  private var isReportingEvents = false
 
   init(_ store: any KeyValueStore, repository name: String, _ tasks: OwnedTasks) {
-    self.store = store
+    (self.store, self.tasks) = (store, tasks)
     keys = MutationKeys(repository: name)
     records = MutationRecordStore(store, keys, tasks)
   }
 
-  /// What happens in the store.
-  var events: MulticastStream<StoreEvent, Never> { store.events }
+  /// Reports from now on what the store has to say of records that can't be read.
+  func reportEvents(to events: RepositoryEvents) {
+    guard !isReportingEvents else { return }
+    isReportingEvents = true
+    tasks.start { [collection = keys.collection, storeEvents = store.events.subscribe()] in
+      for await event in storeEvents {
+        if let event = RepositoryEvent(event, of: collection) { events.emit(event) }
+      }
+    }
+  }
 
   /// Reads all records, and observes them.
   func observe(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> StoreObservation<Record> {
@@ -149,5 +159,24 @@ final class MutationRecords<Mutation: Codable & Sendable> {
       if !isStored, !echoes.isBeingWritten(id) { removed.append(id) }
     }
     return removed
+  }
+}
+
+extension RepositoryEvent {
+  /// What an event of the store means for a queue of mutations; `nil` if nothing.
+  ///
+  /// - Parameters:
+  ///   - event: The event.
+  ///   - collection: The collection of the mutations.
+  fileprivate init?(_ event: StoreEvent, of collection: String) {
+    switch event {
+    case .valueQuarantined(let key, let movedTo, let reason) where key.collection == collection:
+      self = .mutationUnreadable(MutationID(rawValue: key.id ?? ""), movedTo: movedTo, reason: reason)
+    case .newerValueLeftUntouched(let key, _, _) where key.collection == collection:
+      self = .mutationOfNewerProgram(MutationID(rawValue: key.id ?? ""))
+    case .migrationFailed(let key, _, let reason) where key.collection == collection:
+      self = .mutationNotMigrated(MutationID(rawValue: key.id ?? ""), reason: reason)
+    default: return nil
+    }
   }
 }

@@ -30,7 +30,7 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   public var changes: ObservedValues<[Item]> {
     ObservedValues(.latest) { [weak engine] in
       guard let engine else { return finishedStream() }
-      return engine.lists.stream(of: engine.listKey) {
+      return engine.channels.lists.stream(of: engine.listKey) {
         engine.tasks.start { [weak engine] in await engine?.observeList() }
       } onClose: { [weak engine] in
         engine?.tasks.start { [weak engine] in await engine?.endObservingList() }

@@ -148,6 +148,13 @@ final class SyncCell<Source: RepositorySource> {
     isOpen = true
   }
 
+  /// Lays a mutation over the base that is in the queue.
+  func restore(_ entry: MutationQueue<Source>.Entry) {
+    state.restore(entry.id, entry.record.mutation)
+    // The process that made it decides about conflicts, because this one may not know the value that it was made on.
+    if entry.isExternal { _ = state.beginSending(entry.id) }
+  }
+
   /// Records an external change.
   func receive(_ change: StoreChange<Source.Value>) {
     state.receiveExternal(change.stored.map { .init($0) }, revision: change.revision)

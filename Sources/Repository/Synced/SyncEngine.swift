@@ -4,9 +4,11 @@ internal import Multicast
 
 /// Makes what a ``SyncedRepository`` promises: knows the values of the keys that are in use, and sends them to observers.
 ///
-/// - ``SyncState`` decides what each key shows, and which reply is stored.
+/// - ``SyncCells`` has a ``SyncCell`` for each key, whose ``SyncState`` decides what it shows, and which reply is stored.
+/// - ``SyncChannels`` sends that to observers, and ``NewestValue`` to those of all keys.
 /// - ``SyncLoader`` fetches, and ``SyncWrites`` stores the replies.
 /// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them.
+/// - ``ExternalChanges`` takes in what others store.
 ///
 /// One actor for all keys: what is known changes and is sent to observers in one step. The parts aren't actors of their own
 /// for the same reason. Their functions take the engine as an isolated parameter, so they run in its isolation.
@@ -16,22 +18,8 @@ actor SyncEngine<Source: RepositorySource> {
   typealias Mutation = Source.Mutation
   typealias Failure = RepositoryError<Source.Failure>
   typealias Cell = SyncCell<Source>
-  typealias State = RepositoryState<Value, Failure>
 
-  /// The number of released keys of which the time of the last fetch is remembered.
-  private static var residueLimit: Int { 4_096 }
-
-  /// The number of keys that stay open although nothing needs them, so that an observer that comes soon gets all.
-  private static var idleLimit: Int { 16 }
-
-  nonisolated let values = KeyChannels<Key, Value>()
-  nonisolated let states = KeyChannels<Key, State>()
-  /// The pending mutations of each key, in the order in which they are applied.
-  nonisolated let pendings = KeyChannels<Key, [Mutation]>()
-  /// The values of all keys, under the name of the collection.
-  nonisolated let everyValue = KeyChannels<String, Value>()
-  /// All mutations, under the name of their collection.
-  nonisolated let lists = KeyChannels<String, [PendingMutation<Key, Mutation>]>()
+  nonisolated let channels: SyncChannels<Source>
   nonisolated let events = RepositoryEvents()
   nonisolated let tasks: OwnedTasks
   /// The number of mutations that will be sent, or are.
@@ -45,6 +33,7 @@ actor SyncEngine<Source: RepositorySource> {
   let sender: MutationSender<Source>
   let loader: SyncLoader<Source>
   let writes: SyncWrites<Source>
+  let external: ExternalChanges<Source>
   let newestValue: NewestValue<Source>
   let backoff: Backoff
 
@@ -52,11 +41,7 @@ actor SyncEngine<Source: RepositorySource> {
   private let store: any KeyValueStore
   private let starting = AsyncSerialQueue()
   private var hasStarted = false
-  private var cells: [Key: Cell] = [:]
-  /// The keys whose cells nothing needed when they were used last, the oldest first.
-  private var idleKeys = FIFO<Key>()
-  /// What is remembered of keys whose cells were released.
-  private var residues: [Key: Cell.Residue] = [:]
+  private let cells: SyncCells<Source>
 
   init(_ source: Source, store: any KeyValueStore, configuration: RepositoryConfiguration) {
     let clock = ElapsedClock(configuration.clock)
@@ -66,24 +51,24 @@ actor SyncEngine<Source: RepositorySource> {
     self.tasks = tasks
     (name, listKey) = (source.name, records.keys.collection)
     capabilities = SourceCapabilities(source)
+    channels = SyncChannels(capabilities)
+    cells = SyncCells(channels)
     backoff = Backoff(configuration.retryPolicy, clock: clock, random: configuration.random)
     queue = MutationQueue(
-      capabilities, records, configuration: configuration, events: events, liveCounts: liveCounts, lists: lists)
+      capabilities, records, configuration: configuration, events: events, liveCounts: liveCounts,
+      lists: channels.lists)
     sender = MutationSender(
       capabilities, policy: configuration.retryPolicy, clock: clock, events: events, tasks: tasks)
     loader = SyncLoader(capabilities, configuration: configuration, events: events)
     writes = SyncWrites(store, now: configuration.now, events: events)
-    newestValue = NewestValue(source.name, store: store, events: events, channels: everyValue)
+    external = ExternalChanges(store, events: events)
+    newestValue = NewestValue(source.name, store: store, events: events, channels: channels.everyValue)
   }
 
   /// Ends everything: the repository is released.
   nonisolated func stop() {
     tasks.cancelAll()
-    values.finish()
-    states.finish()
-    pendings.finish()
-    everyValue.finish()
-    lists.finish()
+    channels.finish()
   }
 
   // MARK: - Tasks
@@ -139,7 +124,7 @@ actor SyncEngine<Source: RepositorySource> {
     try storeKey.validate()
     try await start()
     let cell = cells[key] ?? Cell(key: key, storeKey: storeKey, capabilities)
-    cells[key] = cell
+    cells.add(cell)
     cell.useCount += 1
     defer { cell.useCount -= 1 }
     try await cell.opening.run { () async throws(StoreError) in
@@ -150,37 +135,21 @@ actor SyncEngine<Source: RepositorySource> {
       var stored: StoredValue<Value>?
       repeat {
         mutations = queue.liveMutations(of: key)
-        stored = try await loadStored(storeKey)
+        stored = try await external.load(storeKey)
         // A value that was stored behind a record may have its mutation, unless the record is still stored now.
         let revision = stored?.revision ?? 0
-        let finished = await externallyFinished(mutations.filter { revision > $0.revision }.map(\.id))
+        let finished = await external.finished(mutations.filter { revision > $0.revision }.map(\.id), in: self)
         queue.finishExternally(finished, isConfirmed: true, in: self)
         // A mutation that came or went meanwhile may be in a newer value, or in the one that was read.
       } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)
-      cell.open(stored, residues.removeValue(forKey: key))
-      for mutation in queue.liveMutations(of: key) { restore(mutation, in: cell) }
+      cell.open(stored, cells.takeResidue(of: key))
+      for mutation in queue.liveMutations(of: key) { cell.restore(mutation) }
       cell.endWatching = tasks.start { [weak self] in
         for await change in changes { await self?.receive(change, key) }
       }
     }
     publish(cell)
     return cell
-  }
-
-  private func restore(_ entry: MutationQueue<Source>.Entry, in cell: Cell) {
-    cell.state.restore(entry.id, entry.record.mutation)
-    // The process that made it decides about conflicts, because this one may not know the value that it was made on.
-    if entry.isExternal { _ = cell.state.beginSending(entry.id) }
-  }
-
-  /// Returns what is stored; corrupt bytes are in quarantine, so nothing is.
-  func loadStored(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
-    do throws(StoreError) {
-      return try await store.load(key)
-    } catch {
-      guard case .undecodable = error else { throw error }
-      return nil
-    }
   }
 
   /// Opens a key for a call, which ends with ``endUse(_:)``: the cell stays as long.
@@ -201,56 +170,28 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Releases a cell that nothing needs, unless it is one of the last that were used.
   func release(_ cell: Cell) {
-    guard cell.isIdle, cells[cell.key] === cell else { return }
-    if !cell.isInIdleList {
-      cell.isInIdleList = true
-      idleKeys.append(cell.key)
-    }
-    while idleKeys.count > Self.idleLimit, let key = idleKeys.removeFirst() {
-      guard let oldest = cells[key] else { continue }
-      oldest.isInIdleList = false
-      close(oldest)
-    }
-  }
-
-  /// Closes a cell that nothing needs.
-  private func close(_ cell: Cell) {
-    guard cell.isIdle, cells[cell.key] === cell, !values.isObserved(cell.key), !states.isObserved(cell.key),
-      !pendings.isObserved(cell.key)
-    else { return }
-    cell.endWatching?()
-    cells[cell.key] = nil
-    values.forgetCurrent(of: cell.key)
-    states.forgetCurrent(of: cell.key)
-    pendings.forgetCurrent(of: cell.key)
-    if residues.count >= Self.residueLimit { residues = [:] }
-    residues[cell.key] = cell.residue
+    cells.release(cell)
   }
 
   // MARK: - Observing
 
   /// Gives a new observer what there is.
   func observe(_ key: Key) async {
-    if cells[key] == nil, residues[key] == nil { states.sendFirst(State(), to: key) }
+    if !cells.isKnown(key) { channels.states.sendFirst(RepositoryState(), to: key) }
     do throws(StoreError) {
       let cell = try await open(key)
-      if let visible = cell.state.visible { values.sendFirst(visible, to: key) }
-      states.sendFirst(cell.currentState(nextCursor: capabilities.paging?.nextCursor), to: key)
-      pendings.sendFirst(cell.state.pendingMutations, to: key)
+      channels.sendFirst(cell)
       release(cell)
     } catch {
       // The next call of the repository for this key tries again.
       events.emit(.storeFailed(reason: error.description))
-      states.send(State(failure: .store(error)), to: key)
-      pendings.sendFirst([], to: key)
+      channels.sendFailure(.store(error), to: key)
     }
   }
 
   /// Releases what was held for observers that are gone.
   func endObserving(_ key: Key) {
-    values.forgetReleased(key)
-    states.forgetReleased(key)
-    pendings.forgetReleased(key)
+    channels.forgetReleased(key)
     if let cell = cells[key] { release(cell) }
   }
 
@@ -265,7 +206,7 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   func endObservingList() {
-    lists.forgetReleased(listKey)
+    channels.lists.forgetReleased(listKey)
   }
 
   func observeEvery() async {
@@ -283,25 +224,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Sends what is new of a key to its observers.
   func publish(_ cell: Cell) {
     for conflict in cell.state.fold() { queue.recordConflict(conflict.id, conflict.conflict, in: self) }
-    guard let state = cell.takeState(nextCursor: capabilities.paging?.nextCursor) else { return }
-    if cell.sentVersion != cell.state.visibleVersion {
-      cell.sentVersion = cell.state.visibleVersion
-      if let visible = cell.state.visible {
-        values.setCurrent(visible, of: cell.key)
-        newestValue.send(visible, cell)
-      } else {
-        // Observers that come from now on don't see what was removed.
-        values.resetReplay(of: cell.key)
-        newestValue.forget(cell.key)
-      }
-    }
-    if cell.sentPendingVersion != cell.state.pendingVersion {
-      cell.sentPendingVersion = cell.state.pendingVersion
-      // Made of all pending mutations, so only where it is observed.
-      pendings.forgetCurrent(of: cell.key)
-      if pendings.isObserved(cell.key) { pendings.setCurrent(cell.state.pendingMutations, of: cell.key) }
-    }
-    states.setCurrent(state, of: cell.key)
+    channels.send(cell, newestValue)
   }
 
   // MARK: - Loading
@@ -374,33 +297,6 @@ actor SyncEngine<Source: RepositorySource> {
     return id
   }
 
-  /// Shows a mutation of another repository, if its key is in use and the value doesn't have it yet.
-  func show(_ entry: MutationQueue<Source>.Entry) async {
-    // A value that was stored behind the record may have the mutation, of which the report came late.
-    var revision = entry.revision
-    while let cell = cells[entry.key], cell.isOpen {
-      guard let base = cell.state.base, base.revision > revision else {
-        if queue[entry.id] == nil { return }
-        restore(entry, in: cell)
-        return publish(cell)
-      }
-      revision = base.revision
-      if await !externallyFinished([entry.id]).isEmpty {
-        return finishExternally([entry.id], of: entry.key, isConfirmed: true)
-      }
-    }
-  }
-
-  /// Returns those of some mutations whose records another process has removed, as far as they can be read.
-  private func externallyFinished(_ ids: [MutationID]) async -> [MutationID] {
-    do throws(StoreError) {
-      return try await queue.externallyFinished(ids)
-    } catch {
-      // What can't be read is pending until it can.
-      return []
-    }
-  }
-
   /// Shows mutations no more.
   func takeBack(_ ids: [MutationID], of key: Key) {
     guard let cell = cells[key] else { return }
@@ -439,94 +335,13 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - External changes
 
-  /// Takes in what is stored, if the store's report of it is still to come.
-  func receiveUnreported(_ cell: Cell) async {
-    do throws(StoreError) {
-      guard let stored = try await loadStored(cell.storeKey) else { return }
-      await receive(.saved(cell.storeKey, stored), cell.key)
-    } catch {
-      events.emit(.storeFailed(reason: error.description))
-    }
-  }
-
   /// Takes in a change of a value that the store reports.
   func receive(_ change: StoreChange<Value>, _ key: Key) async {
-    guard let cell = cells[key], cell.isOpen else { return }
-    if cell.state.isWriting {
-      // It may be the write's own.
-      cell.heldChanges.append(change)
-      return
-    }
-    guard cell.state.isNew(change.revision) else { return }
-    // What another process stored may have mutations of this one, which it has sent. They leave in the same step.
-    let (finished, stored) = await externallyFinished(cell)
-    guard !cell.state.isWriting else {
-      cell.heldChanges.append(change)
-      return
-    }
-    cell.receive(change)
-    if let stored { cell.receive(.saved(cell.storeKey, stored)) }
-    finishExternally(finished, of: key, isConfirmed: true)
-  }
-
-  /// Returns the pending mutations of a key whose records another process has removed, and the value that has them.
-  ///
-  /// The value is read after the records, because one that was read before may lack what was removed in between.
-  func externallyFinished(_ cell: Cell) async -> (ids: [MutationID], stored: StoredValue<Value>?) {
-    do throws(StoreError) {
-      let ids = try await queue.externallyFinished(cell.state.pendingIDs)
-      return ids.isEmpty ? ([], nil) : (ids, try await loadStored(cell.storeKey))
-    } catch {
-      // What can't be read is pending until it can.
-      return ([], nil)
-    }
+    await external.receive(change, key, in: self)
   }
 
   /// Takes in a change of a mutation's record that the store reports.
   func receive(_ change: StoreChange<MutationRecord<Mutation>>) async {
     await queue.receive(change, in: self)
-  }
-
-  /// Takes in that another process has finished with a mutation: with the value that it stored in the same commit.
-  ///
-  /// The mutation stays until that value can be read.
-  func receiveRemoval(of entry: MutationQueue<Source>.Entry, attempt: Int = 1) async {
-    guard let cell = cells[entry.key], cell.isOpen else {
-      return finishExternally([entry.id], of: entry.key, isConfirmed: false)
-    }
-    let stored: StoredValue<Value>?
-    do throws(StoreError) {
-      stored = try await loadStored(cell.storeKey)
-    } catch {
-      events.emit(.storeFailed(reason: error.description))
-      start { engine in
-        await engine.backoff.wait(afterAttempt: attempt)
-        if Task.isCancelled { return }
-        if let entry = engine.queue[entry.id] { await engine.receiveRemoval(of: entry, attempt: attempt + 1) }
-      }
-      return
-    }
-    guard queue[entry.id] != nil else { return }
-    if cell.state.isWriting {
-      // The base that has it can't be taken in now, and it must not vanish before.
-      cell.heldRemovals.append(entry.id)
-      return
-    }
-    let isConfirmed = stored.map { cell.state.isNew($0.revision) || $0.revision > entry.revision } ?? false
-    if let stored, cell.state.isNew(stored.revision) {
-      cell.receive(.saved(cell.storeKey, stored))
-    }
-    finishExternally([entry.id], of: entry.key, isConfirmed: isConfirmed)
-  }
-
-  /// Forgets mutations that another repository or process has finished with.
-  ///
-  /// - Parameters:
-  ///   - ids: The mutations.
-  ///   - key: The key of the value that they change.
-  ///   - isConfirmed: Whether the stored value changed with them. Otherwise they were taken back.
-  func finishExternally(_ ids: [MutationID], of key: Key, isConfirmed: Bool) {
-    takeBack(ids, of: key)
-    queue.finishExternally(ids, isConfirmed: isConfirmed, in: self)
   }
 }

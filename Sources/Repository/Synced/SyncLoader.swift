@@ -62,7 +62,7 @@ final class SyncLoader<Source: RepositorySource> {
     defer { engine.endUse(cell) }
     if isFresh(cell) { return }
     // Another process may have stored a value of which the report is still to come.
-    await engine.receiveUnreported(cell)
+    await engine.external.receiveUnreported(cell, in: engine)
     if isFresh(cell) { return }
     try await load(key, part, in: engine)
   }

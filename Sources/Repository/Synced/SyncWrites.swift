@@ -99,7 +99,7 @@ final class SyncWrites<Source: RepositorySource> {
     }
     for id in removals {
       engine.start { engine in
-        if let entry = engine.queue[id] { await engine.receiveRemoval(of: entry) }
+        if let entry = engine.queue[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       }
     }
   }
@@ -145,8 +145,8 @@ final class SyncWrites<Source: RepositorySource> {
 
   /// Takes in what another process has stored, so that the replies are judged against it.
   private func judgeAnew(_ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
-    let finished = await engine.externallyFinished(cell).ids
-    let stored = try await engine.loadStored(cell.storeKey)
+    let finished = await engine.external.finishedMutations(of: cell, in: engine).ids
+    let stored = try await engine.external.load(cell.storeKey)
     cell.state.abandon(keepsFetches: true)
     takeHeldChanges(of: cell, in: engine)
     if let stored {
@@ -154,7 +154,7 @@ final class SyncWrites<Source: RepositorySource> {
     } else if let base = cell.state.base {
       cell.receive(.removed(cell.storeKey, revision: base.revision + 1))
     }
-    engine.finishExternally(finished, of: cell.key, isConfirmed: true)
+    engine.external.finish(finished, of: cell.key, isConfirmed: true, in: engine)
   }
 }
 

@@ -61,7 +61,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   public func values(of key: Key) -> ObservedValues<Value> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
-      return engine.values.stream(of: key) {
+      return engine.channels.values.stream(of: key) {
         engine.tasks.start { [weak engine] in await engine?.observe(key) }
       } onClose: { [weak engine] in
         engine?.tasks.start { [weak engine] in await engine?.endObserving(key) }
@@ -73,7 +73,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   public func states(of key: Key) -> ObservedValues<RepositoryState<Value, RepositoryError<Failure>>> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
-      return engine.states.stream(of: key) {
+      return engine.channels.states.stream(of: key) {
         engine.tasks.start { [weak engine] in await engine?.observe(key) }
       } onClose: { [weak engine] in
         engine?.tasks.start { [weak engine] in await engine?.endObserving(key) }
@@ -122,7 +122,7 @@ extension SyncedRepository {
   package var everyValue: ObservedValues<Value> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
-      return engine.everyValue.stream(of: engine.name) {
+      return engine.channels.everyValue.stream(of: engine.name) {
         engine.tasks.start { [weak engine] in await engine?.observeEvery() }
       } onClose: { [weak engine] in
         engine?.tasks.start { [weak engine] in await engine?.endObservingEveryValue() }
@@ -135,7 +135,7 @@ extension SyncedRepository {
   package func pendingMutations(of key: Key) -> ObservedValues<[Source.Mutation]> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
-      return engine.pendings.stream(of: key) {
+      return engine.channels.pendings.stream(of: key) {
         engine.tasks.start { [weak engine] in await engine?.observe(key) }
       } onClose: { [weak engine] in
         engine?.tasks.start { [weak engine] in await engine?.endObserving(key) }

@@ -1,0 +1,155 @@
+internal import DataStore
+
+/// Takes in what other repositories and processes store: values, and what becomes of mutations with them.
+///
+/// A commit that confirms a mutation stores its value and removes its record. The store reports the two one by one, so each
+/// report is taken in together with what the other one will say.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class ExternalChanges<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+  typealias Value = Source.Value
+  typealias Cell = SyncCell<Source>
+  typealias Entry = MutationQueue<Source>.Entry
+
+  private let store: any KeyValueStore
+  private let events: RepositoryEvents
+
+  init(_ store: any KeyValueStore, events: RepositoryEvents) {
+    (self.store, self.events) = (store, events)
+  }
+
+  /// Returns what is stored; corrupt bytes are in quarantine, so nothing is.
+  func load(
+    _ key: StoreKey<Value>, isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> StoredValue<Value>? {
+    do throws(StoreError) {
+      return try await store.load(key)
+    } catch {
+      guard case .undecodable = error else { throw error }
+      return nil
+    }
+  }
+
+  // MARK: - Values
+
+  /// Takes in what is stored, if the store's report of it is still to come.
+  func receiveUnreported(_ cell: Cell, in engine: isolated Engine) async {
+    do throws(StoreError) {
+      guard let stored = try await load(cell.storeKey) else { return }
+      await receive(.saved(cell.storeKey, stored), cell.key, in: engine)
+    } catch {
+      events.emit(.storeFailed(reason: error.description))
+    }
+  }
+
+  /// Takes in a change of a value that the store reports.
+  func receive(_ change: StoreChange<Value>, _ key: Source.Key, in engine: isolated Engine) async {
+    guard let cell = engine.cell(key), cell.isOpen else { return }
+    if cell.state.isWriting {
+      // It may be the write's own.
+      cell.heldChanges.append(change)
+      return
+    }
+    guard cell.state.isNew(change.revision) else { return }
+    // What another process stored may have mutations of this one, which it has sent. They leave in the same step.
+    let (finished, stored) = await finishedMutations(of: cell, in: engine)
+    guard !cell.state.isWriting else {
+      cell.heldChanges.append(change)
+      return
+    }
+    cell.receive(change)
+    if let stored { cell.receive(.saved(cell.storeKey, stored)) }
+    finish(finished, of: key, isConfirmed: true, in: engine)
+  }
+
+  // MARK: - Mutations
+
+  /// Shows a mutation of another repository, if its key is in use and the value doesn't have it yet.
+  func show(_ entry: Entry, in engine: isolated Engine) async {
+    // A value that was stored behind the record may have the mutation, of which the report came late.
+    var revision = entry.revision
+    while let cell = engine.cell(entry.key), cell.isOpen {
+      guard let base = cell.state.base, base.revision > revision else {
+        if engine.queue[entry.id] == nil { return }
+        cell.restore(entry)
+        return engine.publish(cell)
+      }
+      revision = base.revision
+      if await !finished([entry.id], in: engine).isEmpty {
+        return finish([entry.id], of: entry.key, isConfirmed: true, in: engine)
+      }
+    }
+  }
+
+  /// Returns those of some mutations whose records another process has removed, as far as they can be read.
+  func finished(_ ids: [MutationID], in engine: isolated Engine) async -> [MutationID] {
+    do throws(StoreError) {
+      return try await engine.queue.externallyFinished(ids)
+    } catch {
+      // What can't be read is pending until it can.
+      return []
+    }
+  }
+
+  /// Returns the pending mutations of a key whose records another process has removed, and the value that has them.
+  ///
+  /// The value is read after the records, because one that was read before may lack what was removed in between.
+  func finishedMutations(
+    of cell: Cell, in engine: isolated Engine
+  ) async -> (ids: [MutationID], stored: StoredValue<Value>?) {
+    do throws(StoreError) {
+      let ids = try await engine.queue.externallyFinished(cell.state.pendingIDs)
+      return ids.isEmpty ? ([], nil) : (ids, try await load(cell.storeKey))
+    } catch {
+      // What can't be read is pending until it can.
+      return ([], nil)
+    }
+  }
+
+  /// Takes in that another process has finished with a mutation: with the value that it stored in the same commit.
+  ///
+  /// The mutation stays until that value can be read.
+  func receiveRemoval(of entry: Entry, attempt: Int = 1, in engine: isolated Engine) async {
+    guard let cell = engine.cell(entry.key), cell.isOpen else {
+      return finish([entry.id], of: entry.key, isConfirmed: false, in: engine)
+    }
+    let stored: StoredValue<Value>?
+    do throws(StoreError) {
+      stored = try await load(cell.storeKey)
+    } catch {
+      events.emit(.storeFailed(reason: error.description))
+      return receiveRemovalLater(of: entry.id, after: attempt, in: engine)
+    }
+    guard engine.queue[entry.id] != nil else { return }
+    if cell.state.isWriting {
+      // The base that has it can't be taken in now, and it must not vanish before.
+      cell.heldRemovals.append(entry.id)
+      return
+    }
+    let isConfirmed = stored.map { cell.state.isNew($0.revision) || $0.revision > entry.revision } ?? false
+    if let stored, cell.state.isNew(stored.revision) { cell.receive(.saved(cell.storeKey, stored)) }
+    finish([entry.id], of: entry.key, isConfirmed: isConfirmed, in: engine)
+  }
+
+  private func receiveRemovalLater(of id: MutationID, after attempt: Int, in engine: isolated Engine) {
+    engine.start { engine in
+      await engine.backoff.wait(afterAttempt: attempt)
+      if Task.isCancelled { return }
+      guard let entry = engine.queue[id] else { return }
+      await engine.external.receiveRemoval(of: entry, attempt: attempt + 1, in: engine)
+    }
+  }
+
+  /// Forgets mutations that another repository or process has finished with.
+  ///
+  /// - Parameters:
+  ///   - ids: The mutations.
+  ///   - key: The key of the value that they change.
+  ///   - isConfirmed: Whether the stored value changed with them. Otherwise they were taken back.
+  ///   - engine: The engine.
+  func finish(_ ids: [MutationID], of key: Source.Key, isConfirmed: Bool, in engine: isolated Engine) {
+    engine.takeBack(ids, of: key)
+    engine.queue.finishExternally(ids, isConfirmed: isConfirmed, in: engine)
+  }
+}

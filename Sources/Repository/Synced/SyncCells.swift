@@ -1,0 +1,65 @@
+internal import Multicast
+
+/// The cells of a repository's keys that are in use, and what is remembered of others.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+///
+/// - Complexity: O(1) a call. The memory depends on the keys in use, not on those that ever were.
+final class SyncCells<Source: RepositorySource> {
+  typealias Key = Source.Key
+  typealias Cell = SyncCell<Source>
+
+  /// The number of released keys of which the time of the last fetch is remembered.
+  private static var residueLimit: Int { 4_096 }
+
+  /// The number of keys that stay open although nothing needs them, so that an observer that comes soon gets all.
+  private static var idleLimit: Int { 16 }
+
+  private let channels: SyncChannels<Source>
+  private var cells: [Key: Cell] = [:]
+  /// The keys whose cells nothing needed when they were used last, the oldest first.
+  private var idleKeys = FIFO<Key>()
+  /// What is remembered of keys whose cells were released.
+  private var residues: [Key: Cell.Residue] = [:]
+
+  /// - Parameter channels: The observers, which keep their keys' cells.
+  init(_ channels: SyncChannels<Source>) {
+    self.channels = channels
+  }
+
+  subscript(key: Key) -> Cell? { cells[key] }
+
+  /// Whether a key is in use, or its last fetch is remembered.
+  func isKnown(_ key: Key) -> Bool { cells[key] != nil || residues[key] != nil }
+
+  func add(_ cell: Cell) {
+    cells[cell.key] = cell
+  }
+
+  /// Takes what is remembered of a key that is opened again.
+  func takeResidue(of key: Key) -> Cell.Residue? { residues.removeValue(forKey: key) }
+
+  /// Releases a cell that nothing needs, unless it is one of the last that were used.
+  func release(_ cell: Cell) {
+    guard cell.isIdle, cells[cell.key] === cell else { return }
+    if !cell.isInIdleList {
+      cell.isInIdleList = true
+      idleKeys.append(cell.key)
+    }
+    while idleKeys.count > Self.idleLimit, let key = idleKeys.removeFirst() {
+      guard let oldest = cells[key] else { continue }
+      oldest.isInIdleList = false
+      close(oldest)
+    }
+  }
+
+  /// Closes a cell that nothing needs.
+  private func close(_ cell: Cell) {
+    guard cell.isIdle, cells[cell.key] === cell, !channels.areObserved(cell.key) else { return }
+    cell.endWatching?()
+    cells[cell.key] = nil
+    channels.forgetCurrent(of: cell.key)
+    if residues.count >= Self.residueLimit { residues = [:] }
+    residues[cell.key] = cell.residue
+  }
+}
