@@ -122,6 +122,23 @@ package struct FileSystem: Sendable {
     return Status(status)
   }
 
+  /// Whether there is something of a name.
+  func exists(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+      _ = try status(of: name, in: folder)
+      return true
+    } catch {
+      if error.code == ENOENT { return false }
+      throw error
+    }
+  }
+
+  /// The bytes of a file; `nil` if there is none.
+  func read(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Data? {
+    guard let file = try openFile(name, in: folder) else { return nil }
+    return try read(file)
+  }
+
   /// All bytes of a file.
   ///
   /// Fails for one that is too large before it reads it, because a file may claim any size.

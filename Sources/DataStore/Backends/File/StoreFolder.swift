@@ -26,8 +26,7 @@ final class StoreFolder {
 
   /// The bytes of a file; `nil` if there is none.
   func read(_ fileName: String) throws(SystemError) -> Data? {
-    guard let file = try fileSystem.openFile(fileName, in: descriptor) else { return nil }
-    return try fileSystem.read(file)
+    try fileSystem.read(fileName, in: descriptor)
   }
 
   func list() throws(SystemError) -> [String] {
@@ -36,17 +35,7 @@ final class StoreFolder {
 
   /// Whether there is a journal of a commit that isn't finished.
   var hasJournal: Bool {
-    get throws(SystemError) { try exists(CommitJournal.fileName) }
-  }
-
-  private func exists(_ name: String) throws(SystemError) -> Bool {
-    do throws(SystemError) {
-      _ = try fileSystem.status(of: name, in: descriptor)
-      return true
-    } catch {
-      if error.code == ENOENT { return false }
-      throw error
-    }
+    get throws(SystemError) { try fileSystem.exists(CommitJournal.fileName, in: descriptor) }
   }
 
   // MARK: - Locking
@@ -197,36 +186,17 @@ final class StoreFolder {
       try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
       throw error
     }
+    let performer = JournalPerformer(journal, fileSystem)
     var hasChanged = false
     do throws(SystemError) {
-      try finish(journal, &hasChanged)
+      try performer.finish(in: descriptor, &hasChanged)
     } catch {
       // As long as the journal is in force the commit is made. Every later call finds the journal and finishes it, or says
       // why it can't.
-      guard !hasChanged, error.meansObstacle || error.meansRefusal, takeBack(journal) else { return }
+      guard !hasChanged, error.meansObstacle || error.meansRefusal, performer.takeBack(in: descriptor) else { return }
       // A loss of power must not bring back a commit that failed.
       try fileSystem.synchronize(descriptor)
       throw error
-    }
-  }
-
-  /// Ends a journal by which no value has changed.
-  ///
-  /// New parts get the names of staged files again, so the journal can be finished until it is removed.
-  ///
-  /// - Returns: Whether the journal is no longer in force.
-  private func takeBack(_ journal: CommitJournal) -> Bool {
-    do throws(SystemError) {
-      for replacement in journal.replacements where StorePartName.isPart(replacement.fileName) {
-        try unlessMissing { () throws(SystemError) in
-          try fileSystem.rename(replacement.fileName, to: replacement.stagedName, in: descriptor)
-        }
-      }
-      try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
-      return true
-    } catch {
-      // The error that led here says more.
-      return false
     }
   }
 
@@ -254,13 +224,14 @@ final class StoreFolder {
     } catch {
       return try quarantineJournal(at: time, reason: error.reason)
     }
+    let performer = JournalPerformer(journal, fileSystem)
     do throws(SystemError) {
-      if try isComplete(journal) {
+      if try performer.isComplete(in: descriptor) {
         // The process that wrote the journal may have ended before it was durable, and then a loss of power could keep a
         // part of what follows without it.
         try fileSystem.synchronize(descriptor)
         var hasChanged = false
-        try finish(journal, &hasChanged)
+        try performer.finish(in: descriptor, &hasChanged)
       } else {
         // Its commit was never made.
         try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
@@ -271,57 +242,6 @@ final class StoreFolder {
       return try quarantineJournal(at: time, reason: error.description)
     }
     return nil
-  }
-
-  /// Whether the new bytes of each file are there, under one of the two names.
-  private func isComplete(_ journal: CommitJournal) throws(SystemError) -> Bool {
-    for replacement in journal.replacements where try !exists(replacement.stagedName) {
-      guard let bytes = try read(replacement.fileName), bytes.count == replacement.size,
-        CRC32C.checksum(of: bytes) == replacement.checksum
-      else { return false }
-    }
-    return true
-  }
-
-  /// Makes the changes of a journal that is in force, and ends it.
-  ///
-  /// - Parameter hasChanged: Set once a file has changed. New parts don't count, because no stored value has them.
-  private func finish(_ journal: CommitJournal, _ hasChanged: inout Bool) throws(SystemError) {
-    for replacement in journal.replacements {
-      let wasThere = try unlessMissing { () throws(SystemError) in
-        try fileSystem.rename(replacement.stagedName, to: replacement.fileName, in: descriptor)
-      }
-      if wasThere, !StorePartName.isPart(replacement.fileName) { hasChanged = true }
-    }
-    for fileName in journal.removals {
-      let wasThere = try unlessMissing { () throws(SystemError) in try removeFile(fileName) }
-      if wasThere { hasChanged = true }
-    }
-    try fileSystem.synchronize(descriptor)
-    // Durable with the next commit, before that one is acknowledged. Until then to finish it again changes nothing.
-    try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
-  }
-
-  /// Removes a file, and fails for a folder with `EISDIR`, also where the system has the error of a refusal for it.
-  private func removeFile(_ fileName: String) throws(SystemError) {
-    do throws(SystemError) {
-      try fileSystem.unlink(fileName, in: descriptor)
-    } catch {
-      guard error.meansRefusal, try !fileSystem.status(of: fileName, in: descriptor).isRegularFile else { throw error }
-      throw SystemError(code: EISDIR, operation: error.operation, path: error.path)
-    }
-  }
-
-  /// - Returns: Whether the file was there.
-  @discardableResult
-  private func unlessMissing(_ body: () throws(SystemError) -> Void) throws(SystemError) -> Bool {
-    do throws(SystemError) {
-      try body()
-      return true
-    } catch {
-      guard error.code == ENOENT else { throw error }
-      return false
-    }
   }
 
   private func quarantineJournal(at time: Date, reason: String) throws(SystemError) -> StoreEvent {
@@ -341,7 +261,11 @@ final class StoreFolder {
     let newName = String(path.dropFirst(descriptor.path.count + 1))
     if try read(newName) == bytes { return path }
     // Another process has saved a value in between.
-    if try exists(fileName) { discard(newName) } else { try fileSystem.rename(newName, to: fileName, in: descriptor) }
+    if try fileSystem.exists(fileName, in: descriptor) {
+      discard(newName)
+    } else {
+      try fileSystem.rename(newName, to: fileName, in: descriptor)
+    }
     try fileSystem.synchronize(descriptor)
     return nil
   }
@@ -392,15 +316,4 @@ final class StoreFolder {
       }
     }
   }
-}
-
-extension SystemError {
-  /// Whether something that isn't a file a store uses, such as a folder, has the name of one.
-  fileprivate var meansObstacle: Bool {
-    [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST, EINVAL, ELOOP, EFBIG, ENXIO, EOPNOTSUPP].contains(code)
-  }
-
-  /// Whether a file is one that this process may not replace or remove, although it may change the folder: an immutable
-  /// one, or one of another user in a folder where each may remove only their own.
-  fileprivate var meansRefusal: Bool { code == EPERM }
 }
