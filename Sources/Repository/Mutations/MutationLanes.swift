@@ -47,6 +47,8 @@ struct MutationLanes {
   }
 
   private let maximumInFlight: Int
+  /// Whether nothing is sent, because the network is away.
+  private(set) var isPaused = false
   private let longestPlace: Duration
   /// The mutations that aren't durable yet: they have their place in their lane, and block it.
   private var undurable: Set<MutationID> = []
@@ -100,11 +102,12 @@ struct MutationLanes {
   }
 
   /// Whether a mutation that is added now would be sent at once.
-  func isFree(_ name: String) -> Bool { lanes[name] == nil && placeCount < maximumInFlight }
+  func isFree(_ name: String) -> Bool { lanes[name] == nil && placeCount < maximumInFlight && !isPaused }
 
   /// Whether the lane's mutations wait for something other than their turn.
   func isHeldUp(_ name: String) -> Bool {
     guard let lane = lanes[name] else { return false }
+    if isPaused { return true }
     switch lane.status {
     case .backingOff, .needsSignIn: return true
     // Also behind one in flight, as no answer to it lets them be sent.
@@ -118,11 +121,15 @@ struct MutationLanes {
   /// The mutations of a lane that aren't in flight, in order.
   func waiting(in name: String) -> [MutationID] { lanes[name]?.waiting.elements ?? [] }
 
+  /// The mutations that aren't in flight, those of a lane in order.
+  var allWaiting: [MutationID] { lanes.sorted { $0.key < $1.key }.flatMap(\.value.waiting.elements) }
+
   /// The first mutations of a lane behind the one that is in flight, in order.
   func upcoming(in name: String, count: Int) -> [MutationID] { lanes[name]?.waiting.first(count) ?? [] }
 
   /// What to do now.
   mutating func next(at now: Duration) -> Step {
+    if isPaused { return .wait(until: nil) }
     while let first = backOffs.first, first.deadline <= now {
       _ = backOffs.removeFirst()
       endBackOff(first.element)
@@ -239,8 +246,14 @@ struct MutationLanes {
     makeReady(name)
   }
 
+  /// Sends nothing until ``retryNow()``. What is in flight goes on.
+  mutating func pause() {
+    isPaused = true
+  }
+
   /// Ends all waits, except those that a server named, and starts the backoff anew.
   mutating func retryNow() {
+    isPaused = false
     let items = backOffs.items
     backOffs.removeAll()
     for item in items {

@@ -284,7 +284,13 @@ final class MutationQueue<Source: RepositorySource> {
     for id in ids { calls.end(id, .success(result)) }
   }
 
-  /// Ends all backoffs, except those that a server named.
+  /// Sends nothing until ``retryNow()``, because the network is away.
+  func pause() {
+    let waiting = state.pause()
+    if !calls.isEmpty { endAll(waiting, .queued) }
+  }
+
+  /// Ends ``pause()`` and all backoffs, except those that a server named.
   func retryNow() {
     state.retryNow()
   }

@@ -234,7 +234,15 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Whether the lane of a mutation waits for something other than its turn.
   func isHeldUp(_ lane: String) -> Bool { lanes.isHeldUp(lane) }
 
-  /// Ends all backoffs, except those that a server named.
+  /// Sends nothing until ``retryNow()``.
+  ///
+  /// - Returns: The mutations that wait.
+  mutating func pause() -> [MutationID] {
+    lanes.pause()
+    return lanes.allWaiting
+  }
+
+  /// Ends ``pause()`` and all backoffs, except those that a server named.
   mutating func retryNow() {
     lanes.retryNow()
   }

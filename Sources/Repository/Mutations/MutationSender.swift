@@ -14,7 +14,7 @@ final class MutationSender<Source: RepositorySource> {
   private let events: RepositoryEvents
   private let tasks: OwnedTasks
   /// When ``pump(in:)`` is called again.
-  private var alarm: (deadline: Duration, cancel: @Sendable () -> Void)?
+  private let alarm: Alarm
 
   init(
     _ capabilities: SourceCapabilities<Source>, policy: RetryPolicy, clock: ElapsedClock, events: RepositoryEvents,
@@ -22,6 +22,7 @@ final class MutationSender<Source: RepositorySource> {
   ) {
     (self.capabilities, self.policy, self.clock) = (capabilities, policy, clock)
     (self.events, self.tasks) = (events, tasks)
+    alarm = Alarm(clock, tasks)
   }
 
   /// Sends what may be sent.
@@ -29,27 +30,15 @@ final class MutationSender<Source: RepositorySource> {
     while !tasks.areCancelled {
       switch engine.queue.next(at: clock.elapsed()) {
       case .send(let entry): engine.start { engine in await engine.sender.attempt(entry, in: engine) }
-      case .wait(let deadline): return setAlarm(deadline, in: engine)
+      case .wait(let deadline):
+        return alarm.set(deadline) { [weak engine] deadline in await engine?.pump(at: deadline) }
       }
     }
   }
 
-  private func setAlarm(_ deadline: Duration?, in engine: isolated Engine) {
-    if alarm?.deadline == deadline { return }
-    alarm?.cancel()
-    alarm = nil
-    guard let deadline else { return }
-    let cancel = tasks.start { [weak engine, clock] in
-      // Cancelled by another alarm, or when the repository is released.
-      do { try await clock.sleep(deadline) } catch { return }
-      await engine?.pump(at: deadline)
-    }
-    alarm = (deadline, cancel)
-  }
-
   /// Sends what may be sent when an alarm rings.
   func pump(at deadline: Duration, in engine: isolated Engine) {
-    if alarm?.deadline == deadline { alarm = nil }
+    alarm.silence(deadline)
     pump(in: engine)
   }
 

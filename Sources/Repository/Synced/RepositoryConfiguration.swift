@@ -25,6 +25,16 @@ public struct RepositoryConfiguration: Sendable {
   /// Where the length of the waits comes from.
   public var random: any RandomNumberGenerator & Sendable
 
+  /// Tells when the network comes and goes.
+  ///
+  /// On Apple's platforms `PathNetworkMonitor` asks the system. Without a monitor the network is always tried.
+  public var network: any NetworkMonitor
+
+  /// Tells when the app becomes active.
+  ///
+  /// Without a monitor it is always active.
+  public var activity: any ActivityMonitor
+
   /// Where the repository's tasks run; `nil` for the threads that all tasks share.
   ///
   /// For tests that order tasks themselves.
@@ -40,6 +50,8 @@ public struct RepositoryConfiguration: Sendable {
   ///   - clock: Measures the waits between attempts.
   ///   - now: Returns the present time, for the age of values and mutations.
   ///   - random: Where the length of the waits comes from.
+  ///   - network: Tells when the network comes and goes.
+  ///   - activity: Tells when the app becomes active.
   public init(
     pageSize: Int = 20,
     freshness: Freshness = Freshness(timeToLive: .seconds(60)),
@@ -47,7 +59,9 @@ public struct RepositoryConfiguration: Sendable {
     queueLimits: QueueLimits = QueueLimits(),
     clock: any Clock<Duration> = ContinuousClock(),
     now: @escaping @Sendable () -> Date = { Date() },
-    random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+    random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
+    network: any NetworkMonitor = ManualNetworkMonitor(),
+    activity: any ActivityMonitor = ManualActivityMonitor()
   ) {
     precondition(pageSize >= 1, "RepositoryConfiguration: 'pageSize' is at least 1, not \(pageSize).")
     self.pageSize = pageSize
@@ -57,5 +71,7 @@ public struct RepositoryConfiguration: Sendable {
     self.clock = clock
     self.now = now
     self.random = random
+    self.network = network
+    self.activity = activity
   }
 }

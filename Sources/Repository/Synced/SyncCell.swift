@@ -24,6 +24,7 @@ final class SyncCell<Source: RepositorySource> {
     fileprivate let refusedCursor: String?
     fileprivate let tag: StoreTag?
     fileprivate let newestValueNumber: UInt64?
+    fileprivate let isInvalidated: Bool
   }
 
   /// How a whole value is being fetched for confirmed mutations.
@@ -90,6 +91,11 @@ final class SyncCell<Source: RepositorySource> {
   /// When the value was fetched.
   private(set) var fetchedAt: Date?
 
+  /// Whether the value was made stale, however young it is.
+  private(set) var isInvalidated = false
+  /// Counts calls of ``invalidate()``.
+  private(set) var invalidationCount = 0
+
   private var lastLoad = 0
   /// The newest load of each part that has not ended; an older one of the same part was given up.
   private var loads: [Part: Int] = [:]
@@ -124,7 +130,7 @@ final class SyncCell<Source: RepositorySource> {
   var residue: Residue {
     Residue(
       fetchedAt: fetchedAt, failure: failure, refusedCursor: refusedCursor, tag: state.base?.tag,
-      newestValueNumber: newestValueNumber)
+      newestValueNumber: newestValueNumber, isInvalidated: isInvalidated)
   }
 
   /// Whether nothing needs the cell but its observers.
@@ -142,6 +148,7 @@ final class SyncCell<Source: RepositorySource> {
       (fetchedAt, refusedCursor, newestValueNumber) = (
         residue.fetchedAt, residue.refusedCursor, residue.newestValueNumber
       )
+      isInvalidated = residue.isInvalidated
       setFailure(residue.failure)
     }
     openVersion = state.visibleVersion
@@ -168,6 +175,19 @@ final class SyncCell<Source: RepositorySource> {
   }
 
   // MARK: - Loading
+
+  /// Makes the value stale.
+  func invalidate() {
+    isInvalidated = true
+    invalidationCount += 1
+  }
+
+  /// Records that a reply was stored.
+  ///
+  /// - Parameter count: The number of invalidations when the request began. After another one the reply is stale too.
+  func recordReply(toRequestAfter count: Int) {
+    if invalidationCount == count { isInvalidated = false }
+  }
 
   func beginLoading(_ part: Part) -> Load {
     lastLoad += 1

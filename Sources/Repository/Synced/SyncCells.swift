@@ -1,4 +1,5 @@
-internal import Multicast
+internal import DataStore
+internal import Foundation
 
 /// The cells of a repository's keys that are in use, and what is remembered of others.
 ///
@@ -21,6 +22,7 @@ final class SyncCells<Source: RepositorySource> {
   private var idleKeys = FIFO<Key>()
   /// What is remembered of keys whose cells were released.
   private var residues: [Key: Cell.Residue] = [:]
+  private var invalidations = Invalidations<Key>()
 
   /// - Parameter channels: The observers, which keep their keys' cells.
   init(_ channels: SyncChannels<Source>) {
@@ -36,8 +38,27 @@ final class SyncCells<Source: RepositorySource> {
     cells[cell.key] = cell
   }
 
-  /// Takes what is remembered of a key that is opened again.
-  func takeResidue(of key: Key) -> Cell.Residue? { residues.removeValue(forKey: key) }
+  /// Opens the cell of a key.
+  ///
+  /// - Parameters:
+  ///   - cell: The cell.
+  ///   - stored: What is stored.
+  func open(_ cell: Cell, _ stored: StoredValue<Source.Value>?) {
+    cell.open(stored, residues.removeValue(forKey: cell.key))
+    if let fetchedAt = cell.fetchedAt, invalidations.contains(cell.key, savedAt: fetchedAt) { cell.invalidate() }
+  }
+
+  /// Makes values stale, also of keys that aren't in use.
+  ///
+  /// - Complexity: O(*n*) for the keys in use, O(1) for one key.
+  func invalidate(_ selection: KeySelection<Key>, at now: Date) {
+    invalidations.add(selection, at: now)
+    if case .key(let key) = selection {
+      cells[key]?.invalidate()
+    } else {
+      for cell in cells.values where selection.contains(cell.key) { cell.invalidate() }
+    }
+  }
 
   /// Releases a cell that nothing needs, unless it is one of the last that were used.
   func release(_ cell: Cell) {

@@ -16,6 +16,9 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   /// All mutations, under the name of their collection.
   let lists = KeyChannels<String, [PendingMutation<Key, Source.Mutation>]>()
 
+  /// The channels of the observers because of whom values are fetched.
+  let loading = LoadingChannels<Source>()
+
   /// Returns where the next page of a value begins.
   private let nextCursor: (@Sendable (Source.Value) -> String?)?
 
@@ -25,7 +28,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
 
   /// Whether a key's value, state or pending mutations are observed.
   func areObserved(_ key: Key) -> Bool {
-    values.isObserved(key) || states.isObserved(key) || pendings.isObserved(key)
+    values.isObserved(key) || states.isObserved(key) || pendings.isObserved(key) || loading.areObserved(key)
   }
 
   /// Gives a new observer of a key what there is.
@@ -33,6 +36,11 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     if let visible = cell.state.visible { values.sendFirst(visible, to: cell.key) }
     states.sendFirst(cell.currentState(nextCursor: nextCursor), to: cell.key)
     pendings.sendFirst(cell.state.pendingMutations, to: cell.key)
+  }
+
+  /// Gives a new observer what there is, because of whom the value is fetched.
+  func sendFirst(_ cell: Cell, to observed: LoadingChannels<Source>.Observed) {
+    loading.sendFirst(cell, cell.currentState(nextCursor: nextCursor), to: observed)
   }
 
   /// Gives the observers of a key that can't be opened the reason.
@@ -48,10 +56,12 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
       cell.sentVersion = cell.state.visibleVersion
       if let visible = cell.state.visible {
         values.setCurrent(visible, of: cell.key)
+        loading.send(visible, of: cell.key)
         newestValue.send(visible, cell)
       } else {
         // Observers that come from now on don't see what was removed.
         values.resetReplay(of: cell.key)
+        loading.resetReplay(of: cell.key)
         newestValue.forget(cell.key)
       }
     }
@@ -62,6 +72,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
       if pendings.isObserved(cell.key) { pendings.setCurrent(cell.state.pendingMutations, of: cell.key) }
     }
     states.setCurrent(state, of: cell.key)
+    loading.send(state, of: cell.key)
   }
 
   /// Forgets what later observers of a key get first, until it is opened again.
@@ -83,6 +94,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     values.finish()
     states.finish()
     pendings.finish()
+    loading.finish()
     everyValue.finish()
     lists.finish()
   }

@@ -9,6 +9,7 @@ internal import Multicast
 /// - ``SyncLoader`` fetches, and ``SyncWrites`` stores the replies.
 /// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them.
 /// - ``ExternalChanges`` takes in what others store.
+/// - ``ObservedLoading`` fetches what is observed, and ``SyncEnvironment`` follows the network and the app.
 ///
 /// One actor for all keys: what is known changes and is sent to observers in one step. The parts aren't actors of their own
 /// for the same reason. Their functions take the engine as an isolated parameter, so they run in its isolation.
@@ -35,10 +36,13 @@ actor SyncEngine<Source: RepositorySource> {
   let writes: SyncWrites<Source>
   let external: ExternalChanges<Source>
   let newestValue: NewestValue<Source>
+  let observedLoading: ObservedLoading<Source>
+  let environment: SyncEnvironment<Source>
   let backoff: Backoff
 
   private let capabilities: SourceCapabilities<Source>
   private let store: any KeyValueStore
+  private let now: @Sendable () -> Date
   private let starting = AsyncSerialQueue()
   private var hasStarted = false
   private let cells: SyncCells<Source>
@@ -62,6 +66,9 @@ actor SyncEngine<Source: RepositorySource> {
     loader = SyncLoader(capabilities, configuration: configuration, events: events)
     writes = SyncWrites(store, now: configuration.now, events: events)
     external = ExternalChanges(store, events: events)
+    observedLoading = ObservedLoading(clock: clock, events: events, tasks: tasks)
+    environment = SyncEnvironment(configuration, clock: clock, liveCounts: liveCounts)
+    now = configuration.now
     newestValue = NewestValue(source.name, store: store, events: events, channels: channels.everyValue)
   }
 
@@ -142,7 +149,7 @@ actor SyncEngine<Source: RepositorySource> {
         queue.finishExternally(finished, isConfirmed: true, in: self)
         // A mutation that came or went meanwhile may be in a newer value, or in the one that was read.
       } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)
-      cell.open(stored, cells.takeResidue(of: key))
+      cells.open(cell, stored)
       for mutation in queue.liveMutations(of: key) { cell.restore(mutation) }
       cell.endWatching = tasks.start { [weak self] in
         for await change in changes { await self?.receive(change, key) }
@@ -195,6 +202,27 @@ actor SyncEngine<Source: RepositorySource> {
     if let cell = cells[key] { release(cell) }
   }
 
+  /// Gives a new observer what there is, and fetches because of it.
+  func observe(_ observed: LoadingChannels<Source>.Observed) async {
+    let (key, loading) = (observed.key, channels.loading)
+    if !cells.isKnown(key) { loading.states.sendFirst(RepositoryState(), to: observed) }
+    do throws(StoreError) {
+      let cell = try await open(key)
+      channels.sendFirst(cell, to: observed)
+      release(cell)
+    } catch {
+      events.emit(.storeFailed(reason: error.description))
+      loading.states.send(RepositoryState(failure: .store(error)), to: observed)
+    }
+    if loading.begin(observed) { observedLoading.begin(observed, in: self) }
+  }
+
+  /// Releases what was held for observers that are gone.
+  func endObserving(_ observed: LoadingChannels<Source>.Observed) {
+    if channels.loading.forgetReleased(observed) { observedLoading.end(observed, in: self) }
+    if let cell = cells[observed.key] { release(cell) }
+  }
+
   /// Gives a new observer of the queue what there is.
   func observeList() async {
     do throws(StoreError) {
@@ -237,6 +265,17 @@ actor SyncEngine<Source: RepositorySource> {
   /// Fetches a value, or joins a request for it that is in flight.
   func load(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
     try await loader.load(key, part, in: self)
+  }
+
+  /// Makes values stale, and fetches those that are observed so.
+  func invalidate(_ selection: KeySelection<Key>) {
+    cells.invalidate(selection, at: now())
+    observedLoading.invalidate(selection, in: self)
+  }
+
+  /// Fetches what is due when an alarm rings.
+  func loadDue(at deadline: Duration) {
+    observedLoading.loadDue(at: deadline, in: self)
   }
 
   /// Makes a request that callers share.
@@ -331,6 +370,21 @@ actor SyncEngine<Source: RepositorySource> {
   func credentialsChanged(userID: String?) {
     queue.signedIn(userID: userID, in: self)
     sender.pump(in: self)
+  }
+
+  // MARK: - Environment
+
+  /// Follows the monitors of the network and of the app.
+  func followEnvironment() {
+    environment.follow(in: self)
+  }
+
+  func receive(_ status: NetworkStatus) {
+    environment.receive(status, in: self)
+  }
+
+  func receive(_ activity: AppActivity) {
+    observedLoading.setActive(activity == .active, in: self)
   }
 
   // MARK: - External changes

@@ -64,11 +64,14 @@ final class SyncLoader<Source: RepositorySource> {
     // Another process may have stored a value of which the report is still to come.
     await engine.external.receiveUnreported(cell, in: engine)
     if isFresh(cell) { return }
-    try await load(key, part, in: engine)
+    repeat {
+      try await load(key, part, in: engine)
+      // Made stale meanwhile, or it was a request from before.
+    } while cell.isInvalidated
   }
 
   private func isFresh(_ cell: Cell) -> Bool {
-    guard cell.state.base != nil, let fetchedAt = cell.fetchedAt else { return false }
+    guard !cell.isInvalidated, cell.state.base != nil, let fetchedAt = cell.fetchedAt else { return false }
     return freshness.isFresh(savedAt: fetchedAt, now: now())
   }
 
@@ -88,8 +91,7 @@ final class SyncLoader<Source: RepositorySource> {
       case .cancelled: throw .cancelled
       }
     }
-    // The server can be reached: what waits for that need not wait longer.
-    if wasAsked { engine.retryNow() }
+    if wasAsked { engine.environment.recordAnswer(in: engine) }
   }
 
   /// Makes a request that callers share.
@@ -102,6 +104,7 @@ final class SyncLoader<Source: RepositorySource> {
     if Task.isCancelled { throw .cancelled }
     let load = cell.beginLoading(part)
     engine.publish(cell)
+    defer { engine.observedLoading.recordLoad(of: key, in: engine) }
     do throws(Failure) {
       // A reply that may be older than what was stored meanwhile is asked for again.
       while try await !fetch(request, cell, in: engine) {
@@ -134,6 +137,7 @@ final class SyncLoader<Source: RepositorySource> {
   /// - Returns: Whether the reply is stored; otherwise it may be older than what is.
   private func fetch(_ request: Request, _ cell: Cell, in engine: isolated Engine) async throws(Failure) -> Bool {
     let requestedAt = cell.state.beginFetching()
+    let invalidationCount = cell.invalidationCount
     let value: Value
     do throws(Source.Failure) {
       switch (request, capabilities.paging) {
@@ -153,9 +157,11 @@ final class SyncLoader<Source: RepositorySource> {
       throw .server(error)
     }
     let merge = merge(of: value, request, refusedCursor: cell.refusedCursor)
-    return try await judge(requestedAt: requestedAt, cell, in: engine) {
+    let isAccepted = try await judge(requestedAt: requestedAt, cell, in: engine) {
       .fetched(number: $0, request.extent, merge: merge)
     }
+    if isAccepted { cell.recordReply(toRequestAfter: invalidationCount) }
+    return isAccepted
   }
 
   /// Has a reply judged and stored.

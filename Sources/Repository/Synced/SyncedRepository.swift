@@ -45,7 +45,10 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   public init(_ source: Source, store: any KeyValueStore, configuration: RepositoryConfiguration = .init()) {
     let engine = SyncEngine(source, store: store, configuration: configuration)
     self.engine = engine
-    engine.tasks.start { [weak engine] in await engine?.startInBackground() }
+    engine.tasks.start { [weak engine] in
+      await engine?.followEnvironment()
+      await engine?.startInBackground()
+    }
   }
 
   deinit {
@@ -81,6 +84,40 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     }
   }
 
+  /// The values of a key, which is fetched because it is observed.
+  ///
+  /// ```swift
+  /// for await page in comments.values(of: momentID, loading: .whileObserved(every: .seconds(30))) { show(page) }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - loading: When to fetch. ``LoadingPolicy/never`` is what ``values(of:)`` does.
+  public func values(of key: Key, loading: LoadingPolicy) -> ObservedValues<Value> {
+    loading.schedule.map { observed({ $0.values }, .init(key: key, schedule: $0)) } ?? values(of: key)
+  }
+
+  /// The states of a key, which is fetched because it is observed; see ``values(of:loading:)``.
+  public func states(
+    of key: Key, loading: LoadingPolicy
+  ) -> ObservedValues<RepositoryState<Value, RepositoryError<Failure>>> {
+    loading.schedule.map { observed({ $0.states }, .init(key: key, schedule: $0)) } ?? states(of: key)
+  }
+
+  private func observed<Element>(
+    _ channels: @escaping @Sendable (LoadingChannels<Source>) -> KeyChannels<LoadingChannels<Source>.Observed, Element>,
+    _ observed: LoadingChannels<Source>.Observed
+  ) -> ObservedValues<Element> {
+    ObservedValues { [weak engine] in
+      guard let engine else { return finishedStream() }
+      return channels(engine.channels.loading).stream(of: observed) {
+        engine.tasks.start { [weak engine] in await engine?.observe(observed) }
+      } onClose: { [weak engine] in
+        engine?.tasks.start { [weak engine] in await engine?.endObserving(observed) }
+      }
+    }
+  }
+
   // MARK: - Loading
 
   /// Fetches a value unless the stored one is fresh; see ``RepositoryConfiguration/freshness``.
@@ -100,8 +137,20 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     try await engine.load(key)
   }
 
+  /// Makes values stale, so that the next ``refresh(_:)`` fetches them, and fetches at once those that are observed by
+  /// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+  ///
+  /// A reply to a request from before is stale too. Also keys that aren't in use become stale, until the repository is
+  /// released: the next one goes by the age of what is stored alone.
+  ///
+  /// - Complexity: O(*n*) for the keys in use, O(1) for one key.
+  public func invalidate(_ keys: KeySelection<Key>) async {
+    await engine.invalidate(keys)
+  }
+
   /// Sends at once what waits for another attempt, because the network is back for example.
   ///
+  /// Also while the monitor of the network says that it is away.
   /// A time that a server named, such as by `Retry-After`, is still waited for.
   public func retryNow() async {
     await engine.retryNow()

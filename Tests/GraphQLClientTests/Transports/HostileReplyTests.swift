@@ -50,9 +50,12 @@ struct HostileReplyTests {
     {
       let server = try ScriptedServer()
       Thread.detachNewThread { server.serveWishes() }
-      let transport = try #require(CurlTransport(maximumConnectionsPerHost: HostileReply.all.count))
-      await withTaskGroup { group in
+      let sound = HostileReply(
+        name: "sound", script: .json(HostileReply.sound, ending: .keepAlive), outcome: .value)
+      try await withThrowingTaskGroup { group in
         for reply in HostileReply.all {
+          // On a connection that another reply has left, a request may be lost with it.
+          let transport = try #require(CurlTransport(maximumConnectionsPerHost: 1))
           group.addTask {
             let result = await Self.ask(reply, at: server.url, transport: transport)
             #expect(Self.isExpected(result, reply.outcome), "\(reply.name): \(result)")
@@ -62,12 +65,15 @@ struct HostileReplyTests {
                 !error.description.unicodeScalars.contains { $0.properties.generalCategory == .control },
                 "\(reply.name)")
             }
+            // The server may close the connection while the first request is on its way, which isn't sent twice.
+            var next = await Self.ask(sound, at: server.url, transport: transport)
+            if case .failure(.transport) = next {
+              next = await Self.ask(sound, at: server.url, transport: transport)
+            }
+            #expect(next == .success(Payload(a: 1)), "after \(reply.name)")
           }
         }
       }
-      let sound = HostileReply(
-        name: "sound", script: .json(HostileReply.sound, ending: .keepAlive), outcome: .value)
-      #expect(await Self.ask(sound, at: server.url, transport: transport) == .success(Payload(a: 1)))
     }
 
     // The documentation of `URLSessionTransport` says so. Where one of these ends in an error instead, Foundation was

@@ -1,0 +1,46 @@
+internal import Multicast
+
+/// Whether the network can be reached, as far as the system knows.
+public enum NetworkStatus: Hashable, Sendable {
+  case online
+  case offline
+  /// Nobody can tell, so it is tried.
+  case unknown
+}
+
+/// Tells a repository when the network comes and goes.
+///
+/// While it is offline, mutations wait and nothing is fetched but by a call. When it is back, the mutations are sent first,
+/// and then what is observed is fetched; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+///
+/// A monitor may be wrong, and then it delays: a call such as ``SyncedRepository/reload(_:)`` or
+/// ``SyncedRepository/retryNow()`` asks the server all the same, and if it answers, all goes on.
+public protocol NetworkMonitor: Sendable {
+  /// The present status, then every later one.
+  ///
+  /// Each repository iterates it once. Where it ends, the last status stays.
+  var statuses: any AsyncSequence<NetworkStatus, Never> & Sendable { get }
+}
+
+/// A network monitor that an app or a test feeds by hand.
+///
+/// ```swift
+/// let network = ManualNetworkMonitor()
+/// network.status = .offline
+/// ```
+public final class ManualNetworkMonitor: NetworkMonitor {
+  private let relay: CurrentValueRelay<NetworkStatus>
+
+  /// Creates a monitor.
+  public init(_ status: NetworkStatus = .unknown) {
+    relay = CurrentValueRelay(status)
+  }
+
+  /// The present status.
+  public var status: NetworkStatus {
+    get { relay.value }
+    set { relay.send(newValue) }
+  }
+
+  public var statuses: any AsyncSequence<NetworkStatus, Never> & Sendable { relay.stream }
+}

@@ -1,0 +1,16 @@
+/// Some keys of a repository.
+public enum KeySelection<Key: RepositoryKey>: Hashable, Sendable {
+  case key(Key)
+  /// The keys of a user; see ``RepositoryKey/userID``.
+  case user(String)
+  case all
+
+  /// Whether a key is one of them.
+  func contains(_ key: Key) -> Bool {
+    switch self {
+    case .key(let selected): key == selected
+    case .user(let userID): key.userID == userID
+    case .all: true
+    }
+  }
+}

@@ -1,0 +1,170 @@
+/// Decides when the values of observed keys are fetched; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+///
+/// A pure state machine. Times are measured from the creation of the repository.
+///
+/// - Complexity: O(log *n*) amortised for *n* observed keys; O(*n* log *n*) for what concerns all of them: ``setActive(_:)``,
+///   ``setOnline(_:)`` and ``invalidate(_:)``.
+struct ObservedLoadingState<Key: RepositoryKey> {
+  enum Request: Hashable {
+    /// To be fetched unless it is fresh.
+    case refresh(Key)
+    /// To be fetched.
+    case reload(Key)
+
+    var key: Key { switch self { case .refresh(let key), .reload(let key): key } }
+  }
+
+  /// A key from its first observer until its last one has been gone for a while.
+  private struct Observation {
+    /// The place among those that began before.
+    let number: UInt64
+    /// The schedules of the observers that are there.
+    var schedules: Set<LoadingSchedule> = []
+    /// When the last fetch ended, or the observation began.
+    var lastLoad: Duration
+    /// Whether there was a reason to fetch while nothing could be fetched for the key.
+    var hasMissedRequest = false
+    /// Tells the alarm that counts from those that were set before it.
+    var alarmNumber: UInt64 = 0
+
+    var isObserved: Bool { !schedules.isEmpty }
+    var interval: Duration? { schedules.compactMap(\.every).min() }
+  }
+
+  private struct Alarm {
+    enum Purpose { case stop, interval }
+    let key: Key
+    let number: UInt64
+    let purpose: Purpose
+  }
+
+  private var observations: [Key: Observation] = [:]
+  /// May hold some that don't count any more.
+  private var alarms = DeadlineHeap<Alarm>()
+  private var lastNumber: UInt64 = 0
+  private var isActive = true
+  private var isOnline = true
+
+  /// The number of keys that are known.
+  var count: Int { observations.count }
+
+  private var canLoad: Bool { isActive && isOnline }
+
+  // MARK: - Observers
+
+  /// An observer with a schedule that no other one of the key has comes.
+  mutating func begin(_ key: Key, _ schedule: LoadingSchedule, at now: Duration) -> [Request] {
+    let isNew = observations[key] == nil
+    var observation = observations[key] ?? Observation(number: makeNumber(), lastLoad: now)
+    let isBack = !isNew && !observation.isObserved
+    observation.schedules.insert(schedule)
+    observations[key] = observation
+    setAlarm(of: key)
+    if isNew { return request(.refresh(key)) }
+    return isBack && observation.hasMissedRequest ? request(.refresh(key)) : []
+  }
+
+  /// The last observer with a schedule leaves.
+  mutating func end(_ key: Key, _ schedule: LoadingSchedule, at now: Duration) {
+    guard observations[key]?.schedules.remove(schedule) != nil else { return }
+    guard let observation = observations[key], !observation.isObserved else { return setAlarm(of: key) }
+    let number = silenceAlarm(of: key)
+    alarms.insert(Alarm(key: key, number: number, purpose: .stop), deadline: now + schedule.stopTimeout)
+  }
+
+  /// A fetch of a key has ended, whoever asked for it.
+  mutating func recordLoad(of key: Key, at now: Duration) {
+    guard let observation = observations[key] else { return }
+    observations[key]?.lastLoad = now
+    if observation.isObserved { setAlarm(of: key) }
+  }
+
+  // MARK: - Reasons to fetch
+
+  /// Takes what is to be fetched now because its time has come.
+  mutating func takeDue(at now: Duration) -> [Request] {
+    var requests: [Request] = []
+    while let first = alarms.first, first.deadline <= now || !counts(first.element) {
+      _ = alarms.removeFirst()
+      guard counts(first.element) else { continue }
+      switch first.element.purpose {
+      case .stop: observations[first.element.key] = nil
+      // The next one follows when this fetch has ended.
+      case .interval: requests += request(.reload(first.element.key))
+      }
+    }
+    return requests
+  }
+
+  /// When ``takeDue(at:)`` has something to do; `nil` for never.
+  ///
+  /// After ``takeDue(at:)``.
+  var deadline: Duration? { alarms.first?.deadline }
+
+  /// The app becomes active or inactive.
+  mutating func setActive(_ isActive: Bool, at now: Duration) -> [Request] {
+    let wasActive = self.isActive
+    self.isActive = isActive
+    return isActive && !wasActive ? requestAll(at: now) : []
+  }
+
+  /// The network comes or goes.
+  mutating func setOnline(_ isOnline: Bool, at now: Duration) -> [Request] {
+    let wasOnline = self.isOnline
+    self.isOnline = isOnline
+    return isOnline && !wasOnline ? requestAll(at: now) : []
+  }
+
+  /// Keys have become stale.
+  mutating func invalidate(_ selection: KeySelection<Key>) -> [Request] {
+    if case .key(let key) = selection { return observations[key] == nil ? [] : request(.refresh(key)) }
+    var requests: [Request] = []
+    for key in keysInOrder where selection.contains(key) { requests += request(.refresh(key)) }
+    return requests
+  }
+
+  private mutating func requestAll(at now: Duration) -> [Request] {
+    var requests: [Request] = []
+    for key in keysInOrder {
+      guard let observation = observations[key] else { continue }
+      let isDue = observation.interval.map { observation.lastLoad + $0 <= now } ?? false
+      // Its alarm would be a second reason.
+      if isDue { silenceAlarm(of: key) }
+      requests += request(isDue ? .reload(key) : .refresh(key))
+    }
+    return requests
+  }
+
+  private var keysInOrder: [Key] { observations.sorted { $0.value.number < $1.value.number }.map(\.key) }
+
+  /// Returns a request if it can be made now; otherwise it is made up for.
+  private mutating func request(_ request: Request) -> [Request] {
+    let isPossible = canLoad && observations[request.key]?.isObserved ?? false
+    observations[request.key]?.hasMissedRequest = !isPossible
+    return isPossible ? [request] : []
+  }
+
+  // MARK: - Alarms
+
+  private func counts(_ alarm: Alarm) -> Bool { observations[alarm.key]?.alarmNumber == alarm.number }
+
+  /// Sets the alarm of a key that is observed, in the place of an earlier one.
+  private mutating func setAlarm(of key: Key) {
+    let number = silenceAlarm(of: key)
+    guard let observation = observations[key], let interval = observation.interval else { return }
+    alarms.insert(Alarm(key: key, number: number, purpose: .interval), deadline: observation.lastLoad + interval)
+  }
+
+  /// - Returns: The number of the alarm that follows, if one does.
+  @discardableResult
+  private mutating func silenceAlarm(of key: Key) -> UInt64 {
+    let number = makeNumber()
+    observations[key]?.alarmNumber = number
+    return number
+  }
+
+  private mutating func makeNumber() -> UInt64 {
+    lastNumber += 1
+    return lastNumber
+  }
+}

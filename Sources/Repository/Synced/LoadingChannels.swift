@@ -1,0 +1,71 @@
+internal import Multicast
+
+/// The channels of those observers of a repository because of whom values are fetched; see ``LoadingPolicy``.
+///
+/// The observers of a key with the same schedule share a channel, so its release says that the last of them has left.
+final class LoadingChannels<Source: RepositorySource>: Sendable {
+  typealias Cell = SyncCell<Source>
+
+  /// A key as it is observed with one schedule.
+  struct Observed: Hashable, Sendable {
+    let key: Source.Key
+    let schedule: LoadingSchedule
+  }
+
+  let values = KeyChannels<Observed, Source.Value>()
+  let states = KeyChannels<Observed, Cell.State>()
+  /// The schedules with which each key is observed.
+  private let schedules = Lock<[Source.Key: Set<LoadingSchedule>]>([:])
+
+  /// Takes note of a channel.
+  ///
+  /// - Returns: Whether it is the first one of its key and schedule.
+  func begin(_ observed: Observed) -> Bool {
+    schedules.withLock { $0[observed.key, default: []].insert(observed.schedule).inserted }
+  }
+
+  /// Whether a key is observed.
+  func areObserved(_ key: Source.Key) -> Bool { schedules.withLock { $0[key] != nil } }
+
+  private func observed(_ key: Source.Key) -> [Observed] {
+    schedules.withLock { schedules in schedules[key]?.map { Observed(key: key, schedule: $0) } ?? [] }
+  }
+
+  /// Gives a new observer what there is.
+  func sendFirst(_ cell: Cell, _ state: @autoclosure () -> Cell.State, to observed: Observed) {
+    if let visible = cell.state.visible { values.sendFirst(visible, to: observed) }
+    states.sendFirst(state(), to: observed)
+  }
+
+  func send(_ value: Source.Value, of key: Source.Key) {
+    for observed in observed(key) { values.send(value, to: observed) }
+  }
+
+  func send(_ state: Cell.State, of key: Source.Key) {
+    for observed in observed(key) { states.send(state, to: observed) }
+  }
+
+  /// Lets new observers of a key wait for the next value.
+  func resetReplay(of key: Source.Key) {
+    for observed in observed(key) { values.resetReplay(of: observed) }
+  }
+
+  /// Releases the channels whose observers are gone.
+  ///
+  /// - Returns: Whether the last observer with the schedule has left.
+  func forgetReleased(_ observed: Observed) -> Bool {
+    let isReleased = values.forgetReleased(observed)
+    guard states.forgetReleased(observed), isReleased else { return false }
+    return schedules.withLock { schedules in
+      guard schedules[observed.key]?.remove(observed.schedule) != nil else { return false }
+      if schedules[observed.key]?.isEmpty ?? false { schedules[observed.key] = nil }
+      return true
+    }
+  }
+
+  /// Ends all: the repository is released.
+  func finish() {
+    values.finish()
+    states.finish()
+  }
+}

@@ -1,0 +1,74 @@
+internal import DataStore
+
+/// Fetches what is observed by ``LoadingPolicy/whileObserved(stopTimeout:every:)``, when ``ObservedLoadingState`` says so.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class ObservedLoading<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+  typealias State = ObservedLoadingState<Source.Key>
+  typealias Observed = LoadingChannels<Source>.Observed
+
+  private let clock: ElapsedClock
+  private let events: RepositoryEvents
+  private let alarm: Alarm
+  private var state = State()
+
+  init(clock: ElapsedClock, events: RepositoryEvents, tasks: OwnedTasks) {
+    (self.clock, self.events) = (clock, events)
+    alarm = Alarm(clock, tasks)
+  }
+
+  func begin(_ observed: Observed, in engine: isolated Engine) {
+    perform(state.begin(observed.key, observed.schedule, at: clock.elapsed()), in: engine)
+  }
+
+  func end(_ observed: Observed, in engine: isolated Engine) {
+    state.end(observed.key, observed.schedule, at: clock.elapsed())
+    perform([], in: engine)
+  }
+
+  /// Records that a fetch of a key has ended, whoever asked for it.
+  func recordLoad(of key: Source.Key, in engine: isolated Engine) {
+    state.recordLoad(of: key, at: clock.elapsed())
+    perform([], in: engine)
+  }
+
+  func setActive(_ isActive: Bool, in engine: isolated Engine) {
+    perform(state.setActive(isActive, at: clock.elapsed()), in: engine)
+  }
+
+  func setOnline(_ isOnline: Bool, in engine: isolated Engine) {
+    perform(state.setOnline(isOnline, at: clock.elapsed()), in: engine)
+  }
+
+  /// Fetches those of some keys that are observed.
+  func invalidate(_ selection: KeySelection<Source.Key>, in engine: isolated Engine) {
+    perform(state.invalidate(selection), in: engine)
+  }
+
+  /// Fetches what is due when the alarm rings.
+  func loadDue(at deadline: Duration, in engine: isolated Engine) {
+    alarm.silence(deadline)
+    perform([], in: engine)
+  }
+
+  private func perform(_ requests: [State.Request], in engine: isolated Engine) {
+    for request in requests + state.takeDue(at: clock.elapsed()) {
+      engine.start { engine in await engine.observedLoading.fetch(request, in: engine) }
+    }
+    alarm.set(state.deadline) { [weak engine] deadline in await engine?.loadDue(at: deadline) }
+  }
+
+  private func fetch(_ request: State.Request, in engine: isolated Engine) async {
+    do throws(RepositoryError<Source.Failure>) {
+      switch request {
+      case .refresh(let key): try await engine.loader.refresh(key, nil, in: engine)
+      case .reload(let key): try await engine.loader.load(key, nil, in: engine)
+      }
+    } catch {
+      // What the server says is in the state. Only a key that can't be opened has none.
+      if case .store(let error) = error { events.emit(.storeFailed(reason: error.description)) }
+      recordLoad(of: request.key, in: engine)
+    }
+  }
+}

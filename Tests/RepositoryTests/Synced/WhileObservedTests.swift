@@ -1,0 +1,330 @@
+import DataStore
+import DataStoreTesting
+import Foundation
+import Multicast
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+/// Which requests a repository makes because its values are observed, in virtual time.
+@Suite(.timeLimit(.minutes(5))) struct WhileObservedTests {
+  /// A server, a repository, and observers, all on one thread.
+  private final class World: Sendable {
+    let clock = ManualClock()
+    let network = ManualNetworkMonitor()
+    let activity = ManualActivityMonitor()
+    let answers = Setting(true)
+    let sends = Setting(true)
+    private let executor = ManualTaskExecutor()
+    private let storage: SimulatedStorage
+    private let requests = Lock<[String]>([])
+    private let observers = Lock<[String: Task<Void, Never>]>([:])
+    private let repository = Lock<NotesRepository?>(nil)
+
+    init() {
+      storage = SimulatedStorage { [clock] in clock.date }
+      var configuration = RepositoryConfiguration(
+        freshness: Freshness(timeToLive: .seconds(60)), clock: clock, now: { [clock] in clock.date },
+        network: network, activity: activity)
+      configuration.taskExecutor = executor
+      let source = NotesSource(
+        fetch: { [unowned self] (key) throws(NotesFailure) in
+          note("fetch \(key)")
+          if !answers.value { throw .offline }
+          return Notes(key)
+        },
+        send: { [unowned self] (mutation, key, _) throws(NotesFailure) in
+          note("send \(key)")
+          if !sends.value { throw .offline }
+          return .done
+        })
+      let store = SimulatedStore(storage: storage)
+      repository.withLock { $0 = NotesRepository(source, store: store, configuration: configuration) }
+      executor.runUntilIdle()
+    }
+
+    private func note(_ request: String) { requests.withLock { $0.append(request) } }
+
+    /// The requests since the last call.
+    func takeRequests() -> [String] {
+      executor.runUntilIdle()
+      return requests.withLock { requests in
+        defer { requests = [] }
+        return requests
+      }
+    }
+
+    func call(_ body: @escaping @Sendable (NotesRepository) async -> Void) {
+      guard let repository = repository.withLock({ $0 }) else { return }
+      Task(executorPreference: executor) { await body(repository) }
+    }
+
+    func observe(_ key: String, as name: String, _ loading: LoadingPolicy = .whileObserved()) {
+      guard let values = repository.withLock({ $0?.values(of: key, loading: loading) }) else { return }
+      let task = Task(executorPreference: executor) { for await _ in values {} }
+      observers.withLock { $0[name] = task }
+      executor.runUntilIdle()
+    }
+
+    func leave(_ name: String) {
+      observers.withLock { $0.removeValue(forKey: name) }?.cancel()
+      executor.runUntilIdle()
+    }
+
+    func wait(_ seconds: Int) {
+      for _ in 0..<seconds {
+        executor.runUntilIdle()
+        clock.advance(by: .seconds(1))
+      }
+      executor.runUntilIdle()
+    }
+  }
+
+  private let world = World()
+
+  @Test func `The first observer fetches, a second one doesn't`() {
+    world.observe("a", as: "first")
+    #expect(world.takeRequests() == ["fetch a"])
+    world.observe("a", as: "second")
+    world.observe("a", as: "third", .whileObserved(stopTimeout: .seconds(1)))
+    world.observe("a", as: "never", .never)
+    #expect(world.takeRequests() == [])
+    world.wait(1000)
+    #expect(world.takeRequests() == [])
+  }
+
+  @Test func `Nothing is fetched for observers that don't ask for it`() {
+    world.observe("a", as: "never", .never)
+    world.call { await $0.invalidate(.all) }
+    world.activity.activity = .inactive
+    world.activity.activity = .active
+    world.wait(100)
+    #expect(world.takeRequests() == [])
+  }
+
+  @Test func `A value that is fresh isn't fetched`() {
+    world.call { try? await $0.reload("a") }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.wait(59)
+    world.observe("a", as: "first")
+    #expect(world.takeRequests() == [])
+    world.leave("first")
+    world.wait(5)
+    world.observe("a", as: "second")
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
+  @Test func `An observer that leaves and is back in time doesn't fetch, one that is late does`() {
+    world.observe("a", as: "first")
+    #expect(world.takeRequests() == ["fetch a"])
+    world.wait(100)
+    world.leave("first")
+    world.wait(4)
+    world.observe("a", as: "second")
+    #expect(world.takeRequests() == [])
+    world.leave("second")
+    world.wait(5)
+    world.observe("a", as: "third")
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
+  @Test func `An interval fetches again and again while the value is observed`() {
+    world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
+    #expect(world.takeRequests() == ["fetch a"])
+    world.wait(9)
+    #expect(world.takeRequests() == [])
+    world.wait(1)
+    #expect(world.takeRequests() == ["fetch a"])
+    world.wait(5)
+    // A fetch that somebody asks for is as good.
+    world.call { try? await $0.reload("a") }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.wait(9)
+    #expect(world.takeRequests() == [])
+    world.wait(1)
+    #expect(world.takeRequests() == ["fetch a"])
+    world.leave("first")
+    world.wait(100)
+    #expect(world.takeRequests() == [])
+  }
+
+  @Test func `An interval goes on after fetches that fail`() {
+    world.answers.value = false
+    world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
+    #expect(world.takeRequests() == ["fetch a"])
+    world.wait(10)
+    #expect(world.takeRequests() == ["fetch a"])
+    world.wait(10)
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
+  @Test func `An app that becomes active fetches what is stale, once`() {
+    world.observe("a", as: "a")
+    world.observe("b", as: "b")
+    #expect(world.takeRequests() == ["fetch a", "fetch b"])
+    world.wait(50)
+    world.call { try? await $0.reload("b") }
+    #expect(world.takeRequests() == ["fetch b"])
+    world.wait(20)
+    world.activity.activity = .inactive
+    #expect(world.takeRequests() == [])
+    world.activity.activity = .active
+    world.activity.activity = .active
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
+  @Test func `Nothing is fetched while the app is inactive`() {
+    world.activity.activity = .inactive
+    world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
+    world.wait(100)
+    #expect(world.takeRequests() == [])
+    world.activity.activity = .active
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
+  @Test func `What is made stale is fetched if it is observed`() {
+    world.observe("a", as: "a")
+    world.observe("b", as: "b", .never)
+    world.call { try? await $0.reload("b") }
+    #expect(world.takeRequests() == ["fetch a", "fetch b"])
+    world.call { await $0.invalidate(.key("b")) }
+    #expect(world.takeRequests() == [])
+    world.call { await $0.invalidate(.all) }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.call { try? await $0.refresh("b") }
+    #expect(world.takeRequests() == ["fetch b"])
+    world.call { try? await $0.refresh("b") }
+    #expect(world.takeRequests() == [])
+    // Its observer is gone, and will be back.
+    world.leave("a")
+    world.call { await $0.invalidate(.key("a")) }
+    #expect(world.takeRequests() == [])
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
+  @Test func `Keys that aren't in use become stale too`() {
+    let keys = (0..<40).map { "key \($0)" }
+    for key in keys { world.call { try? await $0.reload(key) } }
+    #expect(world.takeRequests() == keys.map { "fetch \($0)" })
+    world.call { await $0.invalidate(.key(keys[0])) }
+    world.wait(1)
+    for key in keys.prefix(2) { world.call { try? await $0.refresh(key) } }
+    #expect(world.takeRequests() == ["fetch \(keys[0])"])
+    world.call { await $0.invalidate(.all) }
+    world.wait(1)
+    for key in keys.prefix(2) { world.call { try? await $0.refresh(key) } }
+    #expect(world.takeRequests() == ["fetch \(keys[0])", "fetch \(keys[1])"])
+  }
+
+  @Test func `While the network is away nothing is fetched or sent, and mutations go first when it is back`() {
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == ["fetch a"])
+    world.network.status = .offline
+    world.observe("b", as: "b")
+    let result = Setting<MutationResult?>(nil)
+    world.call { result.value = try? await $0.perform(.add("1"), on: "a") }
+    world.wait(100)
+    #expect(world.takeRequests() == [])
+    #expect(result.value == .queued)
+    world.network.status = .online
+    #expect(world.takeRequests() == ["send a", "fetch a", "fetch b"])
+  }
+
+  @Test func `A call that waits for its turn is queued when the network goes`() {
+    world.call { try? await $0.reload("a") }
+    let results = Setting<[MutationResult?]>([])
+    #expect(world.takeRequests() == ["fetch a"])
+    world.sends.value = false
+    for text in ["1", "2"] {
+      world.call { repository in
+        let result = try? await repository.perform(.add(text), on: "a")
+        results.value.append(result)
+      }
+    }
+    #expect(world.takeRequests() == ["send a"])
+    #expect(results.value == [.queued, .queued])
+    world.network.status = .offline
+    world.wait(1000)
+    #expect(world.takeRequests() == [])
+    world.sends.value = true
+    world.network.status = .unknown
+    #expect(world.takeRequests() == ["send a", "send a"])
+  }
+
+  @Test func `When mutations can't be sent, what is observed is fetched a little later`() {
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == ["fetch a"])
+    world.network.status = .offline
+    world.call { _ = try? await $0.perform(.add("1"), on: "a") }
+    world.wait(100)
+    world.sends.value = false
+    world.network.status = .online
+    #expect(world.takeRequests().first == "send a")
+    world.wait(4)
+    #expect(!world.takeRequests().contains("fetch a"))
+    world.wait(1)
+    #expect(world.takeRequests().contains("fetch a"))
+  }
+
+  @Test func `A network that comes and goes at once fetches nothing`() {
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == ["fetch a"])
+    world.sends.value = false
+    world.network.status = .offline
+    world.call { _ = try? await $0.perform(.add("1"), on: "a") }
+    world.wait(100)
+    world.network.status = .online
+    #expect(world.takeRequests().first == "send a")
+    world.network.status = .offline
+    world.wait(10)
+    #expect(!world.takeRequests().contains("fetch a"))
+  }
+
+  @Test func `A call that is answered proves that the network is there`() {
+    world.network.status = .offline
+    world.observe("a", as: "a")
+    world.call { _ = try? await $0.perform(.add("1"), on: "b") }
+    #expect(world.takeRequests() == [])
+    world.call { try? await $0.reload("b") }
+    #expect(world.takeRequests() == ["fetch b", "send b", "fetch a"])
+  }
+
+  @Test func `The reply to a request from before isn't enough for a value that was made stale`() async throws {
+    let (gate, count) = (Gate(), Counter())
+    let store = InMemoryStore()
+    let repository = NotesRepository(
+      NotesSource(
+        fetch: { (_) async throws(NotesFailure) in
+          let number = count.next()
+          if number == 1 { await gate.pass() }
+          return Notes("\(number)")
+        }, send: { (_, _, _) throws(NotesFailure) in .done }), store: store)
+    let values = repository.values(of: "a", loading: .whileObserved()).subscribe()
+    await gate.arrivals()
+    await repository.invalidate(.key("a"))
+    gate.open()
+    #expect(await values.first(2) == [Notes("1"), Notes("2")])
+  }
+
+  @Test func `The state of a key is observed with its loading too`() async throws {
+    let repository = NotesRepository(
+      NotesSource(
+        fetch: { (_) throws(NotesFailure) in Notes("x") }, send: { (_, _, _) throws(NotesFailure) in .done }),
+      store: InMemoryStore())
+    var states: [RepositoryState<Notes, NotesError>] = []
+    for await state in repository.states(of: "a", loading: .whileObserved()) {
+      states.append(state)
+      if state.value != nil, !state.isLoading { break }
+    }
+    #expect(states.first?.value == nil)
+    #expect(states.contains { $0.isLoading })
+    #expect(states.last?.value == Notes("x"))
+  }
+}
+
+extension ManualClock {
+  fileprivate var date: Date { Date(timeIntervalSinceReferenceDate: Double(now.offset.components.seconds)) }
+}
