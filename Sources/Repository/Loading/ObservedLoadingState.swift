@@ -52,8 +52,9 @@ struct ObservedLoadingState<Key: RepositoryKey> {
 
   // MARK: - Observers
 
-  /// An observer with a schedule that no other one of the key has comes.
+  /// The first observer with a schedule comes, or another one.
   mutating func begin(_ key: Key, _ schedule: LoadingSchedule, at now: Duration) -> [Request] {
+    if observations[key]?.schedules.contains(schedule) ?? false { return [] }
     let isNew = observations[key] == nil
     var observation = observations[key] ?? Observation(number: makeNumber(), lastLoad: now)
     let isBack = !isNew && !observation.isObserved

@@ -14,14 +14,21 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
 
   let values = KeyChannels<Observed, Source.Value>()
   let states = KeyChannels<Observed, Cell.State>()
-  /// The schedules with which each key is observed.
-  private let schedules = Lock<[Source.Key: Set<LoadingSchedule>]>([:])
+  /// The schedules with which each key is observed, in the order in which they came.
+  private let schedules = Lock<[Source.Key: [LoadingSchedule]]>([:])
 
-  /// Takes note of a channel.
-  ///
-  /// - Returns: Whether it is the first one of its key and schedule.
-  func begin(_ observed: Observed) -> Bool {
-    schedules.withLock { $0[observed.key, default: []].insert(observed.schedule).inserted }
+  /// Sends what is new of a key to the observers with a schedule from now on, unless they are gone.
+  func begin(_ observed: Observed) {
+    guard values.isObserved(observed) || states.isObserved(observed) else { return }
+    schedules.withLock { schedules in
+      if schedules[observed.key]?.contains(observed.schedule) ?? false { return }
+      schedules[observed.key, default: []].append(observed.schedule)
+    }
+  }
+
+  /// Whether a key is observed with a schedule.
+  func isObserved(_ observed: Observed) -> Bool {
+    schedules.withLock { $0[observed.key]?.contains(observed.schedule) ?? false }
   }
 
   /// Whether a key is observed.
@@ -57,7 +64,8 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
     let isReleased = values.forgetReleased(observed)
     guard states.forgetReleased(observed), isReleased else { return false }
     return schedules.withLock { schedules in
-      guard schedules[observed.key]?.remove(observed.schedule) != nil else { return false }
+      guard let index = schedules[observed.key]?.firstIndex(of: observed.schedule) else { return false }
+      schedules[observed.key]?.remove(at: index)
       if schedules[observed.key]?.isEmpty ?? false { schedules[observed.key] = nil }
       return true
     }

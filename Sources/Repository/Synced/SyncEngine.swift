@@ -205,6 +205,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Gives a new observer what there is, and fetches because of it.
   func observe(_ observed: LoadingChannels<Source>.Observed) async {
     let (key, loading) = (observed.key, channels.loading)
+    loading.begin(observed)
     if !cells.isKnown(key) { loading.states.sendFirst(RepositoryState(), to: observed) }
     do throws(StoreError) {
       let cell = try await open(key)
@@ -214,7 +215,7 @@ actor SyncEngine<Source: RepositorySource> {
       events.emit(.storeFailed(reason: error.description))
       loading.states.send(RepositoryState(failure: .store(error)), to: observed)
     }
-    if loading.begin(observed) { observedLoading.begin(observed, in: self) }
+    if loading.isObserved(observed) { observedLoading.begin(observed, in: self) }
   }
 
   /// Releases what was held for observers that are gone.

@@ -29,6 +29,8 @@ struct InterleavedRun<Source: MarksSourceType> {
     let number: Int
     let client: MarksClient
     let store: SimulatedStore
+    let network: ManualNetworkMonitor
+    let activity: ManualActivityMonitor
     var repository: Repository?
     var callers: [Task<Void, Never>] = []
     /// The marks that were made in the process, by key and lane.
@@ -36,8 +38,12 @@ struct InterleavedRun<Source: MarksSourceType> {
     /// The marks that were accepted before the process began.
     var knownMarks: Set<Int> = []
 
-    init(_ number: Int, _ client: MarksClient, _ store: SimulatedStore, _ repository: Repository) {
+    init(
+      _ number: Int, _ client: MarksClient, _ store: SimulatedStore, _ repository: Repository,
+      _ network: ManualNetworkMonitor, _ activity: ManualActivityMonitor
+    ) {
       (self.number, self.client, self.store, self.repository) = (number, client, store, repository)
+      (self.network, self.activity) = (network, activity)
     }
   }
 
@@ -105,8 +111,10 @@ struct InterleavedRun<Source: MarksSourceType> {
       now: { [clock] in Date(timeIntervalSinceReferenceDate: Double(clock.now.offset.components.seconds)) },
       random: SplitMix64(seed: random.next()))
     configuration.taskExecutor = executor
+    let (networkMonitor, activity) = (ManualNetworkMonitor(), ManualActivityMonitor())
+    (configuration.network, configuration.activity) = (networkMonitor, activity)
     let repository = Repository(Source(client), store: store, configuration: configuration)
-    let process = Process(lastProcess, client, store, repository)
+    let process = Process(lastProcess, client, store, repository, networkMonitor, activity)
     process.knownMarks = journal.acceptedMarks(among: Array(1...max(lastMark, 1)))
     processes.append(process)
     journal.note("process \(process.number) begins")
@@ -123,12 +131,18 @@ struct InterleavedRun<Source: MarksSourceType> {
     }
   }
 
-  private func observe(_ key: String, _ process: Process) {
+  private mutating func observe(_ key: String, _ process: Process) {
     guard let repository = process.repository else { return }
     let own = journal.acceptedMarks(among: process.marks.values.flatMap(\.self))
     let observer = journal.beginObserving(
       key, process.number, durable: own.union(process.knownMarks).intersection(marks[key] ?? []))
-    let (values, states) = (repository.values(of: key).subscribe(), repository.states(of: key).subscribe())
+    let policies: [LoadingPolicy] = [
+      .never, .whileObserved(),
+      .whileObserved(stopTimeout: .zero, every: .seconds(Int.random(in: 5...20, using: &random))),
+    ]
+    let policy = policies.randomElement(using: &random)!
+    let values = repository.values(of: key, loading: policy).subscribe()
+    let states = repository.states(of: key, loading: policy).subscribe()
     let number = process.number
     Task(executorPreference: executor) { [journal] in
       for await value in values { journal.observe(value, by: observer) }
@@ -163,7 +177,7 @@ struct InterleavedRun<Source: MarksSourceType> {
   private mutating func operate() {
     let process = processes.randomElement(using: &random)!
     let key = Self.keys.randomElement(using: &random)!
-    switch Int.random(in: 0..<48, using: &random) {
+    switch Int.random(in: 0..<51, using: &random) {
     case 0..<9: perform(key, process)
     case 9..<12: load(key, process) { try await $0.reload(key) }
     case 12: load(key, process) { try await $0.refresh(key) }
@@ -193,6 +207,11 @@ struct InterleavedRun<Source: MarksSourceType> {
     case 31: observe(key, process)
     case 32: journal.failureRate = options.failsStore && journal.failureRate == 0 ? 0.15 : 0
     case 33: checkQuiet()
+    case 34: process.network.status = [.online, .offline, .unknown].randomElement(using: &random)!
+    case 35: process.activity.activity = [.active, .inactive].randomElement(using: &random)!
+    case 36:
+      let selection = [KeySelection.key(key), .user("nobody"), .all].randomElement(using: &random)!
+      call(process) { await $0.invalidate(selection) }
     default: step()
     }
   }
@@ -359,7 +378,10 @@ struct InterleavedRun<Source: MarksSourceType> {
       drain { true }
       start()
     }
-    for process in processes { signIn(process) }
+    for process in processes {
+      (process.network.status, process.activity.activity) = (.online, .active)
+      signIn(process)
+    }
     for process in processes {
       call(process) { [journal, number = process.number] repository in
         do throws(CancellationError) {

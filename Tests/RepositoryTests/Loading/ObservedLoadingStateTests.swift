@@ -182,9 +182,8 @@ import Testing
         if isNew { model.observations.append((key, Model.Observation(schedules: [], lastLoad: now))) }
         let isBack = model.edit(key) { observation in
           defer {
-            observation.schedules.insert(schedule)
+            if observation.schedules.insert(schedule).inserted { observation.isArmed = true }
             observation.stop = nil
-            observation.isArmed = true
           }
           return observation.schedules.isEmpty && observation.hasMissedRequest
         }
