@@ -201,6 +201,19 @@ enum RepositoryDocCommentExamples {
     for await draft in drafts.values(of: momentID) { show(draft) }
   }
 
+  static func loading(
+    _ comments: SyncedRepository<RepositoryExamples.CommentsSource>, momentID: String, isActive: Bool,
+    show: (Paged<RepositoryExamples.Comment>) -> Void
+  ) async {
+    for await page in comments.values(of: momentID, loading: .whileObserved(every: .seconds(30))) { show(page) }
+
+    let network = ManualNetworkMonitor()
+    network.status = .offline
+
+    let activity = ManualActivityMonitor()
+    activity.activity = isActive ? .active : .inactive
+  }
+
   @MainActor
   static func observed(_ comments: SyncedRepository<CommentsSource>, momentID: String) async {
     let observed = Observed(comments.values(of: momentID))

@@ -17,11 +17,10 @@ public protocol ActivityMonitor: Sendable {
 
 /// An activity monitor that an app or a test feeds by hand.
 ///
-/// ```swift
-/// let activity = ManualActivityMonitor()
+/// An app with SwiftUI sets it when its `scenePhase` changes:
 ///
-/// // In the app's scene:
-/// .onChange(of: scenePhase) { activity.activity = scenePhase == .active ? .active : .inactive }
+/// ```swift
+/// activity.activity = isActive ? .active : .inactive
 /// ```
 public final class ManualActivityMonitor: ActivityMonitor {
   private let relay: CurrentValueRelay<AppActivity>
@@ -37,5 +36,6 @@ public final class ManualActivityMonitor: ActivityMonitor {
     set { relay.send(newValue) }
   }
 
+  /// The present activity, then every later one.
   public var activities: any AsyncSequence<AppActivity, Never> & Sendable { relay.stream }
 }

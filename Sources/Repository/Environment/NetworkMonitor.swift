@@ -42,5 +42,6 @@ public final class ManualNetworkMonitor: NetworkMonitor {
     set { relay.send(newValue) }
   }
 
+  /// The present status, then every later one.
   public var statuses: any AsyncSequence<NetworkStatus, Never> & Sendable { relay.stream }
 }

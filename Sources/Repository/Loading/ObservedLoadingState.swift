@@ -11,7 +11,11 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     /// To be fetched.
     case reload(Key)
 
-    var key: Key { switch self { case .refresh(let key), .reload(let key): key } }
+    var key: Key {
+      switch self {
+      case .refresh(let key), .reload(let key): key
+      }
+    }
   }
 
   /// A key from its first observer until its last one has been gone for a while.

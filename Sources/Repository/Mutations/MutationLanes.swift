@@ -246,7 +246,7 @@ struct MutationLanes {
     makeReady(name)
   }
 
-  /// Sends nothing until ``retryNow()``. What is in flight goes on.
+  /// Lets all mutations that aren't in flight wait, until ``retryNow()``.
   mutating func pause() {
     isPaused = true
   }

@@ -97,4 +97,12 @@ enum RepositoryExamples {
     let drafts = LocalRepository<String, Draft>("drafts", default: Draft(), store: store)
     return [profiles, drafts]
   }
+
+  static func load<Source: RepositorySource>(
+    _ profiles: SyncedRepository<Source>, userID: String, show: (Profile) -> Void
+  ) async where Source.Key == String, Source.Value == Profile {
+    for await profile in profiles.values(of: userID, loading: .whileObserved(every: .seconds(30))) { show(profile) }
+
+    await profiles.invalidate(.key(userID))
+  }
 }
