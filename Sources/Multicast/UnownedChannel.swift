@@ -26,6 +26,9 @@ package struct UnownedChannel<Element: Sendable> {
   /// Whether a stream, subscription or iterator refers to the channel.
   package var isReferenced: Bool { core != nil }
 
+  /// How many subscriptions and iterators read the channel.
+  package var subscriberCount: Int { core?.subscriberCount ?? 0 }
+
   /// Another stream of the channel; `nil` once the channel is released.
   package var stream: MulticastStream<Element, Never>? {
     core.map { MulticastStream(core: $0, policy: .unbounded) }

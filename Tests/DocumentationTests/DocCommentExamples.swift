@@ -207,6 +207,8 @@ enum RepositoryDocCommentExamples {
   ) async {
     for await page in comments.values(of: momentID, loading: .whileObserved(every: .seconds(30))) { show(page) }
 
+    print(await comments.report())
+
     let network = ManualNetworkMonitor()
     network.status = .offline
 

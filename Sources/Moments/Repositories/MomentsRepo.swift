@@ -151,6 +151,11 @@ public actor MomentsRepo: MomentsRepoType {
     await timelines.resumeAll()
   }
 
+  /// Returns what the repository has and does, for a log or a report of a fault.
+  public func report() async -> RepositoryReport {
+    await timelines.report()
+  }
+
   private typealias Key = MomentsSource.Key
 
   private func call<Result: Sendable>(

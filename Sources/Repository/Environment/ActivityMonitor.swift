@@ -27,7 +27,7 @@ public final class ManualActivityMonitor: ActivityMonitor {
 
   /// Creates a monitor.
   public init(_ activity: AppActivity = .active) {
-    relay = CurrentValueRelay(activity)
+    relay = CurrentValueRelay(activity, buffering: .unbounded)
   }
 
   /// The present activity.

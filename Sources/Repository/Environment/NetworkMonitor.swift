@@ -11,10 +11,11 @@ public enum NetworkStatus: Hashable, Sendable {
 /// Tells a repository when the network comes and goes.
 ///
 /// While it is offline, mutations wait and nothing is fetched but by a call. When it is back, the mutations are sent first,
-/// and then what is observed is fetched; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+/// for five seconds at most, and then what is observed is fetched; see
+/// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 ///
-/// A monitor may be wrong, and then it delays: a call such as ``SyncedRepository/reload(_:)`` or
-/// ``SyncedRepository/retryNow()`` asks the server all the same, and if it answers, all goes on.
+/// A monitor may be wrong, and then it delays. A call such as ``SyncedRepository/reload(_:)`` asks the server all the same,
+/// and if it answers, all goes on; ``SyncedRepository/retryNow()`` lets all go on at once.
 public protocol NetworkMonitor: Sendable {
   /// The present status, then every later one.
   ///
@@ -33,7 +34,7 @@ public final class ManualNetworkMonitor: NetworkMonitor {
 
   /// Creates a monitor.
   public init(_ status: NetworkStatus = .unknown) {
-    relay = CurrentValueRelay(status)
+    relay = CurrentValueRelay(status, buffering: .unbounded)
   }
 
   /// The present status.

@@ -59,6 +59,9 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// A stored mutation has an older schema, and could not be migrated. It is left as it is and not sent.
   case mutationNotMigrated(MutationID, reason: String)
 
+  /// The monitor of the network says that it comes or goes.
+  case networkChanged(NetworkStatus)
+
   /// The store failed while no caller waited for it. The queue tries again.
   case storeFailed(reason: String)
 }
@@ -88,6 +91,7 @@ extension RepositoryEvent: CustomStringConvertible {
       "mutation \(id) could not be decoded, its bytes are kept in \(movedTo): \(reason)"
     case .mutationOfNewerProgram(let id): "mutation \(id) is of a newer program: update the app to have it sent"
     case .mutationNotMigrated(let id, let reason): "mutation \(id) could not be migrated and is not sent: \(reason)"
+    case .networkChanged(let status): "the network is \(status)"
     case .storeFailed(let reason): "the store failed and will be tried again: \(reason)"
     }
   }

@@ -11,8 +11,9 @@ public enum LoadingPolicy: Hashable, Sendable {
   ///   ``RepositoryConfiguration/network``,
   /// - when it is made stale by ``SyncedRepository/invalidate(_:)``.
   ///
-  /// Each of these is one request, however many observe the value. Without an observer there is none. While the app is
-  /// inactive or the network is away, nothing is fetched.
+  /// Each of these is one request, however many observe the value. One that is in flight counts, unless it fails or began
+  /// before the value was made stale: then another one follows. Without an observer there is none. While the app is inactive
+  /// or the network is away, nothing is fetched.
   ///
   /// - Parameters:
   ///   - stopTimeout: How long after its last observer has left a value counts as observed, so that a screen that comes back

@@ -28,6 +28,10 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     var lastLoad: Duration
     /// Whether there was a reason to fetch while nothing could be fetched for the key.
     var hasMissedRequest = false
+    /// Whether a request goes on that this machine asked for.
+    var isFetching = false
+    /// Whether there was a reason to fetch since it began.
+    var hasNewReason = false
     /// Tells the alarm that counts from those that were set before it.
     var alarmNumber: UInt64 = 0
 
@@ -49,6 +53,9 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   private var isActive = true
   private var isOnline = true
 
+  /// The number of alarms, those included that don't count any more.
+  var alarmCount: Int { alarms.items.count }
+
   /// The number of keys that are known.
   var count: Int { observations.count }
 
@@ -57,16 +64,24 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   // MARK: - Observers
 
   /// The first observer with a schedule comes, or another one.
-  mutating func begin(_ key: Key, _ schedule: LoadingSchedule, at now: Duration) -> [Request] {
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - schedule: The schedule.
+  ///   - lastLoad: When the value was fetched; `nil` if that isn't known.
+  ///   - now: The present time.
+  mutating func begin(
+    _ key: Key, _ schedule: LoadingSchedule, lastLoad: Duration? = nil, at now: Duration
+  ) -> [Request] {
     if observations[key]?.schedules.contains(schedule) ?? false { return [] }
     let isNew = observations[key] == nil
-    var observation = observations[key] ?? Observation(number: makeNumber(), lastLoad: now)
-    let isBack = !isNew && !observation.isObserved
+    var observation = observations[key] ?? Observation(number: makeNumber(), lastLoad: lastLoad ?? now)
+    let isBack = !observation.isObserved
     observation.schedules.insert(schedule)
     observations[key] = observation
     setAlarm(of: key)
-    if isNew { return request(.refresh(key)) }
-    return isBack && observation.hasMissedRequest ? request(.refresh(key)) : []
+    guard isBack, isNew || observation.hasMissedRequest else { return [] }
+    return requestWhatIsDue(key, at: now)
   }
 
   /// The last observer with a schedule leaves.
@@ -74,7 +89,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     guard observations[key]?.schedules.remove(schedule) != nil else { return }
     guard let observation = observations[key], !observation.isObserved else { return setAlarm(of: key) }
     let number = silenceAlarm(of: key)
-    alarms.insert(Alarm(key: key, number: number, purpose: .stop), deadline: now + schedule.stopTimeout)
+    insert(Alarm(key: key, number: number, purpose: .stop), deadline: now + schedule.stopTimeout)
   }
 
   /// A fetch of a key has ended, whoever asked for it.
@@ -82,6 +97,19 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     guard let observation = observations[key] else { return }
     observations[key]?.lastLoad = now
     if observation.isObserved { setAlarm(of: key) }
+  }
+
+  /// A request has ended that this machine asked for.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - isReasonLeft: Whether it was made before there was a reason for it, and didn't do.
+  ///   - now: The present time.
+  mutating func endFetch(_ key: Key, isReasonLeft: Bool, at now: Duration) -> [Request] {
+    guard let observation = observations[key], observation.isFetching else { return [] }
+    observations[key]?.isFetching = false
+    observations[key]?.hasNewReason = false
+    return isReasonLeft || observation.hasNewReason ? request(.refresh(key)) : []
   }
 
   // MARK: - Reasons to fetch
@@ -130,23 +158,33 @@ struct ObservedLoadingState<Key: RepositoryKey> {
 
   private mutating func requestAll(at now: Duration) -> [Request] {
     var requests: [Request] = []
-    for key in keysInOrder {
-      guard let observation = observations[key] else { continue }
-      let isDue = observation.interval.map { observation.lastLoad + $0 <= now } ?? false
-      // Its alarm would be a second reason.
-      if isDue { silenceAlarm(of: key) }
-      requests += request(isDue ? .reload(key) : .refresh(key))
-    }
+    for key in keysInOrder { requests += requestWhatIsDue(key, at: now) }
     return requests
+  }
+
+  private mutating func requestWhatIsDue(_ key: Key, at now: Duration) -> [Request] {
+    guard let observation = observations[key] else { return [] }
+    let isDue = observation.interval.map { observation.lastLoad + $0 <= now } ?? false
+    // Its alarm would be a second reason.
+    if isDue { silenceAlarm(of: key) }
+    return request(isDue ? .reload(key) : .refresh(key))
   }
 
   private var keysInOrder: [Key] { observations.sorted { $0.value.number < $1.value.number }.map(\.key) }
 
   /// Returns a request if it can be made now; otherwise it is made up for.
   private mutating func request(_ request: Request) -> [Request] {
-    let isPossible = canLoad && observations[request.key]?.isObserved ?? false
-    observations[request.key]?.hasMissedRequest = !isPossible
-    return isPossible ? [request] : []
+    guard var observation = observations[request.key] else { return [] }
+    defer { observations[request.key] = observation }
+    observation.hasMissedRequest = !canLoad || !observation.isObserved
+    if observation.hasMissedRequest { return [] }
+    if observation.isFetching {
+      // It may be too old. Another one is asked for when it has ended.
+      observation.hasNewReason = true
+      return []
+    }
+    observation.isFetching = true
+    return [request]
   }
 
   // MARK: - Alarms
@@ -157,7 +195,17 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   private mutating func setAlarm(of key: Key) {
     let number = silenceAlarm(of: key)
     guard let observation = observations[key], let interval = observation.interval else { return }
-    alarms.insert(Alarm(key: key, number: number, purpose: .interval), deadline: observation.lastLoad + interval)
+    insert(Alarm(key: key, number: number, purpose: .interval), deadline: observation.lastLoad + interval)
+  }
+
+  private mutating func insert(_ alarm: Alarm, deadline: Duration) {
+    // Those that don't count any more are forgotten before they are many.
+    if alarms.items.count > 2 * observations.count + 32 {
+      let counting = alarms.items.filter { counts($0.element) }
+      alarms.removeAll()
+      for item in counting { alarms.insert(item.element, deadline: item.deadline) }
+    }
+    alarms.insert(alarm, deadline: deadline)
   }
 
   /// - Returns: The number of the alarm that follows, if one does.

@@ -115,11 +115,37 @@ struct MutationLanes {
     }
   }
 
+  /// What each lane waits for, by its name.
+  ///
+  /// - Parameter now: The present time.
+  /// - Complexity: O(*n*) for *n* lanes.
+  func report(at now: Duration) -> [String: (failures: Int, status: RepositoryReport.LaneReport.Status)] {
+    let deadlines = Dictionary(
+      backOffs.items.map { ($0.element.number, $0.deadline) }, uniquingKeysWith: { first, _ in first })
+    return lanes.mapValues { lane in
+      let status: RepositoryReport.LaneReport.Status =
+        switch lane.status {
+        case .inFlight: .inFlight
+        case _ where signedOutUsers.contains(lane.userID): .needsSignIn
+        case .needsSignIn: .needsSignIn
+        case _ where isPaused: .offline
+        case .backingOff(let number, _): .backingOff(max((deadlines[number] ?? now) - now, .zero))
+        case .idle, .ready: .waiting
+        }
+      return (lane.failures, status)
+    }
+  }
+
   /// The lanes of a user, in the order of their names.
   func lanes(of userID: String?) -> [String] { lanes.filter { $0.value.userID == userID }.keys.sorted() }
 
   /// The mutations of a lane that aren't in flight, in order.
   func waiting(in name: String) -> [MutationID] { lanes[name]?.waiting.elements ?? [] }
+
+  /// Whether a mutation waits, or is in flight, that no user has to sign in for.
+  ///
+  /// - Complexity: O(*n*) for *n* lanes.
+  var canSend: Bool { lanes.values.contains { !signedOutUsers.contains($0.userID) } }
 
   /// The mutations that aren't in flight, those of a lane in order.
   var allWaiting: [MutationID] { lanes.sorted { $0.key < $1.key }.flatMap(\.value.waiting.elements) }

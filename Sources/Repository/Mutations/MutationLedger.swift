@@ -88,6 +88,23 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
+  /// The mutations that this repository will send, or sends: how many each lane has, and when the oldest one was made.
+  ///
+  /// - Complexity: O(*n*) for *n* mutations.
+  var lanes: [String: (count: Int, oldest: Date)] {
+    entries.values.filter(\.isOwnAndLive).reduce(into: [:]) { lanes, entry in
+      let lane = lanes[entry.lane]
+      lanes[entry.lane] = ((lane?.count ?? 0) + 1, min(lane?.oldest ?? entry.record.madeAt, entry.record.madeAt))
+    }
+  }
+
+  /// How many mutations of each key will be sent, or are, by any repository.
+  ///
+  /// - Complexity: O(*n*) for *n* mutations.
+  var liveCounts: [Key: Int] {
+    entries.values.filter(\.isLive).reduce(into: [:]) { $0[$1.key, default: 0] += 1 }
+  }
+
   /// When the first mutation was made that will be sent; `nil` if none will.
   var oldest: Date? { order.first.flatMap { entries[$0]?.record.madeAt } }
 

@@ -95,6 +95,16 @@ final class MutationQueue<Source: RepositorySource> {
   /// The mutations of a key that will be sent, or are, in order.
   func liveMutations(of key: Source.Key) -> [Entry] { state.liveMutations(of: key) }
 
+  /// Adds to a report what the queue has.
+  func report(to report: inout RepositoryReport, at now: Duration) {
+    report.lanes = state.report(at: now)
+    report.undecidedCount = state.count - state.liveCounts.values.reduce(0, +)
+    report.queueByteCount = state.byteCount
+  }
+
+  /// How many mutations of each key will be sent, or are.
+  var liveCountsOfKeys: [Source.Key: Int] { state.liveCounts }
+
   /// All mutations in order.
   var list: [Listed] { state.list }
 
@@ -191,6 +201,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.release(id)
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
+    if state.isPaused { takeMarkBack(of: id, in: engine) }
     if state.isHeldUp(entry.lane) { calls.end(id, .success(.queued)) }
     return true
   }
@@ -285,10 +296,20 @@ final class MutationQueue<Source: RepositorySource> {
   }
 
   /// Sends nothing until ``retryNow()``, because the network is away.
-  func pause() {
+  func pause(in engine: isolated Engine) {
     let waiting = state.pause()
     if !calls.isEmpty { endAll(waiting, .queued) }
+    for id in waiting { takeMarkBack(of: id, in: engine) }
   }
+
+  /// Makes sure that a mutation that is sent much later isn't taken for one that the end of the process cut off.
+  private func takeMarkBack(of id: MutationID, in engine: isolated Engine) {
+    guard state.takeMarkBack(of: id) else { return }
+    engine.start { engine in await engine.queue.save(id, in: engine) }
+  }
+
+  /// Whether something waits, or is in flight, that no user has to sign in for.
+  var canSend: Bool { state.canSend }
 
   /// Ends ``pause()`` and all backoffs, except those that a server named.
   func retryNow() {

@@ -56,6 +56,22 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// The users who have to sign in again.
   var signedOutUsers: Set<String?> { lanes.signedOutUsers }
 
+  /// How many mutations of each key will be sent, or are, by any repository.
+  var liveCounts: [Key: Int] { ledger.liveCounts }
+
+  /// The size of all mutations.
+  var byteCount: Int { ledger.byteCount }
+
+  /// The lanes that have mutations, in the order of their names.
+  func report(at now: Duration) -> [RepositoryReport.LaneReport] {
+    let statuses = lanes.report(at: now)
+    return ledger.lanes.sorted { $0.key < $1.key }.map { name, lane in
+      RepositoryReport.LaneReport(
+        lane: name, count: lane.count, oldest: lane.oldest, failures: statuses[name]?.failures ?? 0,
+        status: statuses[name]?.status ?? .waiting)
+    }
+  }
+
   /// The mutations of a key that will be sent, or are, in order.
   func liveMutations(of key: Key) -> [Entry] { ledger.liveMutations(of: key) }
 
@@ -169,6 +185,21 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return ids
   }
 
+  /// Takes the mark back of a mutation that waits although it was about to be sent.
+  ///
+  /// - Returns: Whether its record has to be written.
+  mutating func takeMarkBack(of id: MutationID) -> Bool {
+    guard let entry = ledger[id], entry.isMarked, !entry.isInFlight, entry.tag != nil else { return false }
+    ledger.unmark(id)
+    return true
+  }
+
+  /// Whether nothing is sent, because the network is away.
+  var isPaused: Bool { lanes.isPaused }
+
+  /// Whether something waits, or is in flight, that no user has to sign in for.
+  var canSend: Bool { lanes.canSend }
+
   /// Takes marks back that could not be written.
   mutating func unmark(_ ids: [MutationID]) {
     for id in ids { ledger.unmark(id) }
@@ -224,7 +255,10 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
     // Another process has finished with it meanwhile, or it is in conflict.
     if !(ledger[entry.id]?.isLive ?? false) { lanes.remove(entry.id, lane: entry.lane) }
-    guard lanes.signedOutUsers.contains(entry.key.userID) else { return [] }
+    guard lanes.signedOutUsers.contains(entry.key.userID) else {
+      // Made with old credentials, so it is sent again; unless the network is away.
+      return lanes.isPaused ? lanes.waiting(in: entry.lane) : []
+    }
     return lanes.lanes(of: entry.key.userID).flatMap { lanes.waiting(in: $0) }
   }
 

@@ -54,6 +54,12 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     stream(of: key) != nil
   }
 
+  /// How many sequences of a key are being read.
+  func observerCount(of key: Key) -> Int {
+    // The lock is free while the channel's own is taken.
+    state.withLock { $0.channels[key]?.channel }?.subscriberCount ?? 0
+  }
+
   /// Whether a new observer of a key would get an element at once.
   func hasReplay(of key: Key) -> Bool {
     state.withLock { $0.channels[key]?.hasReplay ?? false }

@@ -34,6 +34,11 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
   /// Whether a key is observed.
   func areObserved(_ key: Source.Key) -> Bool { schedules.withLock { $0[key] != nil } }
 
+  /// How many sequences of a key are being read.
+  func observerCount(of key: Source.Key) -> Int {
+    observed(key).reduce(0) { $0 + values.observerCount(of: $1) + states.observerCount(of: $1) }
+  }
+
   private func observed(_ key: Source.Key) -> [Observed] {
     schedules.withLock { schedules in schedules[key]?.map { Observed(key: key, schedule: $0) } ?? [] }
   }

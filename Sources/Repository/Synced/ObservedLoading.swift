@@ -18,8 +18,10 @@ final class ObservedLoading<Source: RepositorySource> {
     alarm = Alarm(clock, tasks)
   }
 
-  func begin(_ observed: Observed, in engine: isolated Engine) {
-    perform(state.begin(observed.key, observed.schedule, at: clock.elapsed()), in: engine)
+  /// - Parameter age: How long ago the value was fetched; `nil` if that isn't known.
+  func begin(_ observed: Observed, age: Duration?, in engine: isolated Engine) {
+    let now = clock.elapsed()
+    perform(state.begin(observed.key, observed.schedule, lastLoad: age.map { now - $0 }, at: now), in: engine)
   }
 
   func end(_ observed: Observed, in engine: isolated Engine) {
@@ -60,15 +62,25 @@ final class ObservedLoading<Source: RepositorySource> {
   }
 
   private func fetch(_ request: State.Request, in engine: isolated Engine) async {
+    let key = request.key
+    let isJoined = engine.cell(key)?.isLoading ?? false
+    var isReasonLeft = false
     do throws(RepositoryError<Source.Failure>) {
       switch request {
-      case .refresh(let key): try await engine.loader.refresh(key, nil, in: engine)
-      case .reload(let key): try await engine.loader.load(key, nil, in: engine)
+      case .refresh: _ = try await engine.loader.refresh(key, nil, in: engine)
+      case .reload: _ = try await engine.loader.load(key, nil, in: engine)
       }
+      isReasonLeft = engine.cell(key)?.isInvalidated ?? false
     } catch {
-      // What the server says is in the state. Only a key that can't be opened has none.
-      if case .store(let error) = error { events.emit(.storeFailed(reason: error.description)) }
-      recordLoad(of: request.key, in: engine)
+      // What the server says is in the state. A key that can't be opened has none.
+      if case .store(let error) = error, !(engine.cell(key)?.isOpen ?? false) {
+        events.emit(.storeFailed(reason: error.description))
+      }
+      // A request from before, such as one of a connection that was lost.
+      isReasonLeft = isJoined
+      state.recordLoad(of: key, at: clock.elapsed())
     }
+    if Task.isCancelled { return }
+    perform(state.endFetch(key, isReasonLeft: isReasonLeft, at: clock.elapsed()), in: engine)
   }
 }

@@ -24,7 +24,12 @@ final class SyncCell<Source: RepositorySource> {
     fileprivate let refusedCursor: String?
     fileprivate let tag: StoreTag?
     fileprivate let newestValueNumber: UInt64?
-    fileprivate let isInvalidated: Bool
+    fileprivate var isInvalidated: Bool
+
+    /// Makes the value stale.
+    mutating func invalidate() {
+      isInvalidated = true
+    }
   }
 
   /// How a whole value is being fetched for confirmed mutations.
@@ -91,10 +96,10 @@ final class SyncCell<Source: RepositorySource> {
   /// When the value was fetched.
   private(set) var fetchedAt: Date?
 
-  /// Whether the value was made stale, however young it is.
-  private(set) var isInvalidated = false
   /// Counts calls of ``invalidate()``.
   private(set) var invalidationCount = 0
+  /// Those that happened before the request began whose reply is stored.
+  private var answeredInvalidationCount = 0
 
   private var lastLoad = 0
   /// The newest load of each part that has not ended; an older one of the same part was given up.
@@ -141,18 +146,21 @@ final class SyncCell<Source: RepositorySource> {
   /// Takes what is stored for the base, when the key is opened.
   ///
   /// - Parameter residue: What was remembered of an earlier cell of the key. Its times count only for the value it had.
-  func open(_ stored: StoredValue<Source.Value>?, _ residue: Residue?) {
+  /// - Returns: Whether they do.
+  func open(_ stored: StoredValue<Source.Value>?, _ residue: Residue?) -> Bool {
     state.open(stored.map { .init($0) })
     fetchedAt = stored?.savedAt
-    if let residue, residue.tag == stored?.tag {
+    let knows = residue.map { $0.tag == stored?.tag } ?? false
+    if let residue, knows {
       (fetchedAt, refusedCursor, newestValueNumber) = (
         residue.fetchedAt, residue.refusedCursor, residue.newestValueNumber
       )
-      isInvalidated = residue.isInvalidated
+      if residue.isInvalidated { invalidate() }
       setFailure(residue.failure)
     }
     openVersion = state.visibleVersion
     isOpen = true
+    return knows
   }
 
   /// Lays a mutation over the base that is in the queue.
@@ -178,16 +186,24 @@ final class SyncCell<Source: RepositorySource> {
 
   /// Makes the value stale.
   func invalidate() {
-    isInvalidated = true
     invalidationCount += 1
   }
 
+  /// Whether the value was made stale, however young it is.
+  var isInvalidated: Bool { isInvalidated(before: invalidationCount) }
+
+  /// Whether the value was made stale by one of the first calls of ``invalidate()``.
+  func isInvalidated(before count: Int) -> Bool { answeredInvalidationCount < count }
+
   /// Records that a reply was stored.
   ///
-  /// - Parameter count: The number of invalidations when the request began. After another one the reply is stale too.
+  /// - Parameter count: The ``invalidationCount`` when the request began. After another call the reply is stale too.
   func recordReply(toRequestAfter count: Int) {
-    if invalidationCount == count { isInvalidated = false }
+    answeredInvalidationCount = max(answeredInvalidationCount, count)
   }
+
+  /// Whether something is being fetched, the next page aside.
+  var isLoading: Bool { loads[.whole] != nil || loads[.newestPage] != nil }
 
   func beginLoading(_ part: Part) -> Load {
     lastLoad += 1
@@ -240,11 +256,25 @@ final class SyncCell<Source: RepositorySource> {
       isLoading: flags.isLoading, isLoadingMore: flags.isLoadingMore, hasMore: hasMore, failure: failure)
   }
 
+  /// What there is to report, besides what the engine knows.
+  ///
+  /// - Complexity: Encodes the value.
+  func report(isFresh: Bool, observerCount: Int, pendingCount: Int) -> RepositoryReport.KeyReport {
+    RepositoryReport.KeyReport(
+      key: key.storeID, userID: key.userID, fetchedAt: state.base == nil ? nil : fetchedAt, isFresh: isFresh,
+      byteCount: state.visible.flatMap(Self.byteCount), observerCount: observerCount, pendingCount: pendingCount,
+      isLoading: !loads.isEmpty, failure: failure.map { String(describing: $0) })
+  }
+
+  private static func byteCount(of value: Source.Value) -> Int? {
+    do { return try JSONEncoder().encode(value).count } catch { return nil }
+  }
+
   private var flags: Flags {
     Flags(
       version: state.visibleVersion, pendingVersion: state.pendingVersion, fetchedAt: fetchedAt,
       isPending: state.isPending,
-      isLoading: loads[.whole] != nil || loads[.newestPage] != nil, isLoadingMore: loads[.nextPage] != nil,
+      isLoading: isLoading, isLoadingMore: loads[.nextPage] != nil,
       failureCount: failureCount)
   }
 }

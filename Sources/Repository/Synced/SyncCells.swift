@@ -34,6 +34,9 @@ final class SyncCells<Source: RepositorySource> {
   /// Whether a key is in use, or its last fetch is remembered.
   func isKnown(_ key: Key) -> Bool { cells[key] != nil || residues[key] != nil }
 
+  /// The cells that are in use, or were a moment ago, in the order of their keys' names.
+  var all: [Cell] { cells.values.sorted { $0.key.storeID < $1.key.storeID } }
+
   func add(_ cell: Cell) {
     cells[cell.key] = cell
   }
@@ -44,18 +47,20 @@ final class SyncCells<Source: RepositorySource> {
   ///   - cell: The cell.
   ///   - stored: What is stored.
   func open(_ cell: Cell, _ stored: StoredValue<Source.Value>?) {
-    cell.open(stored, residues.removeValue(forKey: cell.key))
-    if let fetchedAt = cell.fetchedAt, invalidations.contains(cell.key, savedAt: fetchedAt) { cell.invalidate() }
+    let isKnown = cell.open(stored, residues.removeValue(forKey: cell.key))
+    if !isKnown, let stored, invalidations.contains(cell.key, savedAt: stored.savedAt) { cell.invalidate() }
   }
 
   /// Makes values stale, also of keys that aren't in use.
   ///
-  /// - Complexity: O(*n*) for the keys in use, O(1) for one key.
+  /// - Complexity: O(*n*) for the keys in use and those that are remembered, O(1) for one key.
   func invalidate(_ selection: KeySelection<Key>, at now: Date) {
     invalidations.add(selection, at: now)
     if case .key(let key) = selection {
       cells[key]?.invalidate()
+      residues[key]?.invalidate()
     } else {
+      for key in residues.keys where selection.contains(key) { residues[key]?.invalidate() }
       for cell in cells.values where selection.contains(cell.key) { cell.invalidate() }
     }
   }

@@ -31,6 +31,12 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     values.isObserved(key) || states.isObserved(key) || pendings.isObserved(key) || loading.areObserved(key)
   }
 
+  /// How many sequences of a key are being read.
+  func observerCount(of key: Key) -> Int {
+    values.observerCount(of: key) + states.observerCount(of: key) + pendings.observerCount(of: key)
+      + loading.observerCount(of: key)
+  }
+
   /// Gives a new observer of a key what there is.
   func sendFirst(_ cell: Cell) {
     if let visible = cell.state.visible { values.sendFirst(visible, to: cell.key) }

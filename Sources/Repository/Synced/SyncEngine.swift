@@ -43,6 +43,7 @@ actor SyncEngine<Source: RepositorySource> {
   private let capabilities: SourceCapabilities<Source>
   private let store: any KeyValueStore
   private let now: @Sendable () -> Date
+  private let clock: ElapsedClock
   private let starting = AsyncSerialQueue()
   private var hasStarted = false
   private let cells: SyncCells<Source>
@@ -67,8 +68,8 @@ actor SyncEngine<Source: RepositorySource> {
     writes = SyncWrites(store, now: configuration.now, events: events)
     external = ExternalChanges(store, events: events)
     observedLoading = ObservedLoading(clock: clock, events: events, tasks: tasks)
-    environment = SyncEnvironment(configuration, clock: clock, liveCounts: liveCounts)
-    now = configuration.now
+    environment = SyncEnvironment(configuration, clock: clock, liveCounts: liveCounts, events: events)
+    (now, self.clock) = (configuration.now, clock)
     newestValue = NewestValue(source.name, store: store, events: events, channels: channels.everyValue)
   }
 
@@ -215,7 +216,9 @@ actor SyncEngine<Source: RepositorySource> {
       events.emit(.storeFailed(reason: error.description))
       loading.states.send(RepositoryState(failure: .store(error)), to: observed)
     }
-    if loading.isObserved(observed) { observedLoading.begin(observed, in: self) }
+    guard loading.isObserved(observed) else { return }
+    let age = cells[key]?.fetchedAt.flatMap { Freshness.age(savedAt: $0, now: now()) }
+    observedLoading.begin(observed, age: age, in: self)
   }
 
   /// Releases what was held for observers that are gone.
@@ -260,12 +263,13 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Fetches a value unless the stored one is fresh; see ``SyncLoader``.
   func refresh(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
-    try await loader.refresh(key, part, in: self)
+    // The server can be reached: what waits for that need not wait longer.
+    if try await loader.refresh(key, part, in: self) { endWaits() }
   }
 
   /// Fetches a value, or joins a request for it that is in flight.
   func load(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
-    try await loader.load(key, part, in: self)
+    if try await loader.load(key, part, in: self) { endWaits() }
   }
 
   /// Makes values stale, and fetches those that are observed so.
@@ -355,8 +359,13 @@ actor SyncEngine<Source: RepositorySource> {
     sender.pump(at: deadline, in: self)
   }
 
-  /// Ends all backoffs, except those that a server named.
+  /// Tries everything again, also while the network is said to be away.
   func retryNow() {
+    environment.retryNow(in: self)
+  }
+
+  /// Ends all backoffs, except those that a server named.
+  func endWaits() {
     backoff.endWaits()
     queue.retryNow()
     sender.pump(in: self)
@@ -371,6 +380,26 @@ actor SyncEngine<Source: RepositorySource> {
   func credentialsChanged(userID: String?) {
     queue.signedIn(userID: userID, in: self)
     sender.pump(in: self)
+  }
+
+  // MARK: - Report
+
+  /// Reports what there is.
+  func report() -> RepositoryReport {
+    let pendingCounts = queue.liveCountsOfKeys
+    let cells = cells.all
+    var keys = cells.map { cell in
+      cell.report(
+        isFresh: loader.isFresh(cell), observerCount: channels.observerCount(of: cell.key),
+        pendingCount: pendingCounts[cell.key] ?? 0)
+    }
+    let known = Set(cells.map(\.key))
+    for (key, count) in pendingCounts where !known.contains(key) {
+      keys.append(.init(key, pendingCount: count))
+    }
+    var report = RepositoryReport(name: name, time: now(), keys: keys.sorted { $0.key < $1.key })
+    queue.report(to: &report, at: clock.elapsed())
+    return report
   }
 
   // MARK: - Environment

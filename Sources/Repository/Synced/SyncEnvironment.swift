@@ -13,13 +13,20 @@ final class SyncEnvironment<Source: RepositorySource> {
   private let activity: any ActivityMonitor
   private let clock: ElapsedClock
   private let liveCounts: CurrentValueRelay<Int>
+  private let events: RepositoryEvents
+  /// What the monitor said last.
+  private var status = NetworkStatus.unknown
+  /// Whether the network is taken to be there.
   private var isOnline = true
-  /// Counts the changes of ``isOnline``.
-  private var changeCount = 0
+  /// Counts what was learned of the network.
+  private(set) var changeCount = 0
 
-  init(_ configuration: RepositoryConfiguration, clock: ElapsedClock, liveCounts: CurrentValueRelay<Int>) {
+  init(
+    _ configuration: RepositoryConfiguration, clock: ElapsedClock, liveCounts: CurrentValueRelay<Int>,
+    events: RepositoryEvents
+  ) {
     (network, activity) = (configuration.network, configuration.activity)
-    (self.clock, self.liveCounts) = (clock, liveCounts)
+    (self.clock, self.liveCounts, self.events) = (clock, liveCounts, events)
   }
 
   /// Follows the monitors.
@@ -34,30 +41,47 @@ final class SyncEnvironment<Source: RepositorySource> {
 
   /// Takes in what the network's monitor says.
   func receive(_ status: NetworkStatus, in engine: isolated Engine) {
+    if status != self.status { events.emit(.networkChanged(status)) }
+    let wasOffline = self.status == .offline
+    self.status = status
     switch status {
     case .offline:
+      changeCount += 1
       guard isOnline else { return }
-      (isOnline, changeCount) = (false, changeCount + 1)
-      engine.queue.pause()
+      isOnline = false
+      engine.queue.pause(in: engine)
       engine.observedLoading.setOnline(false, in: engine)
-    case .online, .unknown: if !isOnline { recordAnswer(in: engine) }
+    case .online, .unknown: if wasOffline { reconnect(in: engine) }
     }
   }
 
-  /// Records that the server can be reached, whatever the monitor says: what waits for that need not wait longer.
+  /// Records that the server has answered a request, so that it can be reached, whatever the monitor says.
   ///
-  /// Mutations are sent first, and then what is observed is fetched.
-  func recordAnswer(in engine: isolated Engine) {
-    engine.retryNow()
-    guard !isOnline else { return }
-    (isOnline, changeCount) = (true, changeCount + 1)
+  /// - Parameters:
+  ///   - count: The ``changeCount`` when the request began. One from before proves nothing.
+  ///   - engine: The engine.
+  func recordAnswer(toRequestAfter count: Int, in engine: isolated Engine) {
+    if !isOnline, count == changeCount { reconnect(in: engine) }
+  }
+
+  /// Tries everything again, also while the monitor says that the network is away.
+  func retryNow(in engine: isolated Engine) {
+    if isOnline { engine.endWaits() } else { reconnect(in: engine) }
+  }
+
+  /// Sends mutations first, and then fetches what is observed.
+  private func reconnect(in engine: isolated Engine) {
+    isOnline = true
+    changeCount += 1
+    engine.endWaits()
+    engine.observedLoading.setOnline(false, in: engine)
     let change = changeCount
     engine.start { engine in await engine.environment.fetchObserved(afterChange: change, in: engine) }
   }
 
   /// Fetches what is observed, unless the network has gone or come again.
   private func fetchObserved(afterChange change: Int, in engine: isolated Engine) async {
-    await waitForMutations()
+    if engine.queue.canSend { await waitForMutations() }
     if change == changeCount { engine.observedLoading.setOnline(true, in: engine) }
   }
 

@@ -57,30 +57,35 @@ final class SyncLoader<Source: RepositorySource> {
   }
 
   /// Fetches a value unless the stored one is fresh.
-  func refresh(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) {
+  ///
+  /// - Returns: Whether the server was asked.
+  func refresh(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) -> Bool {
     let cell = try await engine.use(key)
     defer { engine.endUse(cell) }
-    if isFresh(cell) { return }
+    if isFresh(cell) { return false }
     // Another process may have stored a value of which the report is still to come.
     await engine.external.receiveUnreported(cell, in: engine)
-    if isFresh(cell) { return }
-    repeat {
-      try await load(key, part, in: engine)
-      // Made stale meanwhile, or it was a request from before.
-    } while cell.isInvalidated
+    if isFresh(cell) { return false }
+    let count = cell.invalidationCount
+    var wasAsked = try await load(key, part, in: engine)
+    // It may have joined a request from before the value was made stale.
+    if cell.isInvalidated(before: count) { wasAsked = try await load(key, part, in: engine) }
+    return wasAsked
   }
 
-  private func isFresh(_ cell: Cell) -> Bool {
+  /// Whether a stored value is good enough.
+  func isFresh(_ cell: Cell) -> Bool {
     guard !cell.isInvalidated, cell.state.base != nil, let fetchedAt = cell.fetchedAt else { return false }
     return freshness.isFresh(savedAt: fetchedAt, now: now())
   }
 
   /// Fetches a value, or joins a request for it that is in flight.
-  func load(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) {
+  ///
+  /// - Returns: Whether the server was asked; it isn't where there is no next page.
+  func load(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) -> Bool {
     let part = part ?? (capabilities.paging == nil ? .whole : .newestPage)
-    let wasAsked: Bool
     do throws(SharedRequestError<Failure>) {
-      wasAsked = try await requests.value(for: LoadKey(key: key, part: part)) {
+      return try await requests.value(for: LoadKey(key: key, part: part)) {
         [weak engine] () async throws(Failure) in
         guard let engine else { throw .cancelled }
         return try await engine.performLoad(key, part)
@@ -91,7 +96,6 @@ final class SyncLoader<Source: RepositorySource> {
       case .cancelled: throw .cancelled
       }
     }
-    if wasAsked { engine.environment.recordAnswer(in: engine) }
   }
 
   /// Makes a request that callers share.
@@ -104,7 +108,6 @@ final class SyncLoader<Source: RepositorySource> {
     if Task.isCancelled { throw .cancelled }
     let load = cell.beginLoading(part)
     engine.publish(cell)
-    defer { engine.observedLoading.recordLoad(of: key, in: engine) }
     do throws(Failure) {
       // A reply that may be older than what was stored meanwhile is asked for again.
       while try await !fetch(request, cell, in: engine) {
@@ -114,6 +117,7 @@ final class SyncLoader<Source: RepositorySource> {
       }
       cell.endLoading(load, nil)
       engine.publish(cell)
+      if part != .nextPage { engine.observedLoading.recordLoad(of: key, in: engine) }
       return true
     } catch {
       cell.endLoading(load, error)
@@ -137,7 +141,7 @@ final class SyncLoader<Source: RepositorySource> {
   /// - Returns: Whether the reply is stored; otherwise it may be older than what is.
   private func fetch(_ request: Request, _ cell: Cell, in engine: isolated Engine) async throws(Failure) -> Bool {
     let requestedAt = cell.state.beginFetching()
-    let invalidationCount = cell.invalidationCount
+    let (invalidationCount, networkCount) = (cell.invalidationCount, engine.environment.changeCount)
     let value: Value
     do throws(Source.Failure) {
       switch (request, capabilities.paging) {
@@ -147,6 +151,7 @@ final class SyncLoader<Source: RepositorySource> {
     } catch {
       if Task.isCancelled { throw .cancelled }
       if capabilities.source.disposition(of: error) == .refused {
+        engine.environment.recordAnswer(toRequestAfter: networkCount, in: engine)
         switch request {
         case .page(let cursor?): cell.refusedCursor = cursor
         case .whole where cell.state.needsWholeValue:
@@ -156,11 +161,12 @@ final class SyncLoader<Source: RepositorySource> {
       }
       throw .server(error)
     }
+    engine.environment.recordAnswer(toRequestAfter: networkCount, in: engine)
     let merge = merge(of: value, request, refusedCursor: cell.refusedCursor)
     let isAccepted = try await judge(requestedAt: requestedAt, cell, in: engine) {
       .fetched(number: $0, request.extent, merge: merge)
     }
-    if isAccepted { cell.recordReply(toRequestAfter: invalidationCount) }
+    if isAccepted, request.extent != .next { cell.recordReply(toRequestAfter: invalidationCount) }
     return isAccepted
   }
 
@@ -221,7 +227,7 @@ final class SyncLoader<Source: RepositorySource> {
     var attempt = 0
     while cell.state.needsWholeValue, !Task.isCancelled {
       do throws(Failure) {
-        try await load(cell.key, .whole, in: engine)
+        if try await load(cell.key, .whole, in: engine) { engine.endWaits() }
         (attempt, cell.recovery) = (0, .fetching)
       } catch {
         guard cell.state.needsWholeValue else { break }

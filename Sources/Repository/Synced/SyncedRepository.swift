@@ -156,6 +156,15 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     await engine.retryNow()
   }
 
+  /// Returns what the repository has and does.
+  ///
+  /// Keys that nothing uses aren't in it, nor is what is only stored.
+  ///
+  /// - Complexity: O(*n* log *n*) for the keys in use and the queued mutations; it encodes the value of each key in use.
+  public func report() async -> RepositoryReport {
+    await engine.report()
+  }
+
   /// Sends the mutations of a user again that wait for the user to sign in.
   ///
   /// - Parameter userID: The user; `nil` for values that belong to no user.

@@ -37,6 +37,8 @@ struct InterleavedRun<Source: MarksSourceType> {
     var marks: [String: [Int]] = [:]
     /// The marks that were accepted before the process began.
     var knownMarks: Set<Int> = []
+    /// The keys that are fetched because they are observed.
+    var loadingKeys: Set<String> = []
 
     init(
       _ number: Int, _ client: MarksClient, _ store: SimulatedStore, _ repository: Repository,
@@ -141,6 +143,7 @@ struct InterleavedRun<Source: MarksSourceType> {
       .whileObserved(stopTimeout: .zero, every: .seconds(Int.random(in: 5...20, using: &random))),
     ]
     let policy = policies.randomElement(using: &random)!
+    if policy != .never { process.loadingKeys.insert(key) }
     let values = repository.values(of: key, loading: policy).subscribe()
     let states = repository.states(of: key, loading: policy).subscribe()
     let number = process.number
@@ -397,10 +400,15 @@ struct InterleavedRun<Source: MarksSourceType> {
         "L12: the queue of process \(process.number) doesn't drain: \(records.values.map(\.mutation.mark).sorted())")
     }
     for process in processes {
-      call(process) { [journal, number = process.number] repository in
+      call(process) { [journal, number = process.number, loadingKeys = process.loadingKeys] repository in
         for key in Self.keys {
           do throws(RepositoryError<MarksFailure>) {
-            try await repository.reload(key)
+            // What is fetched because it is observed needs no call.
+            if loadingKeys.contains(key) {
+              await repository.invalidate(.key(key))
+            } else {
+              try await repository.reload(key)
+            }
           } catch {
             journal.note("\(key) isn't loaded at the end: \(error)")
           }

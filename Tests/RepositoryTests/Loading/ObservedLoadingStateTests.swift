@@ -10,6 +10,15 @@ import Testing
   private static let often = LoadingSchedule(stopTimeout: .seconds(5), every: .seconds(10))
   private static let oftener = LoadingSchedule(stopTimeout: .seconds(1), every: .seconds(4))
 
+  /// Makes the requests, which end at once.
+  private func end(_ requests: [State.Request], _ state: inout State, at now: Duration) -> [State.Request] {
+    for request in requests {
+      state.recordLoad(of: request.key, at: now)
+      #expect(state.endFetch(request.key, isReasonLeft: false, at: now) == [])
+    }
+    return requests
+  }
+
   @Test func `The first observer fetches, and the others don't`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
@@ -19,7 +28,7 @@ import Testing
 
   @Test func `An observer that is back in time doesn't fetch`() {
     var state = State()
-    #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
+    #expect(end(state.begin("a", Self.plain, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.plain, at: .seconds(1))
     #expect(state.takeDue(at: .seconds(5)) == [])
     #expect(state.begin("a", Self.plain, at: .seconds(5)) == [])
@@ -36,6 +45,7 @@ import Testing
     var state = State()
     #expect(state.begin("a", Self.often, at: .zero) == [.refresh("a")])
     state.recordLoad(of: "a", at: .seconds(3))
+    #expect(state.endFetch("a", isReasonLeft: false, at: .seconds(3)) == [])
     #expect(state.takeDue(at: .seconds(12)) == [])
     #expect(state.deadline == .seconds(13))
     #expect(state.takeDue(at: .seconds(13)) == [.reload("a")])
@@ -43,15 +53,25 @@ import Testing
     #expect(state.takeDue(at: .seconds(30)) == [])
     #expect(state.deadline == nil)
     state.recordLoad(of: "a", at: .seconds(31))
+    #expect(state.endFetch("a", isReasonLeft: false, at: .seconds(31)) == [])
     #expect(state.deadline == .seconds(41))
+  }
+
+  @Test func `The time is counted from a fetch before the first observer came`() {
+    var state = State()
+    #expect(state.begin("a", Self.often, lastLoad: .seconds(-4), at: .zero) == [.refresh("a")])
+    #expect(state.endFetch("a", isReasonLeft: false, at: .zero) == [])
+    #expect(state.takeDue(at: .seconds(5)) == [])
+    #expect(state.takeDue(at: .seconds(6)) == [.reload("a")])
+    #expect(state.begin("b", Self.often, lastLoad: .seconds(-10), at: .seconds(6)) == [.reload("b")])
+    #expect(state.takeDue(at: .seconds(6)) == [])
   }
 
   @Test func `Of several observers the shortest time counts, for as long as they are there`() {
     var state = State()
-    #expect(state.begin("a", Self.often, at: .zero) == [.refresh("a")])
+    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     #expect(state.begin("a", Self.oftener, at: .seconds(1)) == [])
-    #expect(state.takeDue(at: .seconds(4)) == [.reload("a")])
-    state.recordLoad(of: "a", at: .seconds(5))
+    #expect(end(state.takeDue(at: .seconds(4)), &state, at: .seconds(5)) == [.reload("a")])
     state.end("a", Self.oftener, at: .seconds(6))
     #expect(state.takeDue(at: .seconds(14)) == [])
     #expect(state.takeDue(at: .seconds(15)) == [.reload("a")])
@@ -59,18 +79,27 @@ import Testing
 
   @Test func `Nothing is fetched without an observer, and made up for when one is back`() {
     var state = State()
-    #expect(state.begin("a", Self.often, at: .zero) == [.refresh("a")])
+    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
     #expect(state.takeDue(at: .seconds(11)) == [])
     #expect(state.invalidate(.key("a")) == [])
-    #expect(state.begin("a", Self.plain, at: .seconds(12)) == [.refresh("a")])
+    #expect(end(state.begin("a", Self.plain, at: .seconds(12)), &state, at: .seconds(12)) == [.refresh("a")])
     state.end("a", Self.plain, at: .seconds(13))
     #expect(state.begin("a", Self.plain, at: .seconds(14)) == [])
   }
 
+  @Test func `What was missed and what is due is one request when an observer is back`() {
+    var state = State()
+    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
+    state.end("a", Self.often, at: .seconds(8))
+    #expect(state.invalidate(.key("a")) == [])
+    #expect(state.begin("a", Self.often, at: .seconds(12)) == [.reload("a")])
+    #expect(state.takeDue(at: .seconds(12)) == [])
+  }
+
   @Test func `An interval that passed while nobody observed is due when an observer is back`() {
     var state = State()
-    #expect(state.begin("a", Self.often, at: .zero) == [.refresh("a")])
+    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
     #expect(state.takeDue(at: .seconds(12)) == [])
     #expect(state.begin("a", Self.often, at: .seconds(12)) == [])
@@ -79,7 +108,9 @@ import Testing
 
   @Test func `An app that becomes active fetches what is observed, once`() {
     var state = State()
-    for key in ["b", "a"] { #expect(state.begin(key, Self.plain, at: .zero) == [.refresh(key)]) }
+    for key in ["b", "a"] {
+      #expect(end(state.begin(key, Self.plain, at: .zero), &state, at: .zero) == [.refresh(key)])
+    }
     #expect(state.setActive(true, at: .seconds(1)) == [])
     #expect(state.setActive(false, at: .seconds(1)) == [])
     #expect(state.begin("c", Self.often, at: .seconds(1)) == [])
@@ -100,12 +131,49 @@ import Testing
 
   @Test func `Observed keys that become stale are fetched, in the order in which they were observed`() {
     var state = State()
-    for key in ["b", "a", "c"] { #expect(state.begin(key, Self.plain, at: .zero) == [.refresh(key)]) }
+    for key in ["b", "a", "c"] {
+      #expect(end(state.begin(key, Self.plain, at: .zero), &state, at: .zero) == [.refresh(key)])
+    }
     state.end("a", Self.plain, at: .seconds(1))
-    #expect(state.invalidate(.all) == [.refresh("b"), .refresh("c")])
+    #expect(end(state.invalidate(.all), &state, at: .seconds(1)) == [.refresh("b"), .refresh("c")])
     #expect(state.invalidate(.key("c")) == [.refresh("c")])
     #expect(state.invalidate(.key("d")) == [])
     #expect(state.begin("a", Self.plain, at: .seconds(2)) == [.refresh("a")])
+  }
+
+  @Test func `A reason that comes during a fetch is looked at when it has ended, once for all`() {
+    var state = State()
+    #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
+    for _ in 0..<100 { #expect(state.invalidate(.key("a")) == []) }
+    #expect(state.setActive(false, at: .seconds(1)) == [])
+    #expect(state.setActive(true, at: .seconds(1)) == [])
+    #expect(state.endFetch("a", isReasonLeft: false, at: .seconds(2)) == [.refresh("a")])
+    #expect(state.endFetch("a", isReasonLeft: false, at: .seconds(3)) == [])
+    #expect(state.endFetch("a", isReasonLeft: true, at: .seconds(3)) == [])
+  }
+
+  @Test func `A fetch that began before its reason is made again, unless nobody observes any more`() {
+    var state = State()
+    #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
+    #expect(state.endFetch("a", isReasonLeft: true, at: .seconds(1)) == [.refresh("a")])
+    state.end("a", Self.plain, at: .seconds(2))
+    #expect(state.endFetch("a", isReasonLeft: true, at: .seconds(3)) == [])
+    #expect(state.begin("a", Self.plain, at: .seconds(4)) == [.refresh("a")])
+  }
+
+  @Test func `What is remembered depends on the keys that are observed`() {
+    var state = State()
+    let daily = LoadingSchedule(stopTimeout: .seconds(86_400), every: .seconds(86_400))
+    #expect(state.begin("a", daily, at: .zero) == [.refresh("a")])
+    for second in 0..<10_000 {
+      state.recordLoad(of: "a", at: .seconds(second))
+      state.end("a", daily, at: .seconds(second))
+      #expect(state.begin("a", daily, at: .seconds(second)) == [])
+      #expect(state.alarmCount <= 36)
+    }
+    #expect(state.count == 1)
+    #expect(state.takeDue(at: .seconds(9_999 + 86_400)) == [])
+    #expect(state.endFetch("a", isReasonLeft: false, at: .seconds(9_999 + 86_400)) == [.refresh("a")])
   }
 
   /// Says the same in the simplest way: looks at every second whether a fetch is due.
@@ -117,6 +185,8 @@ import Testing
       /// Whether an interval that passes is noticed.
       var isArmed = true
       var hasMissedRequest = false
+      var isFetching = false
+      var hasNewReason = false
     }
 
     var observations: [(key: String, Observation)] = []
@@ -132,7 +202,10 @@ import Testing
       let canLoad = isActive && isOnline
       let isPossible = edit(key) { observation in
         observation.hasMissedRequest = !canLoad || observation.schedules.isEmpty
-        return !observation.hasMissedRequest
+        if observation.hasMissedRequest { return false }
+        defer { observation.isFetching = true }
+        if observation.isFetching { observation.hasNewReason = true }
+        return !observation.isFetching
       }
       return isPossible == true ? [isReload ? .reload(key) : .refresh(key)] : []
     }
@@ -144,12 +217,14 @@ import Testing
 
     mutating func requestAll(at now: Int) -> [State.Request] {
       var requests: [State.Request] = []
-      for (key, observation) in observations {
-        let isDue = isDue(observation, at: now)
-        if isDue { edit(key) { $0.isArmed = false } }
-        requests += request(key, isReload: isDue)
-      }
+      for (key, _) in observations { requests += requestWhatIsDue(key, at: now) }
       return requests
+    }
+
+    mutating func requestWhatIsDue(_ key: String, at now: Int) -> [State.Request] {
+      let isDue = observations.first { $0.key == key }.map { self.isDue($0.1, at: now) } ?? false
+      if isDue { edit(key) { $0.isArmed = false } }
+      return request(key, isReload: isDue)
     }
 
     /// What the passing of time brings.
@@ -176,7 +251,7 @@ import Testing
       #expect(due.count == Set(due).count)
       let key = ["a", "b", "c"].randomElement(using: &random)!
       let schedule = schedules.randomElement(using: &random)!
-      switch Int.random(in: 0..<9, using: &random) {
+      switch Int.random(in: 0..<11, using: &random) {
       case 0, 1, 2:
         let isNew = !model.observations.contains { $0.key == key }
         if isNew { model.observations.append((key, Model.Observation(schedules: [], lastLoad: now))) }
@@ -187,7 +262,7 @@ import Testing
           }
           return observation.schedules.isEmpty && observation.hasMissedRequest
         }
-        let expected = isNew || isBack == true ? model.request(key) : []
+        let expected = isNew || isBack == true ? model.requestWhatIsDue(key, at: now) : []
         #expect(state.begin(key, schedule, at: time) == expected)
       case 3, 4:
         model.edit(key) { observation in
@@ -209,8 +284,18 @@ import Testing
         let wasOnline = model.isOnline
         model.isOnline = isOnline
         #expect(state.setOnline(isOnline, at: time) == (isOnline && !wasOnline ? model.requestAll(at: now) : []))
-      default:
+      case 8:
+        #expect(state.invalidate(.all) == model.observations.flatMap { model.request($0.key) })
+      case 9:
         #expect(state.invalidate(.key(key)) == model.request(key))
+      default:
+        let isReasonLeft = Bool.random(using: &random)
+        let hasReason = model.edit(key) { observation in
+          defer { (observation.isFetching, observation.hasNewReason) = (false, false) }
+          return observation.isFetching && (isReasonLeft || observation.hasNewReason)
+        }
+        let expected = hasReason == true ? model.request(key) : []
+        #expect(state.endFetch(key, isReasonLeft: isReasonLeft, at: time) == expected)
       }
       #expect(state.count == model.observations.count)
     }

@@ -135,10 +135,26 @@ import Testing
   }
 
   /// A lane as an array, and what is in flight as a set.
+  @Test func `While lanes are paused nothing is sent, and what is in flight goes on`() {
+    var lanes = lanes(["a", "a", "b"])
+    #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
+    lanes.pause()
+    #expect(lanes.next(at: .zero) == .wait(until: nil))
+    #expect(lanes.isHeldUp("a") == true)
+    #expect(lanes.isFree("c") == false)
+    #expect(lanes.allWaiting == [Self.id(1), Self.id(2)])
+    lanes.complete(lane: "a")
+    #expect(lanes.next(at: .seconds(100)) == .wait(until: nil))
+    lanes.retryNow()
+    #expect(lanes.next(at: .seconds(100)) == .send(Self.id(2), lane: "b"))
+    #expect(lanes.next(at: .seconds(100)) == .send(Self.id(1), lane: "a"))
+  }
+
   private struct Model {
     var waiting: [String: [Int]] = [:]
     var inFlight: [String: Int] = [:]
     var held: Set<Int> = []
+    var isPaused = false
   }
 
   @Test(arguments: 0..<30 as Range<UInt64>)
@@ -154,6 +170,7 @@ import Testing
       while case .send(let id, let lane) = lanes.next(at: now) {
         let number = Int(id.rawValue)!
         #expect(model.inFlight[lane] == nil, "seed \(seed)")
+        #expect(!model.isPaused, "seed \(seed)")
         #expect(model.waiting[lane]?.first == number, "seed \(seed)")
         #expect(!model.held.contains(number), "seed \(seed)")
         model.waiting[lane]?.removeFirst()
@@ -164,7 +181,7 @@ import Testing
     for _ in 0..<1000 {
       now += .seconds(Int.random(in: 0...1, using: &random))
       let name = names.randomElement(using: &random)!
-      switch Int.random(in: 0..<10, using: &random) {
+      switch Int.random(in: 0..<12, using: &random) {
       case 0, 1, 2:
         last += 1
         let isDurable = Bool.random(using: &random)
@@ -193,7 +210,15 @@ import Testing
         model.held.remove(number)
         let lane = model.waiting.first { $0.value.contains(number) }!.key
         lanes.makeDurable(Self.id(number), lane: lane)
-      default: Bool.random(using: &random) ? lanes.retryNow() : lanes.signedIn(userID: name == "a" ? "0" : nil)
+      case 9:
+        model.isPaused = true
+        lanes.pause()
+        let waiting = names.flatMap { model.waiting[$0, default: []].map(String.init) }
+        #expect(lanes.allWaiting.map(\.rawValue) == waiting, "seed \(seed)")
+      case 10: lanes.signedIn(userID: name == "a" ? "0" : nil)
+      default:
+        model.isPaused = false
+        lanes.retryNow()
       }
       send()
       #expect(
@@ -204,7 +229,8 @@ import Testing
     for number in model.held.sorted() {
       lanes.makeDurable(Self.id(number), lane: model.waiting.first { $0.value.contains(number) }!.key)
     }
-    model.held = []
+    (model.held, model.isPaused) = ([], false)
+    lanes.retryNow()
     lanes.signedIn(userID: "0")
     lanes.signedIn(userID: nil)
     now += .seconds(60)

@@ -304,6 +304,31 @@ import Testing
     try await #expect(other.mutations.list().map(\.id) == [id])
   }
 
+  // MARK: - Offline
+
+  @Test func `A mutation that waits for the network isn't taken for one that was being sent`() async throws {
+    let network = ManualNetworkMonitor()
+    var configuration = configuration
+    configuration.network = network
+    let repository = makeRepository(configuration: configuration)
+    try await #expect(repository.mutations.list() == [])
+    let adding = Gate()
+    store.set { $0.onCommit = { (_) async in await adding.pass() } }
+    let call = Task { try await repository.perform(.add("1"), on: "a") }
+    // Its record says that an attempt begins.
+    await adding.arrivals()
+    let events = repository.events.subscribe()
+    network.status = .offline
+    await events.reaches { $0 == .networkChanged(.offline) }
+    adding.open()
+    #expect(try await call.value == .queued)
+    let id = try #require(try await repository.mutations.list().first?.id)
+    try await waitForEndOfAttempt(id)
+    try await repository.mutations.cancel(id)
+    try await #expect(repository.mutations.list() == [])
+    #expect(server.received == [])
+  }
+
   // MARK: - Confirmed without a value
 
   /// Waits until the store says of a mutation that no attempt of it is under way.

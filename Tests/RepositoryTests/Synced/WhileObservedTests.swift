@@ -17,6 +17,12 @@ import Testing
     let activity = ManualActivityMonitor()
     let answers = Setting(true)
     let sends = Setting(true)
+    let isSignedOut = Setting(false)
+    /// Lets fetches wait for ``answer()`` while it is on.
+    let holdsFetches = Setting(false)
+    /// The same for what is sent.
+    let holdsSends = Setting(false)
+    private let gates = Setting<[Gate]>([])
     private let executor = ManualTaskExecutor()
     private let storage: SimulatedStorage
     private let requests = Lock<[String]>([])
@@ -30,18 +36,34 @@ import Testing
         network: network, activity: activity)
       configuration.taskExecutor = executor
       let source = NotesSource(
-        fetch: { [unowned self] (key) throws(NotesFailure) in
+        fetch: { [unowned self] (key) async throws(NotesFailure) in
           note("fetch \(key)")
-          if !answers.value { throw .offline }
+          if holdsFetches.value { await hold() }
+          if !answers.value || Task.isCancelled { throw .offline }
           return Notes(key)
         },
-        send: { [unowned self] (mutation, key, _) throws(NotesFailure) in
+        send: { [unowned self] (mutation, key, _) async throws(NotesFailure) in
           note("send \(key)")
+          if holdsSends.value { await hold() }
+          if isSignedOut.value { throw .signedOut }
           if !sends.value { throw .offline }
           return .done
         })
       let store = SimulatedStore(storage: storage)
       repository.withLock { $0 = NotesRepository(source, store: store, configuration: configuration) }
+      executor.runUntilIdle()
+    }
+
+    private func hold() async {
+      let gate = Gate()
+      gates.value.append(gate)
+      await gate.pass()
+    }
+
+    /// Lets the request go on that waits longest.
+    func answer() {
+      executor.runUntilIdle()
+      gates.value.removeFirst().open()
       executor.runUntilIdle()
     }
 
@@ -56,9 +78,10 @@ import Testing
       }
     }
 
-    func call(_ body: @escaping @Sendable (NotesRepository) async -> Void) {
-      guard let repository = repository.withLock({ $0 }) else { return }
-      Task(executorPreference: executor) { await body(repository) }
+    @discardableResult
+    func call(_ body: @escaping @Sendable (NotesRepository) async -> Void) -> Task<Void, Never> {
+      let repository = repository.withLock { $0 }
+      return Task(executorPreference: executor) { if let repository { await body(repository) } }
     }
 
     func observe(_ key: String, as name: String, _ loading: LoadingPolicy = .whileObserved()) {
@@ -99,7 +122,11 @@ import Testing
     world.observe("a", as: "never", .never)
     world.call { await $0.invalidate(.all) }
     world.activity.activity = .inactive
+    world.wait(1)
     world.activity.activity = .active
+    world.network.status = .offline
+    world.wait(1)
+    world.network.status = .online
     world.wait(100)
     #expect(world.takeRequests() == [])
   }
@@ -235,9 +262,9 @@ import Testing
 
   @Test func `A call that waits for its turn is queued when the network goes`() {
     world.call { try? await $0.reload("a") }
-    let results = Setting<[MutationResult?]>([])
     #expect(world.takeRequests() == ["fetch a"])
-    world.sends.value = false
+    let results = Setting<[MutationResult?]>([])
+    world.holdsSends.value = true
     for text in ["1", "2"] {
       world.call { repository in
         let result = try? await repository.perform(.add(text), on: "a")
@@ -245,13 +272,37 @@ import Testing
       }
     }
     #expect(world.takeRequests() == ["send a"])
-    #expect(results.value == [.queued, .queued])
+    #expect(results.value == [])
     world.network.status = .offline
+    world.wait(1)
+    #expect(results.value == [.queued])
+    world.sends.value = false
+    world.answer()
+    #expect(results.value == [.queued, .queued])
     world.wait(1000)
     #expect(world.takeRequests() == [])
-    world.sends.value = true
+    (world.sends.value, world.holdsSends.value) = (true, false)
     world.network.status = .unknown
     #expect(world.takeRequests() == ["send a", "send a"])
+  }
+
+  @Test func `A call whose old credentials were refused is queued while the network is away`() {
+    world.call { try? await $0.reload("a") }
+    let result = Setting<MutationResult?>(nil)
+    (world.holdsSends.value, world.isSignedOut.value) = (true, true)
+    world.call { result.value = try? await $0.perform(.add("1"), on: "a") }
+    #expect(world.takeRequests() == ["fetch a", "send a"])
+    world.call { await $0.credentialsChanged(userID: nil) }
+    world.wait(1)
+    world.network.status = .offline
+    world.wait(1)
+    #expect(result.value == nil)
+    world.answer()
+    #expect(result.value == .queued)
+    #expect(world.takeRequests() == [])
+    (world.holdsSends.value, world.isSignedOut.value) = (false, false)
+    world.network.status = .online
+    #expect(world.takeRequests() == ["send a"])
   }
 
   @Test func `When mutations can't be sent, what is observed is fetched a little later`() {
@@ -281,6 +332,125 @@ import Testing
     world.network.status = .offline
     world.wait(10)
     #expect(!world.takeRequests().contains("fetch a"))
+  }
+
+  @Test func `A reply to a request from before doesn't prove that the network is there`() {
+    world.holdsFetches.value = true
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == ["fetch a"])
+    world.network.status = .offline
+    world.wait(1)
+    world.answer()
+    world.wait(100)
+    world.call { await $0.invalidate(.all) }
+    #expect(world.takeRequests() == [])
+    world.network.status = .online
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
+  @Test func `A fetch of a connection that was lost is made again when the network is back`() {
+    world.holdsFetches.value = true
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == ["fetch a"])
+    world.network.status = .offline
+    world.wait(1)
+    world.network.status = .online
+    world.wait(1)
+    #expect(world.takeRequests() == [])
+    world.answers.value = false
+    world.answer()
+    world.answers.value = true
+    #expect(world.takeRequests() == ["fetch a"])
+    world.answer()
+    world.wait(100)
+    #expect(world.takeRequests() == [])
+  }
+
+  @Test func `A call's request that fails is made again for an observer that came later`() {
+    world.holdsFetches.value = true
+    world.call { try? await $0.reload("a") }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == [])
+    world.answers.value = false
+    world.answer()
+    #expect(world.takeRequests() == ["fetch a"])
+    world.answer()
+    world.wait(100)
+    #expect(world.takeRequests() == [])
+  }
+
+  @Test func `What is made stale during a fetch isn't fetched again without an observer`() {
+    world.holdsFetches.value = true
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == ["fetch a"])
+    world.leave("a")
+    world.call { await $0.invalidate(.key("a")) }
+    world.wait(1)
+    world.answer()
+    #expect(world.takeRequests() == [])
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
+  @Test func `What is made stale many times during a fetch is fetched once more`() {
+    world.holdsFetches.value = true
+    world.observe("a", as: "a")
+    for _ in 0..<100 { world.call { await $0.invalidate(.key("a")) } }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.answer()
+    #expect(world.takeRequests() == ["fetch a"])
+    world.answer()
+    #expect(world.takeRequests() == [])
+  }
+
+  @Test func `A refresh ends although its value is made stale again and again`() {
+    world.holdsFetches.value = true
+    let hasEnded = Setting(false)
+    world.call { repository in
+      try? await repository.refresh("a")
+      hasEnded.value = true
+    }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.call { await $0.invalidate(.key("a")) }
+    world.answer()
+    #expect(hasEnded.value == true)
+    #expect(world.takeRequests() == [])
+  }
+
+  @Test func `An answered mutation brings what is observed back too, and so does a call`() {
+    world.network.status = .offline
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == [])
+    world.call { await $0.retryNow() }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.network.status = .offline
+    world.wait(100)
+    #expect(world.takeRequests() == [])
+    world.network.status = .online
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
+  @Test func `A call that is cancelled doesn't put off an interval`() {
+    world.observe("a", as: "a", .whileObserved(every: .seconds(10)))
+    #expect(world.takeRequests() == ["fetch a"])
+    world.wait(9)
+    world.holdsFetches.value = true
+    let call = world.call { try? await $0.reload("a") }
+    #expect(world.takeRequests() == ["fetch a"])
+    call.cancel()
+    #expect(world.takeRequests() == [])
+    world.holdsFetches.value = false
+    world.wait(1)
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
+  @Test func `Polling doesn't end the backoff of mutations`() {
+    world.observe("a", as: "a", .whileObserved(every: .seconds(1)))
+    world.sends.value = false
+    world.call { _ = try? await $0.perform(.add("1"), on: "a") }
+    world.wait(100)
+    #expect(world.takeRequests().count { $0 == "send a" } < 20)
   }
 
   @Test func `A call that is answered proves that the network is there`() {

@@ -1,0 +1,105 @@
+import DataStore
+import Foundation
+import Multicast
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+@Suite(.timeLimit(.minutes(5))) struct RepositoryReportTests: NotesSuite {
+  let fixture = NotesFixture()
+  private let time = Setting(Date(timeIntervalSince1970: 1_000))
+  private let network = ManualNetworkMonitor()
+
+  private var reported: RepositoryConfiguration {
+    RepositoryConfiguration(clock: clock, now: { [time] in time.value }, network: network)
+  }
+
+  @Test func `A repository that nothing uses has nothing to report`() async throws {
+    let repository = makeRepository(configuration: reported)
+    let report = await repository.report()
+    #expect(report == RepositoryReport(name: "notes", time: time.value, keys: []))
+    #expect(report.description == "notes: 0 keys in use, 0 mutations in 0 lanes (0 bytes), 0 to be decided")
+  }
+
+  @Test func `A report tells of keys and lanes`() async throws {
+    server.edit("a") { $0 = Notes("x") }
+    let isOffline = Setting(false)
+    let repository = makeRepository(
+      configuration: reported,
+      onSend: { _ throws(NotesFailure) in if isOffline.value { throw .offline } },
+      onFetch: { _ throws(NotesFailure) in if isOffline.value { throw .offline } })
+    let observers = [repository.values(of: "a"), repository.values(of: "a", loading: .whileObserved())].map {
+      $0.subscribe()
+    }
+    for observer in observers { _ = await observer.first(1) }
+    time.value += 10
+    isOffline.value = true
+    var delay: Duration?
+    let events = repository.events.subscribe()
+    #expect(try await repository.perform(.add("y"), on: "a") == .queued)
+    for await event in events {
+      guard case .retryScheduled(_, _, let wait, _) = event else { continue }
+      delay = wait
+      break
+    }
+    await #expect(throws: NotesError.server(.offline)) { try await repository.reload("b") }
+    time.value += 60
+
+    let report = await repository.report()
+    #expect(report.name == "notes")
+    #expect(report.time == Date(timeIntervalSince1970: 1_070))
+    #expect(report.keys.map(\.key) == ["a", "b"])
+    #expect(report.keys.map(\.byteCount) == [#"{"texts":["x","y"]}"#.utf8.count, nil])
+    #expect(report.keys.map(\.fetchedAt) == [report.keys[0].fetchedAt, nil])
+    #expect(report.keys.map(\.observerCount) == [2, 0])
+    #expect(report.keys.map(\.pendingCount) == [1, 0])
+    #expect(report.keys.map(\.isLoading) == [false, false])
+    #expect(report.keys.map(\.failure) == [nil, "\(NotesError.server(.offline))"])
+    #expect(
+      report.lanes == [
+        .init(
+          lane: "a", count: 1, oldest: Date(timeIntervalSince1970: 1_010), failures: 1,
+          status: .backingOff(try #require(delay)))
+      ])
+    #expect(report.undecidedCount == 0)
+    let decoded = try JSONDecoder().decode(RepositoryReport.self, from: JSONEncoder().encode(report))
+    #expect(decoded == report)
+    let seconds = try #require(delay).components.seconds
+    #expect(
+      report.description.split(separator: "\n").dropFirst(2) == [
+        "  key b: no value, 0 observers, failed: \(NotesError.server(.offline))",
+        "  lane a: 1 mutations, the oldest 60 s old, 1 failed attempts, next attempt in \(seconds) s",
+      ])
+  }
+
+  @Test func `A report tells what lanes wait for`() async throws {
+    let (gate, attempts) = (Gate(), Counter())
+    let repository = makeRepository(configuration: reported) { mutation async throws(NotesFailure) in
+      switch mutation {
+      case .add("signs in"): if attempts.next() == 1 { throw .signedOut }
+      case .add("is refused"): throw .refused
+      default: await gate.pass()
+      }
+    }
+    await #expect(throws: NotesError.self) { try await repository.perform(.add("is refused"), on: "a") }
+    let call = Task { try await repository.perform(.add("is sent"), on: "a") }
+    await gate.arrivals()
+    #expect(await repository.report().lanes.map(\.status) == [.inFlight])
+    gate.open()
+    _ = try await call.value
+    #expect(await repository.report().lanes == [])
+    #expect(try await repository.perform(.add("signs in"), on: "a") == .queued)
+    #expect(await repository.report().lanes.map(\.status) == [.needsSignIn])
+    await repository.credentialsChanged(userID: nil)
+    try await repository.waitForPendingMutations()
+    let events = repository.events.subscribe()
+    network.status = .offline
+    for await event in events where event == .networkChanged(.offline) { break }
+    #expect(try await repository.perform(.add("is offline"), on: "b") == .queued)
+    let lanes = await repository.report().lanes
+    #expect(lanes.map(\.lane) == ["b"])
+    #expect(lanes.map(\.status) == [.offline])
+  }
+}
