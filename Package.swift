@@ -55,9 +55,10 @@ let package = Package(
     .target(
       name: "MomentsTesting", dependencies: ["Moments", "GraphQLClient", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
+    .target(name: "TerminalUI", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
     .executableTarget(
       name: "MomentsCommand",
-      dependencies: ["Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast"],
+      dependencies: ["TerminalUI", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .executableTarget(
       name: "TestChild",
@@ -68,7 +69,7 @@ let package = Package(
       path: "Tests/Support/TestChild", swiftSettings: swiftSettings),
     .target(name: "ThreadSanitizerSuppressions", path: "Tests/Support/ThreadSanitizerSuppressions"),
     .target(
-      name: "TestSupport", dependencies: ["DataStore", "Multicast", "ThreadSanitizerSuppressions"],
+      name: "TestSupport", dependencies: ["TerminalUI", "DataStore", "Multicast", "ThreadSanitizerSuppressions"],
       path: "Tests/Support/TestSupport",
       swiftSettings: swiftSettings),
     .testTarget(
@@ -112,9 +113,13 @@ let package = Package(
       ],
       swiftSettings: swiftSettings),
     .testTarget(
+      name: "TerminalUITests",
+      dependencies: ["TerminalUI", "Multicast", "MulticastTesting", "TestSupport", "ThreadSanitizerSuppressions"],
+      swiftSettings: swiftSettings),
+    .testTarget(
       name: "MomentsCommandTests",
       dependencies: [
-        "MomentsCommand", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast",
+        "MomentsCommand", "TerminalUI", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast",
         "MomentsTesting", "MulticastTesting", "TestSupport", "ThreadSanitizerSuppressions",
       ],
       swiftSettings: swiftSettings),

@@ -1,3 +1,5 @@
+internal import TerminalUI
+
 extension Console {
   /// The same console, for untrusted text: whatever it holds, it is printed as one line, and commands no terminal.
   var printable: Console {

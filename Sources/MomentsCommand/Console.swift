@@ -1,4 +1,5 @@
 internal import Foundation
+internal import TerminalUI
 
 /// Where the command writes: results to standard output, problems to standard error, a line at a time.
 struct Console: Sendable {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import TerminalUI
 
 /// `moments`: the timeline of a user, kept on this device, and the examples of the library.
 @main

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Multicast
 internal import SignIn
+internal import TerminalUI
 
 /// `moments sign-in`: a sign-in screen, live in a terminal; elsewhere signs in, at first with a wrong password, and out
 /// again, as a person would, and prints what the screen shows.

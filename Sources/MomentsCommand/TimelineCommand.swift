@@ -4,6 +4,7 @@ internal import GraphQLClient
 internal import Moments
 internal import Multicast
 internal import Repository
+internal import TerminalUI
 
 /// `moments`: shows the stored timeline, then the fresh one, then likes a moment while three observers of one
 /// repository watch: a list, a detail, and a counter of likes.

@@ -1,6 +1,7 @@
 internal import DataStore
 internal import Foundation
 internal import Multicast
+internal import TerminalUI
 internal import Todo
 
 /// `moments todo`: a list of things to do, live in a terminal; elsewhere adds, edits and finishes todos as a person would,

@@ -15,7 +15,7 @@ import Testing
   /// Runs the program with an output, to its end.
   private func run(output: FileHandle) throws -> (reason: Process.TerminationReason, status: Int32, errors: String) {
     let process = Process()
-    let program: URL = try #require(TerminalTests.program)
+    let program: URL = try #require(ProgramInTerminalTests.program)
     process.executableURL = program
     process.arguments = ["--help"]
     let errors = Pipe()

@@ -1,6 +1,7 @@
 import DataStore
 import Foundation
 import Multicast
+import TerminalUI
 import TestSupport
 import Testing
 import Todo

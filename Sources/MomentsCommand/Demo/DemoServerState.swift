@@ -1,6 +1,7 @@
 import Foundation
 import GraphQLClient
 import Moments
+internal import TerminalUI
 
 /// What the demo backend keeps: the timelines, and its replies to the changes that came under a key.
 ///

@@ -2,6 +2,7 @@ import DataStore
 import Foundation
 import GraphQLClient
 import Moments
+import TerminalUI
 import TestSupport
 import Testing
 

@@ -2,6 +2,7 @@ internal import Foundation
 internal import Multicast
 internal import Observation
 internal import SignIn
+internal import TerminalUI
 
 /// The sign-in screen on a terminal: the view models of the screen and of its list, and the keys.
 @MainActor

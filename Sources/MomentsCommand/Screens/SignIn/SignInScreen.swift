@@ -1,3 +1,5 @@
+internal import TerminalUI
+
 /// The sign-in screen as a picture: what to show, and a size, make a frame.
 enum SignInScreen {
   /// What can be typed in, or pressed.

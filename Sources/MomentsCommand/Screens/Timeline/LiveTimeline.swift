@@ -4,6 +4,7 @@ internal import Moments
 internal import Multicast
 internal import Observation
 internal import Repository
+internal import TerminalUI
 
 /// A network that can be taken away and given back.
 protocol NetworkSwitch: Sendable {

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import GraphQLClient
 internal import Moments
+internal import TerminalUI
 
 /// What the live timeline knows: what its observers saw, what runs, and where the user is.
 ///

@@ -1,3 +1,5 @@
+internal import TerminalUI
+
 extension TimelineScreen {
   /// All that the screen shows, in words.
   struct Model: Hashable, Sendable {

@@ -1,3 +1,5 @@
+internal import TerminalUI
+
 /// The live timeline as a picture: what to show, and a size, make a frame.
 ///
 /// From top to bottom: whose timeline it is and how fresh, the list beside the selected moment (below it on a narrow

@@ -1,4 +1,5 @@
 internal import Observation
+internal import TerminalUI
 internal import Todo
 
 /// The list of things to do on a terminal: the view models of the list and of its detail, and the keys.

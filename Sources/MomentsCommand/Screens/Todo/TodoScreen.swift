@@ -1,3 +1,5 @@
+internal import TerminalUI
+
 /// The list of things to do as a picture: what to show, and a size, make a frame.
 ///
 /// The list is beside the selected todo, or the form in which one is added or edited (below it on a narrow terminal; on a

@@ -2,6 +2,8 @@ import Foundation
 import MulticastTesting
 import SignIn
 import Synchronization
+import TerminalUI
+import TestSupport
 import Testing
 
 @testable import MomentsCommand

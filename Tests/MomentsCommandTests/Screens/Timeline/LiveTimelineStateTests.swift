@@ -2,6 +2,7 @@ import Foundation
 import GraphQLClient
 import Moments
 import MomentsTesting
+import TerminalUI
 import Testing
 
 @testable import MomentsCommand

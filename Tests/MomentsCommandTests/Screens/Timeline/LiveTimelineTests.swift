@@ -6,6 +6,8 @@ import MomentsTesting
 import Multicast
 import MulticastTesting
 import Repository
+import TerminalUI
+import TestSupport
 import Testing
 
 @testable import MomentsCommand

@@ -1,5 +1,6 @@
 import Foundation
 import Moments
+import TerminalUI
 import Testing
 
 @testable import MomentsCommand

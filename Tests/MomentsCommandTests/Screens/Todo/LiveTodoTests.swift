@@ -2,6 +2,7 @@ import DataStore
 import Foundation
 import Multicast
 import MulticastTesting
+import TerminalUI
 import TestSupport
 import Testing
 import Todo

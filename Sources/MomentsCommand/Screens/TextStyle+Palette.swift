@@ -1,9 +1,0 @@
-extension TextStyle {
-  static let strong = TextStyle(attributes: .bold)
-  static let faint = TextStyle(attributes: .dim)
-  static let heart = TextStyle(color: TerminalColor(basic: 1, indexed: 204, direct: 0xFF5F87))
-  static let accent = TextStyle(color: TerminalColor(basic: 6, indexed: 80, direct: 0x5FD7D7), attributes: .bold)
-  static let good = TextStyle(color: TerminalColor(basic: 2, indexed: 114, direct: 0x87D787))
-  static let waiting = TextStyle(color: TerminalColor(basic: 3, indexed: 221, direct: 0xFFD75F))
-  static let bad = TextStyle(color: TerminalColor(basic: 1, indexed: 203, direct: 0xFF5F5F), attributes: .bold)
-}

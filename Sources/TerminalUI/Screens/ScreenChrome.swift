@@ -1,0 +1,82 @@
+/// A key, and what it does.
+package struct KeyHint: Hashable, Sendable {
+  package var key: String
+  package var action: String
+
+  package init(key: String, action: String) {
+    (self.key, self.action) = (key, action)
+  }
+}
+
+/// What all screens have around their body: from top to bottom the title and the states, a rule, the body, a rule, what
+/// happened last, and the keys.
+package struct ScreenChrome {
+  /// Smaller than this a screen only says so.
+  package static let minimumSize = TerminalSize(columns: 40, rows: 10)
+
+  package var title: String
+  /// What the title counts; left out where there is no room.
+  package var counts: String?
+  /// How things are, what is new first.
+  package var states: [(text: String, style: TextStyle)]
+  /// What happened last.
+  package var activity: String
+  package var activityStyle: TextStyle
+  /// The most important first: those that do not fit are left out.
+  package var keys: [KeyHint]
+
+  package init(
+    title: String, counts: String? = nil, states: [(text: String, style: TextStyle)] = [], activity: String,
+    activityStyle: TextStyle = .plain, keys: [KeyHint]
+  ) {
+    (self.title, self.counts, self.states) = (title, counts, states)
+    (self.activity, self.activityStyle, self.keys) = (activity, activityStyle, keys)
+  }
+
+  /// A frame with all this, and with the body in the rows that are given to `drawBody`.
+  package func frame(size: TerminalSize, drawBody: (inout Frame, Range<Int>) -> Void) -> Frame {
+    var frame = Frame(size: size)
+    guard size.columns >= Self.minimumSize.columns, size.rows >= Self.minimumSize.rows else {
+      frame.write("Too small: \(size)", row: 0, column: 0)
+      frame.write("Needs \(Self.minimumSize)", row: 1, column: 0)
+      if let leave = keys.first { frame.write("\(leave.key) \(leave.action)", row: 2, column: 0, style: .faint) }
+      return frame
+    }
+    let body = 2..<size.rows - 3
+    drawHeader(in: &frame)
+    frame.fill("─", row: 1, columns: 0..<size.columns, style: .faint)
+    frame.fill("─", row: body.upperBound, columns: 0..<size.columns, style: .faint)
+    drawBody(&frame, body)
+    frame.write(activity, row: size.rows - 2, column: 1, columns: size.columns - 2, style: activityStyle)
+    drawKeys(in: &frame, row: size.rows - 1)
+    return frame
+  }
+
+  private func drawHeader(in frame: inout Frame) {
+    let columns = frame.size.columns
+    let separator = " · "
+    // The state is what is new: the title gives way to it.
+    let stateWidth = min(
+      states.reduce(0) { $0 + TerminalText.width(of: $1.text) } + max(0, states.count - 1) * 3, columns * 2 / 3)
+    let stateColumn = columns - 1 - stateWidth
+    var column = frame.write(title, row: 0, column: 1, columns: stateColumn - 3, style: .strong)
+    if let counts, column + 2 + TerminalText.width(of: counts) + 2 <= stateColumn {
+      frame.write(counts, row: 0, column: column + 2)
+    }
+    column = stateColumn
+    for (index, state) in states.enumerated() {
+      if index > 0 { column = frame.write(separator, row: 0, column: column, columns: columns - 1 - column) }
+      column = frame.write(state.text, row: 0, column: column, columns: columns - 1 - column, style: state.style)
+    }
+  }
+
+  private func drawKeys(in frame: inout Frame, row: Int) {
+    var column = 1
+    for hint in keys {
+      let width = TerminalText.width(of: "\(hint.key) \(hint.action)")
+      guard column + width < frame.size.columns else { return }
+      column = frame.write(hint.key, row: row, column: column, style: .accent) + 1
+      column = frame.write(hint.action, row: row, column: column, style: .faint) + 2
+    }
+  }
+}

@@ -1,0 +1,13 @@
+/// How many cells a terminal shows.
+package struct TerminalSize: Hashable, Sendable {
+  package var columns: Int
+  package var rows: Int
+
+  package init(columns: Int, rows: Int) {
+    (self.columns, self.rows) = (columns, rows)
+  }
+}
+
+extension TerminalSize: CustomStringConvertible {
+  package var description: String { "\(columns)×\(rows)" }
+}

@@ -1,0 +1,78 @@
+/// How many colours a terminal has.
+package enum ColorDepth: Int, Sendable, Comparable {
+  case none
+  /// The 16 colours of the user's theme.
+  case basic
+  /// The palette of 256.
+  case indexed
+  /// 24 bits.
+  case direct
+
+  package static func < (left: ColorDepth, right: ColorDepth) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// A colour, named for each depth a terminal may have.
+package struct TerminalColor: Hashable, Sendable {
+  /// 0 to 7, and 8 to 15 for the bright ones.
+  package var basic: UInt8
+  /// Of the palette of 256.
+  package var indexed: UInt8
+  /// Red, green and blue, as in `0xRRGGBB`.
+  package var direct: UInt32
+
+  /// The parameters that select it as the colour of the text; nil where there are no colours.
+  package func parameters(depth: ColorDepth) -> String? {
+    switch depth {
+    case .none: nil
+    case .basic: String(basic < 8 ? 30 + basic : 82 + basic)
+    case .indexed: "38;5;\(indexed)"
+    case .direct: "38;2;\(direct >> 16 & 0xFF);\(direct >> 8 & 0xFF);\(direct & 0xFF)"
+    }
+  }
+}
+
+/// How a cell of a terminal looks.
+package struct TextStyle: Hashable, Sendable {
+  package struct Attributes: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) {
+      self.rawValue = rawValue
+    }
+
+    package static let bold = Attributes(rawValue: 1)
+    package static let dim = Attributes(rawValue: 2)
+    package static let inverse = Attributes(rawValue: 4)
+  }
+
+  package static let plain = TextStyle()
+
+  package var color: TerminalColor?
+  package var attributes: Attributes
+
+  package init(color: TerminalColor? = nil, attributes: Attributes = []) {
+    (self.color, self.attributes) = (color, attributes)
+  }
+
+  /// The style with what a terminal has of it.
+  package func reduced(to depth: ColorDepth) -> TextStyle {
+    depth == .none ? TextStyle(attributes: attributes) : self
+  }
+
+  /// The sequence that changes a terminal from another style to this one; empty when they are equal.
+  package func sequence(from other: TextStyle, depth: ColorDepth) -> String {
+    let new = reduced(to: depth)
+    let old = other.reduced(to: depth)
+    if new == old { return "" }
+    if new == .plain { return "\u{1B}[m" }
+    let isKept = old.attributes.isSubset(of: new.attributes) && (old.color == nil || new.color != nil)
+    let kept = isKept ? old : .plain
+    let added = new.attributes.subtracting(kept.attributes)
+    var parameters = isKept ? [] : ["0"]
+    if added.contains(.bold) { parameters.append("1") }
+    if added.contains(.dim) { parameters.append("2") }
+    if added.contains(.inverse) { parameters.append("7") }
+    if new.color != kept.color, let color = new.color?.parameters(depth: depth) { parameters.append(color) }
+    return "\u{1B}[\(parameters.joined(separator: ";"))m"
+  }
+}

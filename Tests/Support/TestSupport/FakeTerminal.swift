@@ -1,0 +1,78 @@
+package import Multicast
+package import TerminalUI
+
+/// A terminal whose keyboard and size are a test's, and whose frames are kept.
+package final class FakeTerminal: TerminalType {
+  package let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
+  /// Every frame, in order; with replay, so that a test may look at those it missed.
+  package let frames = MulticastRelay<Frame>(replay: 1_000, buffering: .unbounded)
+  private let newFrames = MulticastRelay<Frame>(buffering: .unbounded)
+  package let calls = MulticastRelay<String>(replay: 100, buffering: .unbounded)
+  package let size: TerminalSize
+  private let openFailure: TerminalError?
+  private let failure: TerminalError?
+  private let beforeShowing: @Sendable () async -> Void
+
+  package init(
+    size: TerminalSize = TerminalSize(columns: 80, rows: 24), openFailure: TerminalError? = nil,
+    failure: TerminalError? = nil, beforeShowing: @escaping @Sendable () async -> Void = {}
+  ) {
+    self.size = size
+    self.openFailure = openFailure
+    self.failure = failure
+    self.beforeShowing = beforeShowing
+  }
+
+  package var events: MulticastStream<TerminalEvent, Never> { channel.stream }
+
+  package func open() throws(TerminalError) -> TerminalSize {
+    if let openFailure { throw openFailure }
+    calls.send("open")
+    return size
+  }
+
+  package func show(_ frame: Frame) async throws(TerminalError) {
+    if let failure { throw failure }
+    frames.send(frame)
+    newFrames.send(frame)
+    await beforeShowing()
+  }
+
+  package func suspend() { calls.send("suspend") }
+
+  package func close() { calls.send("close") }
+
+  package func type(_ text: String) {
+    channel.send(.input(Array(text.utf8)))
+  }
+
+  /// The lines of the first frame, from the first of all on, that is as wanted.
+  package func lines(where isWanted: @Sendable ([String]) -> Bool) async -> [String] {
+    // A frame without a size is no screen.
+    for await frame in frames.stream where frame.size.rows > 0 && isWanted(frame.lines) { return frame.lines }
+    return []
+  }
+}
+
+extension FakeTerminal {
+  /// The lines of all frames so far.
+  package func allFrames() async -> [[String]] {
+    let subscription = frames.stream.subscribe()
+    // The replay is there at once; what ends it is one more frame.
+    frames.send(Frame(size: TerminalSize(columns: 0, rows: 0)))
+    var all: [[String]] = []
+    for await frame in subscription {
+      if frame.lines.isEmpty { break }
+      all.append(frame.lines)
+    }
+    return all
+  }
+
+  /// Types, and returns the lines of the first frame from then on that is as wanted.
+  package func lines(afterTyping text: String, where isWanted: @Sendable ([String]) -> Bool) async -> [String] {
+    let subscription = newFrames.stream.subscribe()
+    type(text)
+    for await frame in subscription where isWanted(frame.lines) { return frame.lines }
+    return []
+  }
+}

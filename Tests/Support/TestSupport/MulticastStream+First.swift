@@ -1,0 +1,13 @@
+package import Multicast
+
+extension MulticastStream {
+  /// The first elements.
+  package func first(_ count: Int) async -> [Element] where Failure == Never {
+    var elements: [Element] = []
+    for await element in self {
+      elements.append(element)
+      if elements.count == count { break }
+    }
+    return elements
+  }
+}

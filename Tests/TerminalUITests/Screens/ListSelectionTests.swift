@@ -1,0 +1,62 @@
+import Testing
+
+@testable import TerminalUI
+
+struct ListSelectionTests {
+  private let ids = ["a", "b", "c", "d"]
+
+  @Test func `At first the first row is selected`() {
+    let selection = ListSelection<String>()
+    #expect(selection.index(in: ids) == 0)
+    #expect(selection.index(in: []) == 0)
+  }
+
+  @Test func `It stays with its row, and near its place when that is gone`() {
+    var selection = ListSelection<String>()
+    selection.select(2, in: ids)
+    #expect(selection.index(in: ["new"] + ids) == 3)
+    selection.settle(in: ["new"] + ids)
+    #expect(selection.index(in: ["new", "a", "b", "d"]) == 3)
+    #expect(selection.index(in: ["new"]) == 0)
+    #expect(selection.index(in: []) == 0)
+  }
+
+  @Test func `What is out of reach is the nearest row`() {
+    var selection = ListSelection<String>()
+    selection.select(9, in: ids)
+    #expect(selection.index(in: ids) == 3)
+    selection.select(-1, in: ids)
+    #expect(selection.index(in: ids) == 0)
+    selection.select(1, in: [])
+    #expect(selection.index(in: ids) == 0)
+  }
+
+  @Test func `The last row is selected also before it is there`() {
+    var selection = ListSelection<String>()
+    selection.selectLast()
+    #expect(selection.index(in: ids) == 3)
+    #expect(selection.index(in: ids + ["e"]) == 4)
+    selection.settle(in: ids + ["e"])
+    #expect(selection.index(in: ids + ["e", "f"]) == 4)
+  }
+
+  @Test func `Keys move, and others are not taken`() {
+    var selection = ListSelection<String>()
+    let moves: [Key] = [
+      .down, .character("j"), .up, .character("k"), .end, .home, .character("G"), .character("g"), .pageDown, .pageUp,
+      .character(" "),
+    ]
+    var indices: [Int] = []
+    for key in moves {
+      let isTaken = selection.press(key, in: ids, pageHeight: 2)
+      #expect(isTaken)
+      indices.append(selection.index(in: ids))
+    }
+    #expect(indices == [1, 2, 1, 0, 3, 0, 3, 0, 2, 0, 2])
+    for key in [Key.enter, .escape, .left, .character("x")] {
+      let isTaken = selection.press(key, in: ids, pageHeight: 2)
+      #expect(!isTaken)
+    }
+    #expect(selection.index(in: ids) == 2)
+  }
+}

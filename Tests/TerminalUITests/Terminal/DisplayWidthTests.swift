@@ -1,0 +1,36 @@
+import Testing
+
+@testable import TerminalUI
+
+struct DisplayWidthTests {
+  @Test(
+    arguments: [
+      ("a", 1), ("é", 1), ("e\u{301}", 1), ("♥", 1), ("…", 1), ("─", 1), ("ｱ", 1), ("ア", 2), ("山", 2), ("，", 2),
+      ("Ａ", 2),
+      ("한", 2), ("\u{1112}\u{1161}\u{11AB}", 2), ("\u{20000}", 2), ("\u{3000}", 2), ("நி", 2), ("ก", 1),
+      ("😂", 2), ("👍🏽", 2), ("👨‍👩‍👧‍👦", 2), ("🏖️", 2), ("❤️", 2), ("❤", 1), ("🇦🇺", 2), ("1️⃣", 2), ("🏴󠁧󠁢󠁳󠁣󠁴󠁿", 2), ("⌚", 2),
+      ("⌚\u{FE0E}", 2), ("a\u{FE0F}", 1),
+      ("\u{200D}", 0), ("\u{301}", 0), ("\u{200B}", 0), ("\u{7}", 0), ("\n", 0), ("\r\n", 0), ("\u{7F}", 0),
+      ("\u{9B}", 0),
+      ("\u{AD}", 0), ("\u{2028}", 0),
+    ] as [(Character, Int)])
+  func `A character takes as many columns as its grapheme cluster`(character: Character, width: Int) {
+    #expect(character.displayWidth == width)
+  }
+
+  @Test func `The ranges of wide characters begin and end where Unicode says`() {
+    let isWide = { (value: UInt32) in EastAsianWidth.isWide(Unicode.Scalar(value)!) }
+    #expect([0x10FF, 0x1100, 0x115F, 0x1160].map(isWide) == [false, true, true, false])
+    #expect([0x303E, 0x303F, 0x3040, 0x3041].map(isWide) == [true, false, false, true])
+    #expect([0xFF00, 0xFF01, 0xFF60, 0xFF61].map(isWide) == [false, true, true, false])
+    #expect([0x1F5FA, 0x1F5FB, 0x1F64F, 0x1F650].map(isWide) == [false, true, true, false])
+    #expect([0x3FFFD, 0x3FFFE, 0x10FFFF].map(isWide) == [true, false, false])
+  }
+
+  @Test func `Terminals agree about single signs and marks, and disagree about joined ones`() {
+    let certain: [Character] = ["a", "山", "😂", "e\u{301}", "한"]
+    #expect(certain.map(\.hasUncertainWidth) == [false, false, false, false, false])
+    let uncertain: [Character] = ["👨‍👩‍👧‍👦", "🏖️", "🇦🇺", "👍🏽", "1️⃣", "நி"]
+    #expect(uncertain.map(\.hasUncertainWidth) == [true, true, true, true, true, true])
+  }
+}

@@ -1,0 +1,73 @@
+import Testing
+
+@testable import TerminalUI
+
+/// The renderer against a terminal: whatever frames follow each other, the terminal shows the last one.
+struct FrameRendererModelTests {
+  private static let texts = [
+    "a", "bc", "sunset ", " ", "山", "水月", "é", "😂", "👨‍👩‍👧‍👦", "🏖️", "🇦🇺x", "👍🏽", "      ", "the end of it",
+  ]
+  private static let styles = [
+    TextStyle.plain, TextStyle(attributes: .bold), TextStyle(color: TerminalColor(basic: 1, indexed: 1, direct: 1)),
+    TextStyle(attributes: .inverse),
+  ]
+
+  @Test(arguments: ScreenEmulator.Emoji.allCases)
+  func `A terminal shows the last of any frames, whatever it thinks of emoji`(emoji: ScreenEmulator.Emoji) {
+    var random = SplitMix(state: 41)
+    for _ in 0..<60 {
+      let size = TerminalSize(columns: .random(in: 1...18, using: &random), rows: .random(in: 1...4, using: &random))
+      var renderer = FrameRenderer(capabilities: TerminalCapabilities(colors: .basic, synchronizesOutput: true))
+      var screen = ScreenEmulator(size: size, emoji: emoji)
+      var frame = Frame(size: size)
+      for step in 0..<30 {
+        if step.isMultiple(of: 10) { frame = Frame(size: size) }
+        for _ in 0..<Int.random(in: 0...4, using: &random) {
+          frame.write(
+            Self.texts.randomElement(using: &random)!, row: .random(in: 0..<size.rows, using: &random),
+            column: .random(in: -1..<size.columns, using: &random),
+            style: Self.styles.randomElement(using: &random)!)
+        }
+        screen.write(renderer.render(frame))
+        #expect(screen.cells.count == size.rows)
+        for row in 0..<size.rows {
+          guard let difference = difference(of: screen.cells[row], to: Array(frame[row: row])) else { continue }
+          Issue.record("Step \(step), row \(row): \(difference)")
+          return
+        }
+      }
+    }
+  }
+
+  /// What a row shows otherwise than the frame has it, but for the columns of a character of uncertain width.
+  private func difference(of shown: [String], to cells: [Frame.Cell]) -> String? {
+    var column = 0
+    while column < cells.count {
+      let cell = cells[column]
+      let found = Array(shown[column..<column + max(1, cell.span)])
+      if cell.character.hasUncertainWidth {
+        // Blank or a part of it, but nothing that was there before.
+        let parts = ["", " ", String(cell.character)] + cell.character.unicodeScalars.map { String($0) }
+        if !found.allSatisfy(parts.contains) { return "\(found) instead of \(cell.character) in column \(column)" }
+      } else {
+        let expected = cell.span == 2 ? [String(cell.character), ""] : [String(cell.character)]
+        if found != expected { return "\(found) instead of \(expected) in column \(column)" }
+      }
+      column += max(1, cell.span)
+    }
+    return nil
+  }
+}
+
+/// A small generator with a seed, so that every run is the same.
+private struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}

@@ -1,0 +1,104 @@
+import Testing
+
+@testable import TerminalUI
+
+struct FrameRendererTests {
+  private static let red = TextStyle(color: TerminalColor(basic: 1, indexed: 203, direct: 0xFF5F5F))
+
+  private func frame(_ columns: Int, _ lines: [String], style: TextStyle = .plain) -> Frame {
+    var frame = Frame(size: TerminalSize(columns: columns, rows: lines.count))
+    for (row, line) in lines.enumerated() { frame.write(line, row: row, column: 0, style: style) }
+    return frame
+  }
+
+  /// What the terminal is sent for the last of some frames, with `E` for the escape character.
+  private func last(_ frames: Frame..., colors: ColorDepth = .none, synchronizes: Bool = false) -> String {
+    var renderer = FrameRenderer(
+      capabilities: TerminalCapabilities(colors: colors, synchronizesOutput: synchronizes))
+    return frames.map { renderer.render($0) }.last!.replacing("\u{1B}", with: "E")
+  }
+
+  @Test func `The first frame clears the screen and writes what is not blank`() {
+    #expect(last(frame(10, ["", "ab", "", "  c"])) == "E[mE[2JE[H\r\nabE[4;3Hc")
+  }
+
+  @Test func `An equal frame is nothing`() {
+    #expect(last(frame(10, ["ab", "山"]), frame(10, ["ab", "山"]), synchronizes: true) == "")
+  }
+
+  @Test func `Only what differs is written`() {
+    #expect(last(frame(20, ["one", "two"]), frame(20, ["one", "tWo"])) == "E[2;2HW")
+    #expect(last(frame(20, ["abcdefghij"]), frame(20, ["Abcdefghij"])) == "E[HA")
+  }
+
+  @Test func `A short way is written over, a longer one jumped`() {
+    #expect(last(frame(20, ["abcdefghij"]), frame(20, ["AbcDefghij"])) == "E[HAbcD")
+    #expect(last(frame(20, ["abcdefghij"]), frame(20, ["AbcdefghiJ"])) == "E[HAE[8CJ")
+  }
+
+  @Test func `The next line is reached by a line break, where that is shorter`() {
+    #expect(last(frame(9, ["a", "b"]), frame(9, ["A", "B"])) == "E[HA\r\nB")
+  }
+
+  @Test func `A long blank end is cleared at once, a short one written`() {
+    #expect(last(frame(20, ["sunset"]), frame(20, ["su"])) == "E[1;3HE[K")
+    #expect(last(frame(20, ["sunset"]), frame(20, ["suns"])) == "E[1;5H  ")
+  }
+
+  @Test func `A wide character takes two columns and is written whole`() {
+    #expect(last(frame(20, ["山水x"]), frame(20, ["山月x"])) == "E[1;3H月")
+    #expect(last(frame(20, ["山水x"]), frame(20, ["山abx"])) == "E[1;3Hab")
+    #expect(last(frame(20, ["abx"]), frame(20, ["山x"])) == "E[H山")
+    // After it the cursor is known to be two columns on.
+    #expect(last(frame(20, ["山bc"]), frame(20, ["水bC"])) == "E[H水bC")
+  }
+
+  @Test func `After a character of uncertain width the cursor is placed and the rest written again`() {
+    #expect(last(frame(20, ["a👨‍👩‍👧‍👦b"])) == "E[mE[2JE[Ha  E[1;2H👨‍👩‍👧‍👦E[1;4HbE[K")
+    #expect(last(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["A👨‍👩‍👧‍👦b"])) == "E[HA")
+    #expect(last(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["axxb"])) == "E[1;2HxxbE[K")
+    #expect(last(frame(8, ["axxb"]), frame(8, ["a🇦🇺b"])) == "E[1;2H  E[1;2H🇦🇺E[1;4HbE[K")
+  }
+
+  @Test func `Styles change only where they must`() {
+    let bold = TextStyle(attributes: .bold)
+    var styled = frame(20, ["ab"], style: bold)
+    styled.write("c", row: 0, column: 2, style: TextStyle(color: Self.red.color, attributes: .bold))
+    styled.write("d", row: 0, column: 3, style: Self.red)
+    styled.write("e", row: 0, column: 4)
+    #expect(last(styled, colors: .basic) == "E[mE[2JE[HE[1mabE[31mcE[0;31mdE[me")
+  }
+
+  @Test(arguments: [
+    (ColorDepth.none, "E[mE[2JE[Ha"), (.basic, "E[mE[2JE[HE[31maE[m"), (.indexed, "E[mE[2JE[HE[38;5;203maE[m"),
+    (.direct, "E[mE[2JE[HE[38;2;255;95;95maE[m"),
+  ])
+  func `Colours are those the terminal has`(colors: ColorDepth, expected: String) {
+    #expect(last(frame(9, ["a"], style: Self.red), colors: colors) == expected)
+  }
+
+  @Test func `Without colours a change of colour is nothing`() {
+    #expect(last(frame(9, ["a"]), frame(9, ["a"], style: Self.red)) == "")
+  }
+
+  @Test func `The bright colours of the theme have their own numbers`() {
+    #expect(TerminalColor(basic: 7, indexed: 0, direct: 0).parameters(depth: .basic) == "37")
+    #expect(TerminalColor(basic: 8, indexed: 0, direct: 0).parameters(depth: .basic) == "90")
+  }
+
+  @Test func `A new size draws everything again, and so does a terminal that was someone else's`() {
+    #expect(last(frame(9, ["ab"]), frame(8, ["ab"])) == "E[mE[2JE[Hab")
+    var renderer = FrameRenderer(capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false))
+    let first = renderer.render(frame(9, ["ab"]))
+    renderer.forget()
+    #expect(renderer.render(frame(9, ["ab"])) == first)
+  }
+
+  @Test func `A frame begins and ends as one where the terminal knows how`() {
+    #expect(last(frame(9, ["a"]), frame(9, ["b"]), synchronizes: true) == "E[?2026hE[HbE[?2026l")
+  }
+
+  @Test func `After the right edge the cursor is placed anew`() {
+    #expect(last(frame(2, ["ab", "cd"]), frame(2, ["aB", "Cd"])) == "E[1;2HBE[2HC")
+  }
+}

@@ -1,0 +1,65 @@
+import Testing
+
+@testable import TerminalUI
+
+struct FrameTests {
+  private func frame(_ columns: Int, _ rows: Int = 1) -> Frame {
+    Frame(size: TerminalSize(columns: columns, rows: rows))
+  }
+
+  @Test func `Text is written from its column and ends at the edge`() {
+    var frame = frame(6, 2)
+    #expect(frame.write("ab", row: 0, column: 1) == 3)
+    #expect(frame.write("cdefgh", row: 1, column: 3) == 9)
+    frame.write("nowhere", row: 2, column: 0)
+    frame.write("xyz", row: 0, column: -2)
+    #expect(frame.lines == ["zab", "   cde"])
+  }
+
+  @Test func `A wide character takes two cells`() {
+    var frame = frame(4)
+    #expect(frame.write("山a", row: 0, column: 0) == 3)
+    #expect(frame[row: 0].map(\.span) == [2, 0, 1, 1])
+    #expect(frame.lines == ["山a"])
+  }
+
+  @Test func `A wide character is never cut in half at an edge`() {
+    var frame = frame(3)
+    frame.write("a山山", row: 0, column: 0)
+    #expect(frame.lines == ["a山"])
+    frame.write("b山", row: 0, column: 1)
+    #expect(frame.lines == ["ab"])
+    #expect(frame[row: 0].map(\.span) == [1, 1, 1])
+    frame.write("山c", row: 0, column: -1)
+    #expect(frame.lines == [" c"])
+  }
+
+  @Test func `What overwrites half of a wide character leaves a blank for the other half`() {
+    var frame = frame(4)
+    frame.write("山水", row: 0, column: 0)
+    frame.write("x", row: 0, column: 1)
+    #expect(frame.lines == [" x水"])
+    frame.write("月", row: 0, column: 1)
+    #expect(frame.lines == [" 月"])
+    #expect(frame[row: 0].map(\.span) == [1, 2, 0, 1])
+    frame.write("y", row: 0, column: 1)
+    #expect(frame.lines == [" y"])
+    #expect(frame[row: 0].map(\.span) == [1, 1, 1, 1])
+  }
+
+  @Test func `A text wider than its columns ends in an ellipsis`() {
+    var frame = frame(8)
+    #expect(frame.write("sunset", row: 0, column: 1, columns: 4) == 5)
+    #expect(frame.lines == [" sun…"])
+  }
+
+  @Test func `Control characters never reach a cell`() {
+    var frame = frame(8)
+    frame.write("\u{1B}[2J\n", row: 0, column: 0)
+    #expect(frame.lines == ["\u{FFFD}[2J"])
+  }
+
+  @Test func `A size below nothing is nothing`() {
+    #expect(frame(-1, -1).lines == [])
+  }
+}

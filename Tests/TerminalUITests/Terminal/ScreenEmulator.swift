@@ -1,0 +1,84 @@
+@testable import TerminalUI
+
+/// What a terminal shows after some output, as far as a ``FrameRenderer`` uses it.
+///
+/// It does not wrap.
+struct ScreenEmulator {
+  /// What a terminal makes of a character whose width is uncertain.
+  enum Emoji: CaseIterable {
+    /// One character, as wide as this program takes it to be.
+    case joined
+    /// All parts beside each other.
+    case split
+    /// A single column.
+    case narrow
+  }
+
+  let emoji: Emoji
+  /// The characters, with an empty text for the second column of a wide one.
+  private(set) var cells: [[String]]
+  private var row = 0
+  private var column = 0
+
+  init(size: TerminalSize, emoji: Emoji) {
+    self.emoji = emoji
+    // A screen is never clean to begin with.
+    cells = Array(repeating: Array(repeating: "?", count: size.columns), count: size.rows)
+  }
+
+  mutating func write(_ output: String) {
+    var rest = output[...]
+    while let character = rest.popFirst() {
+      switch character {
+      case "\u{1B}": control(&rest)
+      case "\r": column = 0
+      case "\r\n": (row, column) = (row + 1, 0)
+      default: put(character)
+      }
+    }
+  }
+
+  private mutating func control(_ rest: inout Substring) {
+    rest.removeFirst()
+    let parameters = rest.prefix { !$0.isLetter }
+    rest.removeFirst(parameters.count)
+    let numbers = parameters.split(separator: ";").compactMap { Int($0) }
+    switch rest.removeFirst() {
+    case "H":
+      (row, column) = (numbers.first ?? 1, numbers.count > 1 ? numbers[1] : 1)
+      row -= 1
+      column -= 1
+    case "C": column += numbers.first ?? 1
+    case "K": for index in column..<cells[row].count { clear(index) }
+    case "J": cells = cells.map { $0.map { _ in " " } }
+    // Styles and modes.
+    default: break
+    }
+  }
+
+  private mutating func put(_ character: Character) {
+    guard character.hasUncertainWidth else { return put(String(character), width: character.displayWidth) }
+    switch emoji {
+    case .joined: put(String(character), width: character.displayWidth)
+    case .narrow: put(String(character), width: 1)
+    case .split:
+      for scalar in character.unicodeScalars where scalar.displayWidth > 0 {
+        put(String(scalar), width: scalar.displayWidth)
+      }
+    }
+  }
+
+  private mutating func put(_ text: String, width: Int) {
+    guard column + width <= cells[row].count else { return }
+    for index in column..<column + width { clear(index) }
+    cells[row][column] = text
+    if width == 2 { cells[row][column + 1] = "" }
+    column += width
+  }
+
+  private mutating func clear(_ index: Int) {
+    if cells[row][index].isEmpty { cells[row][index - 1] = " " }
+    if index + 1 < cells[row].count, cells[row][index + 1].isEmpty { cells[row][index + 1] = " " }
+    cells[row][index] = " "
+  }
+}

@@ -1,0 +1,133 @@
+import Foundation
+import Multicast
+import TestSupport
+import Testing
+
+@testable import TerminalUI
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// One at a time: there is one terminal to restore in a process, and one handler for each signal.
+@Suite(.timeLimit(.minutes(2)), .serialized) struct TerminalTests {
+  private static let size = TerminalSize(columns: 20, rows: 3)
+  private static let takeover = "E[?1049hE[?25lE[?7lE[?2004h"
+  private static let restoration = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")
+
+  private func makeTerminal(
+    _ pseudo: PseudoTerminal, restorationPatience: Int = TerminalRestoration.patience
+  ) -> Terminal {
+    Terminal(
+      device: pseudo.device, capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false),
+      restorationPatience: restorationPatience)
+  }
+
+  @Test func `It is taken over, written to, and given back as it was`() async throws {
+    let pseudo = try PseudoTerminal(size: Self.size)
+    let before = try pseudo.modes()
+    let terminal = makeTerminal(pseudo)
+    #expect(try await terminal.open() == Self.size)
+    #expect(try pseudo.modes() != before)
+    var frame = Frame(size: Self.size)
+    frame.write("山", row: 1, column: 0)
+    try await terminal.show(frame)
+    try await terminal.show(frame)
+    await terminal.close()
+    #expect(try pseudo.modes() == before)
+    try await terminal.show(Frame(size: Self.size))
+    #expect(
+      await pseudo.output(upTo: TerminalRestoration.sequence)
+        == Self.takeover + "E[mE[2JE[H\r\n山" + Self.restoration)
+    pseudo.hangUp()
+    pseudo.close()
+  }
+
+  @Test func `It is given back also where its output is full for a moment`() async throws {
+    let pseudo = try PseudoTerminal(size: Self.size)
+    let before = try pseudo.modes()
+    let terminal = makeTerminal(pseudo, restorationPatience: 1_000_000)
+    _ = try await terminal.open()
+    _ = await pseudo.output(upTo: "\u{1B}[?2004h")
+    _ = fcntl(pseudo.device.output, F_SETFL, O_NONBLOCK)
+    try pseudo.stall()
+    async let closed: Void = terminal.close()
+    // Time enough to find it full.
+    for _ in 0..<1_000 { await Task.yield() }
+    pseudo.goOn()
+    await closed
+    #expect(try pseudo.modes() == before)
+    pseudo.hangUp()
+    #expect(await pseudo.output(upTo: TerminalRestoration.sequence).hasSuffix("x" + Self.restoration))
+    pseudo.close()
+  }
+
+  @Test func `It gets its modes back where it takes nothing any more`() async throws {
+    let pseudo = try PseudoTerminal(size: Self.size)
+    let before = try pseudo.modes()
+    let terminal = makeTerminal(pseudo)
+    _ = try await terminal.open()
+    _ = await pseudo.output(upTo: "\u{1B}[?2004h")
+    try pseudo.stall()
+    await terminal.close()
+    #expect(try pseudo.modes() == before)
+    pseudo.hangUp()
+    pseudo.goOn()
+    // All that was written, and then the end.
+    #expect(await pseudo.output(upTo: TerminalRestoration.sequence) == "")
+    pseudo.close()
+  }
+
+  @Test func `Keys arrive as they are typed, without a line and without an echo`() async throws {
+    let pseudo = try PseudoTerminal(size: Self.size)
+    let terminal = makeTerminal(pseudo)
+    let events = terminal.events.subscribe()
+    _ = try await terminal.open()
+    var bytes: [UInt8] = []
+    pseudo.type("j\u{3}\r")
+    for await event in events {
+      if case .input(let more) = event { bytes += more }
+      if bytes.count >= 3 { break }
+    }
+    #expect(bytes == [0x6A, 0x03, 0x0D])
+    await terminal.close()
+    #expect(await pseudo.output(upTo: TerminalRestoration.sequence) == Self.takeover + Self.restoration)
+    pseudo.hangUp()
+    pseudo.close()
+  }
+
+  @Test func `Keys arrive also from a terminal that has the descriptors of one that was closed`() async throws {
+    for _ in 0..<100 {
+      let pseudo = try PseudoTerminal(size: Self.size)
+      let terminal = makeTerminal(pseudo)
+      let events = terminal.events.subscribe()
+      _ = try await terminal.open()
+      pseudo.type("j")
+      var iterator = events.makeAsyncIterator()
+      #expect(await iterator.next() == .input([0x6A]))
+      await terminal.close()
+      pseudo.hangUp()
+      pseudo.close()
+    }
+  }
+
+  @Test func `A new size arrives when the window changes`() async throws {
+    let pseudo = try PseudoTerminal(size: Self.size)
+    let terminal = makeTerminal(pseudo)
+    let events = terminal.events.subscribe()
+    _ = try await terminal.open()
+    pseudo.resize(to: TerminalSize(columns: 100, rows: 30))
+    // The kernel tells the jobs of a controlling terminal, which this one is not.
+    kill(getpid(), SIGWINCH)
+    var iterator = events.makeAsyncIterator()
+    #expect(await iterator.next() == .resized(TerminalSize(columns: 100, rows: 30)))
+    await terminal.close()
+    #expect(await iterator.next() == nil)
+    pseudo.hangUp()
+    pseudo.close()
+  }
+}
