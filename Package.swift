@@ -58,7 +58,9 @@ let package = Package(
     .target(name: "TerminalUI", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
     .executableTarget(
       name: "MomentsCommand",
-      dependencies: ["TerminalUI", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast"],
+      dependencies: [
+        "TerminalUI", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast",
+      ],
       swiftSettings: swiftSettings),
     .executableTarget(
       name: "TestChild",
@@ -119,8 +121,8 @@ let package = Package(
     .testTarget(
       name: "MomentsCommandTests",
       dependencies: [
-        "MomentsCommand", "TerminalUI", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast",
-        "MomentsTesting", "MulticastTesting", "TestSupport", "ThreadSanitizerSuppressions",
+        "MomentsCommand", "TerminalUI", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore",
+        "Multicast", "MomentsTesting", "MulticastTesting", "TestSupport", "ThreadSanitizerSuppressions",
       ],
       swiftSettings: swiftSettings),
   ]

@@ -14,7 +14,6 @@ import ThreadSanitizerSuppressions
   import Musl
 #endif
 
-/// One at a time: there is one terminal to restore in a process, and one handler for each signal.
 /// The whole program in a terminal, which it leaves as it was.
 @Suite(.timeLimit(.minutes(5)), .serialized) struct ProgramInTerminalTests {
   private static let restoration = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")

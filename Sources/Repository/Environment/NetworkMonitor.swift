@@ -10,7 +10,7 @@ public enum NetworkStatus: Hashable, Sendable {
 
 /// Tells a repository when the network comes and goes.
 ///
-/// While it is offline, mutations wait and nothing is fetched but by a call. When it is back, the mutations are sent first,
+/// While it is offline, mutations wait and nothing is fetched but by a call, or to confirm a mutation. When it is back, the mutations are sent first,
 /// for five seconds at most, and then what is observed is fetched; see
 /// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 ///

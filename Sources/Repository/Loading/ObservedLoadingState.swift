@@ -29,9 +29,13 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     /// Whether there was a reason to fetch while nothing could be fetched for the key.
     var hasMissedRequest = false
     /// Whether a request goes on that this machine asked for.
+    ///
+    /// Meanwhile no interval counts.
     var isFetching = false
-    /// Whether there was a reason to fetch since it began.
-    var hasNewReason = false
+    /// What there was a reason to do since it began.
+    var newRequest: Request?
+    /// Whether it is forgotten when the request has ended.
+    var hasStopped = false
     /// Tells the alarm that counts from those that were set before it.
     var alarmNumber: UInt64 = 0
 
@@ -74,9 +78,10 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     _ key: Key, _ schedule: LoadingSchedule, lastLoad: Duration? = nil, at now: Duration
   ) -> [Request] {
     if observations[key]?.schedules.contains(schedule) ?? false { return [] }
-    let isNew = observations[key] == nil
     var observation = observations[key] ?? Observation(number: makeNumber(), lastLoad: lastLoad ?? now)
+    let isNew = observations[key] == nil || observation.hasStopped
     let isBack = !observation.isObserved
+    observation.hasStopped = false
     observation.schedules.insert(schedule)
     observations[key] = observation
     setAlarm(of: key)
@@ -102,14 +107,22 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   /// A request has ended that this machine asked for.
   ///
   /// - Parameters:
-  ///   - key: The key.
-  ///   - isReasonLeft: Whether it was made before there was a reason for it, and didn't do.
-  ///   - now: The present time.
-  mutating func endFetch(_ key: Key, isReasonLeft: Bool, at now: Duration) -> [Request] {
+  ///   - ended: The request.
+  ///   - hasSucceeded: Whether the value was fetched, or is fresh.
+  ///   - isReasonLeft: Whether what was fetched is older than the reason for it.
+  mutating func endFetch(_ ended: Request, hasSucceeded: Bool, isReasonLeft: Bool) -> [Request] {
+    let key = ended.key
     guard let observation = observations[key], observation.isFetching else { return [] }
+    if observation.hasStopped {
+      observations[key] = nil
+      return []
+    }
     observations[key]?.isFetching = false
-    observations[key]?.hasNewReason = false
-    return isReasonLeft || observation.hasNewReason ? request(.refresh(key)) : []
+    observations[key]?.newRequest = nil
+    if observation.isObserved { setAlarm(of: key) }
+    let left = [isReasonLeft ? ended : nil, observation.newRequest].compactMap(\.self)
+    if left.isEmpty { return [] }
+    return request(!hasSucceeded && left.contains(.reload(key)) ? .reload(key) : .refresh(key))
   }
 
   // MARK: - Reasons to fetch
@@ -121,12 +134,21 @@ struct ObservedLoadingState<Key: RepositoryKey> {
       _ = alarms.removeFirst()
       guard counts(first.element) else { continue }
       switch first.element.purpose {
-      case .stop: observations[first.element.key] = nil
+      case .stop: stop(first.element.key)
       // The next one follows when this fetch has ended.
       case .interval: requests += request(.reload(first.element.key))
       }
     }
     return requests
+  }
+
+  private mutating func stop(_ key: Key) {
+    if observations[key]?.isFetching ?? false {
+      silenceAlarm(of: key)
+      observations[key]?.hasStopped = true
+    } else {
+      observations[key] = nil
+    }
   }
 
   /// When ``takeDue(at:)`` has something to do; `nil` for never.
@@ -175,15 +197,18 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   /// Returns a request if it can be made now; otherwise it is made up for.
   private mutating func request(_ request: Request) -> [Request] {
     guard var observation = observations[request.key] else { return [] }
+    let number = makeNumber()
     defer { observations[request.key] = observation }
     observation.hasMissedRequest = !canLoad || !observation.isObserved
     if observation.hasMissedRequest { return [] }
     if observation.isFetching {
       // It may be too old. Another one is asked for when it has ended.
-      observation.hasNewReason = true
+      if observation.newRequest != .reload(request.key) { observation.newRequest = request }
       return []
     }
     observation.isFetching = true
+    // The next alarm is set when it has ended.
+    observation.alarmNumber = number
     return [request]
   }
 
@@ -191,10 +216,12 @@ struct ObservedLoadingState<Key: RepositoryKey> {
 
   private func counts(_ alarm: Alarm) -> Bool { observations[alarm.key]?.alarmNumber == alarm.number }
 
-  /// Sets the alarm of a key that is observed, in the place of an earlier one.
+  /// Sets the alarm of a key that is observed, in the place of an earlier one, unless it is being fetched.
   private mutating func setAlarm(of key: Key) {
     let number = silenceAlarm(of: key)
-    guard let observation = observations[key], let interval = observation.interval else { return }
+    guard let observation = observations[key], !observation.isFetching, let interval = observation.interval else {
+      return
+    }
     insert(Alarm(key: key, number: number, purpose: .interval), deadline: observation.lastLoad + interval)
   }
 

@@ -272,14 +272,17 @@ struct MutationLanes {
     makeReady(name)
   }
 
-  /// Lets all mutations that aren't in flight wait, until ``retryNow()``.
+  /// Lets all mutations that aren't in flight wait, until ``resume()``.
   mutating func pause() {
     isPaused = true
   }
 
+  mutating func resume() {
+    isPaused = false
+  }
+
   /// Ends all waits, except those that a server named, and starts the backoff anew.
   mutating func retryNow() {
-    isPaused = false
     let items = backOffs.items
     backOffs.removeAll()
     for item in items {

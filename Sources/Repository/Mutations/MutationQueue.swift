@@ -29,6 +29,8 @@ final class MutationQueue<Source: RepositorySource> {
   private let calls = PendingCalls<MutationID, Outcome>()
   private let encoder = JSONEncoder()
   private var state = State()
+  /// The mutations whose marks are being written.
+  private var marking: Set<MutationID> = []
 
   /// - Parameters:
   ///   - capabilities: What the source can do.
@@ -234,6 +236,11 @@ final class MutationQueue<Source: RepositorySource> {
   /// Makes sure that an attempt that is about to begin is known to the next process, if this one ends during it.
   func mark(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {
     let ids = state.mark(id)
+    marking.formUnion(ids)
+    defer {
+      marking.subtract(ids)
+      if state.isPaused { for id in ids.dropFirst() { takeMarkBack(of: id, in: engine) } }
+    }
     var failure: StoreError?
     await withTaskGroup(of: StoreError?.self) { group in
       for id in ids { group.addTask { await engine.writeRecord(id) } }
@@ -295,11 +302,16 @@ final class MutationQueue<Source: RepositorySource> {
     for id in ids { calls.end(id, .success(result)) }
   }
 
-  /// Sends nothing until ``retryNow()``, because the network is away.
+  /// Sends nothing until ``resume()``, because the network is away.
   func pause(in engine: isolated Engine) {
     let waiting = state.pause()
     if !calls.isEmpty { endAll(waiting, .queued) }
-    for id in waiting { takeMarkBack(of: id, in: engine) }
+    for id in waiting where !marking.contains(id) { takeMarkBack(of: id, in: engine) }
+  }
+
+  /// Ends ``pause(in:)``.
+  func resume() {
+    state.resume()
   }
 
   /// Makes sure that a mutation that is sent much later isn't taken for one that the end of the process cut off.
@@ -311,7 +323,7 @@ final class MutationQueue<Source: RepositorySource> {
   /// Whether something waits, or is in flight, that no user has to sign in for.
   var canSend: Bool { state.canSend }
 
-  /// Ends ``pause()`` and all backoffs, except those that a server named.
+  /// Ends all backoffs, except those that a server named.
   func retryNow() {
     state.retryNow()
   }

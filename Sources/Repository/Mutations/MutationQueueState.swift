@@ -268,7 +268,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Whether the lane of a mutation waits for something other than its turn.
   func isHeldUp(_ lane: String) -> Bool { lanes.isHeldUp(lane) }
 
-  /// Sends nothing until ``retryNow()``.
+  /// Sends nothing until ``resume()``.
   ///
   /// - Returns: The mutations that wait.
   mutating func pause() -> [MutationID] {
@@ -276,7 +276,11 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return lanes.allWaiting
   }
 
-  /// Ends ``pause()`` and all backoffs, except those that a server named.
+  mutating func resume() {
+    lanes.resume()
+  }
+
+  /// Ends all backoffs, except those that a server named.
   mutating func retryNow() {
     lanes.retryNow()
   }

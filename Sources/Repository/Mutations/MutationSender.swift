@@ -62,7 +62,6 @@ final class MutationSender<Source: RepositorySource> {
     }
     queue.reportChanges(in: engine)
     let requestedAt = cell.state.beginSending(entry.id)
-    let networkCount = engine.environment.changeCount
     events.emit(.mutationSending(entry.id, attempt: entry.record.attempts))
     let reply: Reply
     do throws(Source.Failure) {
@@ -70,7 +69,6 @@ final class MutationSender<Source: RepositorySource> {
     } catch {
       reply = .failure(error)
     }
-    if isAnswer(reply) { engine.environment.recordAnswer(toRequestAfter: networkCount, in: engine) }
     switch reply {
     case .success(let reply):
       queue.recordAnswer(to: entry)
@@ -81,15 +79,6 @@ final class MutationSender<Source: RepositorySource> {
     case .failure(let failure): await receive(failure, of: entry, cell, in: engine)
     }
     queue.reportChanges(in: engine)
-  }
-
-  /// Whether the server was reached for certain.
-  private func isAnswer(_ reply: Reply) -> Bool {
-    guard case .failure(let failure) = reply else { return true }
-    switch capabilities.source.disposition(of: failure) {
-    case .refused, .conflict, .needsSignIn: return true
-    case .retryLater, .unknownOutcome: return false
-    }
   }
 
   private func complete(_ reply: MutationReply<Source.Value>, _ cell: SyncCell<Source>) -> MutationReply<Source.Value> {

@@ -61,14 +61,16 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
   public var name: String
   /// When it was made.
   public var time: Date
-  /// In the order of their names.
+  /// The keys in the order of their names, without those that can't be read from the store.
   public var keys: [KeyReport]
-  /// In the order of their names.
+  /// The lanes in the order of their names.
   public var lanes: [LaneReport]
   /// How many mutations are refused or in conflict.
   public var undecidedCount: Int
   /// The size of all encoded mutations.
   public var queueByteCount: Int
+  /// Why the queue can't be read, so that nothing is known of it; `nil` if it can.
+  public var storeFailure: String?
 }
 
 extension RepositoryReport {
@@ -93,8 +95,11 @@ extension RepositoryReport: CustomStringConvertible {
     let summary =
       "\(name): \(keys.count) keys in use, \(lanes.map(\.count).reduce(0, +)) mutations in \(lanes.count) lanes"
       + " (\(queueByteCount) bytes), \(undecidedCount) to be decided"
-    return ([summary] + keys.map { "  key \($0.line(at: time))" } + lanes.map { "  lane \($0.line(at: time))" })
-      .joined(separator: "\n")
+    var lines = [summary]
+    if let storeFailure { lines.append("  the queue can't be read: \(storeFailure)") }
+    lines += keys.map { "  key \($0.line(at: time))" }
+    lines += lanes.map { "  lane \($0.line(at: time))" }
+    return lines.joined(separator: "\n")
   }
 }
 

@@ -73,6 +73,14 @@ public enum FailureDisposition: Hashable, Sendable {
 
   /// The server will never make the change. The mutation is rolled back.
   case refused
+
+  /// Whether the server was reached for certain.
+  var isAnswer: Bool {
+    switch self {
+    case .needsSignIn, .conflict, .refused, .retryLater(_?): true
+    case .unknownOutcome, .retryLater(nil): false
+    }
+  }
 }
 
 /// A source that is one closure, for a repository that is only read.

@@ -63,24 +63,25 @@ final class ObservedLoading<Source: RepositorySource> {
 
   private func fetch(_ request: State.Request, in engine: isolated Engine) async {
     let key = request.key
-    let isJoined = engine.cell(key)?.isLoading ?? false
-    var isReasonLeft = false
+    let isJoined = engine.cell(key)?.isLoading(engine.loader.defaultPart) ?? false
+    let next: [State.Request]
     do throws(RepositoryError<Source.Failure>) {
       switch request {
       case .refresh: _ = try await engine.loader.refresh(key, nil, in: engine)
       case .reload: _ = try await engine.loader.load(key, nil, in: engine)
       }
-      isReasonLeft = engine.cell(key)?.isInvalidated ?? false
+      let isStale = engine.cell(key)?.isInvalidated ?? false
+      next = state.endFetch(request, hasSucceeded: true, isReasonLeft: isStale)
     } catch {
+      if Task.isCancelled { return }
       // What the server says is in the state. A key that can't be opened has none.
       if case .store(let error) = error, !(engine.cell(key)?.isOpen ?? false) {
         events.emit(.storeFailed(reason: error.description))
       }
-      // A request from before, such as one of a connection that was lost.
-      isReasonLeft = isJoined
       state.recordLoad(of: key, at: clock.elapsed())
+      // It may have been a request from before, such as one of a connection that was lost.
+      next = state.endFetch(request, hasSucceeded: false, isReasonLeft: isJoined)
     }
-    if Task.isCancelled { return }
-    perform(state.endFetch(key, isReasonLeft: isReasonLeft, at: clock.elapsed()), in: engine)
+    perform(next, in: engine)
   }
 }

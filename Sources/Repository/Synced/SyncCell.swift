@@ -202,8 +202,8 @@ final class SyncCell<Source: RepositorySource> {
     answeredInvalidationCount = max(answeredInvalidationCount, count)
   }
 
-  /// Whether something is being fetched, the next page aside.
-  var isLoading: Bool { loads[.whole] != nil || loads[.newestPage] != nil }
+  /// Whether a part is being fetched.
+  func isLoading(_ part: Part) -> Bool { loads[part] != nil }
 
   func beginLoading(_ part: Part) -> Load {
     lastLoad += 1
@@ -274,7 +274,7 @@ final class SyncCell<Source: RepositorySource> {
     Flags(
       version: state.visibleVersion, pendingVersion: state.pendingVersion, fetchedAt: fetchedAt,
       isPending: state.isPending,
-      isLoading: isLoading, isLoadingMore: loads[.nextPage] != nil,
+      isLoading: isLoading(.whole) || isLoading(.newestPage), isLoadingMore: loads[.nextPage] != nil,
       failureCount: failureCount)
   }
 }

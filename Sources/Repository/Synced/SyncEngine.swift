@@ -385,7 +385,13 @@ actor SyncEngine<Source: RepositorySource> {
   // MARK: - Report
 
   /// Reports what there is.
-  func report() -> RepositoryReport {
+  func report() async -> RepositoryReport {
+    var storeFailure: String?
+    do throws(StoreError) {
+      try await start()
+    } catch {
+      storeFailure = error.description
+    }
     let pendingCounts = queue.liveCountsOfKeys
     let cells = cells.all
     var keys = cells.map { cell in
@@ -398,6 +404,7 @@ actor SyncEngine<Source: RepositorySource> {
       keys.append(.init(key, pendingCount: count))
     }
     var report = RepositoryReport(name: name, time: now(), keys: keys.sorted { $0.key < $1.key })
+    report.storeFailure = storeFailure
     queue.report(to: &report, at: clock.elapsed())
     return report
   }

@@ -51,7 +51,9 @@ final class SyncEnvironment<Source: RepositorySource> {
       isOnline = false
       engine.queue.pause(in: engine)
       engine.observedLoading.setOnline(false, in: engine)
-    case .online, .unknown: if wasOffline { reconnect(in: engine) }
+    case .online, .unknown:
+      // An answer may have proved it before.
+      if wasOffline { retryNow(in: engine) }
     }
   }
 
@@ -73,6 +75,7 @@ final class SyncEnvironment<Source: RepositorySource> {
   private func reconnect(in engine: isolated Engine) {
     isOnline = true
     changeCount += 1
+    engine.queue.resume()
     engine.endWaits()
     engine.observedLoading.setOnline(false, in: engine)
     let change = changeCount

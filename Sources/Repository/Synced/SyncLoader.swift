@@ -79,11 +79,14 @@ final class SyncLoader<Source: RepositorySource> {
     return freshness.isFresh(savedAt: fetchedAt, now: now())
   }
 
+  /// What is fetched where a call doesn't say.
+  var defaultPart: Cell.Part { capabilities.paging == nil ? .whole : .newestPage }
+
   /// Fetches a value, or joins a request for it that is in flight.
   ///
   /// - Returns: Whether the server was asked; it isn't where there is no next page.
   func load(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) -> Bool {
-    let part = part ?? (capabilities.paging == nil ? .whole : .newestPage)
+    let part = part ?? defaultPart
     do throws(SharedRequestError<Failure>) {
       return try await requests.value(for: LoadKey(key: key, part: part)) {
         [weak engine] () async throws(Failure) in
@@ -150,8 +153,9 @@ final class SyncLoader<Source: RepositorySource> {
       }
     } catch {
       if Task.isCancelled { throw .cancelled }
-      if capabilities.source.disposition(of: error) == .refused {
-        engine.environment.recordAnswer(toRequestAfter: networkCount, in: engine)
+      let disposition = capabilities.source.disposition(of: error)
+      if disposition.isAnswer { engine.environment.recordAnswer(toRequestAfter: networkCount, in: engine) }
+      if disposition == .refused {
         switch request {
         case .page(let cursor?): cell.refusedCursor = cursor
         case .whole where cell.state.needsWholeValue:

@@ -39,6 +39,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     var knownMarks: Set<Int> = []
     /// The keys that are fetched because they are observed.
     var loadingKeys: Set<String> = []
+    var observers: [Task<Void, Never>] = []
 
     init(
       _ number: Int, _ client: MarksClient, _ store: SimulatedStore, _ repository: Repository,
@@ -147,12 +148,14 @@ struct InterleavedRun<Source: MarksSourceType> {
     let values = repository.values(of: key, loading: policy).subscribe()
     let states = repository.states(of: key, loading: policy).subscribe()
     let number = process.number
-    Task(executorPreference: executor) { [journal] in
-      for await value in values { journal.observe(value, by: observer) }
-    }
-    Task(executorPreference: executor) { [journal] in
-      for await state in states { journal.observe(state, of: key, number) }
-    }
+    process.observers.append(
+      Task(executorPreference: executor) { [journal] in
+        for await value in values { journal.observe(value, by: observer) }
+      })
+    process.observers.append(
+      Task(executorPreference: executor) { [journal] in
+        for await state in states { journal.observe(state, of: key, number) }
+      })
   }
 
   /// The process lets the repository go, which may still finish what it has begun.
@@ -180,7 +183,7 @@ struct InterleavedRun<Source: MarksSourceType> {
   private mutating func operate() {
     let process = processes.randomElement(using: &random)!
     let key = Self.keys.randomElement(using: &random)!
-    switch Int.random(in: 0..<51, using: &random) {
+    switch Int.random(in: 0..<52, using: &random) {
     case 0..<9: perform(key, process)
     case 9..<12: load(key, process) { try await $0.reload(key) }
     case 12: load(key, process) { try await $0.refresh(key) }
@@ -212,11 +215,20 @@ struct InterleavedRun<Source: MarksSourceType> {
     case 33: checkQuiet()
     case 34: process.network.status = [.online, .offline, .unknown].randomElement(using: &random)!
     case 35: process.activity.activity = [.active, .inactive].randomElement(using: &random)!
+    case 37: leave(process)
     case 36:
       let selection = [KeySelection.key(key), .user("nobody"), .all].randomElement(using: &random)!
       call(process) { await $0.invalidate(selection) }
     default: step()
     }
+  }
+
+  /// The observers leave, and others come for each key.
+  private mutating func leave(_ process: Process) {
+    for observer in process.observers { observer.cancel() }
+    (process.observers, process.loadingKeys) = ([], [])
+    if Bool.random(using: &random) { runSome() }
+    for key in Self.keys { observe(key, process) }
   }
 
   private mutating func perform(_ key: String, _ process: Process) {

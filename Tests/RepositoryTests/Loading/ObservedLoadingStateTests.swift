@@ -14,7 +14,7 @@ import Testing
   private func end(_ requests: [State.Request], _ state: inout State, at now: Duration) -> [State.Request] {
     for request in requests {
       state.recordLoad(of: request.key, at: now)
-      #expect(state.endFetch(request.key, isReasonLeft: false, at: now) == [])
+      #expect(state.endFetch(request, hasSucceeded: true, isReasonLeft: false) == [])
     }
     return requests
   }
@@ -45,7 +45,7 @@ import Testing
     var state = State()
     #expect(state.begin("a", Self.often, at: .zero) == [.refresh("a")])
     state.recordLoad(of: "a", at: .seconds(3))
-    #expect(state.endFetch("a", isReasonLeft: false, at: .seconds(3)) == [])
+    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [])
     #expect(state.takeDue(at: .seconds(12)) == [])
     #expect(state.deadline == .seconds(13))
     #expect(state.takeDue(at: .seconds(13)) == [.reload("a")])
@@ -53,14 +53,14 @@ import Testing
     #expect(state.takeDue(at: .seconds(30)) == [])
     #expect(state.deadline == nil)
     state.recordLoad(of: "a", at: .seconds(31))
-    #expect(state.endFetch("a", isReasonLeft: false, at: .seconds(31)) == [])
+    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [])
     #expect(state.deadline == .seconds(41))
   }
 
   @Test func `The time is counted from a fetch before the first observer came`() {
     var state = State()
     #expect(state.begin("a", Self.often, lastLoad: .seconds(-4), at: .zero) == [.refresh("a")])
-    #expect(state.endFetch("a", isReasonLeft: false, at: .zero) == [])
+    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [])
     #expect(state.takeDue(at: .seconds(5)) == [])
     #expect(state.takeDue(at: .seconds(6)) == [.reload("a")])
     #expect(state.begin("b", Self.often, lastLoad: .seconds(-10), at: .seconds(6)) == [.reload("b")])
@@ -147,24 +147,62 @@ import Testing
     for _ in 0..<100 { #expect(state.invalidate(.key("a")) == []) }
     #expect(state.setActive(false, at: .seconds(1)) == [])
     #expect(state.setActive(true, at: .seconds(1)) == [])
-    #expect(state.endFetch("a", isReasonLeft: false, at: .seconds(2)) == [.refresh("a")])
-    #expect(state.endFetch("a", isReasonLeft: false, at: .seconds(3)) == [])
-    #expect(state.endFetch("a", isReasonLeft: true, at: .seconds(3)) == [])
+    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [.refresh("a")])
+    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [])
+    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: true) == [])
   }
 
   @Test func `A fetch that began before its reason is made again, unless nobody observes any more`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
-    #expect(state.endFetch("a", isReasonLeft: true, at: .seconds(1)) == [.refresh("a")])
+    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: true) == [.refresh("a")])
     state.end("a", Self.plain, at: .seconds(2))
-    #expect(state.endFetch("a", isReasonLeft: true, at: .seconds(3)) == [])
+    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: true) == [])
     #expect(state.begin("a", Self.plain, at: .seconds(4)) == [.refresh("a")])
+  }
+
+  @Test func `An interval that ends during a fetch goes on, whatever came of the fetch`() {
+    var state = State()
+    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
+    #expect(state.invalidate(.key("a")) == [.refresh("a")])
+    #expect(state.takeDue(at: .seconds(10)) == [])
+    #expect(state.deadline == nil)
+    // The value was fresh, so nothing was fetched.
+    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [])
+    #expect(state.takeDue(at: .seconds(10)) == [.reload("a")])
+  }
+
+  @Test func `A reload that is left over by one that failed is a reload`() {
+    var state = State()
+    #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
+    #expect(state.takeDue(at: .seconds(10)) == [.reload("a")])
+    #expect(state.endFetch(.reload("a"), hasSucceeded: false, isReasonLeft: true) == [.reload("a")])
+    #expect(state.setOnline(false, at: .seconds(11)) == [])
+    #expect(state.setOnline(true, at: .seconds(11)) == [])
+    #expect(state.endFetch(.reload("a"), hasSucceeded: false, isReasonLeft: false) == [.reload("a")])
+    #expect(state.invalidate(.all) == [])
+    #expect(state.endFetch(.reload("a"), hasSucceeded: true, isReasonLeft: false) == [.refresh("a")])
+  }
+
+  @Test func `A fetch of observers that are gone counts for those who come before it ends`() {
+    var state = State()
+    let short = LoadingSchedule(stopTimeout: .zero, every: nil)
+    #expect(state.begin("a", short, at: .zero) == [.refresh("a")])
+    state.end("a", short, at: .seconds(1))
+    #expect(state.takeDue(at: .seconds(1)) == [])
+    #expect(state.count == 1)
+    #expect(state.begin("a", short, at: .seconds(2)) == [])
+    #expect(state.endFetch(.refresh("a"), hasSucceeded: false, isReasonLeft: false) == [.refresh("a")])
+    state.end("a", short, at: .seconds(3))
+    #expect(state.takeDue(at: .seconds(3)) == [])
+    #expect(state.endFetch(.refresh("a"), hasSucceeded: false, isReasonLeft: false) == [])
+    #expect(state.count == 0)
   }
 
   @Test func `What is remembered depends on the keys that are observed`() {
     var state = State()
     let daily = LoadingSchedule(stopTimeout: .seconds(86_400), every: .seconds(86_400))
-    #expect(state.begin("a", daily, at: .zero) == [.refresh("a")])
+    #expect(end(state.begin("a", daily, at: .zero), &state, at: .zero) == [.refresh("a")])
     for second in 0..<10_000 {
       state.recordLoad(of: "a", at: .seconds(second))
       state.end("a", daily, at: .seconds(second))
@@ -172,8 +210,8 @@ import Testing
       #expect(state.alarmCount <= 36)
     }
     #expect(state.count == 1)
-    #expect(state.takeDue(at: .seconds(9_999 + 86_400)) == [])
-    #expect(state.endFetch("a", isReasonLeft: false, at: .seconds(9_999 + 86_400)) == [.refresh("a")])
+    #expect(state.takeDue(at: .seconds(9_998 + 86_400)) == [])
+    #expect(state.takeDue(at: .seconds(9_999 + 86_400)) == [.reload("a")])
   }
 
   /// Says the same in the simplest way: looks at every second whether a fetch is due.
@@ -186,7 +224,8 @@ import Testing
       var isArmed = true
       var hasMissedRequest = false
       var isFetching = false
-      var hasNewReason = false
+      var newRequest: State.Request?
+      var hasStopped = false
     }
 
     var observations: [(key: String, Observation)] = []
@@ -203,9 +242,14 @@ import Testing
       let isPossible = edit(key) { observation in
         observation.hasMissedRequest = !canLoad || observation.schedules.isEmpty
         if observation.hasMissedRequest { return false }
-        defer { observation.isFetching = true }
-        if observation.isFetching { observation.hasNewReason = true }
-        return !observation.isFetching
+        if observation.isFetching {
+          if isReload || observation.newRequest == nil {
+            observation.newRequest = isReload ? .reload(key) : .refresh(key)
+          }
+          return false
+        }
+        (observation.isFetching, observation.isArmed) = (true, false)
+        return true
       }
       return isPossible == true ? [isReload ? .reload(key) : .refresh(key)] : []
     }
@@ -227,9 +271,28 @@ import Testing
       return request(key, isReload: isDue)
     }
 
+    mutating func forgetStopped() {
+      observations.removeAll { $0.1.hasStopped && !$0.1.isFetching }
+    }
+
+    mutating func endFetch(_ ended: State.Request, hasSucceeded: Bool, isReasonLeft: Bool) -> [State.Request] {
+      var left: [State.Request] = []
+      edit(ended.key) { observation in
+        guard observation.isFetching else { return }
+        if !observation.hasStopped { left = [isReasonLeft ? ended : nil, observation.newRequest].compactMap(\.self) }
+        (observation.isFetching, observation.newRequest) = (false, nil)
+        if !observation.schedules.isEmpty { observation.isArmed = true }
+      }
+      forgetStopped()
+      return left.isEmpty ? [] : request(ended.key, isReload: !hasSucceeded && left.contains(.reload(ended.key)))
+    }
+
     /// What the passing of time brings.
     mutating func takeDue(at now: Int) -> Set<State.Request> {
-      observations.removeAll { $0.1.stop.map { $0 <= now } ?? false }
+      for (key, observation) in observations where observation.stop.map({ $0 <= now }) ?? false {
+        edit(key) { ($0.stop, $0.hasStopped) = (nil, true) }
+      }
+      forgetStopped()
       var requests: Set<State.Request> = []
       for (key, observation) in observations where observation.isArmed && isDue(observation, at: now) {
         edit(key) { $0.isArmed = false }
@@ -253,26 +316,29 @@ import Testing
       let schedule = schedules.randomElement(using: &random)!
       switch Int.random(in: 0..<11, using: &random) {
       case 0, 1, 2:
-        let isNew = !model.observations.contains { $0.key == key }
-        if isNew { model.observations.append((key, Model.Observation(schedules: [], lastLoad: now))) }
-        let isBack = model.edit(key) { observation in
-          defer {
-            if observation.schedules.insert(schedule).inserted { observation.isArmed = true }
-            observation.stop = nil
-          }
-          return observation.schedules.isEmpty && observation.hasMissedRequest
+        let isKnown = model.observations.contains { $0.key == key }
+        if !isKnown { model.observations.append((key, Model.Observation(schedules: [], lastLoad: now))) }
+        let hasReason = model.edit(key) { observation in
+          let isBack = observation.schedules.isEmpty
+          let isNew = !isKnown || observation.hasStopped
+          if observation.schedules.insert(schedule).inserted { observation.isArmed = !observation.isFetching }
+          (observation.stop, observation.hasStopped) = (nil, false)
+          return isBack && (isNew || observation.hasMissedRequest)
         }
-        let expected = isNew || isBack == true ? model.requestWhatIsDue(key, at: now) : []
+        let expected = hasReason == true ? model.requestWhatIsDue(key, at: now) : []
         #expect(state.begin(key, schedule, at: time) == expected)
       case 3, 4:
         model.edit(key) { observation in
           guard observation.schedules.remove(schedule) != nil else { return }
-          observation.isArmed = true
+          observation.isArmed = !observation.isFetching
           if observation.schedules.isEmpty { observation.stop = now + Int(schedule.stopTimeout.components.seconds) }
         }
         state.end(key, schedule, at: time)
       case 5:
-        model.edit(key) { ($0.lastLoad, $0.isArmed) = (now, true) }
+        model.edit(key) { observation in
+          observation.lastLoad = now
+          if !observation.schedules.isEmpty { observation.isArmed = !observation.isFetching }
+        }
         state.recordLoad(of: key, at: time)
       case 6:
         let isActive = Bool.random(using: &random)
@@ -289,14 +355,17 @@ import Testing
       case 9:
         #expect(state.invalidate(.key(key)) == model.request(key))
       default:
-        let isReasonLeft = Bool.random(using: &random)
-        let hasReason = model.edit(key) { observation in
-          defer { (observation.isFetching, observation.hasNewReason) = (false, false) }
-          return observation.isFetching && (isReasonLeft || observation.hasNewReason)
-        }
-        let expected = hasReason == true ? model.request(key) : []
-        #expect(state.endFetch(key, isReasonLeft: isReasonLeft, at: time) == expected)
+        let ended = [State.Request.refresh(key), .reload(key)].randomElement(using: &random)!
+        let (hasSucceeded, isReasonLeft) = (Bool.random(using: &random), Bool.random(using: &random))
+        let expected = model.endFetch(ended, hasSucceeded: hasSucceeded, isReasonLeft: isReasonLeft)
+        #expect(state.endFetch(ended, hasSucceeded: hasSucceeded, isReasonLeft: isReasonLeft) == expected)
       }
+      // Where an interval counts, its end is awaited unless a fetch goes on.
+      let deadlines = model.observations.compactMap { _, observation in
+        observation.schedules.compactMap(\.every).min().map { .seconds(observation.lastLoad) + $0 }
+          .flatMap { (deadline: Duration) in observation.isFetching || deadline <= time ? nil : deadline }
+      }
+      if let first = deadlines.min() { #expect((state.deadline ?? .seconds(1_000)) <= first) }
       #expect(state.count == model.observations.count)
     }
   }

@@ -134,7 +134,6 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "a"))
   }
 
-  /// A lane as an array, and what is in flight as a set.
   @Test func `While lanes are paused nothing is sent, and what is in flight goes on`() {
     var lanes = lanes(["a", "a", "b"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
@@ -146,10 +145,13 @@ import Testing
     lanes.complete(lane: "a")
     #expect(lanes.next(at: .seconds(100)) == .wait(until: nil))
     lanes.retryNow()
+    #expect(lanes.next(at: .seconds(100)) == .wait(until: nil))
+    lanes.resume()
     #expect(lanes.next(at: .seconds(100)) == .send(Self.id(2), lane: "b"))
     #expect(lanes.next(at: .seconds(100)) == .send(Self.id(1), lane: "a"))
   }
 
+  /// A lane as an array, and what is in flight as a set.
   private struct Model {
     var waiting: [String: [Int]] = [:]
     var inFlight: [String: Int] = [:]
@@ -181,7 +183,7 @@ import Testing
     for _ in 0..<1000 {
       now += .seconds(Int.random(in: 0...1, using: &random))
       let name = names.randomElement(using: &random)!
-      switch Int.random(in: 0..<12, using: &random) {
+      switch Int.random(in: 0..<13, using: &random) {
       case 0, 1, 2:
         last += 1
         let isDurable = Bool.random(using: &random)
@@ -216,9 +218,10 @@ import Testing
         let waiting = names.flatMap { model.waiting[$0, default: []].map(String.init) }
         #expect(lanes.allWaiting.map(\.rawValue) == waiting, "seed \(seed)")
       case 10: lanes.signedIn(userID: name == "a" ? "0" : nil)
+      case 11: lanes.retryNow()
       default:
         model.isPaused = false
-        lanes.retryNow()
+        lanes.resume()
       }
       send()
       #expect(
@@ -230,7 +233,7 @@ import Testing
       lanes.makeDurable(Self.id(number), lane: model.waiting.first { $0.value.contains(number) }!.key)
     }
     (model.held, model.isPaused) = ([], false)
-    lanes.retryNow()
+    lanes.resume()
     lanes.signedIn(userID: "0")
     lanes.signedIn(userID: nil)
     now += .seconds(60)

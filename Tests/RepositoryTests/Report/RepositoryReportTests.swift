@@ -8,9 +8,13 @@ import Testing
 @testable import Repository
 
 @Suite(.timeLimit(.minutes(5))) struct RepositoryReportTests: NotesSuite {
-  let fixture = NotesFixture()
+  let fixture: NotesFixture
   private let time = Setting(Date(timeIntervalSince1970: 1_000))
   private let network = ManualNetworkMonitor()
+
+  init() {
+    fixture = NotesFixture(now: { [time] in time.value })
+  }
 
   private var reported: RepositoryConfiguration {
     RepositoryConfiguration(clock: clock, now: { [time] in time.value }, network: network)
@@ -52,7 +56,8 @@ import Testing
     #expect(report.time == Date(timeIntervalSince1970: 1_070))
     #expect(report.keys.map(\.key) == ["a", "b"])
     #expect(report.keys.map(\.byteCount) == [#"{"texts":["x","y"]}"#.utf8.count, nil])
-    #expect(report.keys.map(\.fetchedAt) == [report.keys[0].fetchedAt, nil])
+    #expect(report.keys.map(\.fetchedAt) == [Date(timeIntervalSince1970: 1_000), nil])
+    #expect(report.keys.map(\.isFresh) == [false, false])
     #expect(report.keys.map(\.observerCount) == [2, 0])
     #expect(report.keys.map(\.pendingCount) == [1, 0])
     #expect(report.keys.map(\.isLoading) == [false, false])
@@ -68,10 +73,36 @@ import Testing
     #expect(decoded == report)
     let seconds = try #require(delay).components.seconds
     #expect(
-      report.description.split(separator: "\n").dropFirst(2) == [
+      report.description.split(separator: "\n").dropFirst() == [
+        "  key a: 19 bytes, 70 s old, 2 observers, 1 pending",
         "  key b: no value, 0 observers, failed: \(NotesError.server(.offline))",
         "  lane a: 1 mutations, the oldest 60 s old, 1 failed attempts, next attempt in \(seconds) s",
       ])
+  }
+
+  @Test func `A report tells what is being fetched, what is fresh, and what is to be decided`() async throws {
+    let gate = Gate()
+    let repository = makeRepository(
+      configuration: reported, onSend: { _ throws(NotesFailure) in throw .conflict },
+      onFetch: { key async throws(NotesFailure) in if key == "b" { await gate.pass() } })
+    try await repository.reload("a")
+    let call = Task { try await repository.reload("b") }
+    await gate.arrivals()
+    if case .conflicted = try await repository.perform(.add("1"), on: "a") {} else { Issue.record("No conflict.") }
+    let report = await repository.report()
+    #expect(report.keys.map(\.isFresh) == [true, false])
+    #expect(report.keys.map(\.isLoading) == [false, true])
+    #expect(report.undecidedCount == 1)
+    #expect(report.queueByteCount > 0)
+    #expect(report.lanes == [])
+    gate.open()
+    try await call.value
+  }
+
+  @Test func `A report says that the queue can't be read`() async throws {
+    store.set { $0.onObserve = { (_) throws(StoreError) in throw .readFailed(InterceptedStore.error) } }
+    let repository = makeRepository(configuration: reported)
+    #expect(await repository.report().storeFailure == StoreError.readFailed(InterceptedStore.error).description)
   }
 
   @Test func `A report tells what lanes wait for`() async throws {

@@ -1,17 +1,21 @@
 import DataStore
+import Foundation
 import MulticastTesting
 import Repository
 import RepositoryTesting
 
 /// A store, a server and a clock for one test of a repository of notes.
 struct NotesFixture: Sendable {
-  let memory = InMemoryStore()
+  let memory: InMemoryStore
   /// The same store, as a repository sees it.
   let store: InterceptedStore
   let server = NotesServer(empty: Notes())
   let clock = ManualClock()
 
-  init() { store = InterceptedStore(memory) }
+  init(now: @escaping @Sendable () -> Date = { Date() }) {
+    memory = InMemoryStore(now: now)
+    store = InterceptedStore(memory)
+  }
 }
 
 /// A suite whose tests have a ``NotesFixture`` each.

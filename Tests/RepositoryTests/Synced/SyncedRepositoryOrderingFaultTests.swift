@@ -329,6 +329,32 @@ import Testing
     #expect(server.received == [])
   }
 
+  @Test func `Mutations behind one in flight aren't taken for ones that were being sent, when the network goes`()
+    async throws
+  {
+    let network = ManualNetworkMonitor()
+    var configuration = configuration
+    configuration.network = network
+    let (sending, isFirst) = (Gate(), Setting(true))
+    let repository = makeRepository(configuration: configuration) { _ async throws(NotesFailure) in
+      if isFirst.value { throw .offline }
+      await sending.pass()
+      throw .offline
+    }
+    for text in ["1", "2", "3"] { #expect(try await repository.perform(.add(text), on: "a") == .queued) }
+    let ids = try await repository.mutations.list().map(\.id)
+    isFirst.value = false
+    await repository.retryNow()
+    await sending.arrivals()
+    let keys = MutationKeys<NotesMutation>(repository: "notes")
+    for id in ids { try await #expect(memory.load(keys.record(id))?.value.unfinishedAttempts == 1) }
+    network.status = .offline
+    for id in ids.dropFirst() { try await waitForEndOfAttempt(id) }
+    try await #expect(memory.load(keys.record(ids[0]))?.value.unfinishedAttempts == 1)
+    sending.open()
+    try await waitForEndOfAttempt(ids[0])
+  }
+
   // MARK: - Confirmed without a value
 
   /// Waits until the store says of a mutation that no attempt of it is under way.

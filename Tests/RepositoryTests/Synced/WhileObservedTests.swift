@@ -380,6 +380,36 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
+  @Test func `A call from before doesn't end the wait for the network`() {
+    world.holdsFetches.value = true
+    world.call { try? await $0.reload("a") }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.network.status = .offline
+    world.call { _ = try? await $0.perform(.add("1"), on: "b") }
+    world.wait(1)
+    world.answer()
+    world.wait(100)
+    #expect(world.takeRequests() == [])
+    world.network.status = .online
+    #expect(world.takeRequests() == ["send b"])
+  }
+
+  @Test func `A fetch of observers that are gone, and that fails, is made again for the next one`() {
+    world.holdsFetches.value = true
+    world.observe("a", as: "first")
+    world.leave("first")
+    world.wait(10)
+    world.observe("a", as: "second")
+    #expect(world.takeRequests() == ["fetch a"])
+    world.answers.value = false
+    world.answer()
+    world.answers.value = true
+    #expect(world.takeRequests() == ["fetch a"])
+    world.answer()
+    world.wait(100)
+    #expect(world.takeRequests() == [])
+  }
+
   @Test func `What is made stale during a fetch isn't fetched again without an observer`() {
     world.holdsFetches.value = true
     world.observe("a", as: "a")
@@ -418,7 +448,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `An answered mutation brings what is observed back too, and so does a call`() {
+  @Test func `A call to try again lets all go on while the network is said to be away`() {
     world.network.status = .offline
     world.observe("a", as: "a")
     #expect(world.takeRequests() == [])
