@@ -940,9 +940,12 @@ struct PagesSource: PagedSource, MutableSource {
 
   let name = "pages"
   let sent: Gate
+  var onFetch: @Sendable (_ cursor: String?) throws(NotesFailure) -> Paged<Item> = { (_) throws(NotesFailure) in
+    throw .offline
+  }
 
   func fetch(_ key: String, after cursor: String?, limit: Int) async throws(NotesFailure) -> Paged<Item> {
-    throw .offline
+    try onFetch(cursor)
   }
 
   func send(_ mutation: Mutation, to key: String, id: MutationID) async throws(NotesFailure) -> MutationReply<

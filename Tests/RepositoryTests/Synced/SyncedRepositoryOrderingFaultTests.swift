@@ -323,7 +323,7 @@ import Testing
     adding.open()
     #expect(try await call.value == .queued)
     let id = try #require(try await repository.mutations.list().first?.id)
-    try await waitForEndOfAttempt(id)
+    try #require(await finishes { try await waitForEndOfAttempt(id) })
     try await repository.mutations.cancel(id)
     try await #expect(repository.mutations.list() == [])
     #expect(server.received == [])
@@ -349,10 +349,10 @@ import Testing
     let keys = MutationKeys<NotesMutation>(repository: "notes")
     for id in ids { try await #expect(memory.load(keys.record(id))?.value.unfinishedAttempts == 1) }
     network.status = .offline
-    for id in ids.dropFirst() { try await waitForEndOfAttempt(id) }
+    for id in ids.dropFirst() { try #require(await finishes { try await waitForEndOfAttempt(id) }) }
     try await #expect(memory.load(keys.record(ids[0]))?.value.unfinishedAttempts == 1)
     sending.open()
-    try await waitForEndOfAttempt(ids[0])
+    try #require(await finishes { try await waitForEndOfAttempt(ids[0]) })
   }
 
   // MARK: - Confirmed without a value

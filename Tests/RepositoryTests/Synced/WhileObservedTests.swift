@@ -509,6 +509,22 @@ import Testing
     #expect(await values.first(2) == [Notes("1"), Notes("2")])
   }
 
+  @Test func `A next page doesn't make a stale value fresh`() async throws {
+    let cursors = Setting<[String?]>([])
+    let repository = SyncedRepository(
+      PagesSource(sent: Gate()) { cursor in
+        cursors.value.append(cursor)
+        let number = cursors.value.count
+        return Paged([PagesSource.Item(id: number)], nextCursor: "after \(number)")
+      }, store: InMemoryStore())
+    try await repository.reload("a")
+    await repository.invalidate(.key("a"))
+    try await repository.loadMore("a")
+    try await repository.refresh("a")
+    try await repository.refresh("a")
+    #expect(cursors.value == [nil, "after 1", nil])
+  }
+
   @Test func `The state of a key is observed with its loading too`() async throws {
     let repository = NotesRepository(
       NotesSource(
