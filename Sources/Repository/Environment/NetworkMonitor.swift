@@ -4,7 +4,7 @@ internal import Multicast
 public enum NetworkStatus: Hashable, Sendable {
   case online
   case offline
-  /// Nobody can tell, so it is tried.
+  /// It isn't known, so requests are tried.
   case unknown
 }
 

@@ -6,7 +6,7 @@
     /// Creates a monitor.
     public init() {}
 
-    /// What the system says now, then every later status; the newest alone while nobody reads.
+    /// What the system says now, then every later status; the newest alone while none is read.
     public var statuses: any AsyncSequence<NetworkStatus, Never> & Sendable {
       AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
         let monitor = NWPathMonitor()

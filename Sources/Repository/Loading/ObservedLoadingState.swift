@@ -97,7 +97,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     insert(Alarm(key: key, number: number, purpose: .stop), deadline: now + schedule.stopTimeout)
   }
 
-  /// A fetch of a key has ended, whoever asked for it.
+  /// A fetch of a key has ended, by whatever call.
   mutating func recordLoad(of key: Key, at now: Duration) {
     guard let observation = observations[key] else { return }
     observations[key]?.lastLoad = now

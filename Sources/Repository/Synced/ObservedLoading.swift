@@ -29,7 +29,7 @@ final class ObservedLoading<Source: RepositorySource> {
     perform([], in: engine)
   }
 
-  /// Records that a fetch of a key has ended, whoever asked for it.
+  /// Records that a fetch of a key has ended, by whatever call.
   func recordLoad(of key: Source.Key, in engine: isolated Engine) {
     state.recordLoad(of: key, at: clock.elapsed())
     perform([], in: engine)

@@ -28,6 +28,18 @@ import Testing
     for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake Lin")]) }
   }
 
+  @Test func `A screen that shows a profile fetches it, and again when it is stale`() async throws {
+    let names = Mutex(["Jake", "Jake Lin"])
+    let profiles = profileRepository(
+      Client { (_) throws(ProfileError) in Profile(name: names.withLock { $0.removeFirst() }) }, store: store)
+    let screens = [LoadingPolicy.whileObserved(), .whileObserved(), .never].map {
+      profiles.values(of: "0", loading: $0).subscribe()
+    }
+    for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake")]) }
+    await profiles.invalidate(.all)
+    for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake Lin")]) }
+  }
+
   @Test func `Without a network the stored profile shows, and the caller gets the error`() async throws {
     try await store.save(Profile(name: "Jake"), for: StoreKey("profile", id: "0"))
     let profiles = profileRepository(Client { (_) throws(ProfileError) in throw .offline }, store: store)
