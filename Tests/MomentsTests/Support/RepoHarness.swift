@@ -4,9 +4,12 @@ import GraphQLClient
 import Moments
 import MomentsTesting
 import Multicast
+import MulticastTesting
 import Repository
 
 /// A repository on a real store and stubbed sessions.
+///
+/// Its time stands still unless a test says otherwise, so that no wait ends by itself on a slow machine.
 struct RepoHarness: Sendable {
   let store: PersistentDataStore<InMemoryStore>
   let getMoments: GetMomentsByUserIDSessionStub
@@ -23,13 +26,15 @@ struct RepoHarness: Sendable {
         UpdateMomentLikeSessionStub.Request
       ) async throws(APISessionError) -> MomentsDetails = { request in
         .fixture(userID: request.userID, likedMomentIDs: request.isLiked ? [request.momentID] : [])
-      }
+      },
+    clock: any Clock<Duration> = ManualClock()
   ) {
     self.store = store
     self.getMoments = GetMomentsByUserIDSessionStub(reply: getMoments)
     self.updateLike = UpdateMomentLikeSessionStub(reply: updateLike)
     repo = MomentsRepo(
-      persistentDataStore: store, getMomentsByUserIDSession: self.getMoments, updateMomentLikeSession: self.updateLike)
+      persistentDataStore: store, getMomentsByUserIDSession: self.getMoments, updateMomentLikeSession: self.updateLike,
+      clock: clock)
   }
 }
 
