@@ -10,6 +10,22 @@ struct ElapsedClock: Sendable {
   /// Throws `CancellationError` if the calling task is cancelled first.
   let sleep: @Sendable (_ until: Duration) async throws -> Void
 
+  /// Waits until so much time has passed, until something else has happened, or until the calling task is cancelled.
+  func wait(
+    until deadline: Duration, or event: @escaping @Sendable () async -> Void,
+    isolation: isolated (any Actor)? = #isolation
+  ) async {
+    await withTaskGroup { group in
+      group.addTask {
+        // Cancelled when the other one is first, or with the calling task.
+        do { try await sleep(deadline) } catch {}
+      }
+      group.addTask(operation: event)
+      await group.next()
+      group.cancelAll()
+    }
+  }
+
   init(_ clock: some Clock<Duration>) {
     let start = clock.now
     elapsed = { start.duration(to: clock.now) }

@@ -47,9 +47,9 @@ struct MutationLanes {
   }
 
   private let maximumInFlight: Int
+  private let longestPlace: Duration
   /// Whether nothing is sent, because the network is away.
   private(set) var isPaused = false
-  private let longestPlace: Duration
   /// The mutations that aren't durable yet: they have their place in their lane, and block it.
   private var undurable: Set<MutationID> = []
   /// The number of lanes in flight that have a place.

@@ -28,15 +28,7 @@ final class Backoff {
   func wait(afterAttempt attempt: Int, isolation: isolated (any Actor)? = #isolation) async {
     let deadline = clock.elapsed() + delay(forAttempt: attempt)
     let ends = ends.stream.subscribe()
-    await withTaskGroup { group in
-      group.addTask { [clock] in
-        // Cancelled when the wait is cut short, or when the repository is released.
-        do { try await clock.sleep(deadline) } catch {}
-      }
-      group.addTask { for await _ in ends { return } }
-      await group.next()
-      group.cancelAll()
-    }
+    await clock.wait(until: deadline) { for await _ in ends { return } }
   }
 
   /// Ends all waits.

@@ -5,7 +5,7 @@ internal import Foundation
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 ///
-/// - Complexity: O(1) a call. The memory depends on the keys in use, not on those that ever were.
+/// - Complexity: O(1) a call, unless it says otherwise. The memory depends on the keys in use, not on those that ever were.
 final class SyncCells<Source: RepositorySource> {
   typealias Key = Source.Key
   typealias Cell = SyncCell<Source>
@@ -35,6 +35,8 @@ final class SyncCells<Source: RepositorySource> {
   func isKnown(_ key: Key) -> Bool { cells[key] != nil || residues[key] != nil }
 
   /// The cells that are in use, or were a moment ago, in the order of their keys' names.
+  ///
+  /// - Complexity: O(*n* log *n*) for *n* cells.
   var all: [Cell] { cells.values.sorted { $0.key.storeID < $1.key.storeID } }
 
   func add(_ cell: Cell) {

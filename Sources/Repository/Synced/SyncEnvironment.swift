@@ -90,17 +90,8 @@ final class SyncEnvironment<Source: RepositorySource> {
 
   private func waitForMutations(isolation: isolated (any Actor)? = #isolation) async {
     if liveCounts.value == 0 { return }
-    let deadline = clock.elapsed() + Self.sendingTime
-    await withTaskGroup { group in
-      group.addTask { [clock] in
-        // Cancelled when all is sent, or when the repository is released.
-        do { try await clock.sleep(deadline) } catch {}
-      }
-      group.addTask { [counts = liveCounts.stream] in
-        for await count in counts where count == 0 { return }
-      }
-      await group.next()
-      group.cancelAll()
+    await clock.wait(until: clock.elapsed() + Self.sendingTime) { [counts = liveCounts.stream] in
+      for await count in counts where count == 0 { return }
     }
   }
 }

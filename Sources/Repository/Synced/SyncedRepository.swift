@@ -143,7 +143,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// A reply to a request from before is stale too. Also keys that aren't in use become stale, until the repository is
   /// released: the next one goes by the age of what is stored alone.
   ///
-  /// - Complexity: O(*n*) for the keys in use, O(1) for one key.
+  /// - Complexity: O(*n* log *n*) for the keys in use and at most 4,096 that were, O(log *n*) for one key.
   public func invalidate(_ keys: KeySelection<Key>) async {
     await engine.invalidate(keys)
   }

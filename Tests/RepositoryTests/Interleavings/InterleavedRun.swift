@@ -217,7 +217,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     case 35: process.activity.activity = [.active, .inactive].randomElement(using: &random)!
     case 37: leave(process)
     case 36:
-      let selection = [KeySelection.key(key), .user("nobody"), .all].randomElement(using: &random)!
+      let selection = [KeySelection.key(key), .user("0"), .all].randomElement(using: &random)!
       call(process) { await $0.invalidate(selection) }
     default: step()
     }

@@ -97,7 +97,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(12)) == [])
   }
 
-  @Test func `An interval that passed while nobody observed is due when an observer is back`() {
+  @Test func `An interval that passed without an observer is due when one is back`() {
     var state = State()
     #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
@@ -152,7 +152,7 @@ import Testing
     #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: true) == [])
   }
 
-  @Test func `A fetch that began before its reason is made again, unless nobody observes any more`() {
+  @Test func `A fetch that began before its reason is made again, unless no observer is left`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
     #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: true) == [.refresh("a")])

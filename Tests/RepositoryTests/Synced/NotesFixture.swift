@@ -1,8 +1,10 @@
 import DataStore
 import Foundation
+import Multicast
 import MulticastTesting
-import Repository
 import RepositoryTesting
+
+@testable import Repository
 
 /// A store, a server and a clock for one test of a repository of notes.
 struct NotesFixture: Sendable {
@@ -66,5 +68,12 @@ extension NotesSuite {
   func put(_ notes: Notes, _ key: String = "a") async throws {
     try await memory.save(notes, for: .notes(key))
     server.edit(key) { $0 = notes }
+  }
+
+  /// Waits until the store says of a mutation that no attempt of it is under way.
+  func waitForEndOfAttempt(_ id: MutationID) async throws {
+    let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
+    let changes = try await memory.changes(of: record)
+    for await change in changes where change.stored?.value.unfinishedAttempts == 0 { break }
   }
 }

@@ -23,13 +23,6 @@ import Testing
     return try #require(try await repository.mutations.list().first?.id)
   }
 
-  /// Waits until the store says of a mutation that no attempt of it is under way.
-  private func waitForEndOfAttempt(_ id: MutationID) async throws {
-    let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
-    let changes = try await memory.changes(of: record)
-    for await change in changes where change.stored?.value.unfinishedAttempts == 0 { break }
-  }
-
   // MARK: - Lanes
 
   @Test func `A mutation that a fetched value shows leaves its lane free`() async throws {

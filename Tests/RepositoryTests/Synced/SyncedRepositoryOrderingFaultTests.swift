@@ -357,13 +357,6 @@ import Testing
 
   // MARK: - Confirmed without a value
 
-  /// Waits until the store says of a mutation that no attempt of it is under way.
-  private func waitForEndOfAttempt(_ id: MutationID) async throws {
-    let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
-    let changes = try await memory.changes(of: record)
-    for await change in changes where change.stored?.value.unfinishedAttempts == 0 { break }
-  }
-
   @Test func `A mutation that is confirmed while a value is fetched for another one isn't refused`() async throws {
     var ids: [MutationID] = []
     for launch in 0..<7 {

@@ -165,7 +165,7 @@ import Testing
     world.wait(1)
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(5)
-    // A fetch that somebody asks for is as good.
+    // A fetch that a call asks for is as good.
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(9)

@@ -1,0 +1,42 @@
+import Foundation
+import Testing
+
+@testable import Repository
+
+@Suite struct InvalidationsTests {
+  private struct UserKey: RepositoryKey {
+    let storeID: String
+    var userID: String? { storeID.first.map { String($0) } }
+
+    init(storeID: String) { self.storeID = storeID }
+  }
+
+  private func time(_ seconds: Int) -> Date { Date(timeIntervalSinceReferenceDate: Double(seconds)) }
+
+  @Test(arguments: [
+    (KeySelection<UserKey>.key(UserKey(storeID: "a1")), ["a1"]), (.user("a"), ["a1", "a2"]),
+    (.all, ["a1", "a2", "b1"]),
+  ])
+  private func `What was saved by then is stale, of the keys that are meant`(
+    selection: KeySelection<UserKey>, expected: [String]
+  ) {
+    var invalidations = Invalidations<UserKey>()
+    invalidations.add(selection, at: time(10))
+    let keys = ["a1", "a2", "b1"].map { UserKey(storeID: $0) }
+    for second in [9, 10] {
+      #expect(keys.filter { invalidations.contains($0, savedAt: time(second)) }.map(\.storeID) == expected)
+    }
+    #expect(!keys.contains { invalidations.contains($0, savedAt: time(11)) })
+  }
+
+  @Test func `Of too many keys, all values are stale`() {
+    var invalidations = Invalidations<Int>()
+    for key in 0..<Invalidations<Int>.limit { invalidations.add(.key(key), at: time(key)) }
+    #expect(!invalidations.contains(-1, savedAt: time(0)))
+    #expect(invalidations.contains(7, savedAt: time(7)))
+    #expect(!invalidations.contains(7, savedAt: time(8)))
+    invalidations.add(.key(Invalidations<Int>.limit), at: time(5_000))
+    #expect(invalidations.contains(-1, savedAt: time(5_000)))
+    #expect(!invalidations.contains(-1, savedAt: time(5_001)))
+  }
+}
