@@ -45,9 +45,12 @@ public final class SimulatedStorage: Sendable {
     var typeNames: [String: String] = [:]
     /// All commits that changed anything, in order.
     var commits: [[Change]] = []
+    /// The stores that have locked names.
+    var lockOwners: [String: ObjectIdentifier] = [:]
   }
 
   private let state = Lock(State())
+  private let lockReleases = MulticastRelay<Void>(buffering: .latest)
   private let now: @Sendable () -> Date
 
   /// Creates an empty storage.
@@ -95,6 +98,27 @@ public final class SimulatedStorage: Sendable {
     }
     guard existing != typeName else { return }
     throw .collectionHasAnotherType(collection: collection, existing: existing, requested: typeName)
+  }
+
+  /// Locks a name for a store.
+  func acquireLock(_ name: String, _ owner: ObjectIdentifier) -> StoreLockResult {
+    let isFree = state.withLock { state in
+      if state.lockOwners[name] != nil { return false }
+      state.lockOwners[name] = owner
+      return true
+    }
+    if !isFree { return .held(releases: lockReleases.stream) }
+    return .acquired(
+      StoreLock {
+        self.state.withLock { if $0.lockOwners[name] == owner { $0.lockOwners[name] = nil } }
+        self.lockReleases.send(())
+      })
+  }
+
+  /// Frees what a store has locked whose process has ended.
+  func releaseLocks(of owner: ObjectIdentifier) {
+    state.withLock { state in state.lockOwners = state.lockOwners.filter { $0.value != owner } }
+    lockReleases.send(())
   }
 
   /// Makes a commit.

@@ -74,6 +74,7 @@ public actor SimulatedStore: KeyValueStore {
   /// A call that has begun throws too, unless it has changed something already.
   public nonisolated func disconnect() {
     isConnected.withLock { $0 = false }
+    storage.releaseLocks(of: ObjectIdentifier(self))
   }
 
   /// Notices what other stores committed.
@@ -148,6 +149,13 @@ public actor SimulatedStore: KeyValueStore {
       StoreObservation.Entry(key: StoreKey<Value>(key), stored: stored(record, key, Value.self))
     }
     return StoreObservation(stored: entries, changes: topic(of: collection, Value.self).subscribe())
+  }
+
+  /// Locks a name, so that one of several stores can do what only one may do.
+  public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+    _ = try StoreKeyName(name).encoded()
+    guard isConnected.withLock({ $0 }) else { throw Self.disconnectedError }
+    return storage.acquireLock(name, ObjectIdentifier(self))
   }
 
   // MARK: - Reading

@@ -28,20 +28,25 @@ public struct StoreHarness: Sendable {
   /// Whether the store notices external changes without a call.
   public let isWatched: Bool
 
+  /// Whether the store knows locks.
+  public let hasLocks: Bool
+
   /// Creates a harness.
   ///
   /// - Parameters:
   ///   - timeLimit: How long a check waits for a change before it fails.
   ///   - isWatched: Whether the store notices external changes without a call.
+  ///   - hasLocks: Whether the store knows locks.
   ///   - open: Opens a store, always over the same place.
   ///   - corrupt: Replaces what is stored for a key by bytes that can't be decoded.
   public init(
-    timeLimit: Duration = .seconds(10), isWatched: Bool = false,
+    timeLimit: Duration = .seconds(60), isWatched: Bool = false, hasLocks: Bool = true,
     open: @escaping @Sendable () async throws -> any KeyValueStore,
     corrupt: (@Sendable (StoreKeyName) async throws -> Void)? = nil
   ) {
     self.timeLimit = timeLimit
     self.isWatched = isWatched
+    self.hasLocks = hasLocks
     self.open = open
     self.corrupt = corrupt
   }

@@ -136,8 +136,8 @@ extension RepositoryConformance {
       let open = try await harness.makePlace()
       let half = harness.mutations.count / 2
       bench.network.isReachable = false
-      let offline = bench.makeRepository(try await open(), isPaused: true)
-      try await bench.perform(harness.mutations[..<half], offline: offline)
+      try await bench.perform(
+        harness.mutations[..<half], offline: bench.makeRepository(try await open(), isPaused: true))
       bench.network.isReachable = true
       let source = try await bench.whileNetworkRuns {
         let repository = bench.makeRepository(try await open())

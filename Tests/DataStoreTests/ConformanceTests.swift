@@ -3,11 +3,11 @@ import DataStoreTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ConformanceTests {
+@Suite(.timeLimit(.minutes(15))) struct ConformanceTests {
   @Test(arguments: StoreConformance.checks)
   func `A store in memory keeps the rules`(check: StoreConformance.Check) async throws {
     let storage = InMemoryStorage()
-    let harness = StoreHarness {
+    let harness = StoreHarness(isWatched: true) {
       InMemoryStore(storage: storage)
     } corrupt: { key in
       storage[try key.encoded()] = Data("spoiled".utf8)
@@ -32,7 +32,7 @@ import Testing
   func `A store in user defaults keeps the rules`(check: StoreConformance.Check) async throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
-    let harness = StoreHarness {
+    let harness = StoreHarness(hasLocks: false) {
       UserDefaultsStore(suiteName: suiteName)
     } corrupt: { key in
       UserDefaults(suiteName: suiteName)!.set(Data("spoiled".utf8), forKey: "DataStore.\(try key.encoded())")

@@ -5,7 +5,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct SimulatedStoreTests {
+@Suite(.timeLimit(.minutes(15))) struct SimulatedStoreTests {
   /// The rules that apply to it.
   ///
   /// Values are kept without encoding them, so what is about bytes doesn't apply. An external commit is noticed whole, by

@@ -5,7 +5,7 @@ import Multicast
 import Testing
 
 /// The checks are worth something only if they fail for a store that breaks a rule.
-@Suite(.timeLimit(.minutes(5))) struct StoreConformanceTests {
+@Suite(.timeLimit(.minutes(15))) struct StoreConformanceTests {
   @Test(arguments: FaultyStore.Fault.allCases)
   func `A faulty store fails the check of the rule it breaks, and says which`(fault: FaultyStore.Fault) async throws {
     var broken: Set<String> = []
@@ -54,6 +54,7 @@ struct FaultyStore: KeyValueStore {
     case ignoresPreconditions
     case splitsCommits
     case removesTooMuch
+    case locksTwice
 
     var brokenRule: String {
       switch self {
@@ -73,6 +74,7 @@ struct FaultyStore: KeyValueStore {
       case .ignoresPreconditions: "A precondition that does not hold changes nothing, and says of which key"
       case .splitsCommits: "Observers of a collection get a commit as one element, those of a key their change"
       case .removesTooMuch: "All values of a collection are removed as one commit, and no others"
+      case .locksTwice: "A name is locked by one store at a time, and free when the lock is released"
       case .missesExternalChanges:
         "What another store changes in the same place is noticed by the next call, and sent once"
       }
@@ -168,6 +170,11 @@ struct FaultyStore: KeyValueStore {
     guard fault == .observesWithAGap else { return observation }
     return StoreObservation(
       stored: observation.stored, changes: try await store.observe(collection: collection, as: type).changes)
+  }
+
+  func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+    if fault == .locksTwice { return .acquired(StoreLock {}) }
+    return try await base.acquireLock(name)
   }
 
   private func split<Value>(_ observation: StoreObservation<Value>) -> StoreObservation<Value> {

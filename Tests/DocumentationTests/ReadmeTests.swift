@@ -28,7 +28,7 @@ import Testing
     #expect(readme.lines.count <= 200)
   }
 
-  @Test(.timeLimit(.minutes(5))) func `The first example ends`() async {
+  @Test(.timeLimit(.minutes(15))) func `The first example ends`() async {
     await ReadmeExamples.thermometer()
   }
 }

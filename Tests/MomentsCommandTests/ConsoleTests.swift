@@ -11,7 +11,7 @@ import Testing
   import Musl
 #endif
 
-@Suite(.timeLimit(.minutes(2))) struct ConsoleTests {
+@Suite(.timeLimit(.minutes(15))) struct ConsoleTests {
   /// Runs the program with an output, to its end.
   private func run(output: FileHandle) throws -> (reason: Process.TerminationReason, status: Int32, errors: String) {
     let process = Process()

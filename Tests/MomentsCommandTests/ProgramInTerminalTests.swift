@@ -15,7 +15,7 @@ import ThreadSanitizerSuppressions
 #endif
 
 /// The whole program in a terminal, which it leaves as it was.
-@Suite(.timeLimit(.minutes(5)), .serialized) struct ProgramInTerminalTests {
+@Suite(.timeLimit(.minutes(15)), .serialized) struct ProgramInTerminalTests {
   private static let restoration = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")
 
   private final class BundleToken {}

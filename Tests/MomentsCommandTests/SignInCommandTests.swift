@@ -6,7 +6,7 @@ import Testing
 @testable import MomentsCommand
 
 @MainActor
-@Suite(.timeLimit(.minutes(5))) struct SignInCommandTests {
+@Suite(.timeLimit(.minutes(15))) struct SignInCommandTests {
   @Test func `Two sign-ins, of which one fails, and a sign-out are printed line for line`() async {
     let recorder = ConsoleRecorder()
     #expect(await SignInCommand(console: recorder.console).run() == .success)

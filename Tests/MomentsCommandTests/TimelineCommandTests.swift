@@ -9,7 +9,7 @@ import Testing
 
 @testable import MomentsCommand
 
-@Suite(.timeLimit(.minutes(5))) struct TimelineCommandTests {
+@Suite(.timeLimit(.minutes(15))) struct TimelineCommandTests {
   private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
 
   /// Runs the command as a person would, at a given time, on a given folder.

@@ -9,7 +9,7 @@ import Todo
 @testable import MomentsCommand
 
 @MainActor
-@Suite(.timeLimit(.minutes(5))) struct TodoCommandTests {
+@Suite(.timeLimit(.minutes(15))) struct TodoCommandTests {
   private func run(_ folder: URL? = nil) async -> (status: CommandStatus, output: [String], errors: [String]) {
     let recorder = ConsoleRecorder()
     let status = await TodoCommand(dataFolder: folder, console: recorder.console, liveSubscriptions: { 3 }).run()

@@ -2,7 +2,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ManualClockTests {
+@Suite(.timeLimit(.minutes(15))) struct ManualClockTests {
   private let clock = ManualClock()
 
   private func sleeper(_ duration: Duration) -> Task<Bool, Never> {

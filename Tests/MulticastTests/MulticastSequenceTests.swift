@@ -3,7 +3,7 @@ import MulticastTesting
 import Testing
 
 /// Sharing one iteration of any sequence.
-@Suite(.timeLimit(.minutes(5))) struct MulticastSequenceTests {
+@Suite(.timeLimit(.minutes(15))) struct MulticastSequenceTests {
   let executor = ManualTaskExecutor()
 
   /// A base sequence that counts what is asked of it and yields what a test makes of the count.

@@ -6,7 +6,7 @@ import Testing
 /// Two or three things at once, many times over: whatever the interleaving, the contract holds.
 ///
 /// `MOMENTS_RACE_ROUNDS` in the environment says how many times.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct RaceTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct RaceTests {
   static let rounds = ProcessInfo.processInfo.environment["MOMENTS_RACE_ROUNDS"].flatMap { Int($0) } ?? 1_000
 
   /// Runs the operations at once: each waits until all have started.

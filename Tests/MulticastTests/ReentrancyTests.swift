@@ -4,7 +4,7 @@ import Testing
 /// C13: whatever runs from inside a channel's call may use the channel.
 ///
 /// A lock held too long shows as a hang here.
-@Suite(.timeLimit(.minutes(5))) struct ReentrancyTests {
+@Suite(.timeLimit(.minutes(15))) struct ReentrancyTests {
   /// Runs every job inside `enqueue`, so inside the `resume` that made it ready.
   final class InlineExecutor: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {

@@ -1,7 +1,7 @@
 import Multicast
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct UnownedChannelTests {
+@Suite(.timeLimit(.minutes(15))) struct UnownedChannelTests {
   @Test func `A stream that is kept and iterated later gets the replay and later elements`() async {
     let (channel, stream) = UnownedChannel<Int>.makeStream(replay: 1)
     channel.send(1)

@@ -1,7 +1,7 @@
 import Multicast
 import Testing
 
-@MainActor @Suite(.timeLimit(.minutes(1))) struct WeakSubscriberTests {
+@MainActor @Suite(.timeLimit(.minutes(15))) struct WeakSubscriberTests {
   /// Follows a sequence as a view model does.
   @MainActor
   private final class Screen {

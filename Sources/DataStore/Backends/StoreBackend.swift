@@ -99,6 +99,14 @@ public protocol StoreBackend: SendableMetatype {
   /// - Throws: ``StoreError/readFailed(_:)`` if the watch broke. The store reports it and begins another.
   mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges
 
+  /// Locks a name for as long as the lock, or the process, exists. The default implementation knows no locks.
+  ///
+  /// A lock excludes only locks of the same name, whether of another process or of another backend in this one.
+  ///
+  /// - Parameter name: An encoded ``StoreKeyName`` without an id.
+  /// - Throws: ``StoreError/writeFailed(_:)``.
+  mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult
+
   /// Returns what the owner of the store should know, and forgets it. The default implementation returns nothing.
   mutating func takeEvents() -> [StoreEvent]
 }
@@ -177,6 +185,9 @@ extension StoreBackend {
 
   /// Knows of no changes.
   public mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges { .names([]) }
+
+  /// Knows no locks.
+  public mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult { .unsupported }
 
   /// Has nothing to report.
   public mutating func takeEvents() -> [StoreEvent] { [] }

@@ -1,3 +1,5 @@
+internal import Multicast
+
 #if canImport(Darwin)
   internal import Darwin
 #elseif canImport(Glibc)
@@ -41,10 +43,42 @@ extension FileSystem {
     }
   }
 
+  /// Locks a file of a folder, which stays in it afterwards.
+  ///
+  /// A lock file is never removed: another process may have opened it in the instant before, and would lock a file that
+  /// has no name.
+  func acquireLock(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> StoreLockResult {
+    let file = try openLockFile(name, in: folder)
+    switch try tryToLock(file) {
+    case false: return .held(releases: LockedFile.releases.stream)
+    case nil: return .unsupported
+    case true:
+      let locked = LockedFile(file)
+      return .acquired(StoreLock { locked.close() })
+    }
+  }
+
   /// Ends a lock before its descriptor is let go.
   func unlock(_ folder: borrowing Descriptor) {
     // What is locked can be unlocked. And if it could not, it would be as soon as the descriptor is closed.
     _ = flock(folder.number, LOCK_UN)
+  }
+}
+
+/// A file that is locked as long as it is open.
+private final class LockedFile: Sendable {
+  /// Has an element whenever a file was closed that this process had locked.
+  static let releases = MulticastRelay<Void>(buffering: .latest)
+
+  private let file: Lock<Descriptor?>
+
+  init(_ file: consuming Descriptor) {
+    self.file = Lock(file)
+  }
+
+  func close() {
+    file.withLock { $0 = nil }
+    Self.releases.send(())
   }
 }
 

@@ -87,6 +87,14 @@ package struct FileSystem: Sendable {
     return Descriptor(number: number, path: path)
   }
 
+  /// Opens a file that only its owner may use, to lock it, and creates it empty if there is none.
+  func openLockFile(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor {
+    let path = folder.path(of: name)
+    let directory = folder.number
+    let flags = O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+    return Descriptor(number: try perform("open", path) { openat(directory, name, flags, 0o600) }, path: path)
+  }
+
   /// Opens a file for reading, or returns `nil` if there is none.
   ///
   /// Fails for whatever else than a file the name belongs to.

@@ -205,6 +205,14 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     }
   }
 
+  // MARK: - Locking
+
+  /// Locks a name, so that one of several processes can do what only one may do.
+  public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+    let name = try StoreKeyName(name).encoded()
+    return try contents.withBackend { (backend: inout Backend) throws(StoreError) in try backend.acquireLock(name) }
+  }
+
   // MARK: - Observing
 
   /// The changes of one key: each subscriber gets the stored value first, if there is one, then every later change.

@@ -90,6 +90,22 @@ public protocol KeyValueStore: Sendable {
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable
 
+  /// Locks a name, so that one of several processes can do what only one may do.
+  ///
+  /// A lock has no effect on any other call. It ends when it is released, or with the process: a process that is killed
+  /// leaves none behind.
+  ///
+  /// The default implementation returns ``StoreLockResult/unsupported``.
+  ///
+  /// - Parameter name: The name, which may be as long as a collection's.
+  /// - Throws: ``StoreError/invalidKey(_:)`` for a name that is empty or too long, or another ``StoreError``.
+  func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult
+
   /// What the store's owner should know although no call failed for it. A subscriber gets the last few events first.
   var events: MulticastStream<StoreEvent, Never> { get }
+}
+
+extension KeyValueStore {
+  /// Knows no locks.
+  public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult { .unsupported }
 }

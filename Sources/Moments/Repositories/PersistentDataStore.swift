@@ -103,6 +103,11 @@ extension PersistentDataStore {
     try await store.observe(collection: collection, as: type)
   }
 
+  /// Locks a name, so that one of several processes can do what only one may do.
+  public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+    try await store.acquireLock(name)
+  }
+
   /// What the store's owner should know although no call failed for it.
   public var events: MulticastStream<StoreEvent, Never> { store.events }
 }

@@ -1,3 +1,5 @@
+internal import Multicast
+
 /// A clock of any kind, seen as the time since it was taken up.
 ///
 /// Sleeps have an absolute end, so none lasts longer because it began late.
@@ -24,6 +26,19 @@ struct ElapsedClock: Sendable {
       await group.next()
       group.cancelAll()
     }
+  }
+
+  /// Waits until so much time has passed, until there is an element, or until the calling task is cancelled.
+  func wait(
+    until deadline: Duration, or elements: MulticastSubscription<Void, Never>?,
+    isolation: isolated (any Actor)? = #isolation
+  ) async {
+    guard let elements else {
+      // Ended by a cancellation, or by the time.
+      do { try await sleep(deadline) } catch {}
+      return
+    }
+    await wait(until: deadline) { for await _ in elements { return } }
   }
 
   init(_ clock: some Clock<Duration>) {

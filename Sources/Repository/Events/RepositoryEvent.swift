@@ -62,6 +62,9 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// The monitor of the network says that it comes or goes.
   case networkChanged(NetworkStatus)
 
+  /// This repository sends the mutations of all repositories on the store from now on; see ``Leadership``.
+  case leadershipGained
+
   /// The store failed while no caller waited for it. The queue tries again.
   case storeFailed(reason: String)
 }
@@ -92,6 +95,7 @@ extension RepositoryEvent: CustomStringConvertible {
     case .mutationOfNewerProgram(let id): "mutation \(id) is of a newer program: update the app to have it sent"
     case .mutationNotMigrated(let id, let reason): "mutation \(id) could not be migrated and is not sent: \(reason)"
     case .networkChanged(let status): "the network is \(status)"
+    case .leadershipGained: "this repository leads and sends the mutations of all"
     case .storeFailed(let reason): "the store failed and will be tried again: \(reason)"
     }
   }

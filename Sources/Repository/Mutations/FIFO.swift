@@ -31,6 +31,15 @@ struct FIFO<Element: Sendable>: Sendable {
     }
   }
 
+  /// Inserts an element before the last ones that have to be behind it.
+  ///
+  /// - Complexity: O(*m*) for the *m* elements behind it.
+  mutating func insert(_ element: Element, before isBehind: (Element) -> Bool) {
+    var index = storage.count
+    while index > head, isBehind(storage[index - 1]) { index -= 1 }
+    storage.insert(element, at: index)
+  }
+
   mutating func removeFirst() -> Element? {
     guard let first else { return nil }
     head += 1

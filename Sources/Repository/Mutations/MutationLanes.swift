@@ -90,6 +90,18 @@ struct MutationLanes {
     makeReady(name)
   }
 
+  /// Adds a mutation in its place among those of its lane that aren't in flight.
+  ///
+  /// - Parameters:
+  ///   - id: The mutation.
+  ///   - name: Its lane.
+  ///   - userID: The user of the lane.
+  ///   - isBehind: Whether another mutation of the lane has to be sent later.
+  mutating func insert(_ id: MutationID, lane name: String, userID: String?, before isBehind: (MutationID) -> Bool) {
+    lanes[name, default: Lane(userID: userID)].waiting.insert(id, before: isBehind)
+    makeReady(name)
+  }
+
   /// Lets a mutation not be sent, nor those behind it, until ``makeDurable(_:lane:)``.
   mutating func hold(_ id: MutationID) {
     undurable.insert(id)

@@ -30,14 +30,14 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     fileprivate(set) var isRefusedByServer = false
     /// Whether it is being cancelled, resolved or requeued.
     fileprivate(set) var isBeingDecided = false
-    /// Whether another repository made it, which sends it.
+    /// Whether another repository made it, which sends it because none leads.
     var isExternal = false
     /// Counts the entries in the order in which they were added: the order of those that have no place in the store yet.
     fileprivate(set) var number: UInt64 = 0
 
     /// Whether it will be sent, or is.
-    var isLive: Bool { record.verdict == nil }
-    fileprivate var isOwnAndLive: Bool { isLive && !isExternal }
+    var isLive: Bool { record.isLive }
+    fileprivate var isCounted: Bool { isLive && !isExternal }
 
     /// The place in the order in which mutations were made.
     fileprivate var order: (UInt64, UInt64) { (record.sequence, number) }
@@ -62,7 +62,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// In the order in which they were added; may name mutations that aren't live.
   private var order = FIFO<MutationID>()
   private(set) var byteCount = 0
-  /// The number of mutations that this repository will send, or sends.
+  /// The number of mutations that will be sent, or are; without those that others send because none leads.
   private(set) var liveCount = 0
   /// Counts changes of what ``list(signedOutUsers:)`` returns.
   private(set) var version: UInt64 = 0
@@ -88,15 +88,28 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// The mutations that this repository will send, or sends: how many each lane has, and when the oldest one was made.
+  /// The mutations of ``liveCount``: how many each lane has, and when the oldest one was made.
   ///
   /// - Complexity: O(*n*) for *n* mutations.
   var lanes: [String: (count: Int, oldest: Date)] {
-    entries.values.filter(\.isOwnAndLive).reduce(into: [:]) { lanes, entry in
+    entries.values.filter(\.isCounted).reduce(into: [:]) { lanes, entry in
       let lane = lanes[entry.lane]
       lanes[entry.lane] = ((lane?.count ?? 0) + 1, min(lane?.oldest ?? entry.record.madeAt, entry.record.madeAt))
     }
   }
+
+  /// All mutations that will be sent, or are, in order.
+  ///
+  /// - Complexity: O(*n* log *n*) for *n* mutations.
+  var live: [Entry] { entries.values.filter(\.isLive).sorted { $0.order < $1.order } }
+
+  /// All mutations that are durable, in no order.
+  ///
+  /// - Complexity: O(*n*) for *n* mutations.
+  var durableIDs: [MutationID] { entries.values.filter { $0.tag != nil }.map(\.id) }
+
+  /// Whether a mutation was made behind another one.
+  func isBehind(_ id: MutationID, _ other: Entry) -> Bool { entries[id].map { $0.order > other.order } ?? false }
 
   /// How many mutations of each key will be sent, or are, by any repository.
   ///
@@ -118,7 +131,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     idsOfKeys[entry.key, default: []].insert(entry.id)
     order.append(entry.id)
     byteCount += entry.record.byteCount
-    if entry.isOwnAndLive { liveCount += 1 }
+    if entry.isCounted { liveCount += 1 }
     version += 1
     pruneOrder()
   }
@@ -129,7 +142,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     idsOfKeys[entry.key]?.remove(id)
     if idsOfKeys[entry.key]?.isEmpty ?? false { idsOfKeys[entry.key] = nil }
     byteCount -= entry.record.byteCount
-    if entry.isOwnAndLive { liveCount -= 1 }
+    if entry.isCounted { liveCount -= 1 }
     version += 1
     pruneOrder()
     return entry
@@ -158,6 +171,27 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       // A reply to this process may repeat what the server answered to the other one.
       if isOutcomeUnknown || record.unfinishedAttempts > 0 { $0.record.isOutcomeUnknown = true }
     }
+  }
+
+  /// Takes in how often the end of a process cut an attempt off, when this repository begins to send the mutation.
+  ///
+  /// - Parameters:
+  ///   - id: The mutation.
+  ///   - wasFirst: Whether it was the first of its lane, as only that one can have been sent last.
+  ///   - limit: The number of attempts in a row after which it is refused.
+  mutating func takeOver(_ id: MutationID, wasFirst: Bool, limit: Int) {
+    edit(id) {
+      let count = $0.record.unfinishedAttempts
+      if count > 0 { $0.record.isOutcomeUnknown = true }
+      guard wasFirst else {
+        $0.record.unfinishedAttempts = 0
+        return
+      }
+      if count > 0 { $0.record.attempts += 1 }
+      guard count >= limit else { return }
+      $0.record.verdict = .refused(reason: "The process ended during each of the last \(count) attempts to send it.")
+    }
+    pruneOrder()
   }
 
   // MARK: - Attempts
@@ -256,10 +290,10 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   private mutating func edit(_ id: MutationID, _ body: (inout Entry) -> Void) {
     guard var entry = entries[id] else { return }
-    let wasLive = entry.isOwnAndLive
+    let wasLive = entry.isCounted
     body(&entry)
     entries[id] = entry
-    liveCount += (entry.isOwnAndLive ? 1 : 0) - (wasLive ? 1 : 0)
+    liveCount += (entry.isCounted ? 1 : 0) - (wasLive ? 1 : 0)
     version += 1
   }
 

@@ -31,6 +31,12 @@ final class MutationQueue<Source: RepositorySource> {
   private var state = State()
   /// The mutations whose marks are being written.
   private var marking: Set<MutationID> = []
+  private let reading = AsyncSerialQueue()
+  /// Counts how often the records were read.
+  private var readingCount = 0
+  /// Ends the delivery of what changed since the records were read.
+  private var endFollowing: (@Sendable () -> Void)?
+  private let unanswered: UnansweredCalls
 
   /// - Parameters:
   ///   - capabilities: What the source can do.
@@ -39,35 +45,77 @@ final class MutationQueue<Source: RepositorySource> {
   ///   - events: Where to report what happens.
   ///   - liveCounts: Where to report the number of mutations that will be sent, or are.
   ///   - lists: Where to report all mutations, under the name of their collection.
+  ///   - unanswered: The calls that wait for another repository.
   init(
     _ capabilities: SourceCapabilities<Source>, _ records: MutationRecords<Mutation>,
     configuration: RepositoryConfiguration, events: RepositoryEvents, liveCounts: CurrentValueRelay<Int>,
-    lists: KeyChannels<String, [Listed]>
+    lists: KeyChannels<String, [Listed]>, unanswered: UnansweredCalls
   ) {
+    self.unanswered = unanswered
     (self.capabilities, self.records, self.events) = (capabilities, records, events)
     reports = QueueReports(of: records.keys.collection, liveCounts: liveCounts, lists: lists, events: events)
     (limits, now) = (configuration.queueLimits, configuration.now)
   }
 
-  // MARK: - Starting
+  // MARK: - Reading
 
-  /// Reads what is stored, and follows it.
+  /// Records whether this repository sends, before the queue is read.
+  func begin(as status: LeadershipStatus) {
+    state.begin(as: status)
+  }
+
+  /// Reads what is stored, and follows it from there.
   func read(in engine: isolated Engine) async throws(StoreError) {
     guard capabilities.sending != nil else { return }
     records.reportEvents(to: events)
-    let observation = try await records.observe()
-    for found in observation.stored.sorted(by: { $0.stored.value.sequence < $1.stored.value.sequence }) {
-      guard let entry = entry(found.key, found.stored), state.restore(entry) else { continue }
-      let id = entry.id
-      engine.start { engine in await engine.queue.save(id, in: engine) }
-    }
-    reportChanges(in: engine)
-    let changes = observation.changes
-    engine.tasks.start { [weak engine] in
-      for await commit in changes {
-        for change in commit { await engine?.receive(change) }
+    try await reading.run { () async throws(StoreError) in
+      let reading = try await records.read()
+      let isFirst = endFollowing == nil
+      let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
+      state.recordReading(upTo: max(reading.lastSequence, found.last?.stored.value.sequence ?? 0))
+      let added = found.compactMap { isFirst ? restore($0, in: engine) : take($0.key, $0.stored, in: engine) }
+      follow(reading.changes, in: engine)
+      reportChanges(in: engine)
+      for entry in added where !isFirst { await engine.external.show(entry, in: engine) }
+      let foundIDs = Set(found.map(\.key.id))
+      let missing = state.durableIDs.filter { !foundIDs.contains($0.rawValue) }
+      for id in try await externallyFinished(missing) {
+        if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       }
     }
+  }
+
+  private func follow(
+    _ changes: MulticastSubscription<[StoreChange<Record>], Never>, in engine: isolated Engine
+  ) {
+    endFollowing?()
+    readingCount += 1
+    endFollowing = engine.tasks.start { [weak engine, readingCount] in
+      for await commit in changes {
+        for change in commit { await engine?.receive(change, ofReading: readingCount) }
+      }
+    }
+  }
+
+  private func restore(_ found: StoreObservation<Record>.Entry, in engine: isolated Engine) -> Entry? {
+    guard let entry = entry(found.key, found.stored) else { return nil }
+    if state.restore(entry) { save(refused: entry.id, in: engine) }
+    return entry
+  }
+
+  /// Begins to send the mutations of all repositories on the store; see ``Election``.
+  func lead(as status: LeadershipStatus, in engine: isolated Engine) {
+    let refused = state.lead(as: status)
+    unanswered.removeAll()
+    for id in refused { save(refused: id, in: engine) }
+    for entry in state.live where sends(entry) { engine.beginDeciding(entry) }
+    reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+  }
+
+  private func save(refused id: MutationID, in engine: isolated Engine) {
+    if let entry = state[id] { engine.takeBack([id], of: entry.key) }
+    engine.start { engine in await engine.queue.save(id, in: engine) }
   }
 
   private func entry(_ key: StoreKey<Record>, _ stored: StoredValue<Record>) -> Entry? {
@@ -94,6 +142,12 @@ final class MutationQueue<Source: RepositorySource> {
 
   subscript(id: MutationID) -> Entry? { state[id] }
 
+  /// Whether this repository sends a mutation, and decides whether it is in conflict.
+  func sends(_ entry: Entry) -> Bool { state.sends(entry) }
+
+  /// Whether there is something to send, and this repository doesn't lead.
+  var needsLeader: Bool { !state.sends && state.liveCount > 0 }
+
   /// The mutations of a key that will be sent, or are, in order.
   func liveMutations(of key: Source.Key) -> [Entry] { state.liveMutations(of: key) }
 
@@ -102,6 +156,7 @@ final class MutationQueue<Source: RepositorySource> {
     report.lanes = state.report(at: now)
     report.undecidedCount = state.count - state.liveCounts.values.reduce(0, +)
     report.queueByteCount = state.byteCount
+    report.leadership = capabilities.sending == nil ? nil : state.leadership
   }
 
   /// How many mutations of each key will be sent, or are.
@@ -190,8 +245,9 @@ final class MutationQueue<Source: RepositorySource> {
       forgetUnadded(id, in: engine)
       return false
     }
-    state.recordAddition(
-      of: id, sequence: added.record.sequence, tag: added.commit.tag, revision: added.commit.revision)
+    let sequence = added.record.sequence
+    let mayFollowUnknown = state.recordAddition(
+      of: id, sequence: sequence, tag: added.commit.tag, revision: added.commit.revision)
     if let replaced, replaced.id != id { state.remove(replaced.id) }
     guard state[id]?.isLive ?? false else {
       // It came into conflict meanwhile.
@@ -201,11 +257,45 @@ final class MutationQueue<Source: RepositorySource> {
     }
     events.emit(.mutationEnqueued(id, orderingKey: entry.lane))
     state.release(id)
+    if mayFollowUnknown {
+      engine.start { engine in await engine.queue.readPredecessors(of: id, sequence, in: engine) }
+    }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
     if state.isPaused { takeMarkBack(of: id, in: engine) }
-    if state.isHeldUp(entry.lane) { calls.end(id, .success(.queued)) }
+    if state.isHeldUp(entry.lane) {
+      calls.end(id, .success(.queued))
+    } else if !state.sends {
+      unanswered.add(id, ring: endUnansweredCalls(of: engine))
+    }
     return true
+  }
+
+  /// Lets a mutation be sent behind those that other repositories made before it.
+  private func readPredecessors(of id: MutationID, _ sequence: UInt64, in engine: isolated Engine) async {
+    var attempt = 0
+    while state.knownSequence < sequence {
+      do throws(StoreError) {
+        try await read(in: engine)
+      } catch {
+        events.emit(.storeFailed(reason: error.description))
+        calls.end(id, .success(.queued))
+        attempt += 1
+        await engine.backoff.wait(afterAttempt: attempt)
+      }
+      if Task.isCancelled { return }
+    }
+    state.recordPredecessors(of: id)
+    engine.sender.pump(in: engine)
+  }
+
+  private func endUnansweredCalls(of engine: isolated Engine) -> @Sendable (Duration) async -> Void {
+    { [weak engine] deadline in await engine?.endUnansweredCalls(at: deadline) }
+  }
+
+  /// Ends the calls that have waited for another repository for long enough.
+  func endUnansweredCalls(at deadline: Duration, in engine: isolated Engine) {
+    endAll(unanswered.takeDue(at: deadline, ring: endUnansweredCalls(of: engine)), .queued)
   }
 
   /// Forgets a mutation that could not be made durable.
@@ -509,33 +599,56 @@ final class MutationQueue<Source: RepositorySource> {
   // MARK: - External changes
 
   /// Takes in a change of a record that the store reports.
-  func receive(_ change: StoreChange<Record>, in engine: isolated Engine) async {
-    guard let text = change.key.id else { return }
+  ///
+  /// - Parameters:
+  ///   - change: The change.
+  ///   - reading: The number of the reading that it follows. After another one it is known.
+  ///   - engine: The engine.
+  func receive(_ change: StoreChange<Record>, ofReading reading: Int, in engine: isolated Engine) async {
+    guard reading == readingCount, let text = change.key.id else { return }
     let id = MutationID(rawValue: text)
     guard records.isExternal(change, of: id) else { return }
     switch change {
     case .saved(let key, let stored):
-      if let known = state[id] {
-        guard known.tag != nil, stored.revision > known.revision else { return }
-        if known.isLive || stored.value.verdict != nil {
-          replace(known, with: stored, in: engine)
-          break
-        }
-        // Another repository sends it again.
-        state.remove(id)
-      }
-      guard let entry = entry(key, stored) else { break }
-      state.addExternal(entry)
-      if let entry = state[id], entry.isLive { await engine.external.show(entry, in: engine) }
+      guard let entry = take(key, stored, in: engine) else { break }
+      await engine.external.show(entry, in: engine)
     case .removed(_, let revision):
       guard let entry = state[id], entry.tag != nil, revision > entry.revision else { return }
       await engine.external.receiveRemoval(of: entry, in: engine)
     }
     reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+  }
+
+  /// Takes in a record that another process wrote.
+  ///
+  /// - Returns: The mutation, if it is new and has to be shown.
+  private func take(
+    _ key: StoreKey<Record>, _ stored: StoredValue<Record>, in engine: isolated Engine
+  ) -> Entry? {
+    guard let text = key.id else { return nil }
+    let id = MutationID(rawValue: text)
+    if let known = state[id] {
+      guard known.tag != nil, stored.revision > known.revision else { return nil }
+      if known.isLive || !stored.value.isLive {
+        replace(known, with: stored, in: engine)
+        return nil
+      }
+      // It is sent again.
+      state.remove(id)
+    } else if records.isRemoved(id) {
+      return nil
+    }
+    guard let entry = entry(key, stored) else { return nil }
+    if state.addExternal(entry) { save(refused: id, in: engine) }
+    return state[id].flatMap { $0.isLive ? $0 : nil }
   }
 
   private func replace(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
-    guard let verdict = state.receive(stored, of: entry) else { return }
+    guard let verdict = state.receive(stored, of: entry) else {
+      if !calls.isEmpty, !state.sends, state.isHeldUp(entry.lane) { endAll(state.waiting(in: entry.lane), .queued) }
+      return
+    }
     engine.takeBack([entry.id], of: entry.key)
     switch verdict {
     case .conflicted: calls.end(entry.id, .success(.conflicted(entry.id)))

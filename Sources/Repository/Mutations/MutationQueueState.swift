@@ -15,6 +15,8 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// What there is to do for the sender.
   enum Step {
     case send(Entry)
+    /// Another repository leads, or none does: this one has to lead before it sends.
+    case lead
     /// Nothing is sent before this time, or before something else happens.
     case wait(until: Duration?)
   }
@@ -34,8 +36,16 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   private var ledger = Ledger()
   private var lanes = MutationLanes(
     maximumInFlight: MutationQueueState.maximumInFlight, longestPlace: MutationQueueState.longestPlace)
+  /// Whether this repository sends.
+  private(set) var leadership = LeadershipStatus.following
   /// The lanes that have had their first mutation of an earlier process.
   private var startedLanes: Set<String> = []
+  /// The lanes of which another repository has reported that they wait.
+  private var reportedLanes: Set<String> = []
+  /// The sequence up to which all mutations are known that are stored.
+  private(set) var knownSequence: UInt64 = 0
+  /// The mutations that are durable, and behind others that aren't known yet.
+  private var behindUnknown: Set<MutationID> = []
 
   // MARK: - What there is
 
@@ -44,8 +54,20 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// The number of mutations.
   var count: Int { ledger.count }
 
-  /// The number of mutations that this repository will send, or sends.
+  /// The number of mutations that will be sent, or are; without those that others send because none leads.
   var liveCount: Int { ledger.liveCount }
+
+  /// Whether this repository sends at all.
+  var sends: Bool { leadership != .following }
+
+  /// Whether this repository sends a mutation.
+  func sends(_ entry: Entry) -> Bool { sends && !entry.isExternal }
+
+  /// All mutations that will be sent, or are, in order.
+  var live: [Entry] { ledger.live }
+
+  /// All mutations that are durable, in no order.
+  var durableIDs: [MutationID] { ledger.durableIDs }
 
   /// Counts changes of what ``list`` returns.
   var version: UInt64 { ledger.version }
@@ -68,7 +90,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return ledger.lanes.sorted { $0.key < $1.key }.map { name, lane in
       RepositoryReport.LaneReport(
         lane: name, count: lane.count, oldest: lane.oldest, failures: statuses[name]?.failures ?? 0,
-        status: statuses[name]?.status ?? .waiting)
+        status: sends ? statuses[name]?.status ?? .waiting : .sentElsewhere)
     }
   }
 
@@ -92,33 +114,65 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   // MARK: - Coming
 
+  /// Records whether this repository sends, before the first mutation comes.
+  mutating func begin(as status: LeadershipStatus) {
+    leadership = status
+  }
+
+  /// Records that this repository sends from now on.
+  ///
+  /// - Returns: The mutations whose records have to be written, because they are refused now.
+  mutating func lead(as status: LeadershipStatus) -> [MutationID] {
+    leadership = status
+    (startedLanes, reportedLanes) = ([], [])
+    return ledger.live.filter { takeOver($0) }.map(\.id)
+  }
+
+  /// Records that all mutations up to a place in the order are known that are stored.
+  mutating func recordReading(upTo sequence: UInt64) {
+    knownSequence = max(knownSequence, sequence)
+  }
+
   /// Adds a mutation that an earlier process left, in order.
   ///
   /// - Returns: Whether its record has to be written, because it is refused now.
-  mutating func restore(_ restored: Entry) -> Bool {
-    var entry = restored
-    if entry.isLive { countUnfinishedAttempts(of: &entry) }
+  mutating func restore(_ entry: Entry) -> Bool {
     ledger.add(entry)
-    if entry.isLive { lanes.append(entry.id, lane: entry.lane, userID: entry.key.userID) }
-    return restored.isLive && !entry.isLive
+    if sends { return takeOver(entry) }
+    let record = entry.record
+    if record.isLive, record.attempts > 0, record.unfinishedAttempts == 0 { reportedLanes.insert(entry.lane) }
+    return false
   }
 
-  /// Takes in how often the end of a process cut an attempt off.
+  /// Adds a mutation of another repository, which has its place in the order.
   ///
-  /// Only the first mutation of a lane can have been sent last.
-  private mutating func countUnfinishedAttempts(of entry: inout Entry) {
-    let count = entry.record.unfinishedAttempts
-    if count > 0 { entry.record.isOutcomeUnknown = true }
-    guard startedLanes.insert(entry.lane).inserted else {
-      entry.record.unfinishedAttempts = 0
-      return
+  /// - Returns: Whether its record has to be written, because it is refused now.
+  mutating func addExternal(_ entry: Entry) -> Bool {
+    recordReading(upTo: entry.record.sequence)
+    var entry = entry
+    entry.isExternal = leadership == .independent
+    ledger.add(entry)
+    return leadership == .leading && takeOver(entry)
+  }
+
+  /// Gives a mutation its place in its lane, from which this repository sends it.
+  ///
+  /// - Returns: Whether it is refused, as the end of a process has cut it off too often.
+  private mutating func takeOver(_ entry: Entry) -> Bool {
+    guard entry.isLive else { return false }
+    if entry.tag != nil {
+      let wasFirst = startedLanes.insert(entry.lane).inserted
+      ledger.takeOver(entry.id, wasFirst: wasFirst, limit: Self.maximumUnfinishedAttempts)
+      guard ledger[entry.id]?.isLive ?? false else {
+        startedLanes.remove(entry.lane)
+        return true
+      }
+    } else {
+      lanes.hold(entry.id)
     }
-    if count > 0 { entry.record.attempts += 1 }
-    if count >= Self.maximumUnfinishedAttempts {
-      entry.record.verdict = .refused(
-        reason: "The process ended during each of the last \(count) attempts to send it.")
-      startedLanes.remove(entry.lane)
-    }
+    let number = ledger[entry.id] ?? entry
+    lanes.insert(entry.id, lane: entry.lane, userID: entry.key.userID) { [ledger] in ledger.isBehind($0, number) }
+    return false
   }
 
   /// Adds a mutation that is about to be written.
@@ -130,18 +184,33 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func add(_ id: MutationID, key: Key, lane: String, record: Record) {
     remove(id)
     var record = record
-    let isFirst = lanes.isFree(lane)
+    let isFirst = sends && lanes.isFree(lane)
     if isFirst { record.unfinishedAttempts = 1 }
     ledger.add(
       Entry(id: id, key: key, lane: lane, record: record, tag: nil, isMarked: isFirst))
-    lanes.append(id, lane: lane, userID: key.userID, isDurable: false)
+    if sends { lanes.append(id, lane: lane, userID: key.userID, isDurable: false) }
   }
 
   /// Records that the record of a new mutation is written.
   ///
   /// ``release(_:)`` follows if the mutation is still live.
-  mutating func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) {
+  ///
+  /// - Returns: Whether other repositories may have added mutations before it of which this one, which sends them, doesn't
+  ///   know yet. Then ``recordPredecessors(of:)`` follows too.
+  mutating func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) -> Bool {
     ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
+    guard leadership != .leading || sequence <= knownSequence + 1 else {
+      behindUnknown.insert(id)
+      return true
+    }
+    recordReading(upTo: sequence)
+    return false
+  }
+
+  /// Records that all mutations are known that were made before one.
+  mutating func recordPredecessors(of id: MutationID) {
+    behindUnknown.remove(id)
+    if let entry = ledger[id], !entry.isBeingDecided { lanes.makeDurable(id, lane: entry.lane) }
   }
 
   /// Brings a refused mutation back that could not be written again.
@@ -150,17 +219,11 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     ledger.add(entry)
   }
 
-  /// Adds a mutation of another repository, which sends it.
-  mutating func addExternal(_ entry: Entry) {
-    var entry = entry
-    entry.isExternal = true
-    ledger.add(entry)
-  }
-
   // MARK: - Sending
 
   /// Takes the next mutation that may be sent.
   mutating func next(at now: Duration) -> Step {
+    if !sends { return liveCount > 0 ? .lead : .wait(until: nil) }
     while true {
       switch lanes.next(at: now) {
       case .wait(let deadline): return .wait(until: deadline)
@@ -262,18 +325,22 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return lanes.lanes(of: entry.key.userID).flatMap { lanes.waiting(in: $0) }
   }
 
-  /// The mutations of a lane that wait, in order.
-  func waiting(in lane: String) -> [MutationID] { lanes.waiting(in: lane) }
+  /// The mutations of a lane that wait, in order; those that another repository sends may be in flight.
+  func waiting(in lane: String) -> [MutationID] {
+    sends ? lanes.waiting(in: lane) : ledger.live.filter { $0.lane == lane }.map(\.id)
+  }
 
   /// Whether the lane of a mutation waits for something other than its turn.
-  func isHeldUp(_ lane: String) -> Bool { lanes.isHeldUp(lane) }
+  func isHeldUp(_ lane: String) -> Bool {
+    sends ? lanes.isHeldUp(lane) : lanes.isPaused || reportedLanes.contains(lane)
+  }
 
   /// Sends nothing until ``resume()``.
   ///
   /// - Returns: The mutations that wait.
   mutating func pause() -> [MutationID] {
     lanes.pause()
-    return lanes.allWaiting
+    return sends ? lanes.allWaiting : ledger.live.map(\.id)
   }
 
   mutating func resume() {
@@ -304,6 +371,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   @discardableResult
   mutating func remove(_ id: MutationID) -> Entry? {
     guard let entry = ledger.remove(id) else { return nil }
+    reportedLanes.remove(entry.lane)
     if !entry.isInFlight, !entry.isAnswered { lanes.remove(id, lane: entry.lane) }
     return entry
   }
@@ -331,6 +399,14 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     let verdict = entry.isLive ? stored.value.verdict : nil
     if verdict != nil, !entry.isInFlight, !entry.isAnswered { lanes.remove(entry.id, lane: entry.lane) }
     ledger.receive(stored.value, of: entry.id, tag: stored.tag, revision: stored.revision)
+    if !sends, entry.isLive {
+      // The repository that sends marks a mutation before it is sent, and writes it otherwise only if it has to wait.
+      if stored.value.isLive, stored.value.unfinishedAttempts == 0 {
+        reportedLanes.insert(entry.lane)
+      } else {
+        reportedLanes.remove(entry.lane)
+      }
+    }
     return verdict
   }
 
@@ -348,6 +424,6 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func release(_ id: MutationID) {
     guard let entry = ledger[id] else { return }
     ledger.endDecision(on: id)
-    lanes.makeDurable(id, lane: entry.lane)
+    if !behindUnknown.contains(id) { lanes.makeDurable(id, lane: entry.lane) }
   }
 }

@@ -39,6 +39,9 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// `nil` while it will be sent.
   var verdict: Verdict?
 
+  /// Whether it will be sent.
+  var isLive: Bool { verdict == nil }
+
   /// The record with its place in the order.
   func with(sequence: UInt64) -> Self {
     var record = self

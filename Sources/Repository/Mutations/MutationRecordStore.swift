@@ -211,6 +211,17 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     return records.map { $0.map { .written($0, commit) } ?? .removed(commit) }
   }
 
+  /// The sequence of the mutation that was made last; 0 if it isn't known.
+  func lastSequence() async throws(StoreError) -> UInt64 {
+    do throws(StoreError) {
+      return try await store.load(keys.counter)?.value.last ?? 0
+    } catch {
+      // A corrupt counter is in quarantine now.
+      guard case .undecodable = error else { throw error }
+      return 0
+    }
+  }
+
   private func readCounter() async throws(StoreError) -> Counter {
     do throws(StoreError) {
       if let stored = try await store.load(keys.counter) { return (stored.value, stored.tag) }

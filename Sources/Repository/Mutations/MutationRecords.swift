@@ -33,10 +33,26 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     }
   }
 
-  /// Reads all records, and observes them.
-  func observe(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> StoreObservation<Record> {
-    try await store.observe(collection: keys.collection, as: Record.self)
+  /// What is stored, and what follows.
+  struct Reading {
+    let stored: [StoreObservation<Record>.Entry]
+    let changes: MulticastSubscription<[StoreChange<Record>], Never>
+    /// A sequence up to which all mutations that are still stored were read.
+    let lastSequence: UInt64
   }
+
+  /// Reads all records, and observes them from there: changes of an earlier reading are of no use any more.
+  func read(
+    isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> Reading {
+    let lastSequence = try await records.lastSequence()
+    let observation = try await store.observe(collection: keys.collection, as: Record.self)
+    echoes.recordReading(of: Set(observation.stored.compactMap { $0.key.id.map(MutationID.init(rawValue:)) }))
+    return Reading(stored: observation.stored, changes: observation.changes, lastSequence: lastSequence)
+  }
+
+  /// Whether this repository removed a record that the last reading found.
+  func isRemoved(_ id: MutationID) -> Bool { echoes.isRemoved(id) }
 
   /// Adds a record behind all, in the place of another one or of an older one of the same mutation.
   ///

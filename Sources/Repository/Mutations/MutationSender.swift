@@ -30,6 +30,7 @@ final class MutationSender<Source: RepositorySource> {
     while !tasks.areCancelled {
       switch engine.queue.next(at: clock.elapsed()) {
       case .send(let entry): engine.start { engine in await engine.sender.attempt(entry, in: engine) }
+      case .lead: return engine.election.campaign(in: engine)
       case .wait(let deadline):
         return alarm.set(deadline) { [weak engine] deadline in await engine?.pump(at: deadline) }
       }

@@ -16,6 +16,16 @@ struct RecordEchoes {
   /// Whether a record is being written or removed.
   func isBeingWritten(_ id: MutationID) -> Bool { writeCounts[id] != nil }
 
+  /// Whether the store hasn't reported yet that this repository removed a record.
+  func isRemoved(_ id: MutationID) -> Bool { removals[id] != nil }
+
+  /// Records that all records were read, so that earlier changes aren't reported any more.
+  ///
+  /// - Parameter ids: Those that were found. One of them that this repository has removed was removed later.
+  mutating func recordReading(of ids: Set<MutationID>) {
+    if !removals.isEmpty { removals = removals.filter { ids.contains($0.key) } }
+  }
+
   /// Records that a record is about to be written or removed.
   mutating func beginWriting(_ id: MutationID) {
     writeCounts[id, default: 0] += 1

@@ -43,6 +43,8 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
       case needsSignIn
       /// For the network; see ``RepositoryConfiguration/network``.
       case offline
+      /// For the repository that leads; see ``Leadership``.
+      case sentElsewhere
     }
 
     /// The lane's ordering key, behind the user it belongs to.
@@ -69,6 +71,8 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
   public var undecidedCount: Int
   /// The size of all encoded mutations.
   public var queueByteCount: Int
+  /// Whether the repository sends mutations; `nil` if it is only read.
+  public var leadership: LeadershipStatus?
   /// Why the queue can't be read, so that nothing is known of it; `nil` if it can.
   public var storeFailure: String?
 }
@@ -127,6 +131,7 @@ extension RepositoryReport.LaneReport {
     case .backingOff(let delay): parts.append("next attempt in \(delay.components.seconds) s")
     case .needsSignIn: parts.append("needs sign-in")
     case .offline: parts.append("offline")
+    case .sentElsewhere: parts.append("sent by another repository")
     }
     return "\(lane): \(parts.joined(separator: ", "))"
   }

@@ -27,8 +27,7 @@ final class Backoff {
   /// Cancellation ends the wait.
   func wait(afterAttempt attempt: Int, isolation: isolated (any Actor)? = #isolation) async {
     let deadline = clock.elapsed() + delay(forAttempt: attempt)
-    let ends = ends.stream.subscribe()
-    await clock.wait(until: deadline) { for await _ in ends { return } }
+    await clock.wait(until: deadline, or: ends.stream.subscribe())
   }
 
   /// Ends all waits.

@@ -72,7 +72,7 @@ final class ExternalChanges<Source: RepositorySource> {
     while let cell = engine.cell(entry.key), cell.isOpen {
       guard let base = cell.state.base, base.revision > revision else {
         if engine.queue[entry.id] == nil { return }
-        cell.restore(entry)
+        cell.restore(entry, isSentHere: engine.queue.sends(entry))
         return engine.publish(cell)
       }
       revision = base.revision

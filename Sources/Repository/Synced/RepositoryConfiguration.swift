@@ -35,6 +35,9 @@ public struct RepositoryConfiguration: Sendable {
   /// Without a monitor it is always active.
   public var activity: any ActivityMonitor
 
+  /// Decides which of the repositories on one store sends the mutations of all.
+  public var leadership: any Leadership
+
   /// Where the repository's tasks run; `nil` for the threads that all tasks share.
   ///
   /// For tests that order tasks themselves.
@@ -52,6 +55,7 @@ public struct RepositoryConfiguration: Sendable {
   ///   - random: Where the length of the waits comes from.
   ///   - network: Tells when the network comes and goes.
   ///   - activity: Tells when the app becomes active.
+  ///   - leadership: Decides which of the repositories on one store sends the mutations of all.
   public init(
     pageSize: Int = 20,
     freshness: Freshness = Freshness(timeToLive: .seconds(60)),
@@ -61,7 +65,8 @@ public struct RepositoryConfiguration: Sendable {
     now: @escaping @Sendable () -> Date = { Date() },
     random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
     network: any NetworkMonitor = ManualNetworkMonitor(),
-    activity: any ActivityMonitor = ManualActivityMonitor()
+    activity: any ActivityMonitor = ManualActivityMonitor(),
+    leadership: any Leadership = StoreLeadership()
   ) {
     precondition(pageSize >= 1, "RepositoryConfiguration: 'pageSize' is at least 1, not \(pageSize).")
     self.pageSize = pageSize
@@ -73,5 +78,6 @@ public struct RepositoryConfiguration: Sendable {
     self.random = random
     self.network = network
     self.activity = activity
+    self.leadership = leadership
   }
 }

@@ -164,10 +164,24 @@ final class SyncCell<Source: RepositorySource> {
   }
 
   /// Lays a mutation over the base that is in the queue.
-  func restore(_ entry: MutationQueue<Source>.Entry) {
+  ///
+  /// - Parameters:
+  ///   - entry: The mutation.
+  ///   - isSentHere: Whether this repository sends it. Otherwise the one that does decides whether it is in conflict,
+  ///     because this one may not know the value that it was made on.
+  func restore(_ entry: MutationQueue<Source>.Entry, isSentHere: Bool) {
     state.restore(entry.id, entry.record.mutation)
-    // The process that made it decides about conflicts, because this one may not know the value that it was made on.
-    if entry.isExternal { _ = state.beginSending(entry.id) }
+    if !isSentHere { leaveDecision(on: entry.id) }
+  }
+
+  /// Lets another repository decide whether a mutation is in conflict, as the server does while one is in flight.
+  func leaveDecision(on id: MutationID) {
+    _ = state.beginSending(id)
+  }
+
+  /// Ends ``leaveDecision(on:)``, because this repository sends the mutation from now on.
+  func beginDeciding(on id: MutationID) {
+    state.fail(id, isOutcomeUnknown: false)
   }
 
   /// Records an external change.

@@ -7,7 +7,7 @@ internal import Multicast
 /// - ``SyncCells`` has a ``SyncCell`` for each key, whose ``SyncState`` decides what it shows, and which reply is stored.
 /// - ``SyncChannels`` sends that to observers, and ``NewestValue`` to those of all keys.
 /// - ``SyncLoader`` fetches, and ``SyncWrites`` stores the replies.
-/// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them.
+/// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them, if the ``Election`` lets this repository.
 /// - ``ExternalChanges`` takes in what others store.
 /// - ``ObservedLoading`` fetches what is observed, and ``SyncEnvironment`` follows the network and the app.
 ///
@@ -38,6 +38,7 @@ actor SyncEngine<Source: RepositorySource> {
   let newestValue: NewestValue<Source>
   let observedLoading: ObservedLoading<Source>
   let environment: SyncEnvironment<Source>
+  let election: Election<Source>
   let backoff: Backoff
 
   private let capabilities: SourceCapabilities<Source>
@@ -61,13 +62,15 @@ actor SyncEngine<Source: RepositorySource> {
     backoff = Backoff(configuration.retryPolicy, clock: clock, random: configuration.random)
     queue = MutationQueue(
       capabilities, records, configuration: configuration, events: events, liveCounts: liveCounts,
-      lists: channels.lists)
+      lists: channels.lists, unanswered: UnansweredCalls(clock, tasks))
     sender = MutationSender(
       capabilities, policy: configuration.retryPolicy, clock: clock, events: events, tasks: tasks)
     loader = SyncLoader(capabilities, configuration: configuration, events: events)
     writes = SyncWrites(store, now: configuration.now, events: events)
     external = ExternalChanges(store, events: events)
     observedLoading = ObservedLoading(clock: clock, events: events, tasks: tasks)
+    election = Election(
+      configuration.leadership, records.keys.collection, on: store, clock: clock, events: events)
     environment = SyncEnvironment(configuration, clock: clock, liveCounts: liveCounts, events: events)
     (now, self.clock) = (configuration.now, clock)
     newestValue = NewestValue(source.name, store: store, events: events, channels: channels.everyValue)
@@ -100,6 +103,7 @@ actor SyncEngine<Source: RepositorySource> {
     if hasStarted { return }
     try await starting.run { () async throws(StoreError) in
       if hasStarted { return }
+      if capabilities.sending != nil { await election.begin(in: self) }
       try await queue.read(in: self)
       hasStarted = true
       sender.pump(in: self)
@@ -151,7 +155,7 @@ actor SyncEngine<Source: RepositorySource> {
         // A mutation that came or went meanwhile may be in a newer value, or in the one that was read.
       } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)
       cells.open(cell, stored)
-      for mutation in queue.liveMutations(of: key) { cell.restore(mutation) }
+      for mutation in queue.liveMutations(of: key) { cell.restore(mutation, isSentHere: queue.sends(mutation)) }
       cell.endWatching = tasks.start { [weak self] in
         for await change in changes { await self?.receive(change, key) }
       }
@@ -324,6 +328,7 @@ actor SyncEngine<Source: RepositorySource> {
       throw .conflict(error)
     }
     queue.append(id, record, on: key, hasCaller: hasCaller)
+    if let entry = queue[id], !queue.sends(entry) { cell.leaveDecision(on: id) }
     // The user waits for the value, so it goes first.
     publish(cell)
     queue.reportChanges(in: self)
@@ -347,6 +352,18 @@ actor SyncEngine<Source: RepositorySource> {
     for id in ids { cell.state.remove(id) }
     publish(cell)
     release(cell)
+  }
+
+  /// Decides from now on whether a mutation is in conflict that another repository was to send.
+  func beginDeciding(_ entry: MutationQueue<Source>.Entry) {
+    guard let cell = cells[entry.key], cell.isOpen else { return }
+    cell.beginDeciding(on: entry.id)
+    publish(cell)
+  }
+
+  /// Ends the calls that have waited for another repository for long enough.
+  func endUnansweredCalls(at deadline: Duration) {
+    queue.endUnansweredCalls(at: deadline, in: self)
   }
 
   /// Writes what is known of a mutation.
@@ -432,7 +449,7 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   /// Takes in a change of a mutation's record that the store reports.
-  func receive(_ change: StoreChange<MutationRecord<Mutation>>) async {
-    await queue.receive(change, in: self)
+  func receive(_ change: StoreChange<MutationRecord<Mutation>>, ofReading reading: Int) async {
+    await queue.receive(change, ofReading: reading, in: self)
   }
 }

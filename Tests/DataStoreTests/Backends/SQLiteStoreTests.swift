@@ -4,7 +4,7 @@
   import Multicast
   import Testing
 
-  @Suite(.timeLimit(.minutes(5))) struct SQLiteStoreTests {
+  @Suite(.timeLimit(.minutes(15))) struct SQLiteStoreTests {
     private let place = SQLitePlace()
     private let key = StoreKey<String>("text", id: "0")
 

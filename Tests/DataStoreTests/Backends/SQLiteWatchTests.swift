@@ -14,7 +14,7 @@
   #endif
 
   /// What a backend tells of the changes others make.
-  @Suite(.timeLimit(.minutes(5))) struct SQLiteWatchTests {
+  @Suite(.timeLimit(.minutes(15))) struct SQLiteWatchTests {
     private let place = SQLitePlace()
     private let bytes = Data("bytes".utf8)
 

@@ -10,7 +10,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.requiresPowerLossVolume, .timeLimit(.minutes(5))) struct PowerLossVolumeTests {
+@Suite(.requiresPowerLossVolume, .timeLimit(.minutes(15))) struct PowerLossVolumeTests {
   @Test func `What was not synchronized is lost`() async throws {
     let mountPoint = try await PowerLossVolume.run { volume in
       try write("durable", to: "kept", in: volume, synchronizing: true)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A disk that is really full: the system lets the child's files grow so far and no further.
-@Suite(.timeLimit(.minutes(5))) struct FullDiskTests {
+@Suite(.timeLimit(.minutes(15))) struct FullDiskTests {
   private let temporary = TemporaryFolder()
 
   @Test func `A save for which there is no space throws, leaves the old value, and nothing else`() async throws {

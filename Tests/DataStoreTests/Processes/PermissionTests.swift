@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A folder that may be read and no longer written.
-@Suite(.timeLimit(.minutes(5))) struct PermissionTests {
+@Suite(.timeLimit(.minutes(15))) struct PermissionTests {
   private let temporary = TemporaryFolder()
 
   @Test(arguments: DurableStore.allCases)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// A change in one process is seen by an observer in another.
-@Suite(.timeLimit(.minutes(5))) struct TwoProcessTests {
+@Suite(.timeLimit(.minutes(15))) struct TwoProcessTests {
   private let temporary = TemporaryFolder()
   private let key = StoreKey<String>("text", id: "0")
 

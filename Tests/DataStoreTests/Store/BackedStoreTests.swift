@@ -4,7 +4,7 @@ import Foundation
 import Multicast
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct BackedStoreTests {
+@Suite(.timeLimit(.minutes(15))) struct BackedStoreTests {
   private let key = StoreKey<String>("text", id: "0")
   private let newer = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
   private let supported = StoredVersion(format: 3, schema: 1)

@@ -6,7 +6,7 @@ import Testing
 @testable import DataStore
 
 /// The changes of one key, while other stores change it.
-@Suite(.timeLimit(.minutes(5))) struct ChangesOfKeyTests {
+@Suite(.timeLimit(.minutes(15))) struct ChangesOfKeyTests {
   @Test func `A key that is changed while its stream begins starts with the newest value`() async throws {
     let key = StoreKey<String>("text", id: "0")
     let backend = ReportingBackend()

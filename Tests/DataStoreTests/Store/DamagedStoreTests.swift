@@ -4,7 +4,7 @@ import Multicast
 import Testing
 
 /// What a store does when its backend finds everything damaged.
-@Suite(.timeLimit(.minutes(5))) struct DamagedStoreTests {
+@Suite(.timeLimit(.minutes(15))) struct DamagedStoreTests {
   private let key = StoreKey<String>("text", id: "0")
   private let backend = DamagedBackend()
   private let damaged = StoreError.damaged(movedTo: "a place", reason: "a reason")

@@ -5,7 +5,7 @@ import Testing
 @testable import DataStore
 
 /// For how long a store keeps what it needs for observers.
-@Suite(.timeLimit(.minutes(5))) struct ObservationLifetimeTests {
+@Suite(.timeLimit(.minutes(15))) struct ObservationLifetimeTests {
   private let store = BackedStore(backend: InMemoryBackend(storage: InMemoryStorage()))
 
   private func key(_ number: Int) -> StoreKey<Int> { StoreKey("number", id: "\(number)") }

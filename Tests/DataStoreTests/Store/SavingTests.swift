@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// Saves that arrive while the store writes are written together.
-@Suite(.timeLimit(.minutes(5))) struct SavingTests {
+@Suite(.timeLimit(.minutes(15))) struct SavingTests {
   private typealias Outcome = Result<StoredValue<Int>, StoreError>
 
   private let key = StoreKey<Int>("number", id: "0")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DataStore
 
-@Suite(.timeLimit(.minutes(5))) struct StoreExecutorTests {
+@Suite(.timeLimit(.minutes(15))) struct StoreExecutorTests {
   private let executor = StoreExecutor(label: "StoreExecutorTests")
   private let record = Recorder()
 
@@ -76,7 +76,7 @@ import Testing
 }
 
 /// Loads of a value that is known to be the stored one.
-@Suite(.timeLimit(.minutes(5))) struct KnownLoadTests {
+@Suite(.timeLimit(.minutes(15))) struct KnownLoadTests {
   private let key = StoreKey<Int>("number")
   private let backend = VersionedBackend()
   private let store: BackedStore<VersionedBackend>

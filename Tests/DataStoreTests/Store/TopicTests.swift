@@ -5,7 +5,7 @@ import Testing
 @testable import DataStore
 
 /// What a store remembers of those for whom nothing is stored.
-@Suite(.timeLimit(.minutes(5))) struct TopicTests {
+@Suite(.timeLimit(.minutes(15))) struct TopicTests {
   private let storage = InMemoryStorage()
 
   private func store() -> BackedStore<InMemoryBackend> {

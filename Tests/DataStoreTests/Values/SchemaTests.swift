@@ -3,7 +3,7 @@ import Foundation
 import Multicast
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct SchemaTests {
+@Suite(.timeLimit(.minutes(15))) struct SchemaTests {
   /// Schema 1.
   private struct Name: Codable, Hashable {
     var name: String

@@ -19,7 +19,7 @@ extension FolderHub {
 }
 
 /// How watches share a hub, over a system that is simulated.
-@Suite(.timeLimit(.minutes(5))) struct FolderHubTests {
+@Suite(.timeLimit(.minutes(15))) struct FolderHubTests {
   private let monitor: SimulatedMonitor
   private let hub: FolderHub
 

@@ -14,7 +14,7 @@ import Testing
 
 #if !canImport(Darwin)
   /// How watches share the inotify instance of the process.
-  @Suite(.timeLimit(.minutes(5))) struct FolderWatchTests {
+  @Suite(.timeLimit(.minutes(15))) struct FolderWatchTests {
     private let temporary = TemporaryFolder()
 
     private static func path(of url: URL) -> String {

@@ -15,7 +15,7 @@ import Testing
 #endif
 
 /// What a store does when another store changes the same folder: here two in one process, which is the same to them.
-@Suite(.timeLimit(.minutes(5))) struct WatchingTests {
+@Suite(.timeLimit(.minutes(15))) struct WatchingTests {
   private let temporary = TemporaryFolder()
   private let key = StoreKey<String>("text", id: "0")
 

@@ -6,7 +6,7 @@ import Testing
 import Todo
 
 /// What the articles' examples print is what their comments say.
-@Suite(.timeLimit(.minutes(5))) struct ArticleResultTests {
+@Suite(.timeLimit(.minutes(15))) struct ArticleResultTests {
   @Test func `Multicast: the first example`() async {
     #expect(
       await output(of: MulticastExamples.firstExample) == ["badge: Ann", "badge: Ben", "list: Ann", "list: Ben"])

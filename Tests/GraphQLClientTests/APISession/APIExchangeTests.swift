@@ -5,7 +5,7 @@ import MulticastTesting
 import Testing
 
 /// What a session asks of its transport, without a network.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct APIExchangeTests {
   private struct Payload: Codable, Equatable {
     let a: Int

@@ -3,7 +3,7 @@ import GraphQLClient
 import TestSupport
 import Testing
 
-@Suite(.requiresBFF, .timeLimit(.minutes(5)))
+@Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct APISessionTests {
   private struct UserID: Encodable {
     var userID = "0"

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What every transport promises, against a real socket.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct HTTPTransportTests {
   private static func request(_ url: URL, headers: HTTPHeaders = [:], body: String = "{}") -> HTTPRequest {
     // A machine that is busy with other tests may take longer than any timeout that means something.

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A session against a server that sends anything.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct HostileReplyTests {
   private struct Payload: Codable, Equatable {
     let a: Int

@@ -8,7 +8,7 @@
   /// It runs in a process of its own, beside a third one with the servers, because its memory and its threads are
   /// measured. Times and memory mean something only where nothing else runs, so they are checked under
   /// `MOMENTS_QUIET_MACHINE=1` alone.
-  @Suite(.serialized, .timeLimit(.minutes(5)))
+  @Suite(.serialized, .timeLimit(.minutes(15)))
   struct HostileServerTests {
     private struct Observations: Decodable {
       let latestWakeMilliseconds: Double

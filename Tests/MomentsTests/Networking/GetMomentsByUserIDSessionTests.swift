@@ -5,7 +5,7 @@ import Multicast
 import TestSupport
 import Testing
 
-@Suite(.requiresBFF, .timeLimit(.minutes(5)))
+@Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct GetMomentsByUserIDSessionTests {
   @Test(arguments: ServerSchema.allCases)
   func `A timeline arrives whole, a moment of unknown type in its place`(schema: ServerSchema) async throws {

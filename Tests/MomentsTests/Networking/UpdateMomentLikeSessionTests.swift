@@ -4,7 +4,7 @@ import Moments
 import TestSupport
 import Testing
 
-@Suite(.requiresBFF, .timeLimit(.minutes(5)))
+@Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct UpdateMomentLikeSessionTests {
   @Test(arguments: ServerSchema.allCases)
   func `A like changes the server's data, an unlike changes it back`(schema: ServerSchema) async throws {

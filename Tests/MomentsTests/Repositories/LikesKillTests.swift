@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// A like that was acknowledged reaches the server once and in its turn, whenever the process is killed.
-@Suite(.timeLimit(.minutes(5))) struct LikesKillTests {
+@Suite(.timeLimit(.minutes(15))) struct LikesKillTests {
   /// The likes of a process after another, as far as they are known.
   private enum Expected {
     case acknowledged(number: Int, key: String)

@@ -12,7 +12,7 @@ import Testing
 /// Files of a queue that rot take nothing with them but themselves.
 ///
 /// A fifth of `MOMENTS_ROT_ROUNDS` in the environment says how often.
-@Suite(.timeLimit(.minutes(5))) struct LikesRotTests {
+@Suite(.timeLimit(.minutes(15))) struct LikesRotTests {
   private static let rounds =
     ProcessInfo.processInfo.environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) }.map { $0 / 5 } ?? 100
 

@@ -11,7 +11,7 @@ import Testing
 /// not waited for: whatever the order, observers see time go forward and no like flicker.
 ///
 /// `MOMENTS_INTERLEAVINGS` in the environment says how many orders are tried.
-@Suite(.timeLimit(.minutes(5))) struct MomentsRepoInterleavingTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsRepoInterleavingTests {
   private static let count =
     ProcessInfo.processInfo.environment["MOMENTS_INTERLEAVINGS"].flatMap { Int($0) } ?? 1_000
   private static let momentIDs = ["a", "b", "c"]

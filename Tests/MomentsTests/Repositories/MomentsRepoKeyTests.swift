@@ -5,7 +5,7 @@ import Repository
 import Testing
 
 /// What a repository does with a user whose timeline its store can't keep.
-@Suite(.timeLimit(.minutes(1))) struct MomentsRepoKeyTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsRepoKeyTests {
   private let fetching = GetMomentsByUserIDSessionStub { _ in .fixture() }
   private let liking = UpdateMomentLikeSessionStub { _ in .fixture(likedMomentIDs: ["0"]) }
 

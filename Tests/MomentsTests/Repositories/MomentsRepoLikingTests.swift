@@ -8,7 +8,7 @@ import MulticastTesting
 import Repository
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct MomentsRepoLikingTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsRepoLikingTests {
   private static func liked(_ momentIDs: String...) -> MomentsDetails {
     var details = MomentsDetails.fixture(momentIDs: ["0", "1"], likedMomentIDs: Set(momentIDs))
     for index in details.moments.indices where momentIDs.contains(details.moments[index].id) {

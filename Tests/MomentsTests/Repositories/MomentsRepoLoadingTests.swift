@@ -8,7 +8,7 @@ import MulticastTesting
 import Repository
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct MomentsRepoLoadingTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsRepoLoadingTests {
   // MARK: - Sharing
 
   @Test func `A hundred callers share a request, which goes on for the last of them`() async throws {

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What a repository does while its store cannot be observed yet, or could not.
-@Suite(.timeLimit(.minutes(5))) struct MomentsRepoOpeningTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsRepoOpeningTests {
   private func makeRepo(on store: any PersistentDataStoreType) -> MomentsRepo {
     MomentsRepo(
       persistentDataStore: store,

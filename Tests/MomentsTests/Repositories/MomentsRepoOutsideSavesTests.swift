@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What others save in the store, such as another process, is no older than what the repository has asked for before.
-@Suite(.timeLimit(.minutes(5))) struct MomentsRepoOutsideSavesTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsRepoOutsideSavesTests {
   /// Replies that a test holds back.
   private final class Replies: Sendable {
     let gates = [Gate(), Gate()]

@@ -9,7 +9,7 @@ import Repository
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct MomentsRepoPagingTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsRepoPagingTests {
   private typealias Request = PagedTimeline.Request
 
   private let store = PersistentDataStore(InMemoryStore())

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// What becomes of likes in the queue, whoever brings it about, is seen by the observers.
-@Suite(.timeLimit(.minutes(5))) final class MomentsRepoQueueTests: Sendable {
+@Suite(.timeLimit(.minutes(15))) final class MomentsRepoQueueTests: Sendable {
   private let isAway = Lock(true)
   private let clock = ManualClock()
 

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// A repository on files and a real server: what the user sees, what is stored, and what the server received.
-@Suite(.requiresBFF, .timeLimit(.minutes(5)))
+@Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct MomentsRepoServerTests {
   /// A repository on a folder, at a server, with a clock that stands still.
   private struct Relaunch {

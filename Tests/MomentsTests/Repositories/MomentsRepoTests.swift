@@ -7,7 +7,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct MomentsRepoTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsRepoTests {
   // MARK: - Start
 
   @Test func `What was stored before the repository existed arrives first`() async throws {

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// The server made a like, and what it answers cannot be used: the like stays, and a timeline with it is fetched.
-@Suite(.timeLimit(.minutes(5))) struct MomentsRepoUnusableReplyTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsRepoUnusableReplyTests {
   private static func liked(_ isLiked: Bool) -> MomentsDetails {
     .fixture(likedMomentIDs: isLiked ? ["0"] : [])
   }

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// That the server does for the Swift tests what they count on.
-@Suite(.requiresBFF, .timeLimit(.minutes(5)))
+@Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct BFFServerTests {
   private struct PageVariables: Encodable {
     let userID = "0"

@@ -7,7 +7,7 @@ import Multicast
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct TogglesDataStoreTests {
+@Suite(.timeLimit(.minutes(15))) struct TogglesDataStoreTests {
   private enum ForeignToggle: String, ToggleType { case isLikeButtonForMomentEnabled }
 
   @Test(arguments: InternalToggle.allCases)

@@ -5,7 +5,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct TrackingRepoTests {
+@Suite(.timeLimit(.minutes(15))) struct TrackingRepoTests {
   private func event(_ number: Int) -> TrackingEvent { .action(name: "tap", itemID: "\(number)") }
 
   @Test func `Every provider gets every event once, in the order of the calls`() {

@@ -11,7 +11,7 @@ import Testing
 
 /// What a timeline screen shows of what others do, and how long it follows them.
 @MainActor
-@Suite(.timeLimit(.minutes(5))) struct MomentsTimelineViewModelFollowingTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsTimelineViewModelFollowingTests {
   private func rows(_ model: MomentsTimelineViewModel) -> [MomentListItemViewModel] {
     model.listItems.compactMap { if case .moment(let row) = $0 { row } else { nil } }
   }

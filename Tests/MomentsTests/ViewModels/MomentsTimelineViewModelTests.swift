@@ -9,7 +9,7 @@ import Repository
 import Testing
 
 @MainActor
-@Suite(.timeLimit(.minutes(5))) struct MomentsTimelineViewModelTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsTimelineViewModelTests {
   private func model(_ harness: RepoHarness, userID: String = "0") -> MomentsTimelineViewModel {
     MomentsTimelineViewModel(
       userID: userID, momentsRepo: harness.repo, now: { Date(timeIntervalSince1970: 1_605_521_420) },

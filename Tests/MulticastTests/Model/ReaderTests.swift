@@ -4,7 +4,7 @@ import Testing
 @testable import Multicast
 
 /// What a channel and a reader know of each other: the batch that one has given away, and who is still there.
-@Suite(.timeLimit(.minutes(5))) struct ReaderTests {
+@Suite(.timeLimit(.minutes(15))) struct ReaderTests {
   @Test func `A reader with a batch does not wait before it was seen empty`() {
     var state = ChannelState<Int>(replayLimit: 0)
     let id = state.subscribe(capacity: .max, overflow: nil)

@@ -2,7 +2,7 @@ import Multicast
 import Repository
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct RepositoryEventsTests {
+@Suite(.timeLimit(.minutes(15))) struct RepositoryEventsTests {
   @Test func `A listener gets the newest events first, then every later one`() async {
     let events = RepositoryEvents(replay: 2)
     for number in 1...3 { events.emit(.requestStarted(key: "\(number)")) }

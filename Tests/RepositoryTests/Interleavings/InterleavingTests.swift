@@ -7,7 +7,7 @@ import Testing
 ///
 /// `MOMENTS_INTERLEAVINGS` in the environment says how many runs are made, and `MOMENTS_INTERLEAVING_SEED` makes one again
 /// and prints it.
-@Suite(.timeLimit(.minutes(10))) struct InterleavingTests {
+@Suite(.timeLimit(.minutes(15))) struct InterleavingTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let count = environment["MOMENTS_INTERLEAVINGS"].flatMap { Int($0) } ?? 1_000
 

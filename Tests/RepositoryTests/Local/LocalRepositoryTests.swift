@@ -6,7 +6,7 @@ import Repository
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct LocalRepositoryTests {
+@Suite(.timeLimit(.minutes(15))) struct LocalRepositoryTests {
   private typealias Drafts = LocalRepository<String, Notes>
 
   private let store = InMemoryStore()

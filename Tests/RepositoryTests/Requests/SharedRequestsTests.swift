@@ -3,7 +3,7 @@ import MulticastTesting
 import Repository
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct SharedRequestsTests {
+@Suite(.timeLimit(.minutes(15))) struct SharedRequestsTests {
   struct Failure: Error, Hashable {}
   typealias Requests = SharedRequests<String, Int, Failure>
   typealias Outcome = Result<Int, SharedRequestError<Failure>>

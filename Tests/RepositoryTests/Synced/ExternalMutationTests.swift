@@ -7,12 +7,12 @@ import Testing
 @testable import Repository
 
 /// A mutation that another process finishes with, or sends too, stays visible until the value that is shown has it.
-@Suite(.timeLimit(.minutes(5))) struct ExternalMutationTests {
+@Suite(.timeLimit(.minutes(15))) struct ExternalMutationTests {
   private let memory = InMemoryStore()
   private let store: InterceptedStore
   private let server = NotesServer(empty: Notes())
   private let isOffline = Setting(true)
-  private let configuration = RepositoryConfiguration(clock: ManualClock())
+  private let configuration = RepositoryConfiguration(clock: ManualClock(), leadership: NoLeadership())
 
   init() { store = InterceptedStore(memory) }
 

@@ -30,7 +30,7 @@ extension NotesSuite {
   var store: InterceptedStore { fixture.store }
   var server: NotesServer { fixture.server }
   var clock: ManualClock { fixture.clock }
-  var configuration: RepositoryConfiguration { RepositoryConfiguration(clock: clock) }
+  var configuration: RepositoryConfiguration { RepositoryConfiguration(clock: clock, leadership: NoLeadership()) }
 
   /// A repository whose requests are what `onFetch` and `onSend` let through.
   func makeRepository(

@@ -9,7 +9,7 @@ import Testing
   private static let environment = ProcessInfo.processInfo.environment
 
   /// `MOMENTS_MODEL_DEPTH` makes the histories longer or shorter.
-  @Test(.timeLimit(.minutes(10)), arguments: [nil, Tally()])
+  @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()])
   func `No short history breaks a law`(empty: Tally?) async {
     let depth = Self.environment["MOMENTS_MODEL_DEPTH"].flatMap { Int($0) } ?? 4
     var count = 0
@@ -39,7 +39,7 @@ import Testing
   }
 
   /// `MOMENTS_MODEL_STEPS` makes it longer.
-  @Test(.timeLimit(.minutes(10)), arguments: [nil, Tally()])
+  @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()])
   func `No long history breaks a law`(empty: Tally?) async {
     let steps = Self.environment["MOMENTS_MODEL_STEPS"].flatMap { Int($0) } ?? 20_000
     let seed = UInt64.random(in: .min ... .max)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryFaultTests: NotesSuite {
+@Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryFaultTests: NotesSuite {
   let fixture = NotesFixture()
 
   /// Makes a mutation of which the store has all that is to be said after a first attempt that failed.

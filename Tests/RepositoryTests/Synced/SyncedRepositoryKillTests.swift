@@ -7,7 +7,7 @@ import Testing
 ///
 /// The children edit the notes of two keys: `shared`, which another client edits too, and `own`. What an edit does follows
 /// from its number; see `NumberedEdit`.
-@Suite(.timeLimit(.minutes(10))) struct SyncedRepositoryKillTests {
+@Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryKillTests {
   /// The stores that survive the end of a process.
   enum Store: CaseIterable {
     case files

@@ -7,7 +7,7 @@ import Testing
 @testable import Repository
 
 /// What happens while something else is under way: late answers, decisions during a commit, and reports that come late.
-@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryOrderingFaultTests: NotesSuite {
+@Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryOrderingFaultTests: NotesSuite {
   let fixture = NotesFixture()
 
   // MARK: - Signing in

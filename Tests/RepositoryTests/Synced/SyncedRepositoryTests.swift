@@ -6,7 +6,7 @@ import Repository
 import RepositoryTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct SyncedRepositoryTests {
+@Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryTests {
   private let store = InMemoryStore()
   private let server = NotesServer(empty: Notes())
 

@@ -9,7 +9,7 @@ import Testing
 @testable import Repository
 
 /// Which requests a repository makes because its values are observed, in virtual time.
-@Suite(.timeLimit(.minutes(5))) struct WhileObservedTests {
+@Suite(.timeLimit(.minutes(15))) struct WhileObservedTests {
   /// A server, a repository, and observers, all on one thread.
   private final class World: Sendable {
     let clock = ManualClock()

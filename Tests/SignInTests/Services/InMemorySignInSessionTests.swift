@@ -4,7 +4,7 @@ import MulticastTesting
 import SignIn
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct InMemorySignInSessionTests {
+@Suite(.timeLimit(.minutes(15))) struct InMemorySignInSessionTests {
   private static let start = Date(timeIntervalSince1970: 1_543_665_600)
   private static let accounts = [
     InMemorySignInSession.Account(uid: "007", username: "jake", password: Password("secret"))

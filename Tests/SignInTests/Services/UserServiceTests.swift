@@ -4,7 +4,7 @@ import MulticastTesting
 import SignIn
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct UserServiceTests {
+@Suite(.timeLimit(.minutes(15))) struct UserServiceTests {
   private static let user = SignInSessionStub.user
   private static let dates = (0..<5).map { SignInSessionStub.date.addingTimeInterval(Double(-$0)) }
 

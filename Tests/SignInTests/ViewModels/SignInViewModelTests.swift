@@ -5,7 +5,7 @@ import SignIn
 import Testing
 
 @MainActor
-@Suite(.timeLimit(.minutes(5))) struct SignInViewModelTests {
+@Suite(.timeLimit(.minutes(15))) struct SignInViewModelTests {
   private nonisolated static let user = SignInSessionStub.user
   private static let signedMessage = "当前用户: jake\n登录时间: 2018-12-01 12:00:00 +0000"
 

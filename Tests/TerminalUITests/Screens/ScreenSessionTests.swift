@@ -6,7 +6,7 @@ import Testing
 
 @testable import TerminalUI
 
-@MainActor @Suite(.timeLimit(.minutes(5))) struct ScreenSessionTests {
+@MainActor @Suite(.timeLimit(.minutes(15))) struct ScreenSessionTests {
   private let terminal = FakeTerminal()
   private let screen = KeyScreen()
 

@@ -14,7 +14,7 @@ import Testing
 #endif
 
 /// One at a time: there is one terminal to restore in a process, and one handler for each signal.
-@Suite(.timeLimit(.minutes(2)), .serialized) struct TerminalTests {
+@Suite(.timeLimit(.minutes(15)), .serialized) struct TerminalTests {
   private static let size = TerminalSize(columns: 20, rows: 3)
   private static let takeover = "E[?1049hE[?25lE[?7lE[?2004h"
   private static let restoration = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")

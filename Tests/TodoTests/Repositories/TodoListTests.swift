@@ -4,7 +4,7 @@ import Multicast
 import Testing
 import Todo
 
-@Suite(.timeLimit(.minutes(5))) struct TodoListTests {
+@Suite(.timeLimit(.minutes(15))) struct TodoListTests {
   private let milk = TodoItem(name: "买牛奶")
   private let report = TodoItem(name: "写周报")
 

@@ -4,7 +4,7 @@ import Testing
 import Todo
 
 @MainActor
-@Suite(.timeLimit(.minutes(5))) struct TodoDetailViewModelTests {
+@Suite(.timeLimit(.minutes(15))) struct TodoDetailViewModelTests {
   @Test func `Done sends one item, then the end`() async {
     let detail = TodoDetailViewModel()
     #expect(detail.title == "Add Todo")

@@ -6,7 +6,7 @@ import Testing
 import Todo
 
 @MainActor
-@Suite(.timeLimit(.minutes(5))) struct TodoListViewModelTests {
+@Suite(.timeLimit(.minutes(15))) struct TodoListViewModelTests {
   /// A list, its model, and what the model prints.
   @MainActor
   private final class Screen {

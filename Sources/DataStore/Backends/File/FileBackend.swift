@@ -140,6 +140,13 @@ package struct FileBackend: StoreBackend {
     }
   }
 
+  /// Locks a file beside the values, `.DataStore-lock.<name>`.
+  package mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult {
+    try mapErrors(to: StoreError.writeFailed) { (self) throws(SystemError) in
+      try self.openOrMakeFolder().acquireLock(".DataStore-lock.\(name)")
+    }
+  }
+
   package mutating func takeEvents() -> [StoreEvent] {
     defer { events = [] }
     return events

@@ -40,4 +40,9 @@ public struct FileStore: StoreFacade {
     base = BackedStore(
       backend: FileBackend(folder: folder, fileSystem: fileSystem, lockTimeout: lockTimeout), now: now)
   }
+
+  /// Locks a name, so that one of several processes can do what only one may do.
+  public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+    try await base.acquireLock(name)
+  }
 }

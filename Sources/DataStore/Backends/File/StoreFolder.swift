@@ -57,6 +57,11 @@ final class StoreFolder {
     fileSystem.unlock(descriptor)
   }
 
+  /// Locks a file of the folder, whether or not the folder is locked.
+  func acquireLock(_ fileName: String) throws(SystemError) -> StoreLockResult {
+    try fileSystem.acquireLock(fileName, in: descriptor)
+  }
+
   // MARK: - Staging
 
   /// Creates a synchronised file with bytes that are about to take the place of another file.

@@ -2,10 +2,27 @@ package import Foundation
 
 /// Keeps bytes in an ``InMemoryStorage``.
 package struct InMemoryBackend: StoreBackend, Sendable {
-  private let storage: InMemoryStorage
+  /// Distinguishes a backend from others over the same storage, and ends its watch.
+  private final class Identity: Sendable {
+    let storage: InMemoryStorage
+
+    init(_ storage: InMemoryStorage) {
+      self.storage = storage
+    }
+
+    deinit {
+      storage.stopWatching(ObjectIdentifier(self))
+    }
+  }
+
+  private let identity: Identity
+  private var storage: InMemoryStorage { identity.storage }
+  private var id: ObjectIdentifier { ObjectIdentifier(identity) }
+  /// The external changes that were taken in a snapshot or a decision, which has to be made again if there are more.
+  private var takenChanges: [String]?
 
   package init(storage: InMemoryStorage) {
-    self.storage = storage
+    identity = Identity(storage)
   }
 
   package func read(_ name: String) -> Data? {
@@ -15,16 +32,18 @@ package struct InMemoryBackend: StoreBackend, Sendable {
   package mutating func commit(
     _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> Bool {
+    takenChanges = []
+    defer { takenChanges = nil }
     while true {
       let version = storage.version
       guard case .proceed(let removals) = try decide(&self) else { return false }
       // Nothing is locked while `decide` runs, so it runs again if anything changed meanwhile.
-      if storage.apply(writes, removing: removals, ifVersionIs: version) { return true }
+      if storage.apply(writes, removing: removals, ifVersionIs: version, by: id) { return true }
     }
   }
 
   package func quarantine(_ bytes: Data, of name: String, at time: Date) -> String? {
-    storage.move(bytes, from: name) { Self.quarantineName(for: name, at: time, attempt: $0) }
+    storage.move(bytes, from: name, by: id) { Self.quarantineName(for: name, at: time, attempt: $0) }
   }
 
   package func names() -> [String] {
@@ -34,10 +53,27 @@ package struct InMemoryBackend: StoreBackend, Sendable {
   package mutating func snapshot<Result>(
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
+    takenChanges = []
+    defer { takenChanges = nil }
     while true {
       let version = storage.version
       let result = try body(&self)
       if storage.version == version { return result }
     }
+  }
+
+  package func startWatching(_ onChange: @escaping @Sendable () -> Void) {
+    storage.startWatching(id, onChange)
+  }
+
+  package mutating func takeExternalChanges() -> ExternalChanges {
+    let names = storage.takeChangedNames(id)
+    guard let earlier = takenChanges else { return .names(names) }
+    takenChanges = earlier + names
+    return .names(earlier + names)
+  }
+
+  package func acquireLock(_ name: String) -> StoreLockResult {
+    storage.acquireLock(name)
   }
 }

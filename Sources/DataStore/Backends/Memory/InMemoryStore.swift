@@ -14,4 +14,9 @@ public struct InMemoryStore: StoreFacade {
   public init(storage: InMemoryStorage = InMemoryStorage(), now: @escaping @Sendable () -> Date = { Date() }) {
     base = BackedStore(backend: InMemoryBackend(storage: storage), now: now)
   }
+
+  /// Locks a name, so that one of several processes can do what only one may do.
+  public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+    try await base.acquireLock(name)
+  }
 }

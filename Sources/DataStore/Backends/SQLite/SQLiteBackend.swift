@@ -173,6 +173,15 @@
       try log(name, on: connection)
     }
 
+    /// Locks a file beside the database, `<database>-lock.<name>`.
+    package mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult {
+      do throws(SystemError) {
+        return try database.acquireLock(name)
+      } catch {
+        throw .writeFailed(error)
+      }
+    }
+
     /// Moves a row to the table `quarantine`.
     package mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
       try change(StoreError.writeFailed, making: false) { (backend, connection) throws(StoreError) -> String? in

@@ -121,6 +121,12 @@
 
     var path: String { folder == "/" ? "/\(fileName)" : "\(folder)/\(fileName)" }
 
+    /// Locks a file beside the database, which isn't made for it.
+    func acquireLock(_ name: String) throws(SystemError) -> StoreLockResult {
+      guard let folder = try openFolder(making: true) else { return .unsupported }
+      return try fileSystem.acquireLock("\(fileName)-lock.\(name)", in: folder)
+    }
+
     /// Opens the folder, or returns `nil` if it has never been there and is not to be made.
     private func openFolder(making: Bool) throws(SystemError) -> Descriptor? {
       guard !fileName.isEmpty, !fileName.utf8.contains(0) else {

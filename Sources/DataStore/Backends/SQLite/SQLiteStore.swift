@@ -40,5 +40,10 @@
       let backend = SQLiteBackend(file: file, busyTimeout: busyTimeout, now: now, fileSystem: fileSystem)
       base = BackedStore(backend: backend, now: now)
     }
+
+    /// Locks a name, so that one of several processes can do what only one may do.
+    public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+      try await base.acquireLock(name)
+    }
   }
 #endif

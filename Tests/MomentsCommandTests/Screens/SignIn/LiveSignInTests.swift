@@ -8,7 +8,7 @@ import Testing
 
 @testable import MomentsCommand
 
-@MainActor @Suite(.timeLimit(.minutes(5))) struct LiveSignInTests {
+@MainActor @Suite(.timeLimit(.minutes(15))) struct LiveSignInTests {
   private let terminal = FakeTerminal()
   private let gate = Gate()
 

@@ -12,7 +12,7 @@ import Testing
 
 @testable import MomentsCommand
 
-@MainActor @Suite(.timeLimit(.minutes(5))) struct LiveTimelineTests {
+@MainActor @Suite(.timeLimit(.minutes(15))) struct LiveTimelineTests {
   nonisolated private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
 
   private let terminal = FakeTerminal()

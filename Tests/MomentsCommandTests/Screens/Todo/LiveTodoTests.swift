@@ -9,7 +9,7 @@ import Todo
 
 @testable import MomentsCommand
 
-@MainActor @Suite(.timeLimit(.minutes(5))) struct LiveTodoTests {
+@MainActor @Suite(.timeLimit(.minutes(15))) struct LiveTodoTests {
   private let terminal = FakeTerminal()
   private let store = InMemoryStore()
 

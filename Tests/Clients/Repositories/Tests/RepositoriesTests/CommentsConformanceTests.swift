@@ -4,7 +4,7 @@ import Repository
 import RepositoryTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct CommentsConformanceTests {
+@Suite(.timeLimit(.minutes(15))) struct CommentsConformanceTests {
   typealias Conformance = RepositoryConformance<CommentsSource>
 
   private static let comments = (1...6).map { Comment(author: "Jake", text: "\($0)") }

@@ -7,7 +7,7 @@ import Repository
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct CommentsRepositoryTests {
+@Suite(.timeLimit(.minutes(15))) struct CommentsRepositoryTests {
   typealias CommentsRepository = SyncedRepository<CommentsSource>
 
   private static let key = StoreKey<Paged<Comment>>("comments", id: "post")

@@ -3,7 +3,7 @@ import Repositories
 import Repository
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct DraftsRepositoryTests {
+@Suite(.timeLimit(.minutes(15))) struct DraftsRepositoryTests {
   @Test func `A draft shows as it is typed, survives a relaunch, and is empty again when it is sent`() async throws {
     let storage = InMemoryStorage()
     do {

@@ -6,7 +6,7 @@ import Repository
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ProfileRepositoryTests {
+@Suite(.timeLimit(.minutes(15))) struct ProfileRepositoryTests {
   /// A client of closures.
   private struct Client: ProfileClient {
     let fetch: @Sendable (String) async throws(ProfileError) -> Profile

@@ -1,0 +1,47 @@
+internal import DataStore
+internal import Multicast
+
+extension StoreConformance {
+  /// The rules about locks, which a store may not know.
+  static let lockChecks = [
+    Check("A name is locked by one store at a time, and free when the lock is released") { harness in
+      let (store, other) = (try await harness.open(), try await harness.open())
+      var lock: StoreLock?
+      switch try await store.acquireLock("name") {
+      case .acquired(let acquired): lock = acquired
+      case .held: throw Mismatch(explanation: "acquireLock: the name is locked although nothing has locked it")
+      case .unsupported:
+        try expect(false, is: harness.hasLocks, "whether the store knows locks")
+        return
+      }
+      for candidate in [store, other] {
+        guard case .held = try await candidate.acquireLock("name") else {
+          throw Mismatch(explanation: "acquireLock: the name was locked twice")
+        }
+      }
+      guard case .acquired = try await other.acquireLock("other") else {
+        throw Mismatch(explanation: "acquireLock: another name isn't free")
+      }
+      guard case .held(let releases) = try await other.acquireLock("name") else {
+        throw Mismatch(explanation: "acquireLock: the name was locked twice")
+      }
+      let subscription = releases.subscribe()
+      // Calls go on, and what is stored is not touched.
+      try await other.save(Note("saved"), for: key)
+      try expect(await store.load(key)?.value, is: Note("saved"), "load with a lock")
+      withExtendedLifetime(lock) {}
+      lock = nil
+      try expect(await read(1, from: subscription, on: harness).count, is: 1, "the releases")
+      guard case .acquired = try await other.acquireLock("name") else {
+        throw Mismatch(explanation: "acquireLock: the name isn't free after its lock was released")
+      }
+    },
+    Check("A name that can't be a collection's can't be locked") { harness in
+      let store = try await harness.open()
+      if case .unsupported = try await store.acquireLock("name") { return }
+      try await expect(.invalidKey(.emptyCollection), from: "acquireLock") { () async throws(StoreError) in
+        try await store.acquireLock("")
+      }
+    },
+  ]
+}

@@ -1,0 +1,86 @@
+internal import DataStore
+internal import Multicast
+
+/// Lets a repository lead as soon as it can, if there is something to send; see ``Leadership``.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class Election<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+
+  private let leadership: any Leadership
+  private let name: String
+  private let store: any KeyValueStore
+  private let clock: ElapsedClock
+  private let events: RepositoryEvents
+  /// What the repository leads with, until it is released.
+  private var lease: (any Sendable)?
+  /// When it is worth trying again.
+  private var vacancies: MulticastStream<Void, Never>?
+  private var isCampaigning = false
+
+  /// - Parameters:
+  ///   - leadership: Decides which repository leads.
+  ///   - name: The collection of the mutations.
+  ///   - store: The store.
+  ///   - clock: Measures the waits between attempts.
+  ///   - events: Where to report what happens.
+  init(
+    _ leadership: any Leadership, _ name: String, on store: any KeyValueStore, clock: ElapsedClock,
+    events: RepositoryEvents
+  ) {
+    (self.leadership, self.name, self.store) = (leadership, name, store)
+    (self.clock, self.events) = (clock, events)
+  }
+
+  /// Tries once to lead, before the queue is read.
+  func begin(in engine: isolated Engine) async {
+    engine.queue.begin(as: await tryToLead())
+  }
+
+  private func tryToLead(isolation: isolated (any Actor)? = #isolation) async -> LeadershipStatus {
+    if lease != nil { return .leading }
+    do throws(StoreError) {
+      switch try await leadership.tryToLead(name, on: store) {
+      case .leading(let lease):
+        self.lease = lease
+        events.emit(.leadershipGained)
+        return .leading
+      case .following(let vacancies):
+        self.vacancies = vacancies
+        return .following
+      case .independent: return .independent
+      }
+    } catch {
+      events.emit(.storeFailed(reason: error.description))
+      return .following
+    }
+  }
+
+  /// Tries to lead until this repository does, or nothing is to be sent.
+  func campaign(in engine: isolated Engine) {
+    guard !isCampaigning else { return }
+    isCampaigning = true
+    engine.start { engine in await engine.election.run(in: engine) }
+  }
+
+  private func run(in engine: isolated Engine) async {
+    defer { isCampaigning = false }
+    while !Task.isCancelled, engine.queue.needsLeader {
+      // Before the attempt, so that no vacancy is missed.
+      let vacancies = vacancies?.subscribe()
+      let isFirst = vacancies == nil
+      let status = await tryToLead()
+      if status != .following {
+        do throws(StoreError) {
+          // What the last leader did may not be reported yet.
+          try await engine.queue.read(in: engine)
+          return engine.queue.lead(as: status, in: engine)
+        } catch {
+          events.emit(.storeFailed(reason: error.description))
+        }
+      }
+      if isFirst, self.vacancies != nil { continue }
+      await clock.wait(until: clock.elapsed() + leadership.retryInterval, or: vacancies)
+    }
+  }
+}

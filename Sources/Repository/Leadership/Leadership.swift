@@ -1,0 +1,76 @@
+public import DataStore
+public import Multicast
+
+/// Decides which of the repositories on one store sends the mutations of all.
+///
+/// Any number of repositories may be on one store, in one process or in several. All of them show, change and fetch. If
+/// each sent too, the server would get one user's mutations in no order. So one of them leads and sends, and the others
+/// follow: they make their mutations durable, and learn from the store what became of them.
+///
+/// ``StoreLeadership`` suits every store of this package.
+public protocol Leadership: Sendable {
+  /// Tries to become the one repository that sends.
+  ///
+  /// A repository calls it when it begins. One that doesn't lead calls it again while there are mutations to send, every
+  /// ``retryInterval`` at least.
+  ///
+  /// - Parameters:
+  ///   - name: The collection of the repository's mutations.
+  ///   - store: The store.
+  /// - Throws: Why it isn't known. The repository follows then, and tries again.
+  func tryToLead(_ name: String, on store: any KeyValueStore) async throws(StoreError) -> LeadershipResult
+
+  /// How long a repository that doesn't lead waits before it tries again.
+  var retryInterval: Duration { get }
+}
+
+/// What became of an attempt to lead; see ``Leadership/tryToLead(_:on:)``.
+public enum LeadershipResult: Sendable {
+  /// The repository leads. It keeps the lease until it is released and its last request has ended.
+  case leading(lease: any Sendable)
+
+  /// Another repository leads.
+  ///
+  /// An element of `vacancies` says that it is worth trying again at once.
+  case following(vacancies: MulticastStream<Void, Never>)
+
+  /// Nothing is known of other repositories, so none leads: each sends what it found in the store and what it made.
+  case independent
+}
+
+/// Whether a repository sends mutations.
+public enum LeadershipStatus: String, Codable, Hashable, Sendable {
+  /// It sends those of all repositories on the store.
+  case leading
+
+  /// Another repository sends its mutations too.
+  case following
+
+  /// It sends what it found in the store and what it made, because the store knows no locks.
+  case independent
+}
+
+/// Lets the repository lead that has a lock of its store; see ``KeyValueStore/acquireLock(_:)``.
+///
+/// The lock ends with the process, however it ends. So another repository leads at most ``retryInterval`` later. A process
+/// that is only stopped keeps it.
+public struct StoreLeadership: Leadership {
+  /// How long a repository that doesn't lead waits before it tries again.
+  public let retryInterval: Duration
+
+  /// Creates a leadership.
+  ///
+  /// - Parameter retryInterval: How long a repository that doesn't lead waits before it tries again.
+  public init(retryInterval: Duration = .milliseconds(250)) {
+    self.retryInterval = retryInterval
+  }
+
+  /// Locks the name in the store.
+  public func tryToLead(_ name: String, on store: any KeyValueStore) async throws(StoreError) -> LeadershipResult {
+    switch try await store.acquireLock(name) {
+    case .acquired(let lock): .leading(lease: lock)
+    case .held(let releases): .following(vacancies: releases)
+    case .unsupported: .independent
+    }
+  }
+}

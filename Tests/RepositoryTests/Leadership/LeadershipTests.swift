@@ -1,0 +1,413 @@
+import DataStore
+import DataStoreTesting
+import Multicast
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+/// Of several repositories on one store one sends the mutations of all.
+@Suite(.timeLimit(.minutes(15))) struct LeadershipTests {
+  private let executor = ManualTaskExecutor()
+  private let clock = ManualClock()
+  private let storage = SimulatedStorage()
+  private let server = NotesServer(empty: Notes("old"))
+  /// What was sent, and by which process.
+  private let sent = Setting<[String]>([])
+
+  /// A repository with a store of its own, as a process has them.
+  private final class Process: Sendable {
+    let store: SimulatedStore
+    private let held: Setting<NotesRepository?>
+
+    var repository: NotesRepository { held.value! }
+
+    init(_ store: SimulatedStore, _ repository: NotesRepository) {
+      self.store = store
+      held = Setting(repository)
+    }
+
+    /// Ends the process at any moment.
+    func kill() {
+      store.disconnect()
+      release()
+    }
+
+    func release() {
+      held.value = nil
+    }
+  }
+
+  private func makeProcess(
+    _ name: String, hooks: SimulatedStore.Hooks = .init(), leadership: any Leadership = StoreLeadership(),
+    onSend: @escaping @Sendable () async throws(NotesFailure) -> Void = {}
+  ) -> Process {
+    let store = SimulatedStore(storage: storage, hooks: hooks)
+    var configuration = RepositoryConfiguration(clock: clock, leadership: leadership)
+    configuration.taskExecutor = executor
+    let source = NotesSource(
+      fetch: { [server] in server.value(of: $0) },
+      send: { [server, sent] (mutation, key, id) async throws(NotesFailure) in
+        sent.value.append("\(name) \(mutation)")
+        try await onSend()
+        return .value(try server.take(mutation, key, id))
+      })
+    defer { executor.runUntilIdle() }
+    return Process(store, NotesRepository(source, store: store, configuration: configuration))
+  }
+
+  /// Starts a call, and lets it go as far as it can.
+  private func start<Result: Sendable>(
+    _ body: @escaping @Sendable () async throws -> Result
+  ) -> Task<Result, any Error> {
+    defer { executor.runUntilIdle() }
+    return Task(executorPreference: executor) { try await body() }
+  }
+
+  private func perform(_ mutation: NotesMutation, _ process: Process) -> Task<MutationResult, any Error> {
+    let repository = process.repository
+    return start { try await repository.perform(mutation, on: "a") }
+  }
+
+  /// Lets processes notice what others have stored, again and again until nothing is new.
+  private func notice(_ processes: Process...) {
+    for _ in 0..<3 {
+      for process in processes { _ = start { await process.store.noticeExternalChanges() } }
+    }
+  }
+
+  private func advance(by duration: Duration) {
+    clock.advance(by: duration)
+    executor.runUntilIdle()
+  }
+
+  private func list(_ process: Process) async throws -> [PendingMutation<String, NotesMutation>] {
+    let repository = process.repository
+    return try await start { try await repository.mutations.list() }.value
+  }
+
+  // MARK: - Following
+
+  @Test func `The first repository sends the mutations of both, and the second one's call is answered`() async throws {
+    let (first, second) = (makeProcess("first"), makeProcess("second"))
+    let call = perform(.add("1"), second)
+    #expect(sent.value == [])
+    notice(first, second)
+    #expect(sent.value == ["first \(NotesMutation.add("1"))"])
+    #expect(try await call.value == .confirmed)
+    #expect(storage.value(of: .notes("a")) == Notes("old", "1"))
+    #expect(try await perform(.add("2"), first).value == .confirmed)
+    #expect(sent.value.count == 2)
+  }
+
+  @Test func `A follower shows its mutation at once, and goes on showing it`() async throws {
+    let (first, second) = (makeProcess("first"), makeProcess("second"))
+    _ = start { try await second.repository.reload("a") }
+    let seen = Setting<[Notes]>([])
+    let values = second.repository.values(of: "a").subscribe()
+    _ = start { for await value in values { seen.value.append(value) } }
+    _ = perform(.add("1"), second)
+    #expect(seen.value == [Notes("old"), Notes("old", "1")])
+    notice(first, second)
+    #expect(Set(seen.value.dropFirst().map(\.texts)) == [["old", "1"]])
+  }
+
+  @Test func `A follower's call ends as soon as the leader has to wait`() async throws {
+    let isOffline = Setting(true)
+    let first = makeProcess("first", onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } })
+    let second = makeProcess("second")
+    let calls = [perform(.add("1"), second), perform(.add("2"), second)]
+    notice(first, second)
+    for call in calls { #expect(try await call.value == .queued) }
+    // Its lane waits.
+    #expect(try await perform(.add("3"), second).value == .queued)
+    isOffline.value = false
+    notice(first, second)
+    _ = start { await first.repository.retryNow() }
+    notice(first, second)
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
+    #expect(try await list(second).isEmpty)
+    // The lane has gone on.
+    let call = perform(.add("4"), second)
+    notice(first, second)
+    #expect(try await call.value == .confirmed)
+    #expect(sent.value.allSatisfy { $0.hasPrefix("first ") })
+  }
+
+  @Test func `A follower learns that the server is in conflict with its mutation, or refuses it`() async throws {
+    let answers = Setting<[NotesFailure]>([.conflict, .refused])
+    let first = makeProcess("first", onSend: { () throws(NotesFailure) in throw answers.value.removeFirst() })
+    let second = makeProcess("second")
+    _ = start { try await second.repository.reload("a") }
+    let conflicted = perform(.add("1"), second)
+    notice(first, second)
+    let id = try #require(try await list(second).first?.id)
+    #expect(try await conflicted.value == .conflicted(id))
+    let refused = perform(.add("2"), second)
+    notice(first, second)
+    #expect(try await refused.value == .queued)
+    #expect(try await list(second).map(\.standing.name) == ["conflicted", "refused"])
+    let values = second.repository.values(of: "a").subscribe()
+    #expect(try await start { await values.first(1) }.value == [Notes("old")])
+  }
+
+  @Test func `A follower's call doesn't wait for ever for a leader that doesn't answer`() async throws {
+    let gate = Gate()
+    let first = makeProcess("first", onSend: { () async in await gate.pass() })
+    let second = makeProcess("second")
+    let call = perform(.add("1"), second)
+    notice(first, second)
+    let isEnded = Setting(false)
+    _ = start {
+      _ = try await call.value
+      isEnded.value = true
+    }
+    advance(by: .milliseconds(9_999))
+    #expect(!isEnded.value)
+    advance(by: .milliseconds(1))
+    #expect(isEnded.value)
+    #expect(try await call.value == .queued)
+    gate.open()
+    notice(first, second)
+    #expect(try await list(second).isEmpty)
+  }
+
+  @Test func `A follower waits for the mutations of all`() async throws {
+    let gate = Gate()
+    let first = makeProcess("first", onSend: { () async in await gate.pass() })
+    let second = makeProcess("second")
+    _ = perform(.add("1"), first)
+    notice(second)
+    let isEmpty = Setting(false)
+    _ = start {
+      try await second.repository.waitForPendingMutations()
+      isEmpty.value = true
+    }
+    #expect(!isEmpty.value)
+    gate.open()
+    notice(first, second)
+    #expect(isEmpty.value)
+  }
+
+  @Test func `A mutation that its follower cancels isn't sent`() async throws {
+    let gate = Gate()
+    let first = makeProcess("first", onSend: { () async in await gate.pass() })
+    _ = perform(.add("1"), first)
+    let second = makeProcess("second")
+    let call = perform(.add("2"), second)
+    let id = try #require(try await list(second).last?.id)
+    try await start { try await second.repository.mutations.cancel(id) }.value
+    await #expect(throws: NotesError.cancelled) { try await call.value }
+    gate.open()
+    notice(first, second)
+    #expect(server.applied.map(\.mutation) == [.add("1")])
+    #expect(try await list(first).isEmpty)
+  }
+
+  @Test func `The order is that in which mutations of all repositories became durable`() async throws {
+    let gate = Gate()
+    let first = makeProcess("first", onSend: { () async in await gate.pass() })
+    let second = makeProcess("second")
+    _ = perform(.add("1"), first)
+    _ = perform(.add("2"), second)
+    // The first one hasn't noticed what the second one made, but the place of its own says so.
+    _ = perform(.add("3"), first)
+    _ = perform(.add("4"), second)
+    gate.open()
+    notice(first, second)
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3"), .add("4")])
+  }
+
+  // MARK: - Leading
+
+  @Test func `When the leader dies the follower sends what both have made, in order`() async throws {
+    let gate = Gate()
+    let first = makeProcess("first", onSend: { () async in await gate.pass() })
+    let second = makeProcess("second")
+    _ = perform(.add("1"), first)
+    let calls = [perform(.add("2"), second), perform(.add("3"), second)]
+    notice(first, second)
+    #expect(sent.value.count == 1)
+    let ids = try await list(second).map(\.id)
+    first.kill()
+    executor.runUntilIdle()
+    advance(by: .milliseconds(250))
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
+    #expect(server.applied.map(\.id) == ids)
+    for call in calls { #expect(try await call.value == .confirmed) }
+    #expect(sent.value.dropFirst().allSatisfy { $0.hasPrefix("second ") })
+    gate.open()
+    executor.runUntilIdle()
+    #expect(server.applied.count == 3)
+  }
+
+  @Test func `A call that waited for the leader waits for the server when its repository leads`() async throws {
+    let gate = Gate()
+    let first = makeProcess("first", onSend: { () async in await gate.pass() })
+    let second = makeProcess("second", onSend: { () async in await gate.pass() })
+    let call = perform(.add("1"), second)
+    let isEnded = Setting(false)
+    _ = start {
+      _ = try await call.value
+      isEnded.value = true
+    }
+    first.kill()
+    advance(by: .milliseconds(250))
+    #expect(sent.value == ["second \(NotesMutation.add("1"))"])
+    advance(by: .seconds(60))
+    #expect(!isEnded.value)
+    gate.open()
+    #expect(try await call.value == .confirmed)
+  }
+
+  @Test func `A follower takes over what is noticed by the takeover alone`() async throws {
+    let isOffline = Setting(true)
+    let first = makeProcess("first", onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } })
+    let second = makeProcess("second")
+    // Known, so that the second one tries to lead.
+    _ = perform(.add("1"), first)
+    notice(second)
+    _ = perform(.add("2"), first)
+    isOffline.value = false
+    first.kill()
+    advance(by: .milliseconds(250))
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2")])
+    #expect(try await list(second).isEmpty)
+  }
+
+  @Test func `What the leader confirmed before it died isn't sent again`() async throws {
+    let (first, second) = (makeProcess("first"), makeProcess("second"))
+    let gate = Gate()
+    let third = makeProcess("third", onSend: { () async in await gate.pass() })
+    _ = perform(.add("1"), third)
+    // The second one learns of the mutation, and not that the leader confirms it.
+    notice(second)
+    notice(first)
+    #expect(sent.value.count == 1)
+    first.kill()
+    third.kill()
+    advance(by: .milliseconds(250))
+    #expect(sent.value.count == 1)
+    #expect(try await list(second).isEmpty)
+    let values = second.repository.values(of: "a").subscribe()
+    #expect(try await start { await values.first(1) }.value == [Notes("old", "1")])
+  }
+
+  @Test func `When the leader is released the follower leads at once`() async throws {
+    let isOffline = Setting(true)
+    let first = makeProcess("first", onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } })
+    let second = makeProcess("second")
+    let call = perform(.add("1"), first)
+    #expect(try await call.value == .queued)
+    notice(second)
+    isOffline.value = false
+    first.release()
+    executor.runUntilIdle()
+    #expect(server.applied.map(\.mutation) == [.add("1")])
+    #expect(sent.value.last == "second \(NotesMutation.add("1"))")
+  }
+
+  @Test func `A follower that begins to lead decides about conflicts`() async throws {
+    let first = makeProcess("first", onSend: { () throws(NotesFailure) in throw .offline })
+    let second = makeProcess("second")
+    _ = start { try await second.repository.reload("a") }
+    let values = second.repository.values(of: "a").subscribe()
+    let seen = Setting<[Notes]>([])
+    _ = start { for await value in values { seen.value.append(value) } }
+    let call = perform(.replace("old", with: "new"), second)
+    #expect(seen.value.last == Notes("new"))
+    server.edit("a") { $0 = Notes("other") }
+    _ = start { try await second.repository.reload("a") }
+    // The leader may know a value on which it is possible.
+    #expect(seen.value.last == Notes("other"))
+    #expect(try await list(second).map(\.standing) == [.waiting])
+    first.kill()
+    advance(by: .milliseconds(250))
+    let conflicted = try #require(try await list(second).first)
+    #expect(conflicted.standing.name == "conflicted")
+    #expect(try await call.value == .conflicted(conflicted.id))
+    #expect(sent.value == [])
+  }
+
+  @Test func `A mutation whose senders ended five times is refused by the next one`() async throws {
+    let gate = Gate()
+    var process = makeProcess("0", onSend: { () async in await gate.pass() })
+    _ = perform(.add("1"), process)
+    for number in 1...5 {
+      let next = makeProcess("\(number)", onSend: { () async in await gate.pass() })
+      process.kill()
+      advance(by: .milliseconds(250))
+      process = next
+    }
+    #expect(sent.value.count == 5)
+    #expect(try await list(process).map(\.standing.name) == ["refused"])
+    gate.open()
+    executor.runUntilIdle()
+  }
+
+  // MARK: - Leaderships
+
+  /// Fails, or lets a repository lead, as a test says.
+  private final class ScriptedLeadership: Leadership {
+    let retryInterval = Duration.seconds(3)
+    let results: Setting<[Result<LeadershipResult, StoreError>]>
+
+    init(_ results: [Result<LeadershipResult, StoreError>]) { self.results = Setting(results) }
+
+    func tryToLead(_ name: String, on store: any KeyValueStore) async throws(StoreError) -> LeadershipResult {
+      #expect(name == "notes.mutations")
+      return try results.value.removeFirst().get()
+    }
+  }
+
+  @Test func `A repository that can't learn whether it leads tries again after the interval`() async throws {
+    let leadership = ScriptedLeadership([
+      .failure(SimulatedStore.disconnectedError), .failure(SimulatedStore.disconnectedError),
+      .success(.leading(lease: 1)),
+    ])
+    let process = makeProcess("only", leadership: leadership)
+    let events = process.repository.events.subscribe()
+    let call = perform(.add("1"), process)
+    advance(by: .milliseconds(2_999))
+    #expect(sent.value == [])
+    #expect(leadership.results.value.count == 1)
+    advance(by: .milliseconds(1))
+    #expect(try await call.value == .confirmed)
+    for await event in events where event == .leadershipGained { break }
+    #expect(await process.repository.report().leadership == .leading)
+  }
+
+  @Test func `A follower with nothing to send doesn't try to lead`() async throws {
+    let vacancies = MulticastRelay<Void>(buffering: .latest)
+    let leadership = ScriptedLeadership([.success(.following(vacancies: vacancies.stream))])
+    let process = makeProcess("only", leadership: leadership)
+    advance(by: .seconds(60))
+    vacancies.send(())
+    executor.runUntilIdle()
+    #expect(leadership.results.value.isEmpty)
+    #expect(await process.repository.report().leadership == .following)
+  }
+
+  @Test func `Without a leader each repository sends what it made`() async throws {
+    let first = makeProcess("first", leadership: NoLeadership())
+    let second = makeProcess("second", leadership: NoLeadership())
+    #expect(try await perform(.add("1"), second).value == .confirmed)
+    notice(first, second)
+    #expect(try await perform(.add("2"), first).value == .confirmed)
+    #expect(sent.value == ["second \(NotesMutation.add("1"))", "first \(NotesMutation.add("2"))"])
+    #expect(await first.repository.report().leadership == .independent)
+  }
+}
+
+extension PendingMutation.Standing {
+  fileprivate var name: String {
+    switch self {
+    case .waiting: "waiting"
+    case .inFlight: "inFlight"
+    case .needsSignIn: "needsSignIn"
+    case .conflicted: "conflicted"
+    case .refused: "refused"
+    }
+  }
+}
