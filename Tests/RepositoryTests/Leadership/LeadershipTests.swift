@@ -258,6 +258,7 @@ import Testing
     advance(by: .seconds(60))
     #expect(!isEnded.value)
     gate.open()
+    executor.runUntilIdle()
     #expect(try await call.value == .confirmed)
   }
 
