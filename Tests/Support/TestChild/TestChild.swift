@@ -40,6 +40,7 @@ enum TestChild {
         as: "a", number: number(rest[1]), losingReplies: rest[2] == "losing-replies", dyingAtCall: number(rest[0]),
         in: url)
     case "deliver-edits": try await deliverEdits(in: url)
+    case "take-steps": try await takeSteps(as: rest[0], in: url)
     case "serve-wishes": try serveWishes()
     case "meet-hostile-servers": try await meetHostileServers(rest[0], kindCount: number(rest[1]))
     case "ask-by-url-session": try await askByURLSession(rest[0], rest[1])

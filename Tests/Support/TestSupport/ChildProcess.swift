@@ -10,7 +10,7 @@ package import Foundation
 
 /// A run of the executable `TestChild`, and the lines it says.
 package struct ChildProcess {
-  private let identifier: pid_t
+  package let identifier: pid_t
   private let socket: FileHandle
   private let ends: Task<End, Never>
   private var lines: AsyncStream<String>.Iterator
@@ -75,6 +75,11 @@ package struct ChildProcess {
   /// Kills the child where it is.
   package func kill() {
     signal(SIGKILL)
+  }
+
+  /// Stops the child where it is, until it is killed.
+  package func stop() {
+    signal(SIGSTOP)
   }
 
   private func signal(_ number: CInt) {

@@ -1,0 +1,141 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Several processes on one store make mutations, and the one that sends them is killed again and again.
+@Suite(.timeLimit(.minutes(15))) struct LeaderKillTests {
+  /// The stores that processes share.
+  enum Store: CaseIterable {
+    case files
+    #if SQLite
+      case database
+    #endif
+
+    fileprivate var placeName: String { self == .files ? "store" : "store.sqlite" }
+  }
+
+  /// How many leaders are killed: a tenth of `MOMENTS_KILL_ROUNDS` in the environment.
+  private static let kills =
+    ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) }.map { $0 / 10 } ?? 3
+
+  @Test(arguments: Store.allCases)
+  func `Of four processes one sends at a time, and each step is made once and in its turn whoever is killed`(
+    store: Store
+  ) async throws {
+    let temporary = TemporaryFolder()
+    try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
+    let steppers = Steppers(place: temporary.url.appending(path: store.placeName))
+    for _ in 0..<4 { try steppers.launch() }
+    for round in 0..<Self.kills {
+      await steppers.run(forLines: 40)
+      // A leader that is stopped keeps its lead, and loses it when it is killed.
+      try await steppers.killLeader(stopsFirst: round % 5 == 4)
+      try steppers.launch()
+    }
+    await steppers.run(forLines: 40)
+    try await steppers.finish()
+    extendLifetime(temporary)
+  }
+}
+
+/// Processes that make steps on one store, and what they have said.
+///
+/// Belongs to one task.
+private final class Steppers {
+  private struct Child {
+    let writer: String
+    var process: ChildProcess
+    var lines: [String] = []
+  }
+
+  private struct Line {
+    let id: String
+    let lane: String
+    let writer: String
+    let number: Int
+    let process: pid_t
+  }
+
+  private let place: URL
+  private var children: [Child] = []
+  private var launchCount = 0
+  private var durable: Set<[String]> = []
+
+  init(place: URL) {
+    self.place = place
+  }
+
+  func launch() throws {
+    launchCount += 1
+    let writer = "w\(launchCount)"
+    children.append(Child(writer: writer, process: try ChildProcess("take-steps", place, [writer])))
+  }
+
+  /// Reads what any of the children say.
+  func run(forLines count: Int) async {
+    for _ in 0..<count {
+      let index = children.indices.randomElement()!
+      if let line = await children[index].process.line() { children[index].lines.append(line) }
+    }
+  }
+
+  /// Kills the process that sent last.
+  func killLeader(stopsFirst: Bool) async throws {
+    let leader = try serverLines().last?.process
+    let index = children.firstIndex { $0.process.identifier == leader } ?? 0
+    var child = children.remove(at: index)
+    if stopsFirst {
+      child.process.stop()
+      await run(forLines: 4)
+    }
+    child.process.kill()
+    child.lines += await child.process.allLines()
+    #expect(await child.process.end() == .killed, "\(child.lines.suffix(4))")
+    durable.formUnion(Self.durable(child))
+  }
+
+  /// Lets all processes come to an end, and compares what they said with what the server has.
+  func finish() async throws {
+    for child in children { child.process.endInput() }
+    for index in children.indices {
+      children[index].lines += await children[index].process.allLines()
+      #expect(await children[index].process.end() == .success, "\(children[index].lines.suffix(4))")
+      durable.formUnion(Self.durable(children[index]))
+      checkAnswers(children[index])
+    }
+    let lines = try serverLines()
+    #expect(Set(lines.map(\.id)).count == lines.count)
+    for (lane, lines) in Dictionary(grouping: lines, by: { [$0.lane, $0.writer] }) {
+      #expect(lines.map(\.number) == Array(1...lines.count), "\(lane)")
+    }
+    let made = Set(lines.map { [$0.writer, $0.lane, "\($0.number)"] })
+    #expect(durable.subtracting(made) == [])
+  }
+
+  /// Each step whose process lives on has its answer.
+  private func checkAnswers(_ child: Child) {
+    let ended = child.lines.filter { $0.hasPrefix("ended ") }.map { $0.split(separator: " ").map(String.init) }
+    #expect(Set(ended.map { [child.writer, $0[1], $0[2]] }) == Self.durable(child), "\(child.writer)")
+    #expect(Set(ended.map { $0[3] }).isSubset(of: ["confirmed", "queued"]))
+    #expect(child.lines.suffix(4).sorted() == ["agrees 0", "agrees 1", "agrees 2", "agrees 3"], "\(child.writer)")
+  }
+
+  private static func durable(_ child: Child) -> Set<[String]> {
+    Set(
+      child.lines.filter { $0.hasPrefix("durable ") }.map { line in
+        [child.writer] + line.split(separator: " ").dropFirst().map(String.init)
+      })
+  }
+
+  private func serverLines() throws -> [Line] {
+    let file = place.deletingLastPathComponent().appending(path: "server")
+    guard FileManager.default.fileExists(atPath: file.path(percentEncoded: false)) else { return [] }
+    return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { line in
+      let words = line.split(separator: " ").map(String.init)
+      try #require(words.count == 5, "\(line)")
+      return Line(
+        id: words[0], lane: words[1], writer: words[2], number: try #require(Int(words[3])),
+        process: try #require(Int32(words[4])))
+    }
+  }
+}

@@ -1,0 +1,98 @@
+internal import Foundation
+internal import Repository
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A server that counts the steps of writers, in a file that outlives the processes that ask it.
+///
+/// Each step is one line, `ID LANE WRITER NUMBER PROCESS`. A process that asks while a request of another one is in flight
+/// leaves the line `overlap`.
+actor StepsServer {
+  private let file: CInt
+  /// Locked by the process that has a request in flight.
+  private let senders: CInt
+  private var requestCount = 0
+
+  init(beside place: URL) {
+    let folder = place.deletingLastPathComponent()
+    file = Self.open(folder.appending(path: "server"))
+    senders = Self.open(folder.appending(path: "senders"))
+  }
+
+  private static func open(_ url: URL) -> CInt {
+    #if canImport(Darwin)
+      let file = Darwin.open(url.path(percentEncoded: false), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    #elseif canImport(Glibc)
+      let file = Glibc.open(url.path(percentEncoded: false), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    #else
+      let file = Musl.open(url.path(percentEncoded: false), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    #endif
+    if file < 0 { TestChild.fail("open: \(errno)") }
+    return file
+  }
+
+  /// Begins a request; ``end()`` follows.
+  private func begin() {
+    if requestCount == 0, flock(senders, LOCK_EX | LOCK_NB) != 0 { append("overlap") }
+    requestCount += 1
+  }
+
+  private func end() {
+    requestCount -= 1
+    if requestCount == 0 { flock(senders, LOCK_UN) }
+  }
+
+  private func append(_ line: String) {
+    let line = Data("\(line)\n".utf8)
+    guard line.withUnsafeBytes({ write(file, $0.baseAddress, $0.count) }) == line.count else {
+      TestChild.fail("write: \(errno)")
+    }
+  }
+
+  private var lines: [[Substring]] {
+    let length = Int(lseek(file, 0, SEEK_END))
+    var bytes = [UInt8](repeating: 0, count: length)
+    guard pread(file, &bytes, length, 0) == length else { TestChild.fail("pread: \(errno)") }
+    return String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
+  }
+
+  /// The last step of each writer in a lane.
+  func steps(of lane: String) -> [String: Int] {
+    var steps: [String: Int] = [:]
+    for line in lines where line.count == 5 && line[1] == lane { steps[String(line[2])] = Int(line[3]) }
+    return steps
+  }
+
+  /// Counts a step, unless its id was counted before.
+  func take(_ step: Step, _ lane: String, _ id: MutationID) async -> MutationReply<Steps> {
+    begin()
+    defer { end() }
+    // Another process may have a request in flight until here.
+    await Task.yield()
+    if !lines.contains(where: { $0[0] == id.rawValue }) {
+      append("\(id) \(lane) \(step.writer) \(step.number) \(getpid())")
+    }
+    return .done
+  }
+}
+
+/// The last step of each writer.
+struct Steps: Codable, Equatable, Sendable {
+  var last: [String: Int] = [:]
+}
+
+/// The next step of a writer.
+struct Step: RepositoryMutation, Hashable {
+  let writer: String
+  let number: Int
+
+  func apply(to value: inout Steps) throws(MutationConflict) {
+    value.last[writer] = max(value.last[writer] ?? 0, number)
+  }
+}
