@@ -3,6 +3,7 @@ internal import Foundation
 /// What the command was asked to do, read from its arguments.
 enum Invocation: Equatable {
   case timeline(TimelineOptions)
+  case report(TimelineOptions)
   case subjects
   case todo(dataFolder: URL?)
   case signIn
@@ -13,6 +14,7 @@ enum Invocation: Equatable {
 
   static let helpText = """
     Usage: moments [--user ID] [--data DIR] [--bff URL]
+           moments report [--user ID] [--data DIR] [--bff URL]
            moments subjects
            moments todo [--data DIR]
            moments sign-in
@@ -22,6 +24,8 @@ enum Invocation: Equatable {
     one, or with TERM=dumb, it prints lines: likes a moment, and shows what each of the three observers saw.
 
     Commands:
+      report        Print what is stored of a user's timeline, and the likes that wait. Asks no server and sends nothing,
+                    so it may be run beside another one.
       subjects      Print what observers of the three kinds of channel see: publish, current value, replay.
       todo          Things to do. In a terminal, keys add, edit, finish and delete them. Without one, do as a person
                     would, and print what the screens show.
@@ -63,6 +67,7 @@ enum Invocation: Equatable {
     case "sign-in":
       try refuseArguments(of: arguments)
       return .signIn
+    case "report": return .report(try timelineOptions(arguments.dropFirst()))
     case "todo": return .todo(dataFolder: try todoFolder(arguments.dropFirst()))
     default: return .timeline(try timelineOptions(arguments[...]))
     }

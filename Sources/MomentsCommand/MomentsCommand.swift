@@ -12,6 +12,7 @@ struct MomentsCommand {
     switch Invocation(arguments: Array(CommandLine.arguments.dropFirst())) {
     case .timeline(let options):
       status = await TimelineCommand(options: options, console: console, terminal: terminal).run()
+    case .report(let options): status = await TimelineCommand(options: options, console: console).report()
     case .subjects: status = await SubjectsCommand(console: console).run()
     case .todo(let dataFolder):
       status = await TodoCommand(dataFolder: dataFolder, console: console, terminal: terminal).run()

@@ -53,6 +53,24 @@ struct TimelineCommand {
     }
   }
 
+  /// Prints what is stored and what waits to be sent, beside any process that shows it.
+  func report() async -> CommandStatus {
+    do throws(Failure) {
+      let store = makeStore()
+      let stored = try await storedTimeline(in: store)
+      let repo = try await makeRepo(store: store, leadership: NeverLeading()).repo
+      if stored != nil {
+        // A report is about the keys in use.
+        for await _ in repo.momentsDetails(userID: options.userID) { break }
+      }
+      for line in await repo.report().description.split(separator: "\n") { console.print(String(line)) }
+      return .success
+    } catch {
+      console.error("moments: \(error.message)")
+      return error.status
+    }
+  }
+
   /// What a request takes where a person watches: as long as to see that the stored timeline is there first.
   private static let liveLatency = Duration.milliseconds(300)
 
@@ -134,7 +152,8 @@ struct TimelineCommand {
 
   /// The repository, and the demonstration server where it is asked.
   private func makeRepo(
-    store: PersistentDataStore<FileStore>, latency: Duration = .zero
+    store: PersistentDataStore<FileStore>, latency: Duration = .zero,
+    leadership: any Leadership = StoreLeadership()
   ) async throws(Failure) -> (repo: MomentsRepo, backend: DemoBackend?) {
     guard let url = options.serverURL else {
       let backend: DemoBackend
@@ -145,13 +164,14 @@ struct TimelineCommand {
       }
       let repo = MomentsRepo(
         persistentDataStore: store, getMomentsByUserIDSession: backend, updateMomentLikeSession: backend,
-        freshness: Self.freshness)
+        freshness: Self.freshness, leadership: leadership)
       return (repo, backend)
     }
     let session = APISession(url: url)
     let repo = MomentsRepo(
       persistentDataStore: store, getMomentsByUserIDSession: GetMomentsByUserIDSession(apiSession: session),
-      updateMomentLikeSession: UpdateMomentLikeSession(apiSession: session), freshness: Self.freshness)
+      updateMomentLikeSession: UpdateMomentLikeSession(apiSession: session), freshness: Self.freshness,
+      leadership: leadership)
     return (repo, nil)
   }
 

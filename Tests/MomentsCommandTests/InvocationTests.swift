@@ -24,6 +24,8 @@ import Testing
     #expect(
       Invocation(arguments: ["todo", "--data", "/tmp/data"])
         == .todo(dataFolder: URL(filePath: "/tmp/data", directoryHint: .isDirectory)))
+    #expect(Invocation(arguments: ["report"]) == .report(TimelineOptions()))
+    #expect(Invocation(arguments: ["report", "--user", "7"]) == .report(TimelineOptions(userID: "7")))
     #expect(Invocation(arguments: ["--help"]) == .help)
     #expect(Invocation(arguments: ["todo", "--help"]) == .help)
     #expect(Invocation(arguments: ["--user", "0", "--help"]) == .help)

@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import GraphQLClient
 import Moments
 import MomentsTesting
 import MulticastTesting
@@ -59,6 +60,31 @@ import Testing
       #expect(output[2] == "♥ 李晓雯: 今天的晚霞 (11 hours ago, 2 likes)")
       #expect(output[4...5] == ["", "Fresh timeline of Mei Zhou:"])
       #expect(output.last == "Every moment is liked already.")
+    }
+  }
+
+  @Test func `A report names what is stored and the likes that wait, and sends none`() async throws {
+    try await withFolder { folder in
+      let options = TimelineOptions(userID: "1", dataFolder: folder)
+      _ = await run(options)
+      do {
+        let offline = MomentsRepo(
+          persistentDataStore: PersistentDataStore(FileStore(folder: folder)),
+          getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
+          updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
+        let outcome = try await offline.updateLike(isLiked: true, momentID: "7", fromUserID: "1")
+        #expect(outcome == .queued)
+      }
+      for _ in 1...2 {
+        let recorder = ConsoleRecorder()
+        let later = Self.noon.addingTimeInterval(60)
+        let status = await TimelineCommand(options: options, console: recorder.console, now: { later }).report()
+        #expect(status == .success)
+        let lines = recorder.output.flatMap { $0.split(separator: "\n") }
+        #expect(lines.count == 3)
+        #expect(lines.first?.hasPrefix("moments-details: 1 keys in use, 1 mutations in 1 lanes") ?? false, "\(lines)")
+        #expect(lines.last?.contains("sent by another repository") ?? false, "\(lines)")
+      }
     }
   }
 

@@ -29,6 +29,8 @@ public actor MomentsRepo: MomentsRepoType {
   ///   - clock: Measures the waits between attempts.
   ///   - now: Returns the present time, for the age of timelines.
   ///   - random: Where the length of the waits comes from.
+  ///   - network: Tells when the network comes and goes.
+  ///   - leadership: Decides which of the repositories on one store sends the likes of all.
   public init(
     persistentDataStore: any PersistentDataStoreType,
     getMomentsByUserIDSession: any GetMomentsByUserIDSessionType,
@@ -38,14 +40,17 @@ public actor MomentsRepo: MomentsRepoType {
     retryPolicy: RetryPolicy = RetryPolicy(),
     clock: any Clock<Duration> = ContinuousClock(),
     now: @escaping @Sendable () -> Date = { Date() },
-    random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+    random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
+    network: any NetworkMonitor = ManualNetworkMonitor(),
+    leadership: any Leadership = StoreLeadership()
   ) {
     validate = { userID throws(StoreError) in try persistentDataStore.validate(userID: userID) }
     timelines = SyncedRepository(
       MomentsSource(getMoments: getMomentsByUserIDSession, updateLike: updateMomentLikeSession),
       store: persistentDataStore,
       configuration: RepositoryConfiguration(
-        pageSize: pageSize, freshness: freshness, retryPolicy: retryPolicy, clock: clock, now: now, random: random))
+        pageSize: pageSize, freshness: freshness, retryPolicy: retryPolicy, clock: clock, now: now, random: random,
+        network: network, leadership: leadership))
   }
 
   /// What happens, for a log or a chart: requests, retries, the queue.

@@ -50,7 +50,7 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
   case independent
 }
 
-/// Lets the repository lead that has a lock of its store; see ``KeyValueStore/acquireLock(_:)``.
+/// Lets the repository lead that has a lock of its store; see ``DataStore/KeyValueStore/acquireLock(_:)``.
 ///
 /// The lock ends with the process, however it ends. So another repository leads at most ``retryInterval`` later. A process
 /// that is only stopped keeps it.
@@ -72,5 +72,23 @@ public struct StoreLeadership: Leadership {
     case .held(let releases): .following(vacancies: releases)
     case .unsupported: .independent
     }
+  }
+}
+
+/// Lets a repository never lead: it shows, fetches and makes mutations durable, and another one sends them.
+///
+/// For a tool, or an extension of an app that may be stopped at any time.
+public struct NeverLeading: Leadership {
+  private let vacancies = MulticastRelay<Void>(buffering: .latest)
+
+  /// Creates a leadership.
+  public init() {}
+
+  /// A day, because nothing changes.
+  public var retryInterval: Duration { .seconds(86_400) }
+
+  /// Follows.
+  public func tryToLead(_ name: String, on store: any KeyValueStore) async -> LeadershipResult {
+    .following(vacancies: vacancies.stream)
   }
 }

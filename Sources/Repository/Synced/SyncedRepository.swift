@@ -24,8 +24,8 @@ public import Multicast
 /// - **Cancellation** ends a call. A request is cancelled with its last caller, and a mutation goes on.
 /// - **Lifetime**: What is observed doesn't keep the repository alive, and ends when it is released. What is queued stays in
 ///   the store, and the next repository on it sends it.
-/// - **Several repositories** may be on one store, in one process or in several. Each sends what it made and what it found,
-///   and each shows what the others store.
+/// - **Several repositories** may be on one store, in one process or in several. Each shows what the others store and make,
+///   and one of them sends the mutations of all; see ``Leadership``.
 public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// Identifies a value.
   public typealias Key = Source.Key
@@ -36,7 +36,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   let engine: SyncEngine<Source>
 
-  /// Creates a repository, which starts to send what is queued in the store.
+  /// Creates a repository, which starts to send what is queued in the store, unless another one does.
   ///
   /// - Parameters:
   ///   - source: Where values come from. If it is a ``PagedSource`` or a ``MutableSource``, the repository pages and sends.
@@ -294,6 +294,9 @@ public enum MutationResult: Hashable, Sendable {
 
   /// It is durable, is shown, and will be sent, also after a relaunch: the server can't be reached, its answer can't be
   /// used, or it wants the user to sign in again.
+  ///
+  /// Also if another repository sends it and doesn't answer for ten seconds, or says that the server refused it. Then it is
+  /// listed as ``PendingMutation/Standing/refused(reason:)``.
   case queued
 
   /// It isn't possible on the server's present value. It has no effect and waits for ``PendingMutations/resolve(_:_:)``.

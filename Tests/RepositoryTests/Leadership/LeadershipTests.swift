@@ -15,6 +15,25 @@ import Testing
   private let server = NotesServer(empty: Notes("old"))
   /// What was sent, and by which process.
   private let sent = Setting<[String]>([])
+  /// The order in which jobs are run; `nil` for the one in which they come.
+  private let random: Setting<SplitMix64?>
+
+  init() { random = Setting(nil) }
+
+  /// Creates repositories whose jobs are run in an order that a seed decides.
+  private init(orderedBy seed: UInt64) { random = Setting(SplitMix64(seed: seed)) }
+
+  /// The texts of the mutations that were stored, by their place in the order.
+  private let committed = Setting<[UInt64: String]>([:])
+
+  /// The texts in the order in which they became durable.
+  private var madeDurable: [String] { committed.value.sorted { $0.key < $1.key }.map(\.value) }
+
+  private func run() {
+    guard var random = random.value else { return executor.runUntilIdle() }
+    executor.run(atMost: 100_000, using: &random)
+    self.random.value = random
+  }
 
   /// A repository with a store of its own, as a process has them.
   private final class Process: Sendable {
@@ -40,10 +59,18 @@ import Testing
   }
 
   private func makeProcess(
-    _ name: String, hooks: SimulatedStore.Hooks = .init(), leadership: any Leadership = StoreLeadership(),
+    _ name: String, leadership: any Leadership = StoreLeadership(),
     onSend: @escaping @Sendable () async throws(NotesFailure) -> Void = {}
   ) -> Process {
-    let store = SimulatedStore(storage: storage, hooks: hooks)
+    let store = SimulatedStore(
+      storage: storage,
+      hooks: .init(
+        didCommit: { [storage, committed] _ in
+          let records = storage.values(in: "notes.mutations", as: MutationRecord<NotesMutation>.self)
+          for record in records.values {
+            if case .add(let text) = record.mutation { committed.value[record.sequence] = text }
+          }
+        }))
     var configuration = RepositoryConfiguration(clock: clock, leadership: leadership)
     configuration.taskExecutor = executor
     let source = NotesSource(
@@ -53,7 +80,7 @@ import Testing
         try await onSend()
         return .value(try server.take(mutation, key, id))
       })
-    defer { executor.runUntilIdle() }
+    defer { run() }
     return Process(store, NotesRepository(source, store: store, configuration: configuration))
   }
 
@@ -61,7 +88,7 @@ import Testing
   private func start<Result: Sendable>(
     _ body: @escaping @Sendable () async throws -> Result
   ) -> Task<Result, any Error> {
-    defer { executor.runUntilIdle() }
+    defer { run() }
     return Task(executorPreference: executor) { try await body() }
   }
 
@@ -219,31 +246,23 @@ import Testing
     #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3"), .add("4")])
   }
 
-  @Test func `A leader that hasn't noticed an earlier mutation sends that one first`() async throws {
-    let records = Gate()
-    let isLate = Setting(false)
-    let store = InterceptedStore(
-      InMemoryStore(), .init(onChanges: { (_) async in if isLate.value { await records.pass() } }))
-    let leading = ScriptedLeadership([.success(.leading(lease: 1))])
-    func makeRepository(_ leadership: any Leadership) -> NotesRepository {
-      NotesRepository(
-        NotesSource(server), store: store,
-        configuration: RepositoryConfiguration(clock: clock, leadership: leadership))
+  @Test func `The order is the same whatever a leader has noticed`() async throws {
+    for seed in 0..<300 as Range<UInt64> {
+      let world = LeadershipTests(orderedBy: seed)
+      let (first, second) = (world.makeProcess("first"), world.makeProcess("second"))
+      _ = world.perform(.add("1"), first)
+      // Made in one step, so that nothing is noticed in between.
+      let calls = [(NotesMutation.add("2"), second), (.add("3"), first), (.add("4"), second)].map { mutation, process in
+        let repository = process.repository
+        return Task(executorPreference: world.executor) { try await repository.perform(mutation, on: "a") }
+      }
+      world.run()
+      world.notice(first, second)
+      let order = world.madeDurable
+      #expect(order.count == 4 && order.first == "1", "seed \(seed)")
+      #expect(world.server.applied.map(\.mutation) == order.map { .add($0) }, "seed \(seed)")
+      for call in calls { #expect(try await call.value == .confirmed) }
     }
-    let first = makeRepository(leading)
-    #expect(try await first.perform(.add("1"), on: "a") == .confirmed)
-    let vacancies = MulticastRelay<Void>(buffering: .latest)
-    let second = makeRepository(
-      ScriptedLeadership(Array(repeating: .success(.following(vacancies: vacancies.stream)), count: 3)))
-    _ = try await second.mutations.list()
-    isLate.value = true
-    let call = Task { try await second.perform(.add("2"), on: "a") }
-    for await event in second.events { if case .mutationEnqueued = event { break } }
-    #expect(try await first.perform(.add("3"), on: "a") == .confirmed)
-    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
-    isLate.value = false
-    records.open()
-    #expect(try await call.value == .confirmed)
   }
 
   // MARK: - Leading
