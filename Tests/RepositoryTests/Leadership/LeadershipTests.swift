@@ -265,6 +265,33 @@ import Testing
     }
   }
 
+  @Test func `A leader that hasn't noticed an earlier mutation sends that one first`() async throws {
+    let records = Gate()
+    let isLate = Setting(false)
+    let store = InterceptedStore(
+      InMemoryStore(), .init(onChanges: { (_) async in if isLate.value { await records.pass() } }))
+    let leading = ScriptedLeadership([.success(.leading(lease: 1))])
+    func makeRepository(_ leadership: any Leadership) -> NotesRepository {
+      NotesRepository(
+        NotesSource(server), store: store,
+        configuration: RepositoryConfiguration(clock: clock, leadership: leadership))
+    }
+    let first = makeRepository(leading)
+    #expect(try await first.perform(.add("1"), on: "a") == .confirmed)
+    let vacancies = MulticastRelay<Void>(buffering: .latest)
+    let second = makeRepository(
+      ScriptedLeadership(Array(repeating: .success(.following(vacancies: vacancies.stream)), count: 3)))
+    _ = try await second.mutations.list()
+    isLate.value = true
+    let call = Task { try await second.perform(.add("2"), on: "a") }
+    for await event in second.events { if case .mutationEnqueued = event { break } }
+    #expect(try await first.perform(.add("3"), on: "a") == .confirmed)
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
+    isLate.value = false
+    records.open()
+    #expect(try await call.value == .confirmed)
+  }
+
   // MARK: - Leading
 
   @Test func `When the leader dies the follower sends what both have made, in order`() async throws {
