@@ -92,5 +92,5 @@ extension SystemError {
   }
 
   /// Whether the volume knows no locks.
-  var meansNoLocks: Bool { [ENOTSUP, EOPNOTSUPP, ENOSYS, ENOLCK, EINVAL].contains(code) }
+  var meansNoLocks: Bool { [ENOTSUP, EOPNOTSUPP, ENOSYS, ENOLCK, EINVAL, EBADF].contains(code) }
 }

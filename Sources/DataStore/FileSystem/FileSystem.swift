@@ -91,7 +91,8 @@ package struct FileSystem: Sendable {
   func openLockFile(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor {
     let path = folder.path(of: name)
     let directory = folder.number
-    let flags = O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+    // Also for writing, because a network volume may lock for one process only what that process may write.
+    let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
     return Descriptor(number: try perform("open", path) { openat(directory, name, flags, 0o600) }, path: path)
   }
 

@@ -38,7 +38,11 @@ struct ElapsedClock: Sendable {
       do { try await sleep(deadline) } catch {}
       return
     }
-    await wait(until: deadline) { for await _ in elements { return } }
+    await wait(until: deadline) {
+      for await _ in elements { return }
+      // No element comes any more.
+      do { try await sleep(deadline) } catch {}
+    }
   }
 
   init(_ clock: some Clock<Duration>) {

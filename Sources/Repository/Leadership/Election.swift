@@ -17,6 +17,8 @@ final class Election<Source: RepositorySource> {
   /// When it is worth trying again.
   private var vacancies: MulticastStream<Void, Never>?
   private var isCampaigning = false
+  /// The number of attempts in a row that failed.
+  private var failures = 0
 
   /// - Parameters:
   ///   - leadership: Decides which repository leads.
@@ -40,7 +42,9 @@ final class Election<Source: RepositorySource> {
   private func tryToLead(isolation: isolated (any Actor)? = #isolation) async -> LeadershipStatus {
     if lease != nil { return .leading }
     do throws(StoreError) {
-      switch try await leadership.tryToLead(name, on: store) {
+      let result = try await leadership.tryToLead(name, on: store)
+      failures = 0
+      switch result {
       case .leading(let lease):
         self.lease = lease
         events.emit(.leadershipGained)
@@ -52,6 +56,7 @@ final class Election<Source: RepositorySource> {
       }
     } catch {
       events.emit(.storeFailed(reason: error.description))
+      failures += 1
       return .following
     }
   }
@@ -80,7 +85,8 @@ final class Election<Source: RepositorySource> {
         }
       }
       if isFirst, self.vacancies != nil { continue }
-      await clock.wait(until: clock.elapsed() + leadership.retryInterval, or: vacancies)
+      let delay = failures == 0 ? .zero : engine.backoff.delay(forAttempt: failures)
+      await clock.wait(until: clock.elapsed() + max(leadership.retryInterval, delay), or: vacancies)
     }
   }
 }

@@ -171,6 +171,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       // A reply to this process may repeat what the server answered to the other one.
       if isOutcomeUnknown || record.unfinishedAttempts > 0 { $0.record.isOutcomeUnknown = true }
     }
+    pruneOrder()
   }
 
   /// Takes in how often the end of a process cut an attempt off, when this repository begins to send the mutation.

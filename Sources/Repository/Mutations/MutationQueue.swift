@@ -91,9 +91,7 @@ final class MutationQueue<Source: RepositorySource> {
     endFollowing?()
     readingCount += 1
     endFollowing = engine.tasks.start { [weak engine, readingCount] in
-      for await commit in changes {
-        for change in commit { await engine?.receive(change, ofReading: readingCount) }
-      }
+      for await commit in changes { await engine?.receive(commit, ofReading: readingCount) }
     }
   }
 
@@ -115,6 +113,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   private func save(refused id: MutationID, in engine: isolated Engine) {
     if let entry = state[id] { engine.takeBack([id], of: entry.key) }
+    calls.end(id, .success(.queued))
     engine.start { engine in await engine.queue.save(id, in: engine) }
   }
 
@@ -274,9 +273,11 @@ final class MutationQueue<Source: RepositorySource> {
   /// Lets a mutation be sent behind those that other repositories made before it.
   private func readPredecessors(of id: MutationID, _ sequence: UInt64, in engine: isolated Engine) async {
     var attempt = 0
-    while state.knownSequence < sequence {
+    while state[id] != nil, state.knownSequence < sequence {
       do throws(StoreError) {
         try await read(in: engine)
+        // The mutation was stored before, and so were those in front of it.
+        state.recordReading(upTo: sequence)
       } catch {
         events.emit(.storeFailed(reason: error.description))
         calls.end(id, .success(.queued))
@@ -598,22 +599,28 @@ final class MutationQueue<Source: RepositorySource> {
 
   // MARK: - External changes
 
-  /// Takes in a change of a record that the store reports.
+  /// Takes in changes of records that the store reports together.
+  ///
+  /// The store may not know the order of commits, so all are taken in, in the order of the mutations, before one is sent.
   ///
   /// - Parameters:
-  ///   - change: The change.
-  ///   - reading: The number of the reading that it follows. After another one it is known.
+  ///   - changes: The changes.
+  ///   - reading: The number of the reading that they follow. After another one they are known.
   ///   - engine: The engine.
-  func receive(_ change: StoreChange<Record>, ofReading reading: Int, in engine: isolated Engine) async {
-    guard reading == readingCount, let text = change.key.id else { return }
-    let id = MutationID(rawValue: text)
-    guard records.isExternal(change, of: id) else { return }
-    switch change {
-    case .saved(let key, let stored):
-      guard let entry = take(key, stored, in: engine) else { break }
-      await engine.external.show(entry, in: engine)
-    case .removed(_, let revision):
-      guard let entry = state[id], entry.tag != nil, revision > entry.revision else { return }
+  func receive(_ changes: [StoreChange<Record>], ofReading reading: Int, in engine: isolated Engine) async {
+    guard reading == readingCount else { return }
+    let external = changes.filter { change in
+      change.key.id.map { records.isExternal(change, of: MutationID(rawValue: $0)) } ?? false
+    }
+    let saved = external.compactMap { change in change.stored.map { (key: change.key, stored: $0) } }
+    let added = saved.sorted { $0.stored.value.sequence < $1.stored.value.sequence }.compactMap {
+      take($0.key, $0.stored, in: engine)
+    }
+    for entry in added { await engine.external.show(entry, in: engine) }
+    for change in external {
+      guard case .removed(let key, let revision) = change, let id = key.id.map(MutationID.init(rawValue:)),
+        let entry = state[id], entry.tag != nil, revision > entry.revision
+      else { continue }
       await engine.external.receiveRemoval(of: entry, in: engine)
     }
     reportChanges(in: engine)

@@ -111,8 +111,10 @@ final class ExternalChanges<Source: RepositorySource> {
   ///
   /// The mutation stays until that value can be read.
   func receiveRemoval(of entry: Entry, attempt: Int = 1, in engine: isolated Engine) async {
+    // Another repository was about to send it. Where nothing is stored, a confirmation stores nothing either.
+    let wasMarked = !engine.queue.sends(entry) && entry.record.unfinishedAttempts > 0
     guard let cell = engine.cell(entry.key), cell.isOpen else {
-      return finish([entry.id], of: entry.key, isConfirmed: false, in: engine)
+      return finish([entry.id], of: entry.key, isConfirmed: wasMarked, in: engine)
     }
     let stored: StoredValue<Value>?
     do throws(StoreError) {
@@ -127,7 +129,7 @@ final class ExternalChanges<Source: RepositorySource> {
       cell.heldRemovals.append(entry.id)
       return
     }
-    let isConfirmed = stored.map { cell.state.isNew($0.revision) || $0.revision > entry.revision } ?? false
+    let isConfirmed = stored.map { cell.state.isNew($0.revision) || $0.revision > entry.revision } ?? wasMarked
     if let stored, cell.state.isNew(stored.revision) { cell.receive(.saved(cell.storeKey, stored)) }
     finish([entry.id], of: entry.key, isConfirmed: isConfirmed, in: engine)
   }

@@ -448,8 +448,8 @@ actor SyncEngine<Source: RepositorySource> {
     await external.receive(change, key, in: self)
   }
 
-  /// Takes in a change of a mutation's record that the store reports.
-  func receive(_ change: StoreChange<MutationRecord<Mutation>>, ofReading reading: Int) async {
-    await queue.receive(change, ofReading: reading, in: self)
+  /// Takes in changes of mutations' records that the store reports together.
+  func receive(_ changes: [StoreChange<MutationRecord<Mutation>>], ofReading reading: Int) async {
+    await queue.receive(changes, ofReading: reading, in: self)
   }
 }

@@ -167,6 +167,8 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   /// Sends the mutations of a user again that wait for the user to sign in.
   ///
+  /// Of several repositories on one store, the one that leads has to be told; see ``Leadership``.
+  ///
   /// - Parameter userID: The user; `nil` for values that belong to no user.
   public func credentialsChanged(userID: String?) async {
     await engine.credentialsChanged(userID: userID)
