@@ -37,6 +37,8 @@ final class MutationQueue<Source: RepositorySource> {
   /// Ends the delivery of what changed since the records were read.
   private var endFollowing: (@Sendable () -> Void)?
   private let unanswered: UnansweredCalls
+  /// The mutations that another repository has finished with before this one learnt that they are durable.
+  private var finishedEarly: Set<MutationID> = []
 
   /// - Parameters:
   ///   - capabilities: What the source can do.
@@ -256,6 +258,9 @@ final class MutationQueue<Source: RepositorySource> {
     }
     events.emit(.mutationEnqueued(id, orderingKey: entry.lane))
     state.release(id)
+    if finishedEarly.remove(id) != nil, let entry = state[id] {
+      engine.start { engine in await engine.external.receiveRemoval(of: entry, in: engine) }
+    }
     if mayFollowUnknown {
       engine.start { engine in await engine.queue.readPredecessors(of: id, sequence, in: engine) }
     }
@@ -609,6 +614,11 @@ final class MutationQueue<Source: RepositorySource> {
   ///   - engine: The engine.
   func receive(_ changes: [StoreChange<Record>], ofReading reading: Int, in engine: isolated Engine) async {
     guard reading == readingCount else { return }
+    for case .removed(let key, _) in changes {
+      if let id = key.id.map(MutationID.init(rawValue:)), let entry = state[id], entry.tag == nil {
+        finishedEarly.insert(id)
+      }
+    }
     let external = changes.filter { change in
       change.key.id.map { records.isExternal(change, of: MutationID(rawValue: $0)) } ?? false
     }
