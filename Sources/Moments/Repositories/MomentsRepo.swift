@@ -8,7 +8,7 @@ public import Repository
 ///
 /// It is a `SyncedRepository` of a ``MomentsSource``, which makes its promises:
 /// - **Start**: What was stored before reaches observers first, with the likes of earlier processes that the server does
-///   not have yet. Those are sent at once.
+///   not have yet. Those are sent at once, unless another process on the store sends them.
 /// - **Ordering**: Observers see all saves in the order of the store, each once, and never an older timeline after a
 ///   newer one.
 /// - **Lifetime**: Streams do not keep the repository alive. They finish when it is released. What is queued stays in

@@ -12,16 +12,21 @@ struct ElapsedClock: Sendable {
   /// Throws `CancellationError` if the calling task is cancelled first.
   let sleep: @Sendable (_ until: Duration) async throws -> Void
 
+  /// Waits until so much time has passed, or until the calling task is cancelled, which is no failure of a wait.
+  func wait(until deadline: Duration, isolation: isolated (any Actor)? = #isolation) async {
+    do { try await sleep(deadline) } catch {
+      // Cancelled.
+    }
+  }
+
   /// Waits until so much time has passed, until something else has happened, or until the calling task is cancelled.
   func wait(
     until deadline: Duration, or event: @escaping @Sendable () async -> Void,
     isolation: isolated (any Actor)? = #isolation
   ) async {
     await withTaskGroup { group in
-      group.addTask {
-        // Cancelled when the other one is first, or with the calling task.
-        do { try await sleep(deadline) } catch {}
-      }
+      // Cancelled when the other one is first, or with the calling task.
+      group.addTask { await wait(until: deadline) }
       group.addTask(operation: event)
       await group.next()
       group.cancelAll()
@@ -33,15 +38,11 @@ struct ElapsedClock: Sendable {
     until deadline: Duration, or elements: MulticastSubscription<Void, Never>?,
     isolation: isolated (any Actor)? = #isolation
   ) async {
-    guard let elements else {
-      // Ended by a cancellation, or by the time.
-      do { try await sleep(deadline) } catch {}
-      return
-    }
+    guard let elements else { return await wait(until: deadline) }
     await wait(until: deadline) {
       for await _ in elements { return }
       // No element comes any more.
-      do { try await sleep(deadline) } catch {}
+      await wait(until: deadline)
     }
   }
 

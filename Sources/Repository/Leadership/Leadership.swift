@@ -52,8 +52,8 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
 
 /// Lets the repository lead that has a lock of its store; see ``DataStore/KeyValueStore/acquireLock(_:)``.
 ///
-/// The lock ends with the process, however it ends. So another repository leads at most ``retryInterval`` later. A process
-/// that is only stopped keeps it.
+/// The lock ends with the process, however it ends. So another repository with something to send has the lock at most
+/// ``retryInterval`` later, and leads when it has read the queue. A process that is only stopped keeps it.
 public struct StoreLeadership: Leadership {
   /// How long a repository that doesn't lead waits before it tries again.
   public let retryInterval: Duration

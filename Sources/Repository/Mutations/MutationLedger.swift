@@ -109,7 +109,10 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   var durableIDs: [MutationID] { entries.values.filter { $0.tag != nil }.map(\.id) }
 
   /// Whether a mutation was made behind another one.
-  func isBehind(_ id: MutationID, _ other: Entry) -> Bool { entries[id].map { $0.order > other.order } ?? false }
+  func isBehind(_ id: MutationID, _ other: MutationID) -> Bool {
+    guard let entry = entries[id], let other = entries[other] else { return false }
+    return entry.order > other.order
+  }
 
   /// How many mutations of each key will be sent, or are, by any repository.
   ///

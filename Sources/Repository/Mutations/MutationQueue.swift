@@ -246,6 +246,7 @@ final class MutationQueue<Source: RepositorySource> {
       forgetUnadded(id, in: engine)
       return false
     }
+    let isFinished = finishedEarly.remove(id) != nil
     let sequence = added.record.sequence
     let mayFollowUnknown = state.recordAddition(
       of: id, sequence: sequence, tag: added.commit.tag, revision: added.commit.revision)
@@ -258,7 +259,7 @@ final class MutationQueue<Source: RepositorySource> {
     }
     events.emit(.mutationEnqueued(id, orderingKey: entry.lane))
     state.release(id)
-    if finishedEarly.remove(id) != nil, let entry = state[id] {
+    if isFinished, let entry = state[id] {
       engine.start { engine in await engine.external.receiveRemoval(of: entry, in: engine) }
     }
     if mayFollowUnknown {
@@ -306,6 +307,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Forgets a mutation that could not be made durable.
   private func forgetUnadded(_ id: MutationID, in engine: isolated Engine) {
+    finishedEarly.remove(id)
     state.remove(id)
     calls.close(id)
     reportChanges(in: engine)

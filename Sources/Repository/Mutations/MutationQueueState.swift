@@ -170,8 +170,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     } else {
       lanes.hold(entry.id)
     }
-    let number = ledger[entry.id] ?? entry
-    lanes.insert(entry.id, lane: entry.lane, userID: entry.key.userID) { [ledger] in ledger.isBehind($0, number) }
+    lanes.insert(entry.id, lane: entry.lane, userID: entry.key.userID) { [ledger] in ledger.isBehind($0, entry.id) }
     return false
   }
 

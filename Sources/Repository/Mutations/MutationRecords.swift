@@ -3,8 +3,8 @@ internal import Multicast
 
 /// The records of a repository's mutations in the store, and which changes of them are external.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only. Each function returns in the step in which the store
-/// reports the write, so that no change of the record is received in between.
+/// Belongs to one ``SyncEngine`` and is used in its isolation only. A change of a record may be received while a write of
+/// it is on its way back; the echoes tell whose it is.
 final class MutationRecords<Mutation: Codable & Sendable> {
   typealias Record = MutationRecord<Mutation>
   typealias Commit = StoreCommit

@@ -19,7 +19,7 @@ import Testing
     ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) }.map { $0 / 10 } ?? 3
 
   @Test(arguments: Store.allCases)
-  func `Of four processes one sends at a time, and each step is made once and in its turn whoever is killed`(
+  func `Of four processes one sends at a time, and each step is made once and in its turn whichever is killed`(
     store: Store
   ) async throws {
     let temporary = TemporaryFolder()

@@ -21,18 +21,12 @@ actor StepsServer {
 
   init(beside place: URL) {
     let folder = place.deletingLastPathComponent()
-    file = Self.open(folder.appending(path: "server"))
-    senders = Self.open(folder.appending(path: "senders"))
+    file = Self.openFile(folder.appending(path: "server"))
+    senders = Self.openFile(folder.appending(path: "senders"))
   }
 
-  private static func open(_ url: URL) -> CInt {
-    #if canImport(Darwin)
-      let file = Darwin.open(url.path(percentEncoded: false), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    #elseif canImport(Glibc)
-      let file = Glibc.open(url.path(percentEncoded: false), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    #else
-      let file = Musl.open(url.path(percentEncoded: false), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    #endif
+  private static func openFile(_ url: URL) -> CInt {
+    let file = open(url.path(percentEncoded: false), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     if file < 0 { TestChild.fail("open: \(errno)") }
     return file
   }
