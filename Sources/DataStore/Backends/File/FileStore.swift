@@ -22,9 +22,9 @@ public struct FileStore: StoreFacade {
 
   /// Creates a store in a folder.
   ///
-  /// Nothing happens on disk until the first call. The first save or lock makes the folder, and those above it, if they are
-  /// missing. A folder that vanishes later isn't made again, because its values would silently be gone: from then on
-  /// calls throw.
+  /// Nothing happens on disk until the first call. The first save or lock makes the folder, and those above it, if they
+  /// are missing. A folder that vanishes later isn't made again, because its values would silently be gone: from then
+  /// on calls throw.
   ///
   /// - Parameters:
   ///   - folder: The folder, as a file URL. The store should be alone in it.

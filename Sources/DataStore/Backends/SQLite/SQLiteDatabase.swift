@@ -121,7 +121,7 @@
 
     var path: String { folder == "/" ? "/\(fileName)" : "\(folder)/\(fileName)" }
 
-    /// Locks a file beside the database. The folder is made for it, the database isn't.
+    /// Locks a file beside the database, whose folder is made for it, while the database isn't.
     func acquireLock(_ name: String) throws(SystemError) -> StoreLockResult {
       guard let folder = try openFolder(making: true) else { return .unsupported }
       return try fileSystem.acquireLock("\(fileName)-lock.\(name)", in: folder)
