@@ -106,6 +106,16 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Whether replies wait to be judged.
   var hasReplies: Bool { !arrivals.isEmpty }
 
+  /// Whether replies to fetches wait to be judged.
+  var hasFetchReplies: Bool {
+    arrivals.contains { arrival in
+      switch arrival.reply.content {
+      case .fetched, .refused: true
+      case .mutation: false
+      }
+    }
+  }
+
   /// Whether a write is being made.
   var isWriting: Bool { writing != nil }
 

@@ -132,6 +132,8 @@ final class SyncWrites<Source: RepositorySource> {
       return cell.state.discardReplies(to: write.confirmed)
     }
     for id in write.confirmed { engine.queue.end(id, .success(.queued)) }
+    // A fetch whose reply came during the write doesn't wait with the mutations: it ends with the next one, either way.
+    if cell.state.hasFetchReplies { return true }
     cell.failedWrites += 1
     let (key, attempt) = (cell.key, cell.failedWrites)
     engine.start { engine in

@@ -76,6 +76,29 @@ import Testing
     #expect(server.value(of: "a") == Notes("2"))
   }
 
+  @Test func `A fetch whose reply comes while a commit fails doesn't wait for the next attempt`() async throws {
+    try await put(Notes())
+    let (commit, isFirst) = (Gate(), Setting(true))
+    store.set {
+      $0.onCommit = { (keys) async throws(StoreError) in
+        guard keys.contains(StoreKey<Notes>.notes("a").keyName), isFirst.value else { return }
+        isFirst.value = false
+        await commit.pass()
+        throw .writeFailed(InterceptedStore.error)
+      }
+    }
+    let repository = makeRepository()
+    async let result = repository.perform(.add("1"), on: "a")
+    await commit.arrivals()
+    async let reload: Void = repository.reload("a")
+    while await !repository.engine.hasReplies(of: "a") { await Task.yield() }
+    commit.open()
+    // No time passes, so nothing is tried again.
+    try await reload
+    #expect(try await result == .queued)
+    #expect(try await memory.load(.notes("a"))?.value == Notes("1"))
+  }
+
   @Test func `A mutation behind one with Retry-After goes on when that one is in conflict`() async throws {
     try await put(Notes("old"))
     let sent = Gate()
@@ -949,4 +972,9 @@ struct PagesSource: PagedSource, MutableSource {
   }
 
   func disposition(of failure: NotesFailure) -> FailureDisposition { failure.disposition }
+}
+
+extension SyncEngine {
+  /// Whether replies wait for the write that is being made.
+  fileprivate func hasReplies(of key: Key) -> Bool { cell(key)?.state.hasReplies ?? false }
 }
