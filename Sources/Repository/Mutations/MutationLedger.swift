@@ -103,10 +103,10 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// - Complexity: O(*n* log *n*) for *n* mutations.
   var live: [Entry] { entries.values.filter(\.isLive).sorted { $0.order < $1.order } }
 
-  /// All mutations that are durable, in no order.
+  /// All mutations that are durable, in order.
   ///
-  /// - Complexity: O(*n*) for *n* mutations.
-  var durableIDs: [MutationID] { entries.values.filter { $0.tag != nil }.map(\.id) }
+  /// - Complexity: O(*n* log *n*) for *n* mutations.
+  var durableIDs: [MutationID] { entries.values.filter { $0.tag != nil }.sorted { $0.order < $1.order }.map(\.id) }
 
   /// Whether a mutation was made behind another one.
   func isBehind(_ id: MutationID, _ other: MutationID) -> Bool {

@@ -66,7 +66,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// All mutations that will be sent, or are, in order.
   var live: [Entry] { ledger.live }
 
-  /// All mutations that are durable, in no order.
+  /// All mutations that are durable, in order.
   var durableIDs: [MutationID] { ledger.durableIDs }
 
   /// Counts changes of what ``list`` returns.
