@@ -71,6 +71,9 @@ public final class SimulatedStorage: Sendable {
     return Dictionary(uniqueKeysWithValues: records.map { ($0.key.id, $0.value.value as! Value) })
   }
 
+  /// All that is stored, by key.
+  var all: [StoreKeyName: any Sendable] { state.withLock { $0.records.mapValues(\.value) } }
+
   /// The number of commits that changed anything.
   public var commitCount: Int { state.withLock { $0.commits.count } }
 

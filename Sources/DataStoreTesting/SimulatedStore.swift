@@ -151,6 +151,23 @@ public actor SimulatedStore: KeyValueStore {
     return StoreObservation(stored: entries, changes: topic(of: collection, Value.self).subscribe())
   }
 
+  /// Erases what is kept of some keys, so that nothing of it is left.
+  ///
+  /// The bytes of an item are those of its value in JSON. Made as one commit.
+  public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    let requests = storage.all.filter { key, value in isErased(StoredItem(key: key) { Self.json(of: value) }) }.map {
+      SimulatedStorage.Request(key: $0.key, requirements: [], action: .remove)
+    }
+    try await hooks.onCommit(requests.map(\.key))
+    _ = try make(requests)
+    await hooks.onCommitted(requests.map(\.key))
+  }
+
+  private static func json(of value: any Sendable) -> Data {
+    guard let value = value as? any Encodable else { return Data() }
+    do { return try JSONEncoder().encode(value) } catch { return Data() }
+  }
+
   /// Locks a name, so that one of several stores can do what only one may do.
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
     _ = try StoreKeyName(name).encoded()

@@ -98,7 +98,7 @@ extension StoreConformance {
     },
   ]
 
-  private static func spoil(_ key: Key, on harness: StoreHarness) async throws {
+  static func spoil(_ key: Key, on harness: StoreHarness) async throws {
     guard let corrupt = harness.corrupt else {
       throw Mismatch(explanation: "This check needs a harness with a `corrupt`; without one, leave the check out.")
     }

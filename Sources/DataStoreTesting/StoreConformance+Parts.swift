@@ -68,7 +68,7 @@ extension StoreConformance {
   private static let migratedAlbum = StoreKey<MigratedAlbum>(album.keyName)
 
   /// A value in parts.
-  private struct Album: PartitionedValue, Hashable {
+  struct Album: PartitionedValue, Hashable {
     var title: String
     var photos: [String]
 

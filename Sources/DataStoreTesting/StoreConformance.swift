@@ -96,7 +96,7 @@ public enum StoreConformance {
   /// Every rule.
   public static let checks: [Check] =
     valueChecks + keyChecks + commitChecks + partChecks + observerChecks + collectionChecks + sharingChecks
-    + schemaChecks + faultChecks + lockChecks
+    + schemaChecks + faultChecks + lockChecks + erasureChecks
 }
 
 extension StoreConformance {

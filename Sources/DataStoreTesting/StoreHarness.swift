@@ -1,4 +1,5 @@
 public import DataStore
+public import Foundation
 
 /// A store under test: how to open it, and how to corrupt what it keeps.
 ///
@@ -20,6 +21,9 @@ public struct StoreHarness: Sendable {
   /// possible.
   public let corrupt: (@Sendable (StoreKeyName) async throws -> Void)?
 
+  /// Returns all bytes that the place keeps, and all names, without the store; `nil` if that isn't possible.
+  public let contents: (@Sendable () async throws -> [Data])?
+
   /// How long a check waits for a change before it fails.
   ///
   /// A store that keeps the rules sends its own changes before the call that made them returns.
@@ -38,16 +42,19 @@ public struct StoreHarness: Sendable {
   ///   - isWatched: Whether the store notices external changes without a call.
   ///   - hasLocks: Whether the store knows locks.
   ///   - open: Opens a store, always over the same place.
+  ///   - contents: Returns all bytes that the place keeps, and all names. All stores are closed then.
   ///   - corrupt: Replaces what is stored for a key by bytes that can't be decoded.
   public init(
     timeLimit: Duration = .seconds(60), isWatched: Bool = false, hasLocks: Bool = true,
     open: @escaping @Sendable () async throws -> any KeyValueStore,
+    contents: (@Sendable () async throws -> [Data])? = nil,
     corrupt: (@Sendable (StoreKeyName) async throws -> Void)? = nil
   ) {
     self.timeLimit = timeLimit
     self.isWatched = isWatched
     self.hasLocks = hasLocks
     self.open = open
+    self.contents = contents
     self.corrupt = corrupt
   }
 }

@@ -9,6 +9,8 @@ import Testing
     let storage = InMemoryStorage()
     let harness = StoreHarness(isWatched: true) {
       InMemoryStore(storage: storage)
+    } contents: {
+      storage.names.flatMap { [Data($0.utf8), storage[$0] ?? Data()] }
     } corrupt: { key in
       storage[try key.encoded()] = Data("spoiled".utf8)
     }
@@ -21,6 +23,8 @@ import Testing
     let folder = temporary.url
     let harness = StoreHarness(isWatched: true) {
       FileStore(folder: folder)
+    } contents: {
+      try temporary.namesAndBytes
     } corrupt: { key in
       try Data("spoiled".utf8).write(to: folder.appending(path: "\(try key.encoded()).value"))
     }
@@ -34,6 +38,10 @@ import Testing
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let harness = StoreHarness(hasLocks: false) {
       UserDefaultsStore(suiteName: suiteName)
+    } contents: {
+      UserDefaults(suiteName: suiteName)!.dictionaryRepresentation().flatMap { name, object in
+        [Data(name.utf8), object as? Data ?? Data()]
+      }
     } corrupt: { key in
       UserDefaults(suiteName: suiteName)!.set(Data("spoiled".utf8), forKey: "DataStore.\(try key.encoded())")
     }
@@ -46,6 +54,8 @@ import Testing
       let place = SQLitePlace()
       let harness = StoreHarness(isWatched: true) {
         SQLiteStore(file: place.file)
+      } contents: {
+        try place.temporary.namesAndBytes
       } corrupt: { key in
         try place.spoil(key.encoded())
       }

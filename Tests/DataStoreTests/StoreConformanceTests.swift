@@ -55,6 +55,8 @@ struct FaultyStore: KeyValueStore {
     case splitsCommits
     case removesTooMuch
     case locksTwice
+    case keepsQuarantine
+    case erasesTooMuch
 
     var brokenRule: String {
       switch self {
@@ -74,6 +76,8 @@ struct FaultyStore: KeyValueStore {
       case .ignoresPreconditions: "A precondition that does not hold changes nothing, and says of which key"
       case .splitsCommits: "Observers of a collection get a commit as one element, those of a key their change"
       case .removesTooMuch: "All values of a collection are removed as one commit, and no others"
+      case .keepsQuarantine: "No byte is left of quarantined values that are erased, and events are forgotten"
+      case .erasesTooMuch: "Erased values are gone for all observers, and all others stay"
       case .locksTwice: "A name is locked by one store at a time, and free when the lock is released"
       case .missesExternalChanges:
         "What another store changes in the same place is noticed by the next call, and sent once"
@@ -170,6 +174,18 @@ struct FaultyStore: KeyValueStore {
     guard fault == .observesWithAGap else { return observation }
     return StoreObservation(
       stored: observation.stored, changes: try await store.observe(collection: collection, as: type).changes)
+  }
+
+  func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    switch fault {
+    case .keepsQuarantine: try await store.erase { $0.bytes != Data("spoiled".utf8) && isErased($0) }
+    case .erasesTooMuch:
+      try await store.erase { item in
+        _ = isErased(item)
+        return true
+      }
+    default: try await store.erase(where: isErased)
+    }
   }
 
   func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {

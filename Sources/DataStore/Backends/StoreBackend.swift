@@ -72,6 +72,15 @@ public protocol StoreBackend: SendableMetatype {
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result
 
+  /// Durable, and atomic for each item: deletes what is kept, so that nothing of it is left in the place.
+  ///
+  /// That is values in whatever state, their parts, and what was quarantined; with it the names, and what the place keeps
+  /// of earlier values under them, such as free pages of a database. The default implementation throws.
+  ///
+  /// - Parameter isErased: Whether to delete an item. Called when nothing but this call can change what is stored.
+  /// - Throws: ``StoreError/removeFailed(_:)`` or ``StoreError/readFailed(_:)``; then some items may be deleted.
+  mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError)
+
   /// Returns a number that is another one after any external change, or `nil` if that isn't known.
   ///
   /// Where the number is the same, the store doesn't read again what it knows. An idle store asks for it on the thread of
@@ -177,6 +186,11 @@ extension StoreBackend {
     try body(&self)
   }
 
+  /// Throws, because it doesn't know what the place keeps.
+  public mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
+    throw .removeFailed(.erasureUnsupported(by: Self.self))
+  }
+
   /// Doesn't know.
   public mutating func externalVersion() throws(StoreError) -> UInt64? { nil }
 
@@ -202,7 +216,7 @@ extension StoreBackend {
     let style = Date.ISO8601FormatStyle().year().month().day().dateSeparator(.omitted)
       .time(includingFractionalSeconds: true).timeSeparator(.omitted)
     let suffix = attempt == 1 ? "" : "-\(attempt)"
-    return "\(name).corrupt-\(time.formatted(style))Z\(suffix)"
+    return "\(name)\(StoredItem.quarantineMark)\(time.formatted(style))Z\(suffix)"
   }
 }
 

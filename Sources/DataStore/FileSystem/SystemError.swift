@@ -49,6 +49,11 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     self.source = source
   }
 
+  /// A store or a backend of another package that doesn't implement `erase`.
+  static func erasureUnsupported(by type: Any.Type) -> SystemError {
+    SystemError(code: ENOTSUP, operation: "erase, which \(type) doesn't implement,", path: "the store")
+  }
+
   /// Says what failed, where, why, and what helps.
   public var description: String {
     switch source {

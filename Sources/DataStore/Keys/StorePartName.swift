@@ -2,7 +2,7 @@
 ///
 /// No key encodes to such a name, because `+` isn't a character of an encoded ``StoreKeyName``.
 enum StorePartName {
-  private static let separator: Character = "+"
+  static let separator: Character = "+"
 
   static func encode(_ partID: String, of name: String) -> String {
     "\(name)\(separator)\(partID)"

@@ -205,6 +205,46 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     }
   }
 
+  // MARK: - Erasing
+
+  /// Erases what is kept of some keys, so that nothing of it is left.
+  public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    commits.performPending()
+    var keys: Set<StoreKeyName> = []
+    // Also after an error, because something may be erased.
+    defer {
+      for key in keys { publishErasure(of: key) }
+      eventRelay.resetReplay()
+    }
+    try contents.withBackend { (backend: inout Backend) throws(StoreError) in
+      try backend.erase { item in
+        guard isErased(item) else { return false }
+        if let key = item.key { keys.insert(key) }
+        return true
+      }
+    }
+  }
+
+  /// Reads a key again, of which something was erased, and notifies its observers.
+  private func publishErasure(of key: StoreKeyName) {
+    guard let topic = contents.topics[key.collection] else { return }
+    publishErasure(of: key, topic)
+  }
+
+  private func publishErasure(of key: StoreKeyName, _ topic: some AnyTopic) {
+    do throws(StoreError) {
+      let slot = topic.typed.slot(StoreKey(key), named: try key.encoded())
+      let result = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
+        try slot.readEntry(from: &backend, needsValue: false)
+      }
+      checker.reconcile(result, ofObserved: slot)
+      checker.publish(slot)
+    } catch {
+      // The next call for the key notices it.
+      contents.send(.watchingFailed(error))
+    }
+  }
+
   // MARK: - Locking
 
   /// Locks a name, so that one of several processes can do what only one may do.

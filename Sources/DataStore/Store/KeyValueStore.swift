@@ -90,6 +90,23 @@ public protocol KeyValueStore: Sendable {
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable
 
+  /// Erases what is kept of some keys, so that nothing of it is left: for the data of a user who has signed out.
+  ///
+  /// A removal keeps what can't be decoded, and may leave bytes of a value where a database reuses them later. This call
+  /// deletes values in whatever state, of a future format too, and what was quarantined, and the place keeps no byte of
+  /// them. What a drive keeps of deleted files is the system's. ``events`` forgets what it told.
+  ///
+  /// Observers are notified, in every process, as of removals. A commit that is being made in another process may store
+  /// what was just erased; preconditions prevent that.
+  ///
+  /// The default implementation throws.
+  ///
+  /// - Parameter isErased: Whether to erase an item. Called by the store, which waits for it, and in the middle of a
+  ///   transaction: it takes little time, and calls no store.
+  /// - Throws: A ``StoreError``; then some items may be erased. Call again.
+  /// - Complexity: O(*n*) for the names in the store. A database is written anew.
+  func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError)
+
   /// Locks a name, so that one of several processes can do what only one may do.
   ///
   /// A lock has no effect on any other call. It ends when it is released, or with the process: a process that is killed
@@ -106,6 +123,11 @@ public protocol KeyValueStore: Sendable {
 }
 
 extension KeyValueStore {
+  /// Throws, because it doesn't know what the store keeps.
+  public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    throw .removeFailed(.erasureUnsupported(by: Self.self))
+  }
+
   /// Knows no locks.
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult { .unsupported }
 }

@@ -15,6 +15,15 @@ final class TemporaryFolder: Sendable {
       path: "DataStoreTests-\(UUID().uuidString)", directoryHint: .isDirectory)
   }
 
+  /// The names and the bytes of all files.
+  var namesAndBytes: [Data] {
+    get throws {
+      try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil).flatMap {
+        [Data($0.lastPathComponent.utf8), try Data(contentsOf: $0)]
+      }
+    }
+  }
+
   deinit {
     // A store that still works may move a file meanwhile. What is left behind harms no other test, so that needs no answer.
     for _ in 0..<10 where FileManager.default.fileExists(atPath: url.path(percentEncoded: false)) {

@@ -85,6 +85,12 @@ enum FileName {
     return StoreKeyName(encoded: name) == nil ? nil : name
   }
 
+  /// The name of the value, the part or the quarantined bytes that a file holds; `nil` for other files.
+  static func keptName(of fileName: String) -> String? {
+    if isOfStore(fileName) { return String(fileName.dropLast(fileExtension.count)) }
+    return fileName.contains(StoredItem.quarantineMark) ? fileName : nil
+  }
+
   static func isOfStore(_ fileName: String) -> Bool {
     guard fileName.hasSuffix(fileExtension) else { return false }
     let name = String(fileName.dropLast(fileExtension.count))

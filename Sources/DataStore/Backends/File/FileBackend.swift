@@ -140,6 +140,18 @@ package struct FileBackend: StoreBackend {
     }
   }
 
+  package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
+    let opened = try mapErrors(to: StoreError.removeFailed) { (self) throws(SystemError) in try self.openFolder() }
+    guard let folder = opened else { return }
+    try withLock(of: folder, StoreError.removeFailed) { (self: inout Self) throws(StoreError) in
+      let age = self.abandonedAge
+      try self.mapErrors(to: StoreError.removeFailed) { (self) throws(SystemError) in
+        try folder.discardAbandonedFiles(olderThan: age)
+        try folder.erase(isErased, &self.stagedNames)
+      }
+    }
+  }
+
   /// Locks a file beside the values, `.DataStore-lock.<name>`.
   package mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult {
     try mapErrors(to: StoreError.writeFailed) { (self) throws(SystemError) in

@@ -41,6 +41,11 @@ public struct FileStore: StoreFacade {
       backend: FileBackend(folder: folder, fileSystem: fileSystem, lockTimeout: lockTimeout), now: now)
   }
 
+  /// Erases what is kept of some keys, so that nothing of it is left.
+  public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    try await base.erase(where: isErased)
+  }
+
   /// Locks a name, so that one of several processes can do what only one may do.
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
     try await base.acquireLock(name)

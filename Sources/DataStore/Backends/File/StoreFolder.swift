@@ -205,6 +205,30 @@ final class StoreFolder {
     }
   }
 
+  // MARK: - Erasing
+
+  /// Removes files of values, of parts and of quarantined bytes, durably.
+  func erase(_ isErased: (StoredItem) -> Bool, _ names: inout StagedFile.Names) throws(SystemError) {
+    var erased: [String] = []
+    for fileName in try list() {
+      guard let name = FileName.keptName(of: fileName) else { continue }
+      // As a temporary file it is removed later, also if this process ends amid it.
+      let temporaryName = names.next()
+      guard isErased(StoredItem(name: name, bytes: { self.readable(fileName) })) else { continue }
+      try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
+      erased.append(temporaryName)
+    }
+    if erased.isEmpty { return }
+    try fileSystem.synchronize(descriptor)
+    for temporaryName in erased { try fileSystem.unlink(temporaryName, in: descriptor) }
+    try fileSystem.synchronize(descriptor)
+  }
+
+  /// The bytes of a file; none if they can't be read.
+  private func readable(_ fileName: String) -> Data {
+    do throws(SystemError) { return try read(fileName) ?? Data() } catch { return Data() }
+  }
+
   // MARK: - Recovery
 
   /// Finishes the commit of a process that ended before it did so itself.

@@ -73,6 +73,17 @@ package struct InMemoryBackend: StoreBackend, Sendable {
     return .names(earlier + names)
   }
 
+  package mutating func erase(_ isErased: (StoredItem) -> Bool) {
+    while true {
+      let version = storage.version
+      let names = storage.names.filter { [storage] name in
+        isErased(StoredItem(name: name) { storage[name] ?? Data() })
+      }
+      // Nothing is locked while `isErased` runs, so it runs again if anything changed meanwhile.
+      if storage.apply([], removing: names, ifVersionIs: version, by: id) { return }
+    }
+  }
+
   package func acquireLock(_ name: String) -> StoreLockResult {
     storage.acquireLock(name)
   }

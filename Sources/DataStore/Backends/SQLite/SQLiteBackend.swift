@@ -159,7 +159,7 @@
     }
 
     /// Adds a change to the log, and cuts it now and then.
-    private func log(_ name: String, on connection: SQLiteConnection) throws(SystemError) {
+    func log(_ name: String, on connection: SQLiteConnection) throws(SystemError) {
       try connection.run(SQLiteLayout.log, .text(name), .integer(writer))
       let id = connection.lastInsertedID
       if id % SQLiteLayout.cutInterval == 0 {
@@ -167,7 +167,7 @@
       }
     }
 
-    private func remove(_ name: String, on connection: SQLiteConnection) throws(SystemError) {
+    func remove(_ name: String, on connection: SQLiteConnection) throws(SystemError) {
       if StorePartName.isPart(name) { return try connection.run(SQLiteLayout.removePart, .text(name)) }
       try connection.run(SQLiteLayout.remove, .text(name))
       try log(name, on: connection)
@@ -202,7 +202,7 @@
     /// Changes the database in one transaction, durably.
     ///
     /// - Returns: What `body` returned; `nil` if there is no database and none is to be made.
-    private mutating func change<Result>(
+    mutating func change<Result>(
       _ failure: (SystemError) -> StoreError, making: Bool,
       _ body: (inout Self, SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {

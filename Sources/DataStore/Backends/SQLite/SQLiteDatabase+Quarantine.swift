@@ -101,6 +101,35 @@
       return folder.path(of: quarantineName)
     }
 
+    /// Deletes quarantined databases, durably.
+    func eraseQuarantine(_ isErased: (StoredItem) -> Bool) throws(SystemError) {
+      let descriptor: Descriptor
+      do throws(SystemError) {
+        descriptor = try fileSystem.openFolder(folder)
+      } catch {
+        if error.code == ENOENT { return }
+        throw error
+      }
+      try fileSystem.lock(descriptor, atMost: busyTimeout)
+      var hasErased = false
+      for name in try fileSystem.list(descriptor) where name.hasPrefix(fileName + StoredItem.quarantineMark) {
+        guard isErased(StoredItem(key: nil) { readable(name) }) else { continue }
+        try fileSystem.unlink(name, in: descriptor)
+        hasErased = true
+      }
+      if hasErased { try fileSystem.synchronize(descriptor) }
+    }
+
+    /// The bytes of a quarantined file; none if they can't be read.
+    private func readable(_ name: String) -> Data {
+      do throws(SystemError) {
+        let descriptor = try fileSystem.openFolder(folder)
+        return try fileSystem.read(name, in: descriptor) ?? Data()
+      } catch {
+        return Data()
+      }
+    }
+
     /// The future format of the database, which this program would take for corruption, or `nil`.
     private static func newerLayout(of connection: SQLiteConnection) -> Layout? {
       do throws(SystemError) {

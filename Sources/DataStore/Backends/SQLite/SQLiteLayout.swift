@@ -102,6 +102,11 @@
     static let quarantine = "INSERT INTO quarantine (name, time, bytes) VALUES (?1, ?2, ?3)"
     static let lastQuarantined = "SELECT max(id) FROM quarantine"
 
+    static let partNames = "SELECT name FROM part"
+    static let quarantined = "SELECT id, name FROM quarantine"
+    static let readQuarantined = "SELECT bytes FROM quarantine WHERE id = ?1"
+    static let removeQuarantined = "DELETE FROM quarantine WHERE id = ?1"
+
     static let newestChange = "SELECT max(id) FROM change"
     static let oldestChange = "SELECT min(id) FROM change"
 
@@ -110,8 +115,8 @@
 
     /// All that name a table: a database on which one of them can't be prepared is corrupt.
     static let statements = [
-      read, readPart, names, write, writePart, remove, removePart, log, cutLog, quarantine, lastQuarantined,
-      newestChange, oldestChange, changedByOthers,
+      read, readPart, names, write, writePart, remove, removePart, log, cutLog, quarantine, lastQuarantined, partNames,
+      quarantined, readQuarantined, removeQuarantined, newestChange, oldestChange, changedByOthers,
     ]
   }
 #endif

@@ -35,6 +35,13 @@
         source: .sqlite(message: "the transaction was rolled back at an earlier error"))
     }
 
+    /// The log of a database that could not be emptied, because other connections read it all the time.
+    static func busyLog(_ path: String) -> SystemError {
+      SystemError(
+        code: SQLITE_BUSY, operation: "emptying the log", path: path,
+        source: .sqlite(message: "another process reads the database"))
+    }
+
     private func isSQLite(_ codes: [CInt]) -> Bool {
       if case .sqlite = source { codes.contains(code & 0xFF) } else { false }
     }

@@ -110,12 +110,32 @@ package struct UserDefaultsBackend: StoreBackend {
   }
 
   package mutating func names() throws(StoreError) -> [String] {
+    try keptNames().filter { StoreKeyName(encoded: $0) != nil }
+  }
+
+  /// The names of all that is kept.
+  private mutating func keptNames() throws(StoreError) -> [String] {
     guard let defaults else { throw .readFailed(noSuite) }
     return exclusively { _ in defaults.dictionaryRepresentation() }.keys.compactMap { key in
-      guard key.hasPrefix(Self.prefix) else { return nil }
-      let name = String(key.dropFirst(Self.prefix.count))
-      return StoreKeyName(encoded: name) == nil ? nil : name
+      key.hasPrefix(Self.prefix) ? String(key.dropFirst(Self.prefix.count)) : nil
     }
+  }
+
+  package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
+    try exclusively { (self) in
+      Result { () throws(StoreError) in
+        var removals: [String: Any?] = [:]
+        for name in try self.keptNames() {
+          let bytes = self.stored(name) ?? Data()
+          if isErased(StoredItem(name: name) { bytes }) { removals[Self.prefix + name] = .some(nil) }
+        }
+        do throws(SystemError) {
+          try self.set(removals)
+        } catch {
+          throw StoreError.removeFailed(error)
+        }
+      }
+    }.get()
   }
 
   /// Sets and removes objects, and asks the system to write them; takes them back if it refuses.

@@ -23,4 +23,9 @@ public struct UserDefaultsStore: StoreFacade {
   public init(suiteName: String, now: @escaping @Sendable () -> Date = { Date() }) {
     base = BackedStore(backend: UserDefaultsBackend(suiteName: suiteName), now: now)
   }
+
+  /// Erases what is kept of some keys, so that nothing of it is left.
+  public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    try await base.erase(where: isErased)
+  }
 }

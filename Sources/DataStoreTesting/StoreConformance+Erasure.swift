@@ -1,0 +1,149 @@
+internal import DataStore
+internal import Foundation
+internal import Multicast
+
+extension StoreConformance {
+  /// The rules about data of which nothing may be left.
+  static let erasureChecks = [
+    Check("Erased values are gone for all observers, and all others stay") { harness in
+      let (store, other) = (try await harness.open(), try await harness.open())
+      let (kept, unrelated) = (Key("note", id: "Mary"), Key("other", id: "Jake"))
+      let first = try await store.save(Note("first"), for: key)
+      let second = try await store.save(Note("second"), for: kept)
+      try await store.save(Note("third"), for: unrelated)
+      let observer = try await store.changes(of: key).subscribe()
+      let collection = try await store.observe(collection: key.collection, as: Note.self).changes
+      _ = try await other.load(key)
+      let asked = Questions()
+      try await store.erase { item in
+        asked.add(item)
+        return item.key == key.keyName
+      }
+      try expect(asked.keys, is: [key.keyName, kept.keyName, unrelated.keyName], "the keys that were asked about")
+      try expect(asked.text(of: key.keyName).contains("first"), is: true, "whether the bytes were the value's")
+      let removal = Change.removed(key, revision: first.revision + 3)
+      try expect(await read(2, from: observer, on: harness), is: [.saved(key, first), removal], "the changes")
+      try expect(await read(1, from: collection, on: harness), is: [[removal]], "the changes of the collection")
+      for store in [store, other, try await harness.open()] {
+        try expect(await store.load(key), is: nil, "load of an erased key")
+        try expect(await store.load(kept)?.value, is: second.value, "load of another key")
+        try expect(await store.load(unrelated)?.value, is: Note("third"), "load of another collection")
+      }
+      let later = try await store.save(Note("later"), for: key)
+      try expect(await harness.open().load(key)?.value, is: later.value, "load after a save")
+    },
+    Check("Erasing where nothing is stored changes nothing") { harness in
+      try await harness.open().erase { _ in true }
+      let store = try await harness.open()
+      try await store.save(Note("saved"), for: key)
+      try await store.erase { _ in false }
+      try expect(await store.load(key)?.value, is: Note("saved"), "load")
+    },
+    Check("No byte is left of erased values, of what they replaced, nor of a value in parts") { harness in
+      try await saveSecrets(on: harness)
+      try await harness.open().erase { $0.key?.id?.contains("secret") ?? false }
+      try expect(await harness.open().load(key)?.value, is: Note("open"), "load of another key")
+      try await expectNoSecret(in: harness)
+    },
+    Check("No byte is left of erased values of a newer schema") { harness in
+      let id = "the secret letter"
+      try await harness.open().save(FutureNote(text: "secret"), for: StoreKey("note", id: id))
+      try await harness.open().save(Note("open"), for: key)
+      let store = try await harness.open()
+      _ = try await store.observe(collection: key.collection, as: Note.self)
+      try await store.erase { $0.key?.id == id }
+      try expect(await store.load(key)?.value, is: Note("open"), "load of another key")
+      try expect(await store.load(Key("note", id: id)), is: nil, "load of the erased key")
+      try await expectNoSecret(in: harness)
+    },
+    Check("No byte is left of quarantined values that are erased, and events are forgotten", needsCorruption: true) {
+      harness in
+      let secret = Key("note", id: "the secret one")
+      let store = try await harness.open()
+      for key in [secret, key] {
+        try await store.save(Note("text"), for: key)
+        try await spoil(key, on: harness)
+        let isExpected = { (error: StoreError) in if case .undecodable = error { true } else { false } }
+        try await expectError("undecodable", from: "load", where: isExpected) { () throws(StoreError) in
+          try await store.load(key)
+        }
+      }
+      let asked = Questions()
+      try await store.erase { item in
+        asked.add(item)
+        return item.key == secret.keyName
+      }
+      try expect(asked.keys, is: [key.keyName, secret.keyName], "the keys that were asked about")
+      let saved = try await store.save(Note("text"), for: secret)
+      try expect(await store.load(secret)?.value, is: saved.value, "load after a save")
+      try await spoil(secret, on: harness)
+      _ = try await store.observe(collection: key.collection, as: Note.self)
+      let events = try await read(1, from: store.events.subscribe(), on: harness)
+      guard case .valueQuarantined(secret.keyName, _, _) = events[0] else {
+        throw Mismatch(explanation: "expected the event of the last quarantine first, found \(events)")
+      }
+      let again = Questions()
+      try await store.erase { item in
+        again.add(item)
+        return item.key == secret.keyName
+      }
+      try expect(again.keys, is: [key.keyName, secret.keyName], "the keys that were asked about again")
+      try await expectNoSecret(in: harness)
+    },
+  ]
+
+  private static func saveSecrets(on harness: StoreHarness) async throws {
+    let store = try await harness.open()
+    let secret = StoreKey<Album>("album", id: "a secret album")
+    for count in [300, 10, 200] {
+      try await store.save(Album(title: "a secret title", photos: (0..<count).map { "secret \($0)" }), for: secret)
+    }
+    let note = Key("note", id: "a secret note")
+    try await store.save(Note("open"), for: key)
+    for _ in 0..<3 {
+      try await store.save(Note(String(repeating: "secret ", count: 5_000)), for: note)
+      try await store.save(Note("a short secret"), for: note)
+    }
+    let removed = Key("note", id: "another secret note")
+    try await store.save(Note("secret"), for: removed)
+    try await store.remove(removed)
+  }
+
+  /// Expects that nothing in the harness's place says "secret".
+  private static func expectNoSecret(in harness: StoreHarness) async throws {
+    guard let contents = harness.contents else { return }
+    for bytes in try await contents() where bytes.range(of: Data("secret".utf8)) != nil {
+      throw Mismatch(explanation: "bytes of erased values are left: \(String(decoding: bytes, as: UTF8.self))")
+    }
+  }
+
+  /// The items that a store asked about.
+  private final class Questions: Sendable {
+    private let items = Lock<[(key: StoreKeyName?, bytes: Data)]>([])
+
+    func add(_ item: StoredItem) {
+      let bytes = item.bytes
+      items.withLock { $0.append((item.key, bytes)) }
+    }
+
+    /// The keys in the order of their names.
+    var keys: [StoreKeyName] {
+      Set(items.withLock { $0.compactMap(\.key) }).sorted { "\($0)" < "\($1)" }
+    }
+
+    func text(of key: StoreKeyName) -> String {
+      items.withLock { items in
+        items.filter { $0.key == key }.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: "\n")
+      }
+    }
+  }
+
+  /// A note of a later program.
+  private struct FutureNote: VersionedValue, Hashable {
+    static let schema = StoreSchema(
+      version: 2,
+      migrations: [StoreMigration(from: 1, decoding: Note.self) { FutureNote(text: $0.text) }])
+
+    var text: String
+  }
+}
