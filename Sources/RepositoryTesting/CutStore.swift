@@ -66,5 +66,10 @@ final class CutStore: KeyValueStore {
     return try await base.observe(collection: collection, as: type)
   }
 
+  func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    try count()
+    try await base.erase(where: isErased)
+  }
+
   var events: MulticastStream<StoreEvent, Never> { base.events }
 }

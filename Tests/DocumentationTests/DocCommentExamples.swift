@@ -216,6 +216,16 @@ enum RepositoryDocCommentExamples {
     activity.activity = isActive ? .active : .inactive
   }
 
+  static func signOut(
+    _ comments: SyncedRepository<CommentsSource>, userID: String, askWhetherToLose: (Int) -> Void
+  ) async throws {
+    do {
+      try await comments.signOut(userID: userID, unsent: .send(within: .seconds(10)))
+    } catch SignOutError.unsent(let count) {
+      askWhetherToLose(count)
+    }
+  }
+
   @MainActor
   static func observed(_ comments: SyncedRepository<CommentsSource>, momentID: String) async {
     let observed = Observed(comments.values(of: momentID))

@@ -13,6 +13,8 @@ public enum MomentsRepoError: Error, Sendable, Equatable {
   case store(StoreError)
   /// Too many likes wait to be sent. Nothing is kept of this one.
   case queueFull
+  /// The user has signed out. Nothing of the user is kept.
+  case signedOut
   /// The calling task was cancelled. The server may have done its part, but nothing says so.
   case cancelled
 
@@ -25,6 +27,7 @@ public enum MomentsRepoError: Error, Sendable, Equatable {
     case .server(let error): self.init(error)
     case .store(let error): self = .store(error)
     case .queueFull: self = .queueFull
+    case .signedOut: self = .signedOut
     case .conflict: preconditionFailure("A like is possible on every timeline.")
     case .cancelled: self = .cancelled
     }
@@ -38,6 +41,7 @@ extension MomentsRepoError: CustomStringConvertible {
     case .session(let error): error.description
     case .store(let error): error.description
     case .queueFull: RepositoryError<APISessionError>.queueFull.description
+    case .signedOut: RepositoryError<APISessionError>.signedOut.description
     case .cancelled: "The call was cancelled before it was done. Call again if the result is still wanted."
     }
   }

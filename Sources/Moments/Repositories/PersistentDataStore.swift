@@ -103,6 +103,11 @@ extension PersistentDataStore {
     try await store.observe(collection: collection, as: type)
   }
 
+  /// Erases what is kept of some keys, so that nothing of it is left.
+  public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    try await store.erase(where: isErased)
+  }
+
   /// Locks a name, so that one of several processes can do what only one may do.
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
     try await store.acquireLock(name)

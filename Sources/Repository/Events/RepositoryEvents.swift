@@ -21,6 +21,11 @@ public final class RepositoryEvents: Sendable {
   /// Finishes when this object is released.
   public var stream: MulticastStream<RepositoryEvent, Never> { relay.stream }
 
+  /// Forgets the newest events, so that a new subscriber gets later ones only.
+  func forget() {
+    relay.resetReplay()
+  }
+
   /// Reports an event to every subscriber.
   public func emit(_ event: RepositoryEvent) {
     relay.send(event)

@@ -103,6 +103,11 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// - Complexity: O(*n* log *n*) for *n* mutations.
   var live: [Entry] { entries.values.filter(\.isLive).sorted { $0.order < $1.order } }
 
+  /// All mutations in order, in whatever state.
+  ///
+  /// - Complexity: O(*n* log *n*) for *n* mutations.
+  var all: [Entry] { entries.values.sorted { $0.order < $1.order } }
+
   /// All mutations that are durable, in order.
   ///
   /// - Complexity: O(*n* log *n*) for *n* mutations.

@@ -67,10 +67,13 @@ final class MutationQueue<Source: RepositorySource> {
   }
 
   /// Reads what is stored, and follows it from there.
-  func read(in engine: isolated Engine) async throws(StoreError) {
-    guard capabilities.sending != nil else { return }
+  ///
+  /// - Returns: The tag of the counter of mutations from before, which every addition changes.
+  @discardableResult
+  func read(in engine: isolated Engine) async throws(StoreError) -> StoreTag? {
+    guard capabilities.sending != nil else { return nil }
     records.reportEvents(to: events)
-    try await reading.run { () async throws(StoreError) in
+    return try await reading.run { () async throws(StoreError) -> StoreTag? in
       let reading = try await records.read()
       let isFirst = endFollowing == nil
       let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
@@ -84,6 +87,7 @@ final class MutationQueue<Source: RepositorySource> {
       for id in try await externallyFinished(missing) {
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       }
+      return reading.counterTag
     }
   }
 
@@ -98,7 +102,7 @@ final class MutationQueue<Source: RepositorySource> {
   }
 
   private func restore(_ found: StoreObservation<Record>.Entry, in engine: isolated Engine) -> Entry? {
-    guard let entry = entry(found.key, found.stored) else { return nil }
+    guard let entry = entry(found.key, found.stored, in: engine) else { return nil }
     if state.restore(entry) { save(refused: entry.id, in: engine) }
     return entry
   }
@@ -119,11 +123,15 @@ final class MutationQueue<Source: RepositorySource> {
     engine.start { engine in await engine.queue.save(id, in: engine) }
   }
 
-  private func entry(_ key: StoreKey<Record>, _ stored: StoredValue<Record>) -> Entry? {
+  private func entry(
+    _ key: StoreKey<Record>, _ stored: StoredValue<Record>, in engine: isolated Engine
+  ) -> Entry? {
     guard let id = key.id, let valueKey = Source.Key(storeID: stored.value.key) else {
       events.emit(.storeFailed(reason: "The mutation \(key) names a value that this program doesn't know."))
       return nil
     }
+    // It is being erased.
+    guard engine.users.isOpen(valueKey.userID) else { return nil }
     let mutation = stored.value.mutation
     return Entry(
       id: MutationID(rawValue: id), key: valueKey, lane: laneName(mutation, valueKey), record: stored.value,
@@ -165,6 +173,24 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// All mutations in order.
   var list: [Listed] { state.list }
+
+  /// Whether mutations of a user will be sent, or are.
+  func hasLiveMutations(of user: UserDigest) -> Bool {
+    state.liveCounts.keys.contains { UserDigest($0.userID) == user }
+  }
+
+  /// The number of a user's mutations that the server doesn't have and has not refused.
+  func unsentCount(of user: UserDigest) -> Int {
+    state.all.count { entry in
+      if case .refused = entry.record.verdict { return false }
+      return UserDigest(entry.key.userID) == user
+    }
+  }
+
+  /// The users whose mutations are stored, by the ids of the records.
+  func owners(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> [String: UserDigest] {
+    capabilities.sending == nil ? [:] : try await records.owners(Source.Key.self)
+  }
 
   /// The users who have to sign in again.
   var signedOutUsers: Set<String?> { state.signedOutUsers }
@@ -233,7 +259,7 @@ final class MutationQueue<Source: RepositorySource> {
     guard let entry = state[id] else { return false }
     let added: (record: Record, commit: StoreCommit)?
     do throws(StoreError) {
-      added = try await records.add(id, entry.record, replacing: replaced.map { ($0.id, $0.tag) })
+      added = try await add(entry, replacing: replaced, in: engine)
     } catch {
       forgetUnadded(id, in: engine)
       if let replaced, replaced.id == id {
@@ -274,6 +300,25 @@ final class MutationQueue<Source: RepositorySource> {
       unanswered.add(id, ring: endUnansweredCalls(of: engine))
     }
     return true
+  }
+
+  /// Adds the record of a mutation, unless its user signs out meanwhile.
+  private func add(
+    _ entry: Entry, replacing replaced: Entry?, in engine: isolated Engine
+  ) async throws(StoreError) -> (record: Record, commit: StoreCommit)? {
+    while true {
+      let requirement = engine.users.requirement(of: entry.key.userID)
+      do throws(StoreError) {
+        return try await records.add(
+          entry.id, entry.record, replacing: replaced.map { ($0.id, $0.tag) }, requiring: requirement)
+      } catch {
+        guard case .preconditionFailed(requirement?.key.keyName) = error, let userID = entry.key.userID else {
+          throw error
+        }
+        try await engine.users.reload(UserDigest(userID), in: engine)
+        if state[entry.id] == nil { return nil }
+      }
+    }
   }
 
   /// Lets a mutation be sent behind those that other repositories made before it.
@@ -393,7 +438,11 @@ final class MutationQueue<Source: RepositorySource> {
   func waitForSignIn(_ entry: Entry, in engine: isolated Engine) {
     endAll(state.waitForSignIn(entry), .queued)
     let id = entry.id
-    engine.start { engine in await engine.queue.save(id, in: engine) }
+    engine.start { engine in
+      await engine.queue.save(id, in: engine)
+      // The user may sign in by another repository.
+      await engine.users.startInBackground(in: engine)
+    }
   }
 
   private func endAll(_ ids: [MutationID], _ result: MutationResult) {
@@ -560,6 +609,17 @@ final class MutationQueue<Source: RepositorySource> {
   /// - Returns: Whether it was there.
   func forget(_ id: MutationID) -> Bool { state.remove(id) != nil }
 
+  /// Forgets the mutations of a user who has signed out, and ends the calls that wait for them.
+  func forget(_ user: UserDigest, in engine: isolated Engine) {
+    for entry in state.all where UserDigest(entry.key.userID) == user {
+      state.remove(entry.id)
+      finishedEarly.remove(entry.id)
+      calls.end(entry.id, .failure(.signedOut))
+    }
+    reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+  }
+
   /// Removes a mutation.
   func remove(_ id: MutationID, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
     try await records.remove(id)
@@ -658,7 +718,7 @@ final class MutationQueue<Source: RepositorySource> {
     } else if records.isRemoved(id) {
       return nil
     }
-    guard let entry = entry(key, stored) else { return nil }
+    guard let entry = entry(key, stored, in: engine) else { return nil }
     if state.addExternal(entry) { save(refused: id, in: engine) }
     return state[id].flatMap { $0.isLive ? $0 : nil }
   }

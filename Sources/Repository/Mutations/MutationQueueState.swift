@@ -66,6 +66,9 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// All mutations that will be sent, or are, in order.
   var live: [Entry] { ledger.live }
 
+  /// All mutations in order, in whatever state.
+  var all: [Entry] { ledger.all }
+
   /// All mutations that are durable, in order.
   var durableIDs: [MutationID] { ledger.durableIDs }
 

@@ -14,7 +14,10 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   enum Operation: Sendable {
     /// Adds a record, and gives it its place in the order; removes another one in the same commit, or replaces an older
     /// record of the same mutation.
-    case add(@Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?)
+    ///
+    /// Fails with ``DataStore/StoreError/preconditionFailed(_:)`` if the user has signed out or in.
+    case add(
+      @Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?, UserRequirement?)
     case replace(Record, tag: StoreTag?)
     case remove
     /// Removes a record, unless another process sends the mutation.
@@ -121,6 +124,12 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
             counter = nil
             continue
           }
+          let refused = turns.filter { userRequirement(of: $0)?.key.keyName == keyName }
+          if !refused.isEmpty {
+            for turn in refused { turn.continuation.resume(returning: .failure(error)) }
+            turns.removeAll { userRequirement(of: $0)?.key.keyName == keyName }
+            continue
+          }
           if let index = turns.firstIndex(where: { requirement(of: $0) == keyName }) {
             await retry(turns.remove(at: index), &counter)
             continue
@@ -137,10 +146,14 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   /// The record that an operation requires.
   private func requirement(of turn: Turn) -> StoreKeyName? {
     switch turn.operation {
-    case .add(_, let replaced): replaced.map { keys.record($0.id).keyName }
+    case .add(_, let replaced, _): replaced.map { keys.record($0.id).keyName }
     case .replace, .removeUnsent: keys.record(turn.id).keyName
     case .remove: nil
     }
+  }
+
+  private func userRequirement(of turn: Turn) -> UserRequirement? {
+    if case .add(_, _, let requirement) = turn.operation { requirement } else { nil }
   }
 
   /// Writes or removes a record that another process has changed, unless it has removed it.
@@ -154,16 +167,16 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         if stored.value.isOutcomeUnknown || stored.value.unfinishedAttempts > 0 { record.isOutcomeUnknown = true }
         next.operation = .replace(record, tag: stored.tag)
         return await write([next], &counter)
-      case .add(let make, let replaced?):
+      case .add(let make, let replaced?, let requirement):
         guard let stored = try await store.load(keys.record(replaced.id)) else { break }
-        next.operation = .add(make, replacing: (replaced.id, stored.tag))
+        next.operation = .add(make, replacing: (replaced.id, stored.tag), requirement)
         return await write([next], &counter)
       case .removeUnsent:
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
         guard stored.value.unfinishedAttempts == 0 else { return turn.continuation.resume(returning: .success(.sent)) }
         next.operation = .removeUnsent(tag: stored.tag)
         return await write([next], &counter)
-      case .add(_, nil), .remove: preconditionFailure("It requires no record.")
+      case .add(_, nil, _), .remove: preconditionFailure("It requires no record.")
       }
       turn.continuation.resume(returning: .success(.gone))
     } catch {
@@ -180,7 +193,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     for turn in turns {
       let key = keys.record(turn.id)
       switch turn.operation {
-      case .add(let make, let replaced):
+      case .add(let make, let replaced, let requirement):
+        requirement?.add(to: &batch)
         count.value.last += 1
         let record = make(count.value.last)
         batch.save(record, for: key)
@@ -211,14 +225,15 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     return records.map { $0.map { .written($0, commit) } ?? .removed(commit) }
   }
 
-  /// The sequence of the mutation that was made last; 0 if it isn't known.
-  func lastSequence() async throws(StoreError) -> UInt64 {
+  /// The counter as it is stored; its last sequence is 0 if it isn't known.
+  func storedCounter() async throws(StoreError) -> (last: UInt64, tag: StoreTag?) {
     do throws(StoreError) {
-      return try await store.load(keys.counter)?.value.last ?? 0
+      let stored = try await store.load(keys.counter)
+      return (stored?.value.last ?? 0, stored?.tag)
     } catch {
       // A corrupt counter is in quarantine now.
       guard case .undecodable = error else { throw error }
-      return 0
+      return (0, nil)
     }
   }
 

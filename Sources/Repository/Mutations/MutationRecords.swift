@@ -39,16 +39,32 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     let changes: MulticastSubscription<[StoreChange<Record>], Never>
     /// A sequence up to which all mutations that are still stored were read.
     let lastSequence: UInt64
+    /// The tag of the counter from before, which every addition changes.
+    let counterTag: StoreTag?
   }
 
   /// Reads all records, and observes them from there: changes of an earlier reading are of no use any more.
   func read(
     isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Reading {
-    let lastSequence = try await records.lastSequence()
+    let counter = try await records.storedCounter()
     let observation = try await store.observe(collection: keys.collection, as: Record.self)
     echoes.recordReading(of: Set(observation.stored.compactMap { $0.key.id.map(MutationID.init(rawValue:)) }))
-    return Reading(stored: observation.stored, changes: observation.changes, lastSequence: lastSequence)
+    return Reading(
+      stored: observation.stored, changes: observation.changes, lastSequence: counter.last, counterTag: counter.tag)
+  }
+
+  /// The users whose mutations are stored, by the ids of the records; without those of no user.
+  ///
+  /// - Complexity: Reads all records.
+  func owners<Key: RepositoryKey>(
+    _ type: Key.Type, isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> [String: UserDigest] {
+    let stored = try await store.observe(collection: keys.collection, as: Record.self).stored
+    return stored.reduce(into: [:]) { owners, entry in
+      guard let id = entry.key.id, let key = Key(storeID: entry.stored.value.key) else { return }
+      owners[id] = UserDigest(key.userID)
+    }
   }
 
   /// Whether this repository removed a record that the last reading found.
@@ -57,15 +73,16 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   /// Adds a record behind all, in the place of another one or of an older one of the same mutation.
   ///
   /// - Returns: The record with its place; `nil` if another process has dealt with the one it replaces.
+  /// - Throws: Also if the user has signed out or in; see ``UserRequirement``.
   func add(
     _ id: MutationID, _ record: Record, replacing replaced: (id: MutationID, tag: StoreTag?)?,
-    isolation: isolated (any Actor)? = #isolation
+    requiring requirement: UserRequirement?, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> (record: Record, commit: Commit)? {
     let written = [id] + (replaced.map { [$0.id] } ?? [])
     beginWriting(written)
     defer { endWriting(written) }
     let outcome = try await records.perform(
-      .add({ sequence in record.with(sequence: sequence) }, replacing: replaced), id)
+      .add({ sequence in record.with(sequence: sequence) }, replacing: replaced, requirement), id)
     guard case .written(let record, let commit) = outcome else { return nil }
     if let replaced, replaced.id != id { recordRemoval(of: [replaced.id], commit) }
     return (record, commit)

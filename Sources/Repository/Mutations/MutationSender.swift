@@ -48,7 +48,8 @@ final class MutationSender<Source: RepositorySource> {
     let queue = engine.queue
     let cell: SyncCell<Source>
     do throws(StoreError) {
-      cell = try await engine.open(taken.key)
+      guard let opened = try await engine.openUnlessSignedOut(taken.key) else { return leaveLane(taken, in: engine) }
+      cell = opened
       try await queue.mark(taken.id, in: engine)
     } catch {
       events.emit(.storeFailed(reason: error.description))
@@ -58,8 +59,7 @@ final class MutationSender<Source: RepositorySource> {
     if Task.isCancelled { return await endWithRepository(taken, in: engine) }
     guard let entry = queue[taken.id], entry.isLive, let sending = capabilities.sending else {
       // Another process has finished with it, or it is in conflict.
-      queue.complete(taken)
-      return pump(in: engine)
+      return leaveLane(taken, in: engine)
     }
     queue.reportChanges(in: engine)
     let requestedAt = cell.state.beginSending(entry.id)
@@ -70,6 +70,8 @@ final class MutationSender<Source: RepositorySource> {
     } catch {
       reply = .failure(error)
     }
+    // Its user has signed out, so the answer means nothing.
+    if cell.isClosed { return leaveLane(taken, in: engine) }
     switch reply {
     case .success(let reply):
       queue.recordAnswer(to: entry)
@@ -112,7 +114,8 @@ final class MutationSender<Source: RepositorySource> {
     case .conflict:
       engine.takeBack([entry.id], of: entry.key)
       queue.recordConflict(entry.id, MutationConflict(reason), isServers: true, in: engine)
-      leaveLane(entry, cell, in: engine)
+      leaveLane(entry, in: engine)
+      engine.release(cell)
     }
   }
 
@@ -124,10 +127,10 @@ final class MutationSender<Source: RepositorySource> {
     await engine.queue.save(entry.id, in: engine)
   }
 
-  private func leaveLane(_ entry: Entry, _ cell: SyncCell<Source>, in engine: isolated Engine) {
+  /// Lets the next mutation of a lane be sent.
+  private func leaveLane(_ entry: Entry, in engine: isolated Engine) {
     engine.queue.complete(entry)
     pump(in: engine)
-    engine.release(cell)
   }
 
   private func refuse(
@@ -135,7 +138,8 @@ final class MutationSender<Source: RepositorySource> {
     in engine: isolated Engine
   ) async {
     await engine.queue.refuse(entry.id, refusal, .server(failure), reason: String(describing: failure), in: engine)
-    leaveLane(entry, cell, in: engine)
+    leaveLane(entry, in: engine)
+    engine.release(cell)
   }
 
   private func recordFailure(

@@ -49,6 +49,11 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     return stream
   }
 
+  /// The keys that have a channel, in the order in which they were opened.
+  ///
+  /// - Complexity: O(*n* log *n*).
+  var keys: [Key] { state.withLock { $0.channels.sorted { $0.value.number < $1.value.number }.map(\.key) } }
+
   /// Whether a key is observed.
   func isObserved(_ key: Key) -> Bool {
     stream(of: key) != nil

@@ -81,6 +81,15 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     }
   }
 
+  /// Ends requests without an event, and cancels them: their callers get a failure.
+  func end(with failure: Failure, where isEnded: (Key) -> Bool) {
+    for request in state.withLock({ $0.remove(where: isEnded) }) {
+      request.task.value?.cancel()
+      request.outcome.send(.failure(failure))
+      request.outcome.finish()
+    }
+  }
+
   private func perform(
     _ perform: @Sendable () async throws(Failure) -> Value, of request: Request, key: Key, number: UInt64
   ) async {

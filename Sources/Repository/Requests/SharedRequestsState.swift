@@ -55,6 +55,13 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
     return .cancel
   }
 
+  /// Forgets requests, which must be cancelled and whose callers wait.
+  mutating func remove(where isRemoved: (Key) -> Bool) -> [Request] {
+    let removed = entries.filter { isRemoved($0.key) }.sorted { $0.value.number < $1.value.number }
+    for (key, _) in removed { entries[key] = nil }
+    return removed.map(\.value.request)
+  }
+
   /// Records that a request has completed, whether or not callers still wait.
   ///
   /// A later caller starts another one.

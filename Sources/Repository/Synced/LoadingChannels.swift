@@ -39,6 +39,9 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
     observed(key).reduce(0) { $0 + values.observerCount(of: $1) + states.observerCount(of: $1) }
   }
 
+  /// The keys that are observed.
+  var keys: [Source.Key] { schedules.withLock { Array($0.keys) } }
+
   private func observed(_ key: Source.Key) -> [Observed] {
     schedules.withLock { schedules in schedules[key]?.map { Observed(key: key, schedule: $0) } ?? [] }
   }

@@ -87,7 +87,7 @@ final class NewestValue<Source: RepositorySource> {
   /// Opens a key that was stored.
   func open(_ storeKey: StoreKey<Value>, in engine: isolated Engine) async {
     guard let id = storeKey.id, let key = Source.Key(storeID: id) else { return }
-    do throws(StoreError) {
+    do throws(RepositoryError<Source.Failure>) {
       let cell = try await engine.open(key)
       if let visible = cell.state.visible, cell.newestValueNumber != channels.number(of: name) {
         cell.newestValueNumber = channels.setCurrent(visible, of: name)
@@ -95,7 +95,7 @@ final class NewestValue<Source: RepositorySource> {
       }
       engine.release(cell)
     } catch {
-      events.emit(.storeFailed(reason: error.description))
+      engine.reportFailureToOpen(error)
     }
   }
 

@@ -16,6 +16,9 @@ public enum RepositoryError<Failure: Error & Sendable>: Error, Sendable {
   /// The queue of mutations has reached one of its ``QueueLimits``. Nothing is stored of the mutation.
   case queueFull
 
+  /// The user has signed out, or is signing out. Nothing of the user is kept.
+  case signedOut
+
   /// The calling task was cancelled. The server may have done its part, and a mutation goes on.
   case cancelled
 }
@@ -31,6 +34,8 @@ extension RepositoryError: CustomStringConvertible {
     case .store(let error): error.description
     case .conflict(let conflict): "The change isn't possible any more: \(conflict.reason)"
     case .queueFull: "Too many changes wait to be sent. Try again when the server has been reached."
+    case .signedOut:
+      "The user has signed out. Once the user has signed in again, call credentialsChanged(userID:), then try again."
     case .cancelled: "The call was cancelled. Call again if it is still wanted."
     }
   }

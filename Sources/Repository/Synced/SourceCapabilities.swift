@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// What a source can do, found out once: fetch, and perhaps fetch pages and send mutations.
 ///
 /// A repository is generic over any source, so whether a source is paged or mutable is a question for the running program.
@@ -24,6 +26,9 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
   let sending: Sending?
   /// Completes a fetched value by what is stored; see ``CompletingSource``.
   let completing: (@Sendable (_ fetched: Value, _ stored: Value) -> Value)?
+
+  /// Whether values may belong to users: the keys that Foundation and the standard library have don't say.
+  let hasUsers = !(Key.self is String.Type || Key.self is Int.Type || Key.self is UUID.Type)
 
   /// Returns a fetched value with what it lacks.
   func complete(_ fetched: Value, _ stored: Value?) -> Value {

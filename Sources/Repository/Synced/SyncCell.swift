@@ -69,6 +69,9 @@ final class SyncCell<Source: RepositorySource> {
   /// Ends the watch of the store.
   var endWatching: (@Sendable () -> Void)?
 
+  /// Whether the key's user has signed out: nothing of the cell is shown or stored any more.
+  private(set) var isClosed = false
+
   /// The number of calls that need the cell.
   var useCount = 0
 
@@ -182,6 +185,12 @@ final class SyncCell<Source: RepositorySource> {
   /// Ends ``leaveDecision(on:)``, because this repository sends the mutation from now on.
   func beginDeciding(on id: MutationID) {
     state.fail(id, isOutcomeUnknown: false)
+  }
+
+  /// Ends all that the cell does, because its user has signed out.
+  func close() {
+    isClosed = true
+    endWatching?()
   }
 
   /// Records an external change.

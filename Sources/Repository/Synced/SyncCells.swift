@@ -67,6 +67,19 @@ final class SyncCells<Source: RepositorySource> {
     }
   }
 
+  /// Closes the cells of some keys, whatever needs them, and forgets what is remembered of others.
+  ///
+  /// - Complexity: O(*n*) for the keys in use and those that are remembered.
+  func close(where isClosed: (Key) -> Bool) -> [Cell] {
+    for key in residues.keys where isClosed(key) { residues[key] = nil }
+    let closed = all.filter { isClosed($0.key) }
+    for cell in closed {
+      cells[cell.key] = nil
+      cell.close()
+    }
+    return closed
+  }
+
   /// Releases a cell that nothing needs, unless it is one of the last that were used.
   func release(_ cell: Cell) {
     guard cell.isIdle, cells[cell.key] === cell else { return }

@@ -81,6 +81,21 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     loading.send(state, of: cell.key)
   }
 
+  /// The keys that are observed one by one.
+  var observedKeys: Set<Key> { Set(values.keys + states.keys + pendings.keys + loading.keys) }
+
+  /// Shows nothing of a key any more, because its user has signed out.
+  func close(_ key: Key) {
+    let state = Cell.State(failure: .signedOut)
+    values.resetReplay(of: key)
+    loading.resetReplay(of: key)
+    pendings.resetReplay(of: key)
+    pendings.send([], to: key)
+    states.forgetCurrent(of: key)
+    states.send(state, to: key)
+    loading.send(state, of: key)
+  }
+
   /// Forgets what later observers of a key get first, until it is opened again.
   func forgetCurrent(of key: Key) {
     values.forgetCurrent(of: key)

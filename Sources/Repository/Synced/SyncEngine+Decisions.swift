@@ -91,7 +91,7 @@ extension SyncEngine {
       switch error {
       case .conflict(let conflict): throw .conflict(conflict)
       case .store(let error): throw .store(error)
-      case .server, .queueFull, .cancelled: throw .unknown(entry.id)
+      case .server, .queueFull, .signedOut, .cancelled: throw .unknown(entry.id)
       }
     }
   }

@@ -9,6 +9,7 @@ internal import Multicast
 /// - ``SyncLoader`` fetches, and ``SyncWrites`` stores the replies.
 /// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them, if the ``Election`` lets this repository.
 /// - ``ExternalChanges`` takes in what others store.
+/// - ``SyncUsers`` knows who has signed in and out, and ``SignOuts`` erases what is left of a user.
 /// - ``ObservedLoading`` fetches what is observed, and ``SyncEnvironment`` follows the network and the app.
 ///
 /// One actor for all keys: what is known changes and is sent to observers in one step. The parts aren't actors of their own
@@ -39,6 +40,8 @@ actor SyncEngine<Source: RepositorySource> {
   let observedLoading: ObservedLoading<Source>
   let environment: SyncEnvironment<Source>
   let election: Election<Source>
+  let users: SyncUsers<Source>
+  let signOuts: SignOuts<Source>
   let backoff: Backoff
 
   private let capabilities: SourceCapabilities<Source>
@@ -71,6 +74,9 @@ actor SyncEngine<Source: RepositorySource> {
     observedLoading = ObservedLoading(clock: clock, events: events, tasks: tasks)
     election = Election(
       configuration.leadership, records.keys.collection, on: store, clock: clock, events: events)
+    users = SyncUsers(store, repository: source.name, events: events)
+    signOuts = SignOuts(
+      store, repository: source.name, clock: clock, liveCounts: liveCounts, events: events)
     environment = SyncEnvironment(configuration, clock: clock, liveCounts: liveCounts, events: events)
     (now, self.clock) = (configuration.now, clock)
     newestValue = NewestValue(source.name, store: store, events: events, channels: channels.everyValue)
@@ -103,6 +109,7 @@ actor SyncEngine<Source: RepositorySource> {
     if hasStarted { return }
     try await starting.run { () async throws(StoreError) in
       if hasStarted { return }
+      if capabilities.hasUsers { try await users.start(in: self) }
       if capabilities.sending != nil { await election.begin(in: self) }
       try await queue.read(in: self)
       hasStarted = true
@@ -130,11 +137,24 @@ actor SyncEngine<Source: RepositorySource> {
   func cell(_ key: Key) -> Cell? { cells[key] }
 
   /// Opens a key: its base is known, and the pending mutations are over it.
-  func open(_ key: Key) async throws(StoreError) -> Cell {
+  func open(_ key: Key) async throws(Failure) -> Cell {
+    let cell: Cell?
+    do throws(StoreError) {
+      cell = try await openUnlessSignedOut(key)
+    } catch {
+      throw .store(error)
+    }
+    guard let cell else { throw .signedOut }
+    return cell
+  }
+
+  /// Opens a key, unless its user has signed out.
+  func openUnlessSignedOut(_ key: Key) async throws(StoreError) -> Cell? {
     if let cell = cells[key], cell.isOpen { return cell }
     let storeKey = StoreKey<Value>(name, id: key.storeID)
     try storeKey.validate()
     try await start()
+    guard users.isOpen(key.userID) else { return nil }
     let cell = cells[key] ?? Cell(key: key, storeKey: storeKey, capabilities)
     cells.add(cell)
     cell.useCount += 1
@@ -154,25 +174,23 @@ actor SyncEngine<Source: RepositorySource> {
         queue.finishExternally(finished, isConfirmed: true, in: self)
         // A mutation that came or went meanwhile may be in a newer value, or in the one that was read.
       } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)
+      if cell.isClosed { return }
       cells.open(cell, stored)
       for mutation in queue.liveMutations(of: key) { cell.restore(mutation, isSentHere: queue.sends(mutation)) }
       cell.endWatching = tasks.start { [weak self] in
         for await change in changes { await self?.receive(change, key) }
       }
     }
+    if cell.isClosed { return nil }
     publish(cell)
     return cell
   }
 
   /// Opens a key for a call, which ends with ``endUse(_:)``: the cell stays as long.
   func use(_ key: Key) async throws(Failure) -> Cell {
-    do throws(StoreError) {
-      let cell = try await open(key)
-      cell.useCount += 1
-      return cell
-    } catch {
-      throw .store(error)
-    }
+    let cell = try await open(key)
+    cell.useCount += 1
+    return cell
   }
 
   func endUse(_ cell: Cell) {
@@ -190,15 +208,20 @@ actor SyncEngine<Source: RepositorySource> {
   /// Gives a new observer what there is.
   func observe(_ key: Key) async {
     if !cells.isKnown(key) { channels.states.sendFirst(RepositoryState(), to: key) }
-    do throws(StoreError) {
+    do throws(Failure) {
       let cell = try await open(key)
       channels.sendFirst(cell)
       release(cell)
     } catch {
       // The next call of the repository for this key tries again.
-      events.emit(.storeFailed(reason: error.description))
-      channels.sendFailure(.store(error), to: key)
+      reportFailureToOpen(error)
+      channels.sendFailure(error, to: key)
     }
+  }
+
+  /// Reports why a key can't be observed, unless its user has signed out.
+  func reportFailureToOpen(_ error: Failure) {
+    if case .store(let error) = error { events.emit(.storeFailed(reason: error.description)) }
   }
 
   /// Releases what was held for observers that are gone.
@@ -212,13 +235,13 @@ actor SyncEngine<Source: RepositorySource> {
     let (key, loading) = (observed.key, channels.loading)
     loading.begin(observed)
     if !cells.isKnown(key) { loading.states.sendFirst(RepositoryState(), to: observed) }
-    do throws(StoreError) {
+    do throws(Failure) {
       let cell = try await open(key)
       channels.sendFirst(cell, to: observed)
       release(cell)
     } catch {
-      events.emit(.storeFailed(reason: error.description))
-      loading.states.send(RepositoryState(failure: .store(error)), to: observed)
+      reportFailureToOpen(error)
+      loading.states.send(RepositoryState(failure: error), to: observed)
     }
     guard loading.isObserved(observed) else { return }
     let age = cells[key]?.fetchedAt.flatMap { Freshness.age(savedAt: $0, now: now()) }
@@ -259,6 +282,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Sends what is new of a key to its observers.
   func publish(_ cell: Cell) {
+    if cell.isClosed { return }
     for conflict in cell.state.fold() { queue.recordConflict(conflict.id, conflict.conflict, in: self) }
     channels.send(cell, newestValue)
   }
@@ -267,12 +291,14 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Fetches a value unless the stored one is fresh; see ``SyncLoader``.
   func refresh(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
+    try checkMayBegin(key)
     // The server can be reached: what waits for that need not wait longer.
     if try await loader.refresh(key, part, in: self) { endWaits() }
   }
 
   /// Fetches a value, or joins a request for it that is in flight.
   func load(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
+    try checkMayBegin(key)
     if try await loader.load(key, part, in: self) { endWaits() }
   }
 
@@ -299,6 +325,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// - Returns: The outcome, or that the mutation has to wait.
   func perform(_ mutation: Mutation, on key: Key) async throws(Failure) -> MutationResult {
     if Task.isCancelled { throw .cancelled }
+    try checkMayBegin(key)
     let id = try await add(mutation, on: key, replacing: nil, hasCaller: true)
     return try await queue.outcome(of: id)
   }
@@ -341,7 +368,7 @@ actor SyncEngine<Source: RepositorySource> {
     }
     guard isAdded else {
       takeBack([id], of: key)
-      throw .cancelled
+      throw cell.isClosed ? .signedOut : .cancelled
     }
     return id
   }
@@ -397,6 +424,62 @@ actor SyncEngine<Source: RepositorySource> {
   func credentialsChanged(userID: String?) {
     queue.signedIn(userID: userID, in: self)
     sender.pump(in: self)
+  }
+
+  // MARK: - Users
+
+  /// Throws if a key's user has signed out, or is about to.
+  private func checkMayBegin(_ key: Key) throws(Failure) {
+    guard users.mayBegin(key.userID) else { throw .signedOut }
+  }
+
+  /// Records for every repository on the store that the credentials of a user have changed.
+  func signIn(userID: String?) async {
+    credentialsChanged(userID: userID)
+    await users.signIn(UserDigest(userID), in: self)
+  }
+
+  func signOut(userID: String, unsent policy: UnsentPolicy) async throws(SignOutError) {
+    try await signOuts.signOut(userID, policy, in: self)
+  }
+
+  /// Takes in that the credentials of a user have changed.
+  func takeSignIn(of user: UserDigest) {
+    for userID in queue.signedOutUsers where UserDigest(userID) == user { credentialsChanged(userID: userID) }
+  }
+
+  /// Whether mutations of a user will be sent, or are.
+  func hasLiveMutations(of user: UserDigest) -> Bool { queue.hasLiveMutations(of: user) }
+
+  /// Forgets a user who has signed out.
+  func close(_ user: UserDigest) {
+    let isOfUser = { (key: Key) in key.userID.map { UserDigest($0) == user } ?? false }
+    loader.end(where: isOfUser)
+    let closed = cells.close(where: isOfUser)
+    for cell in closed {
+      for fetch in cell.state.discardReplies() { loader.end(fetch, .failure(.signedOut)) }
+    }
+    for key in Set(closed.map(\.key)).union(channels.observedKeys.filter(isOfUser)) {
+      channels.close(key)
+      newestValue.forget(key)
+    }
+    queue.forget(user, in: self)
+    events.forget()
+  }
+
+  /// Shows a user's values again to those who still observe them.
+  func reopen(_ user: UserDigest) {
+    for key in channels.observedKeys where UserDigest(key.userID) == user {
+      start { engine in
+        await engine.observe(key)
+        engine.observedLoading.invalidate(.key(key), in: engine)
+      }
+    }
+  }
+
+  /// Takes in a change of a user's record.
+  func receive(_ change: StoreChange<UserRecord>) {
+    users.receive(change, in: self)
   }
 
   // MARK: - Report

@@ -155,7 +155,7 @@ final class SyncLoader<Source: RepositorySource> {
       if Task.isCancelled { throw .cancelled }
       let disposition = capabilities.source.disposition(of: error)
       if disposition.isAnswer { engine.environment.recordAnswer(toRequestAfter: networkCount, in: engine) }
-      if disposition == .refused {
+      if disposition == .refused, !cell.isClosed {
         switch request {
         case .page(let cursor?): cell.refusedCursor = cursor
         case .whole where cell.state.needsWholeValue:
@@ -166,6 +166,7 @@ final class SyncLoader<Source: RepositorySource> {
       throw .server(error)
     }
     engine.environment.recordAnswer(toRequestAfter: networkCount, in: engine)
+    if cell.isClosed { throw .signedOut }
     let merge = merge(of: value, request, refusedCursor: cell.refusedCursor)
     let isAccepted = try await judge(requestedAt: requestedAt, cell, in: engine) {
       .fetched(number: $0, request.extent, merge: merge)
@@ -201,6 +202,11 @@ final class SyncLoader<Source: RepositorySource> {
       default: capabilities.complete(value, stored)
       }
     }
+  }
+
+  /// Ends the requests for some keys, whose user has signed out.
+  func end(where isEnded: (Key) -> Bool) {
+    requests.end(with: .signedOut) { isEnded($0.key) }
   }
 
   /// Ends a fetch whose reply was written.

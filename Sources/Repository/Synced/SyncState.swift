@@ -285,6 +285,19 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     return !arrivals.isEmpty
   }
 
+  /// Discards all replies that wait to be judged.
+  ///
+  /// - Returns: The numbers of the fetches among them.
+  mutating func discardReplies() -> [Int] {
+    defer { arrivals = [] }
+    return arrivals.compactMap { arrival in
+      switch arrival.reply.content {
+      case .fetched(let number, _, _), .refused(let number): number
+      case .mutation: nil
+      }
+    }
+  }
+
   // MARK: - What observers see
 
   private mutating func invalidate() {

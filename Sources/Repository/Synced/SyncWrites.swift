@@ -22,7 +22,7 @@ final class SyncWrites<Source: RepositorySource> {
 
   /// Writes the replies that have arrived, unless that is being done.
   func write(_ cell: Cell, in engine: isolated Engine) {
-    guard !cell.isWriting else { return }
+    guard !cell.isWriting, !cell.isClosed else { return }
     cell.isWriting = true
     let key = cell.key
     engine.startToCompletion { engine in
@@ -32,7 +32,7 @@ final class SyncWrites<Source: RepositorySource> {
   }
 
   private func writeAll(_ cell: Cell, in engine: isolated Engine) async {
-    while let write = cell.state.beginWriting() {
+    while !cell.isClosed, let write = cell.state.beginWriting() {
       do throws(StoreError) {
         try await perform(write, cell, in: engine)
         cell.failedWrites = 0
@@ -42,7 +42,7 @@ final class SyncWrites<Source: RepositorySource> {
       }
     }
     cell.isWriting = false
-    if cell.state.needsWholeValue { engine.loader.fetchWhole(cell, in: engine) }
+    if !cell.isClosed, cell.state.needsWholeValue { engine.loader.fetchWhole(cell, in: engine) }
     engine.release(cell)
   }
 
@@ -56,6 +56,7 @@ final class SyncWrites<Source: RepositorySource> {
       var batch = StoreBatch()
       // Also where nothing is saved: another process may have stored a value that lacks the mutations.
       batch.require(write.baseTag, of: cell.storeKey)
+      engine.users.requirement(of: cell.key.userID)?.add(to: &batch)
       if let value = write.value { batch.save(value, for: cell.storeKey) }
       for id in write.confirmed { batch.remove(records.keys.record(id)) }
       commit = try await store.commit(batch)
@@ -110,13 +111,21 @@ final class SyncWrites<Source: RepositorySource> {
   private func recover(
     from error: StoreError, _ write: Write, _ cell: Cell, in engine: isolated Engine
   ) async -> Bool {
-    if case .preconditionFailed = error {
+    if case .preconditionFailed(let keyName) = error {
       do throws(StoreError) {
-        try await judgeAnew(cell, in: engine)
-        return true
+        if let userID = cell.key.userID, engine.users.requirement(of: userID)?.key.keyName == keyName {
+          // The user has signed out, or in.
+          try await engine.users.reload(UserDigest(userID), in: engine)
+        }
+        if !cell.isClosed { try await judgeAnew(cell, in: engine) }
+        if !cell.isClosed { return true }
       } catch let loadError {
         return await recover(from: loadError, write, cell, in: engine)
       }
+    }
+    if cell.isClosed {
+      for fetch in write.accepted + write.rejected { engine.loader.end(fetch, .failure(.signedOut)) }
+      return false
     }
     events.emit(.storeFailed(reason: error.description))
     cell.state.abandon(keepsFetches: false)

@@ -165,13 +165,46 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     await engine.report()
   }
 
+  // MARK: - Users
+
   /// Sends the mutations of a user again that wait for the user to sign in.
   ///
-  /// Of several repositories on one store, the one that leads has to be told; see ``Leadership``.
+  /// Every repository on the store learns of it, so that the one that leads sends them. A user who has signed out may use
+  /// the repositories again.
   ///
   /// - Parameter userID: The user; `nil` for values that belong to no user.
   public func credentialsChanged(userID: String?) async {
-    await engine.credentialsChanged(userID: userID)
+    await engine.signIn(userID: userID)
+  }
+
+  /// Signs a user out: erases the user's values and mutations, on the device and in every process.
+  ///
+  /// ```swift
+  /// do {
+  ///   try await comments.signOut(userID: userID, unsent: .send(within: .seconds(10)))
+  /// } catch SignOutError.unsent(let count) {
+  ///   askWhetherToLose(count)
+  /// }
+  /// ```
+  ///
+  /// From here on each call for a key of the user throws ``RepositoryError/signedOut``, and observers see nothing, until
+  /// ``credentialsChanged(userID:)``. Replies that are in flight are discarded. What is stored is erased as
+  /// `KeyValueStore.erase(where:)` does it: values, mutations in whatever state, and what was quarantined. The other
+  /// users' data is not touched, except that quarantined bytes which can't be told apart by user are erased too. ``events``
+  /// forgets what it told.
+  ///
+  /// A process that ends in between is no harm: another one goes on, or the next launch does.
+  ///
+  /// The store keeps a digest of the user's id and two numbers.
+  ///
+  /// - Parameters:
+  ///   - userID: The user; see ``RepositoryKey/userID``.
+  ///   - policy: What becomes of the mutations that the server doesn't have.
+  /// - Throws: ``SignOutError``. After ``SignOutError/unsent(_:)`` and ``SignOutError/cancelled`` the user is signed in as
+  ///   before.
+  /// - Complexity: O(*n*) for the names in the store. A database is written anew.
+  public func signOut(userID: String, unsent policy: UnsentPolicy) async throws(SignOutError) {
+    try await engine.signOut(userID: userID, unsent: policy)
   }
 }
 

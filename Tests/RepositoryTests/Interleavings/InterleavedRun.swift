@@ -259,7 +259,7 @@ struct InterleavedRun<Source: MarksSourceType> {
         switch error {
         case .store(SimulatedStore.disconnectedError), .cancelled: outcome = .other
         case .store: outcome = .notStored
-        case .server, .conflict, .queueFull: outcome = .other
+        case .server, .conflict, .queueFull, .signedOut: outcome = .other
         }
         if case .cancelled = error {} else { journal.end(change.mark) }
       }

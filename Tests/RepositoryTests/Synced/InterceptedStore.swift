@@ -29,6 +29,10 @@ final class InterceptedStore: KeyValueStore {
     ///
     /// If it is set, changes of the collection aren't delayed.
     var onObserved: (@Sendable () async throws -> Void)?
+    /// Called before keys are erased.
+    ///
+    /// A throw is the result of the call.
+    var onErase: @Sendable () async throws(StoreError) -> Void = {}
     /// Called before changes of a collection are delivered.
     var onChanges: @Sendable (String) async -> Void = { _ in }
     /// Called before a change of a key is delivered.
@@ -107,6 +111,11 @@ final class InterceptedStore: KeyValueStore {
       }
     }
     return StoreObservation(stored: observation.stored, changes: changes)
+  }
+
+  func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    try await current.onErase()
+    try await base.erase(where: isErased)
   }
 
   var events: MulticastStream<StoreEvent, Never> { base.events }

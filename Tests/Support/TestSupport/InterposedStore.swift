@@ -37,6 +37,10 @@ package struct InterposedStore: KeyValueStore {
     return try await store.save(value, for: key)
   }
 
+  package func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    try await store.erase(where: isErased)
+  }
+
   package func removeAll(in collection: String) async throws(StoreError) {
     try await store.removeAll(in: collection)
   }

@@ -1,0 +1,160 @@
+internal import DataStore
+internal import Multicast
+
+/// Knows which users have signed in and out, from the store, and tells the engine what follows.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class SyncUsers<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+
+  private let store: any KeyValueStore
+  private let collection: String
+  private let events: RepositoryEvents
+  private let starting = AsyncSerialQueue()
+  private var hasStarted = false
+  private var access = UserAccess()
+
+  init(_ store: any KeyValueStore, repository name: String, events: RepositoryEvents) {
+    (self.store, self.events) = (store, events)
+    collection = UserRecord.collection(ofRepository: name)
+  }
+
+  /// Reads what is stored, and follows it from there, once.
+  func start(in engine: isolated Engine) async throws(StoreError) {
+    if hasStarted { return }
+    try await starting.run { () async throws(StoreError) in
+      if hasStarted { return }
+      let observation = try await store.observe(collection: collection, as: UserRecord.self)
+      hasStarted = true
+      for entry in observation.stored { receive(.saved(entry.key, entry.stored), in: engine) }
+      engine.tasks.start { [weak engine] in
+        for await changes in observation.changes {
+          for change in changes { await engine?.receive(change) }
+        }
+      }
+    }
+  }
+
+  /// Reads what is stored, again and again until the store can be read.
+  func startInBackground(in engine: isolated Engine) async {
+    var attempt = 0
+    while !Task.isCancelled {
+      do throws(StoreError) {
+        return try await start(in: engine)
+      } catch {
+        events.emit(.storeFailed(reason: error.description))
+        attempt += 1
+        await engine.backoff.wait(afterAttempt: attempt)
+      }
+    }
+  }
+
+  // MARK: - What is known
+
+  /// Whether data of a user may be there.
+  func isOpen(_ userID: String?) -> Bool { userID.map { access.isOpen(UserDigest($0)) } ?? true }
+
+  /// Whether a user may begin something.
+  func mayBegin(_ userID: String?) -> Bool { userID.map { access.mayBegin(UserDigest($0)) } ?? true }
+
+  /// What the store has of a user.
+  func record(of user: UserDigest) -> UserRecord { access.record(of: user) }
+
+  /// What a commit with data of a user requires; `nil` if the data belongs to no user.
+  func requirement(of userID: String?) -> UserRequirement? {
+    userID.map { requirement(of: UserDigest($0)) }
+  }
+
+  func requirement(of user: UserDigest) -> UserRequirement {
+    UserRequirement(key: key(of: user), tag: access.tag(of: user))
+  }
+
+  private func key(of user: UserDigest) -> StoreKey<UserRecord> { StoreKey(collection, id: user.text) }
+
+  // MARK: - Changes
+
+  /// Lets a user begin nothing any more, until ``endLeaving(_:)``.
+  func beginLeaving(_ user: UserDigest) {
+    access.beginLeaving(user)
+  }
+
+  func endLeaving(_ user: UserDigest) {
+    access.endLeaving(user)
+  }
+
+  /// Takes in a change that the store reports.
+  func receive(_ change: StoreChange<UserRecord>, in engine: isolated Engine) {
+    guard case .saved(let key, let stored) = change, let text = key.id else { return }
+    receive(stored.value, of: UserDigest(text: text), tag: stored.tag, revision: stored.revision, in: engine)
+  }
+
+  private func receive(
+    _ record: UserRecord, of user: UserDigest, tag: StoreTag, revision: UInt64, in engine: isolated Engine
+  ) {
+    let news = access.receive(record, of: user, tag: tag, revision: revision)
+    if news.isClosed { engine.close(user) }
+    if news.isReopened { engine.reopen(user) }
+    if news.hasSignedIn { engine.takeSignIn(of: user) }
+    if record.phase == .signingOut { engine.start { engine in await engine.signOuts.finish(user, in: engine) } }
+  }
+
+  /// Reads again what the store has of a user.
+  func reload(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
+    guard let stored = try await store.load(key(of: user)) else { return }
+    receive(.saved(key(of: user), stored), in: engine)
+  }
+
+  /// Stores a record of a user in the place of the one that is known, with other changes.
+  ///
+  /// - Returns: Whether the known record was the stored one, and what the batch requires holds. If not, what is stored is
+  ///   known now.
+  func commit(
+    _ record: UserRecord, of user: UserDigest, _ batch: StoreBatch = StoreBatch(), in engine: isolated Engine
+  ) async throws(StoreError) -> Bool {
+    var batch = batch
+    let key = key(of: user)
+    batch.save(record, for: key)
+    batch.require(access.tag(of: user), of: key)
+    do throws(StoreError) {
+      let commit = try await store.commit(batch)
+      receive(record, of: user, tag: commit.tag, revision: commit.revision, in: engine)
+      return true
+    } catch {
+      guard case .preconditionFailed = error else { throw error }
+      try await reload(user, in: engine)
+      return false
+    }
+  }
+
+  // MARK: - Signing in
+
+  /// Records that the credentials of a user have changed, again and again until the store takes it.
+  func signIn(_ user: UserDigest, in engine: isolated Engine) async {
+    guard let error = await trySignIn(user, in: engine) else { return }
+    events.emit(.storeFailed(reason: error.description))
+    engine.start { engine in
+      var attempt = 1
+      repeat {
+        await engine.backoff.wait(afterAttempt: attempt)
+        attempt += 1
+        if Task.isCancelled { return }
+      } while await engine.users.trySignIn(user, in: engine) != nil
+    }
+  }
+
+  private func trySignIn(_ user: UserDigest, in engine: isolated Engine) async -> StoreError? {
+    do throws(StoreError) {
+      try await start(in: engine)
+      while true {
+        if access.record(of: user).phase == .signingOut { await engine.signOuts.finish(user, in: engine) }
+        if Task.isCancelled { return nil }
+        var record = access.record(of: user)
+        if record.phase == .signingOut { continue }
+        (record.phase, record.signInCount) = (.signedIn, record.signInCount + 1)
+        if try await commit(record, of: user, in: engine) { return nil }
+      }
+    } catch {
+      return error
+    }
+  }
+}

@@ -1,0 +1,368 @@
+import DataStore
+import Foundation
+import Multicast
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+/// After a sign-out nothing of the user is there, and nothing comes back.
+@Suite(.timeLimit(.minutes(15))) struct SignOutTests {
+  private typealias Source = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>
+  private typealias Repository = SyncedRepository<Source>
+
+  private let memory = InMemoryStore()
+  private let store: InterceptedStore
+  private let server = InMemoryServer<UserKey, Notes, NotesMutation>(empty: Notes())
+  private let clock = ManualClock()
+  private let jake = UserKey("jake", "a")
+  private let mary = UserKey("mary", "a")
+  private let isOffline = Setting(false)
+
+  init() { store = InterceptedStore(memory) }
+
+  private func makeRepository(
+    store: (any KeyValueStore)? = nil,
+    onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
+    onFetch: @escaping @Sendable (UserKey) async throws(NotesFailure) -> Void = { _ in }
+  ) -> Repository {
+    Repository(
+      Source(
+        "notes",
+        fetch: { [server] (key) async throws(NotesFailure) in
+          try await onFetch(key)
+          return server.value(of: key)
+        },
+        send: { [server, isOffline] (mutation, key, id) async throws(NotesFailure) in
+          if isOffline.value { throw .offline }
+          try await onSend(mutation)
+          return .value(try server.take(mutation, key, id))
+        }, disposition: { $0.disposition }), store: store ?? self.store,
+      configuration: RepositoryConfiguration(clock: clock))
+  }
+
+  /// What is stored of a user's notes.
+  private func stored(_ key: UserKey) async throws -> Notes? {
+    try await memory.load(StoreKey<Notes>("notes", id: key.storeID))?.value
+  }
+
+  private var records: [MutationID] {
+    get async throws {
+      let stored = try await memory.observe(
+        collection: "notes.mutations", as: MutationRecord<NotesMutation>.self
+      ).stored
+      return stored.compactMap(\.key.id).map(MutationID.init(rawValue:))
+    }
+  }
+
+  // MARK: - What is erased
+
+  @Test func `Values and mutations of the user are erased, and those of others stay`() async throws {
+    let repository = makeRepository()
+    for key in [jake, mary] {
+      server.edit(key) { $0 = Notes("1") }
+      try await repository.reload(key)
+    }
+    isOffline.value = true
+    #expect(try await repository.perform(.add("2"), on: jake) == .queued)
+    #expect(try await repository.perform(.add("3"), on: mary) == .queued)
+    try await repository.signOut(userID: "jake", unsent: .discard)
+    #expect(try await stored(jake) == nil)
+    #expect(try await stored(mary) == Notes("1"))
+    let list = try await repository.mutations.list()
+    #expect(list.map(\.key) == [mary])
+    #expect(try await records == list.map(\.id))
+    isOffline.value = false
+    await repository.retryNow()
+    try await repository.waitForPendingMutations()
+    #expect(server.value(of: mary) == Notes("1", "3"))
+    #expect(server.value(of: jake) == Notes("1"))
+  }
+
+  @Test func `No byte of the user is left in the folder, nor in what new observers get`() async throws {
+    let temporary = TemporaryFolder()
+    let repository = makeRepository(store: FileStore(folder: temporary.url))
+    for key in [jake, mary] {
+      server.edit(key) { $0 = Notes("of \(key.storeID)") }
+      try await repository.reload(key)
+    }
+    isOffline.value = true
+    #expect(try await repository.perform(.add("jake's"), on: jake) == .queued)
+    let isUnreadable = repository.events.subscribe()
+    // One that can't be decoded, and one of which nobody knows anything.
+    let folder = temporary.url
+    try Data("rot \"key\":\"jake\\/b\" rot".utf8).write(to: folder.appending(path: "notes%2emutations.rot.value"))
+    try Data("rot \"key\":\"mary\\/b\" rot".utf8).write(to: folder.appending(path: "notes%2emutations.kept.value"))
+    await isUnreadable.reaches { if case .mutationUnreadable = $0 { true } else { false } }
+    try await repository.signOut(userID: "jake", unsent: .discard)
+    let texts = try temporary.namesAndBytes.map { String(decoding: $0, as: UTF8.self) }
+    #expect(texts.filter { $0.contains("jake") } == [])
+    #expect(texts.contains { $0.contains("of mary") })
+    #expect(texts.contains { $0.contains("rot \"key\":\"mary") })
+    try await repository.reload(mary)
+    let events = repository.events.subscribe()
+    #expect(await events.first(1).first?.description.contains("jake") == false)
+  }
+
+  // MARK: - What isn't sent
+
+  @Test func `A user with unsent mutations isn't signed out, and goes on`() async throws {
+    let repository = makeRepository()
+    isOffline.value = true
+    for text in ["1", "2"] { #expect(try await repository.perform(.add(text), on: jake) == .queued) }
+    #expect(try await repository.perform(.add("3"), on: mary) == .queued)
+    await #expect(throws: SignOutError.unsent(2)) { try await repository.signOut(userID: "jake", unsent: .refuse) }
+    isOffline.value = false
+    #expect(try await repository.mutations.list().map(\.key) == [jake, jake, mary])
+    await repository.retryNow()
+    try await repository.waitForPendingMutations()
+    #expect(server.value(of: jake) == Notes("1", "2"))
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    #expect(try await stored(jake) == nil)
+  }
+
+  @Test func `Mutations have time to be sent`() async throws {
+    let repository = makeRepository()
+    isOffline.value = true
+    #expect(try await repository.perform(.add("1"), on: jake) == .queued)
+    isOffline.value = false
+    try await repository.signOut(userID: "jake", unsent: .send(within: .seconds(10)))
+    #expect(server.value(of: jake) == Notes("1"))
+    #expect(try await stored(jake) == nil)
+  }
+
+  @Test func `A user isn't signed out if the time isn't enough, and begins nothing meanwhile`() async throws {
+    let repository = makeRepository()
+    isOffline.value = true
+    #expect(try await repository.perform(.add("1"), on: jake) == .queued)
+    async let result = Result { () async throws(SignOutError) in
+      try await repository.signOut(userID: "jake", unsent: .send(within: .seconds(10)))
+    }
+    // The lane's backoff, and the sign-out.
+    await clock.sleepers(2)
+    await #expect(throws: NotesError.signedOut) { try await repository.perform(.add("2"), on: jake) }
+    await #expect(throws: NotesError.signedOut) { try await repository.reload(jake) }
+    clock.advance(by: .seconds(10))
+    #expect(await result.failure == .unsent(1))
+    isOffline.value = false
+    #expect(try await repository.perform(.add("2"), on: jake) != .conflicted(MutationID()))
+  }
+
+  @Test func `A call that waits for a mutation ends with the sign-out`() async throws {
+    let arrived = Gate()
+    let repository = makeRepository { (_) async in await arrived.pass() }
+    async let result = Result { () async throws(NotesError) in try await repository.perform(.add("1"), on: jake) }
+    await arrived.arrivals()
+    try await repository.signOut(userID: "jake", unsent: .discard)
+    #expect(await result.failure == .signedOut)
+    arrived.open()
+    // What the server answers means nothing.
+    #expect(try await repository.perform(.add("2"), on: mary) == .confirmed)
+    #expect(try await stored(jake) == nil)
+    #expect(try await records == [])
+  }
+
+  // MARK: - What is under way
+
+  @Test func `The reply to a fetch from before isn't stored`() async throws {
+    let arrived = Gate()
+    let key = jake
+    let repository = makeRepository(onFetch: { (asked) async in if asked == key { await arrived.pass() } })
+    async let result = Result { () async throws(NotesError) in try await repository.reload(jake) }
+    await arrived.arrivals()
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    #expect(await result.failure == .signedOut)
+    arrived.open()
+    try await repository.reload(mary)
+    #expect(try await stored(jake) == nil)
+  }
+
+  @Test func `Another repository that has not learnt of it stores nothing`() async throws {
+    let (repository, arrived, learns) = (makeRepository(), Gate(), Gate())
+    let late = InterceptedStore(memory)
+    late.set { $0.onChanges = { (collection) async in if collection == "notes.users" { await learns.pass() } } }
+    let key = jake
+    let other = makeRepository(store: late, onFetch: { (asked) async in if asked == key { await arrived.pass() } })
+    async let result = Result { () async throws(NotesError) in try await other.reload(jake) }
+    await arrived.arrivals()
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    arrived.open()
+    #expect(await result.failure == .signedOut)
+    #expect(try await stored(jake) == nil)
+    await #expect(throws: NotesError.signedOut) { try await other.perform(.add("1"), on: jake) }
+    learns.open()
+    #expect(try await records == [])
+  }
+
+  @Test func `A mutation of another repository that has not learnt of it isn't kept`() async throws {
+    let (repository, learns) = (makeRepository(), Gate())
+    let late = InterceptedStore(memory)
+    late.set { $0.onChanges = { (collection) async in if collection == "notes.users" { await learns.pass() } } }
+    let other = makeRepository(store: late)
+    try await other.reload(jake)
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    await #expect(throws: NotesError.signedOut) { try await other.perform(.add("1"), on: jake) }
+    #expect(try await records == [])
+    learns.open()
+  }
+
+  @Test func `What another repository adds meanwhile is counted`() async throws {
+    isOffline.value = true
+    let other = makeRepository(store: memory)
+    let (key, isFirst) = (jake, Setting(true))
+    store.set {
+      $0.onCommit = { (keys) async throws(StoreError) in
+        guard keys.contains(where: { $0.collection == "notes.users" }), isFirst.value else { return }
+        isFirst.value = false
+        _ = try? await other.perform(.add("1"), on: key)
+      }
+    }
+    let repository = makeRepository()
+    await #expect(throws: SignOutError.unsent(1)) { try await repository.signOut(userID: "jake", unsent: .refuse) }
+  }
+
+  @Test func `Another repository forgets the user`() async throws {
+    isOffline.value = true
+    let (repository, other) = (makeRepository(), makeRepository(store: memory))
+    try await other.reload(jake)
+    let states = other.states(of: jake).subscribe()
+    async let call = Result { () async throws(NotesError) in try await other.perform(.add("1"), on: jake) }
+    await other.mutations.changes.reaches { !$0.isEmpty }
+    try await repository.signOut(userID: "jake", unsent: .discard)
+    await states.reaches { $0.failure == .signedOut && $0.value == nil }
+    _ = await call
+    try await #expect(other.mutations.list() == [])
+    await #expect(throws: NotesError.signedOut) { try await other.refresh(jake) }
+  }
+
+  // MARK: - Observers, and signing in again
+
+  @Test func `Observers see nothing until the user signs in again`() async throws {
+    let repository = makeRepository()
+    server.edit(jake) { $0 = Notes("1") }
+    let states = repository.states(of: jake).subscribe()
+    let loaded = repository.values(of: jake, loading: .whileObserved()).subscribe()
+    var (state, value) = (states.makeAsyncIterator(), loaded.makeAsyncIterator())
+    #expect(await value.next() == Notes("1"))
+    while let next = await state.next(), next.value != Notes("1") {}
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    while let next = await state.next(), next.failure != .signedOut {}
+    for await state in repository.states(of: jake) {
+      #expect(state == RepositoryState(failure: .signedOut))
+      break
+    }
+    await #expect(throws: NotesError.signedOut) { try await repository.refresh(jake) }
+    await #expect(throws: NotesError.signedOut) { try await repository.perform(.add("2"), on: jake) }
+    server.edit(jake) { $0 = Notes("new") }
+    await repository.credentialsChanged(userID: "jake")
+    #expect(await value.next() == Notes("new"))
+    #expect(try await repository.perform(.add("2"), on: jake) == .confirmed)
+    #expect(try await stored(jake) == Notes("new", "2"))
+  }
+
+  @Test func `A user who signs in with another repository may use this one`() async throws {
+    let (repository, other) = (makeRepository(), makeRepository(store: memory))
+    try await other.reload(jake)
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    await other.states(of: jake).reaches { $0.failure == .signedOut }
+    let states = other.states(of: jake).subscribe()
+    await repository.credentialsChanged(userID: "jake")
+    await states.reaches { $0.failure == nil }
+    try await other.reload(jake)
+    #expect(try await stored(jake) == Notes())
+  }
+
+  @Test func `Signing out twice, and a user of whom nothing is there`() async throws {
+    let repository = makeRepository()
+    for _ in 0..<2 { try await repository.signOut(userID: "jake", unsent: .refuse) }
+    await #expect(throws: NotesError.signedOut) { try await repository.reload(jake) }
+    await repository.credentialsChanged(userID: "jake")
+    try await repository.reload(jake)
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    #expect(try await stored(jake) == nil)
+  }
+
+  // MARK: - Processes that end
+
+  @Test func `A sign-out that a process began is finished by the next one`() async throws {
+    let hangs = Gate()
+    do {
+      let repository = makeRepository()
+      try await repository.reload(jake)
+      store.set {
+        $0.onErase = { () async throws(StoreError) in
+          await hangs.pass()
+          throw .removeFailed(InterceptedStore.error)
+        }
+      }
+      let call = Task { try? await repository.signOut(userID: "jake", unsent: .refuse) }
+      await hangs.arrivals()
+      call.cancel()
+    }
+    #expect(try await stored(jake) == Notes())
+    let next = makeRepository(store: memory)
+    await next.credentialsChanged(userID: "jake")
+    #expect(try await stored(jake) == nil)
+    try await next.reload(jake)
+    hangs.open()
+  }
+
+  @Test func `What could not be erased is erased later`() async throws {
+    let repository = makeRepository()
+    try await repository.reload(jake)
+    let fails = Setting(true)
+    store.set {
+      $0.onErase = { () throws(StoreError) in if fails.value { throw .removeFailed(InterceptedStore.error) } }
+    }
+    let error = SignOutError.store(.removeFailed(InterceptedStore.error))
+    await #expect(throws: error) { try await repository.signOut(userID: "jake", unsent: .refuse) }
+    await #expect(throws: NotesError.signedOut) { try await repository.reload(jake) }
+    fails.value = false
+    let users = try await memory.observe(collection: "notes.users", as: UserRecord.self).changes
+    clock.advance(by: .seconds(60))
+    for await changes in users where changes.last?.stored?.value.phase == .signedOut { break }
+    #expect(try await stored(jake) == nil)
+  }
+
+  // MARK: - Credentials
+
+  @Test func `The repository that leads learns from another one that the credentials have changed`() async throws {
+    let isSignedOut = Setting(true)
+    let leader = makeRepository(store: memory) { (_) throws(NotesFailure) in if isSignedOut.value { throw .signedOut } }
+    #expect(try await leader.perform(.add("1"), on: jake) == .queued)
+    let follower = makeRepository(store: memory)
+    _ = try await follower.mutations.list()
+    isSignedOut.value = false
+    await follower.credentialsChanged(userID: "jake")
+    try await leader.waitForPendingMutations()
+    #expect(server.value(of: jake) == Notes("1"))
+  }
+}
+
+/// A value of a user.
+private struct UserKey: RepositoryKey {
+  let user: String
+  let id: String
+
+  var userID: String? { user }
+  var storeID: String { "\(user)/\(id)" }
+
+  init(_ user: String, _ id: String) {
+    (self.user, self.id) = (user, id)
+  }
+
+  init?(storeID: String) {
+    let parts = storeID.split(separator: "/")
+    guard parts.count == 2 else { return nil }
+    self.init(String(parts[0]), String(parts[1]))
+  }
+}
+
+extension Result {
+  fileprivate init(isolation: isolated (any Actor)? = #isolation, _ body: () async throws(Failure) -> Success) async {
+    do throws(Failure) { self = .success(try await body()) } catch { self = .failure(error) }
+  }
+
+  fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
+}
