@@ -71,6 +71,11 @@ public final class SimulatedStorage: Sendable {
     return Dictionary(uniqueKeysWithValues: records.map { ($0.key.id, $0.value.value as! Value) })
   }
 
+  /// The ids and the values of all that is stored, as text, without any store.
+  public var texts: [String] {
+    all.map { "\($0.key): \($0.value)" }.sorted()
+  }
+
   /// All that is stored, by key.
   var all: [StoreKeyName: any Sendable] { state.withLock { $0.records.mapValues(\.value) } }
 

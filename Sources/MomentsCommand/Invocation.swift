@@ -4,6 +4,7 @@ internal import Foundation
 enum Invocation: Equatable {
   case timeline(TimelineOptions)
   case report(TimelineOptions)
+  case signOut(TimelineOptions, discardsLikes: Bool)
   case subjects
   case todo(dataFolder: URL?)
   case signIn
@@ -15,6 +16,7 @@ enum Invocation: Equatable {
   static let helpText = """
     Usage: moments [--user ID] [--data DIR] [--bff URL]
            moments report [--user ID] [--data DIR] [--bff URL]
+           moments sign-out [--discard] [--user ID] [--data DIR] [--bff URL]
            moments subjects
            moments todo [--data DIR]
            moments sign-in
@@ -26,6 +28,8 @@ enum Invocation: Equatable {
     Commands:
       report        Print what is stored of a user's timeline, and the likes that wait. Asks no server and sends nothing,
                     so it may be run beside another one.
+      sign-out      Erase all that is kept of a user, also for other running copies of this program. Likes that wait are
+                    sent first; if that isn't possible, nothing is erased unless --discard says so.
       subjects      Print what observers of the three kinds of channel see: publish, current value, replay.
       todo          Things to do. In a terminal, keys add, edit, finish and delete them. Without one, do as a person
                     would, and print what the screens show.
@@ -67,6 +71,10 @@ enum Invocation: Equatable {
     case "sign-in":
       try refuseArguments(of: arguments)
       return .signIn
+    case "sign-out":
+      var rest = arguments.dropFirst()
+      rest.removeAll { $0 == "--discard" }
+      return .signOut(try timelineOptions(rest), discardsLikes: rest.count < arguments.count - 1)
     case "report": return .report(try timelineOptions(arguments.dropFirst()))
     case "todo": return .todo(dataFolder: try todoFolder(arguments.dropFirst()))
     default: return .timeline(try timelineOptions(arguments[...]))

@@ -13,6 +13,8 @@ struct MomentsCommand {
     case .timeline(let options):
       status = await TimelineCommand(options: options, console: console, terminal: terminal).run()
     case .report(let options): status = await TimelineCommand(options: options, console: console).report()
+    case .signOut(let options, let discardsLikes):
+      status = await TimelineCommand(options: options, console: console).signOut(discardsLikes: discardsLikes)
     case .subjects: status = await SubjectsCommand(console: console).run()
     case .todo(let dataFolder):
       status = await TodoCommand(dataFolder: dataFolder, console: console, terminal: terminal).run()

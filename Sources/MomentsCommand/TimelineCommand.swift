@@ -36,6 +36,21 @@ struct TimelineCommand {
       message = error.description
     }
 
+    init(_ error: SignOutError) {
+      status =
+        switch error {
+        case .unsent: .unavailable
+        case .store: .inputOutput
+        case .cancelled: .interrupted
+        }
+      message =
+        if case .unsent(let count) = error {
+          "\(count) likes can't be sent now. Add --discard to sign out without them."
+        } else {
+          error.description
+        }
+    }
+
     init(_ error: MomentsRepoError) {
       if case .store = error { status = .inputOutput } else { status = .unavailable }
       message = error.description
@@ -71,6 +86,28 @@ struct TimelineCommand {
     }
   }
 
+  /// Erases what is kept of the user.
+  ///
+  /// - Parameters:
+  ///   - discardsLikes: Whether likes that can't be sent are lost. Otherwise they keep the user from being signed out.
+  ///   - sendingTime: How long the likes that wait have to be sent.
+  func signOut(discardsLikes: Bool, sendingTime: Duration = .seconds(5)) async -> CommandStatus {
+    do throws(Failure) {
+      let repo = try await makeRepo(store: makeStore()).repo
+      do throws(SignOutError) {
+        try await repo.signOut(
+          userID: options.userID, unsent: discardsLikes ? .discard : .send(within: sendingTime))
+      } catch {
+        throw Failure(error)
+      }
+      console.print("User \(options.userID) is signed out. Nothing of the user is kept.")
+      return .success
+    } catch {
+      console.error("moments: \(error.message)")
+      return error.status
+    }
+  }
+
   /// What a request takes where a person watches: as long as to see that the stored timeline is there first.
   private static let liveLatency = Duration.milliseconds(300)
 
@@ -90,6 +127,7 @@ struct TimelineCommand {
     let store = makeStore()
     let stored = try await storedTimeline(in: store)
     let (repo, backend) = try await makeRepo(store: store, latency: Self.liveLatency)
+    await repo.credentialsChanged(userID: options.userID)
     let network = backend.map { DemoNetwork(of: $0, store: demoStore) }
     let isOnline: Bool
     do throws(StoreError) {
@@ -106,6 +144,7 @@ struct TimelineCommand {
     let store = makeStore()
     let stored = try await storedTimeline(in: store)
     let repo = try await makeRepo(store: store).repo
+    await repo.credentialsChanged(userID: options.userID)
     var observers = TimelineObservers(of: repo.momentsDetails(userID: options.userID))
 
     if let stored {

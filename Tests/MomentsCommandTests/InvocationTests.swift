@@ -25,6 +25,10 @@ import Testing
       Invocation(arguments: ["todo", "--data", "/tmp/data"])
         == .todo(dataFolder: URL(filePath: "/tmp/data", directoryHint: .isDirectory)))
     #expect(Invocation(arguments: ["report"]) == .report(TimelineOptions()))
+    #expect(Invocation(arguments: ["sign-out"]) == .signOut(TimelineOptions(), discardsLikes: false))
+    #expect(
+      Invocation(arguments: ["sign-out", "--user", "7", "--discard"])
+        == .signOut(TimelineOptions(userID: "7"), discardsLikes: true))
     #expect(Invocation(arguments: ["report", "--user", "7"]) == .report(TimelineOptions(userID: "7")))
     #expect(Invocation(arguments: ["--help"]) == .help)
     #expect(Invocation(arguments: ["todo", "--help"]) == .help)

@@ -88,6 +88,37 @@ import Testing
     }
   }
 
+  @Test func `A sign-out leaves nothing of the user, and counts first the likes that wait`() async throws {
+    try await withFolder { folder in
+      let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
+      let timelines = DataFolder.timelines(of: server, in: folder)
+      let options = TimelineOptions(userID: "somebody", dataFolder: folder, serverURL: server)
+      do {
+        let store = PersistentDataStore(FileStore(folder: timelines))
+        for userID in ["somebody", "another"] {
+          try await store.save(momentsDetails: .fixture(userID: userID), userID: userID)
+        }
+        let offline = MomentsRepo(
+          persistentDataStore: store,
+          getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
+          updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
+        #expect(try await offline.updateLike(isLiked: true, momentID: "7", fromUserID: "somebody") == .queued)
+      }
+      let command = { (recorder: ConsoleRecorder) in
+        TimelineCommand(options: options, console: recorder.console, now: { Self.noon })
+      }
+      let (first, second) = (ConsoleRecorder(), ConsoleRecorder())
+      #expect(await command(first).signOut(discardsLikes: false, sendingTime: .zero) == .unavailable)
+      #expect(first.errors == ["moments: 1 likes can't be sent now. Add --discard to sign out without them."])
+      #expect(await command(second).signOut(discardsLikes: true) == .success)
+      #expect(second.output == ["User somebody is signed out. Nothing of the user is kept."])
+      let files = try FileManager.default.contentsOfDirectory(at: timelines, includingPropertiesForKeys: nil)
+      let texts = try files.map { $0.lastPathComponent + String(decoding: try Data(contentsOf: $0), as: UTF8.self) }
+      #expect(texts.filter { $0.contains("somebody") } == [])
+      #expect(texts.contains { $0.contains("another") })
+    }
+  }
+
   @Test func `A server that cannot be reached leaves the stored timeline, one clear line, and its exit status`()
     async throws
   {

@@ -18,7 +18,7 @@ public import Multicast
 /// **Group commit.** A synchronisation of the medium takes far longer than a write, so a store that makes 400 saves one
 /// after the other waits for the disk 400 times. Delaying saves to collect more of them would help, but would make each
 /// of them slower. Instead the store writes at once when it is idle, and what arrives meanwhile waits and is written
-/// together when it is free. Commits of one group change different keys, so that none depends on another: each is made
+/// together when it is free. No commit of a group changes what another one changes or requires: each is made
 /// or fails by itself, and all share one synchronisation if the backend can do that. Of several saves of one key only
 /// the last is written. All are sent, in the order they arrived.
 ///

@@ -2,8 +2,8 @@ internal import Foundation
 
 /// Commits that are written together.
 ///
-/// They change and require different keys, so none depends on another. Of several saves of one key only the last is
-/// written.
+/// None changes what another one changes or requires, so none depends on another. Of several saves of one key only the last
+/// is written.
 struct CommitGroup {
   /// All commits of the group, in the order they arrived.
   private(set) var all: [PendingCommit] = []
@@ -21,10 +21,13 @@ struct CommitGroup {
   ) -> CommitGroup {
     var group = CommitGroup()
     var writers: [String: PendingCommit] = [:]
+    /// What is required and not changed.
+    var required: Set<String> = []
     var count = 0
     for commit in pending {
       let earlier = commit.keys.compactMap { writers[$0.name] }
       if !earlier.isEmpty, !(commit.isReplaceable && earlier[0].isReplaceable) { break }
+      if commit.keys.contains(where: { $0.isChange && required.contains($0.name) }) { break }
       count += 1
       do throws(StoreError) {
         try commit.encode(readPart: readPart)
@@ -33,7 +36,9 @@ struct CommitGroup {
         continue
       }
       earlier.first?.successor = commit
-      for key in commit.keys { writers[key.name] = commit }
+      for key in commit.keys {
+        if key.isChange { writers[key.name] = commit } else { required.insert(key.name) }
+      }
       group.all.append(commit)
     }
     pending.removeFirst(count)

@@ -129,6 +129,8 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     whole = prepared.whole
   }
 
+  var isChange: Bool { change != nil }
+
   var isReplaceable: Bool {
     if case .save = change { requirements.isEmpty } else { false }
   }
@@ -263,6 +265,9 @@ protocol AnyPendingKey: AnyObject {
 
   /// The key with its type.
   var typed: PendingKey<Value> { get }
+
+  /// Whether the commit saves or removes the key, and doesn't only require something of it.
+  var isChange: Bool { get }
 
   /// Whether the key is saved without preconditions.
   var isReplaceable: Bool { get }

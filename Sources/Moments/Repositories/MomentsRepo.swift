@@ -156,6 +156,26 @@ public actor MomentsRepo: MomentsRepoType {
     await timelines.resumeAll()
   }
 
+  /// Sends the likes of a user that wait for the user to sign in, and lets one who has signed out use the repository again.
+  ///
+  /// Every repository on the store learns of it.
+  public func credentialsChanged(userID: String) async {
+    await timelines.credentialsChanged(userID: userID)
+  }
+
+  /// Signs a user out: erases the user's timeline and likes, in every process on the store.
+  ///
+  /// From here on calls for the user throw ``MomentsRepoError/signedOut``, until ``credentialsChanged(userID:)``. See
+  /// `SyncedRepository.signOut(userID:unsent:)`.
+  ///
+  /// - Parameters:
+  ///   - userID: The user.
+  ///   - policy: What becomes of the likes that the server doesn't have.
+  /// - Throws: `SignOutError`.
+  public func signOut(userID: String, unsent policy: UnsentPolicy) async throws(SignOutError) {
+    try await timelines.signOut(userID: userID, unsent: policy)
+  }
+
   /// Returns what the repository has and does, for a log or a report of a fault.
   public func report() async -> RepositoryReport {
     await timelines.report()

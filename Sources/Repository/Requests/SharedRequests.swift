@@ -51,6 +51,16 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   public func value(
     for key: Key, request: @escaping @Sendable () async throws(Failure) -> Value
   ) async throws(SharedRequestError<Failure>) -> Value {
+    try await value(for: key) { (_) async throws(Failure) in try await request() }
+  }
+
+  /// As ``value(for:request:)``, for a request that asks whether it is still wanted.
+  ///
+  /// A request is cancelled a moment after its last caller has left, and another one may have begun and ended by then. What
+  /// is asked here is known in the step in which the caller leaves.
+  func value(
+    for key: Key, request: @escaping @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value
+  ) async throws(SharedRequestError<Failure>) -> Value {
     if Task.isCancelled { throw .cancelled }
     let place = state.withLock { $0.join(key) { Request() } }
     if place.isFirst {
@@ -91,11 +101,12 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   }
 
   private func perform(
-    _ perform: @Sendable () async throws(Failure) -> Value, of request: Request, key: Key, number: UInt64
+    _ perform: @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value, of request: Request,
+    key: Key, number: UInt64
   ) async {
     let outcome: Result<Value, Failure>
     do throws(Failure) {
-      outcome = .success(try await perform())
+      outcome = .success(try await perform { self.state.withLock { $0.isWanted(key, number: number) } })
     } catch {
       outcome = .failure(error)
     }

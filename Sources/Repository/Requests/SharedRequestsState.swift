@@ -36,6 +36,9 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
     return Place(request: entry.request, number: entry.number, callers: entry.callers)
   }
 
+  /// Whether a caller waits for a request.
+  func isWanted(_ key: Key, number: UInt64) -> Bool { entries[key]?.number == number }
+
   enum Leave {
     /// Other callers still wait, or the request has completed.
     case nothing

@@ -81,8 +81,12 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     loading.send(state, of: cell.key)
   }
 
-  /// The keys that are observed one by one.
-  var observedKeys: Set<Key> { Set(values.keys + states.keys + pendings.keys + loading.keys) }
+  /// The keys that are observed one by one, in the order of their names.
+  ///
+  /// - Complexity: O(*n* log *n*).
+  var observedKeys: [Key] {
+    Set(values.keys + states.keys + pendings.keys + loading.keys).sorted { $0.storeID < $1.storeID }
+  }
 
   /// Shows nothing of a key any more, because its user has signed out.
   func close(_ key: Key) {

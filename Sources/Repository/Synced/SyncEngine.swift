@@ -207,7 +207,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Gives a new observer what there is.
   func observe(_ key: Key) async {
-    if !cells.isKnown(key) { channels.states.sendFirst(RepositoryState(), to: key) }
+    if !cells.isKnown(key), users.isOpen(key.userID) { channels.states.sendFirst(RepositoryState(), to: key) }
     do throws(Failure) {
       let cell = try await open(key)
       channels.sendFirst(cell)
@@ -234,7 +234,7 @@ actor SyncEngine<Source: RepositorySource> {
   func observe(_ observed: LoadingChannels<Source>.Observed) async {
     let (key, loading) = (observed.key, channels.loading)
     loading.begin(observed)
-    if !cells.isKnown(key) { loading.states.sendFirst(RepositoryState(), to: observed) }
+    if !cells.isKnown(key), users.isOpen(key.userID) { loading.states.sendFirst(RepositoryState(), to: observed) }
     do throws(Failure) {
       let cell = try await open(key)
       channels.sendFirst(cell, to: observed)
@@ -314,8 +314,10 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   /// Makes a request that callers share.
-  func performLoad(_ key: Key, _ part: Cell.Part) async throws(Failure) -> Bool {
-    try await loader.perform(key, part, in: self)
+  func performLoad(
+    _ key: Key, _ part: Cell.Part, isWanted: @Sendable () -> Bool
+  ) async throws(Failure) -> Bool {
+    try await loader.perform(key, part, isWanted: isWanted, in: self)
   }
 
   // MARK: - Mutations
@@ -459,9 +461,10 @@ actor SyncEngine<Source: RepositorySource> {
     for cell in closed {
       for fetch in cell.state.discardReplies() { loader.end(fetch, .failure(.signedOut)) }
     }
-    for key in Set(closed.map(\.key)).union(channels.observedKeys.filter(isOfUser)) {
-      channels.close(key)
-      newestValue.forget(key)
+    for key in channels.observedKeys where isOfUser(key) { channels.close(key) }
+    for cell in closed {
+      channels.close(cell.key)
+      newestValue.forget(cell.key)
     }
     queue.forget(user, in: self)
     events.forget()

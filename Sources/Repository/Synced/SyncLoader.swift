@@ -87,15 +87,19 @@ final class SyncLoader<Source: RepositorySource> {
   /// - Returns: Whether the server was asked; it isn't where there is no next page.
   func load(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) -> Bool {
     let part = part ?? defaultPart
+    if key.userID != nil { _ = try await engine.open(key) }
     do throws(SharedRequestError<Failure>) {
       return try await requests.value(for: LoadKey(key: key, part: part)) {
-        [weak engine] () async throws(Failure) in
+        [weak engine] (isWanted) async throws(Failure) in
         guard let engine else { throw .cancelled }
-        return try await engine.performLoad(key, part)
+        return try await engine.performLoad(key, part, isWanted: isWanted)
       }
     } catch {
       switch error {
-      case .failed(let failure): throw failure
+      case .failed(let failure):
+        // The request was reported by its key.
+        if case .signedOut = failure { events.forget() }
+        throw failure
       case .cancelled: throw .cancelled
       }
     }
@@ -103,12 +107,20 @@ final class SyncLoader<Source: RepositorySource> {
 
   /// Makes a request that callers share.
   ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - part: What to fetch.
+  ///   - isWanted: Whether a caller still waits for it.
+  ///   - engine: The engine.
   /// - Returns: Whether the server was asked; it isn't where there is no next page.
-  func perform(_ key: Key, _ part: Cell.Part, in engine: isolated Engine) async throws(Failure) -> Bool {
+  func perform(
+    _ key: Key, _ part: Cell.Part, isWanted: @Sendable () -> Bool, in engine: isolated Engine
+  ) async throws(Failure) -> Bool {
     let cell = try await engine.use(key)
     defer { engine.endUse(cell) }
     guard var request = request(for: part, cell) else { return false }
-    if Task.isCancelled { throw .cancelled }
+    // A later request may have failed already, which this one must not hide.
+    guard isWanted() else { throw .cancelled }
     let load = cell.beginLoading(part)
     engine.publish(cell)
     do throws(Failure) {
@@ -235,12 +247,12 @@ final class SyncLoader<Source: RepositorySource> {
 
   private func fetchWholeUntilConfirmed(_ cell: Cell, in engine: isolated Engine) async {
     var attempt = 0
-    while cell.state.needsWholeValue, !Task.isCancelled {
+    while cell.state.needsWholeValue, !cell.isClosed, !Task.isCancelled {
       do throws(Failure) {
         if try await load(cell.key, .whole, in: engine) { engine.endWaits() }
         (attempt, cell.recovery) = (0, .fetching)
       } catch {
-        guard cell.state.needsWholeValue else { break }
+        guard cell.state.needsWholeValue, !cell.isClosed else { break }
         (attempt, cell.recovery) = (attempt + 1, .failing)
         for id in cell.state.idsThatNeedWholeValue { engine.queue.end(id, .success(.queued)) }
         recordThatAttemptsEnded(cell, in: engine)

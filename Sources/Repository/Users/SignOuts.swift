@@ -106,16 +106,17 @@ final class SignOuts<Source: RepositorySource> {
   ) async throws(StoreError) -> Int {
     while true {
       var record = engine.users.record(of: user)
-      guard record.phase == .signedIn else { return 0 }
       var batch = StoreBatch()
-      if !discards {
+      if !discards, record.phase == .signedIn {
         let tag = try await engine.queue.read(in: engine)
         let count = engine.queue.unsentCount(of: user)
         if count > 0 { return count }
         // Whatever is added changes it.
         batch.require(tag, of: engine.queue.records.keys.counter)
       }
-      (record.phase, record.signOutCount) = (.signingOut, record.signOutCount + 1)
+      // Counted in any case, so that a sign-in from before that isn't stored yet has no effect any more.
+      record.signOutCount += 1
+      if record.phase == .signedIn { record.phase = .signingOut }
       if try await engine.users.commit(record, of: user, batch, in: engine) { return 0 }
     }
   }

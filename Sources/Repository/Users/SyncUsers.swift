@@ -128,31 +128,41 @@ final class SyncUsers<Source: RepositorySource> {
 
   // MARK: - Signing in
 
-  /// Records that the credentials of a user have changed, again and again until the store takes it.
+  /// Records that the credentials of a user have changed, again and again until the store takes it, or the user has signed
+  /// out meanwhile.
   func signIn(_ user: UserDigest, in engine: isolated Engine) async {
-    guard let error = await trySignIn(user, in: engine) else { return }
+    var signOutCount: UInt64?
+    guard let error = await trySignIn(user, &signOutCount, in: engine) else { return }
     events.emit(.storeFailed(reason: error.description))
-    engine.start { engine in
-      var attempt = 1
+    engine.start { [known = signOutCount ?? access.record(of: user).signOutCount] engine in
+      var (attempt, signOutCount) = (1, Optional(known))
       repeat {
         await engine.backoff.wait(afterAttempt: attempt)
         attempt += 1
         if Task.isCancelled { return }
-      } while await engine.users.trySignIn(user, in: engine) != nil
+      } while await engine.users.trySignIn(user, &signOutCount, in: engine) != nil
     }
   }
 
-  private func trySignIn(_ user: UserDigest, in engine: isolated Engine) async -> StoreError? {
+  /// - Parameter signOutCount: How often the user had signed out when the credentials changed; `nil` if that isn't known.
+  /// - Returns: Why it could not be stored.
+  private func trySignIn(
+    _ user: UserDigest, _ signOutCount: inout UInt64?, in engine: isolated Engine
+  ) async -> StoreError? {
     do throws(StoreError) {
       try await start(in: engine)
-      while true {
+      try await reload(user, in: engine)
+      let count = signOutCount ?? access.record(of: user).signOutCount
+      signOutCount = count
+      while !Task.isCancelled {
         if access.record(of: user).phase == .signingOut { await engine.signOuts.finish(user, in: engine) }
-        if Task.isCancelled { return nil }
         var record = access.record(of: user)
         if record.phase == .signingOut { continue }
+        if record.signOutCount != count { return nil }
         (record.phase, record.signInCount) = (.signedIn, record.signInCount + 1)
         if try await commit(record, of: user, in: engine) { return nil }
       }
+      return nil
     } catch {
       return error
     }

@@ -31,6 +31,21 @@ import Testing
     }
   }
 
+  /// Begins a commit; it has arrived at the store when this returns.
+  private func commit(_ change: (inout StoreBatch) -> Void) -> Task<StoreError?, Never> {
+    defer { executor.runUntilIdle() }
+    var batch = StoreBatch()
+    change(&batch)
+    return Task(executorPreference: executor) { [store, batch] in
+      do throws(StoreError) {
+        try await store.commit(batch)
+        return nil
+      } catch {
+        return error
+      }
+    }
+  }
+
   /// Begins a save that holds the store until the backend is let go.
   private func saveAndHold(_ value: Int) async -> Task<Outcome, Never> {
     backend.isHeld.withLock { $0 = true }
@@ -127,6 +142,28 @@ import Testing
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.a"])
     backend.lockedNames.withLock { $0 = [] }
     #expect(try await store.save(2, for: keys[2]).value == 2)
+  }
+
+  @Test func `Commits that require the same key are written together, and one that changes it comes after them`()
+    async throws
+  {
+    let shared = StoreKey<Int>("shared")
+    let tag = try await store.save(0, for: shared).tag
+    let first = await saveAndHold(0)
+    let commits = ["a", "b"].map { id in
+      commit { batch in
+        batch.save(1, for: StoreKey<Int>("number", id: id))
+        batch.require(tag, of: shared)
+      }
+    }
+    let last = commit { $0.save(1, for: shared) }
+    // What follows in the same group isn't tried.
+    backend.lockedNames.withLock { $0 = ["number.a"] }
+    try await letGo()
+    _ = await first.value
+    for commit in commits { #expect(await commit.value == .writeFailed(HeldBackend.lockedOut)) }
+    #expect(await last.value == nil)
+    #expect(backend.writes.withLock { $0 } == ["shared", "number.0", "shared"])
   }
 
   @Test func `What a burst wrote before everything was found damaged is written again`() async throws {

@@ -32,6 +32,44 @@ import Testing
     try await check.run(on: harness)
   }
 
+  private typealias UserSource = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>
+
+  @Test(arguments: RepositoryConformance<UserSource>.checks)
+  private func `A source whose values belong to users keeps the laws`(
+    check: RepositoryConformance<UserSource>.Check
+  ) async throws {
+    let harness = RepositoryHarness<UserSource>(
+      key: UserKey("jake", "a"), initial: Notes("old"), mutations: [.add("1"), .add("2"), .add("3")],
+      timeLimit: Self.timeLimit
+    ) { server, network in
+      UserSource(
+        "notes",
+        fetch: { (key) async throws(NotesFailure) in
+          try await Self.exchange("fetch", network) { server.value(of: key) }
+        },
+        send: { (mutation, key, id) async throws(NotesFailure) in
+          let reply = try await Self.exchange("send", network) {
+            Result { () throws(NotesFailure) in try server.take(mutation, key, id) }
+          }
+          return .value(try reply.get())
+        }, disposition: { $0.disposition })
+    } makePlace: {
+      let storage = InMemoryStorage()
+      return { InMemoryStore(storage: storage) }
+    }
+    try await check.run(on: harness)
+  }
+
+  private static func exchange<Reply: Sendable>(
+    _ label: String, _ network: SimulatedNetwork, _ reply: @escaping @Sendable () -> Reply
+  ) async throws(NotesFailure) -> Reply {
+    do throws(SimulatedNetwork.Failure) {
+      return try await network.exchange(label, reply)
+    } catch {
+      throw error.asNotesFailure
+    }
+  }
+
   /// What a source or a store does wrong, and the law that it breaks.
   enum Fault: String, CaseIterable, Sendable {
     case newIDForEachAttempt = "L6 Once"

@@ -23,6 +23,21 @@ import Testing
     #expect(state.leave("a", number: third.number) == .nothing)
   }
 
+  @Test func `A request is wanted until its last caller leaves, and the next one is another request`() {
+    var state = SharedRequestsState<String, Int>()
+    let first = state.join("a") { 1 }
+    _ = state.join("a") { 2 }
+    _ = state.leave("a", number: first.number)
+    #expect(state.isWanted("a", number: first.number))
+    _ = state.leave("a", number: first.number)
+    #expect(!state.isWanted("a", number: first.number))
+    let second = state.join("a") { 3 }
+    #expect(!state.isWanted("a", number: first.number))
+    #expect(state.isWanted("a", number: second.number))
+    #expect(state.remove { $0 == "a" } == [3])
+    #expect(!state.isWanted("a", number: second.number))
+  }
+
   @Test(arguments: 0..<50 as Range<UInt64>)
   func `A request has callers until it is over or cancelled`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)

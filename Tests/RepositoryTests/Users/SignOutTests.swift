@@ -264,9 +264,9 @@ import Testing
   @Test func `A user who signs in with another repository may use this one`() async throws {
     let (repository, other) = (makeRepository(), makeRepository(store: memory))
     try await other.reload(jake)
-    try await repository.signOut(userID: "jake", unsent: .refuse)
-    await other.states(of: jake).reaches { $0.failure == .signedOut }
     let states = other.states(of: jake).subscribe()
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    await states.reaches { $0.failure == .signedOut }
     await repository.credentialsChanged(userID: "jake")
     await states.reaches { $0.failure == nil }
     try await other.reload(jake)
@@ -337,25 +337,6 @@ import Testing
     await follower.credentialsChanged(userID: "jake")
     try await leader.waitForPendingMutations()
     #expect(server.value(of: jake) == Notes("1"))
-  }
-}
-
-/// A value of a user.
-private struct UserKey: RepositoryKey {
-  let user: String
-  let id: String
-
-  var userID: String? { user }
-  var storeID: String { "\(user)/\(id)" }
-
-  init(_ user: String, _ id: String) {
-    (self.user, self.id) = (user, id)
-  }
-
-  init?(storeID: String) {
-    let parts = storeID.split(separator: "/")
-    guard parts.count == 2 else { return nil }
-    self.init(String(parts[0]), String(parts[1]))
   }
 }
 

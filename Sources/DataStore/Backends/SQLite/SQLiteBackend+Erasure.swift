@@ -1,5 +1,5 @@
 #if SQLite
-  package import Foundation
+  internal import Foundation
 
   extension SQLiteBackend {
     /// Deletes rows, and writes the database anew, because a deleted row leaves its bytes in free pages.

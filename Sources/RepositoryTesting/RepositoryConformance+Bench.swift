@@ -1,0 +1,173 @@
+internal import DataStore
+internal import Foundation
+internal import Multicast
+internal import MulticastTesting
+internal import Repository
+
+/// What the checks are made of.
+extension RepositoryConformance {
+  /// What a check throws, before it is known which law it is about.
+  struct Mismatch: Error {
+    let explanation: String
+
+    init(_ explanation: String) { self.explanation = explanation }
+  }
+
+  /// A server and a network for one repository, or several.
+  struct Bench: Sendable {
+    let harness: RepositoryHarness<Source>
+    let server: RepositoryHarness<Source>.Server
+    let network: SimulatedNetwork
+    let seed: UInt64
+
+    init(
+      _ harness: RepositoryHarness<Source>, seed: UInt64 = 0, _ conditions: SimulatedNetwork.Conditions = .reliable
+    ) {
+      self.harness = harness
+      self.seed = seed
+      server = .init(empty: harness.initial)
+      network = SimulatedNetwork(seed: seed, conditions: conditions)
+    }
+
+    /// - Parameter isPaused: Whether another attempt waits until the test says so.
+    func configuration(isPaused: Bool) -> RepositoryConfiguration {
+      let random = SplitMix64(seed: seed)
+      return isPaused
+        ? RepositoryConfiguration(clock: ManualClock(), random: random)
+        : RepositoryConfiguration(retryPolicy: RetryPolicy(base: .zero), random: random)
+    }
+
+    func makeRepository(_ store: any KeyValueStore, isPaused: Bool = false) -> SyncedRepository<Source> {
+      SyncedRepository(
+        harness.makeSource(server, network), store: store, configuration: configuration(isPaused: isPaused))
+    }
+
+    func whileNetworkRuns<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
+      let running = Task { [network] in await network.run() }
+      defer { running.cancel() }
+      return try await body()
+    }
+
+    /// Loads the value, however often that takes.
+    func load(_ repository: SyncedRepository<Source>) async throws {
+      while true {
+        do throws(RepositoryError<Source.Failure>) {
+          return try await repository.reload(harness.key)
+        } catch {
+          guard case .server = error else { throw error }
+          try Task.checkCancellation()
+        }
+      }
+    }
+
+    /// Waits for all mutations and loads the value, over a network that loses nothing more.
+    func settle(_ repository: SyncedRepository<Source>) async throws {
+      network.conditions = .reliable
+      try await repository.waitForPendingMutations()
+      try await load(repository)
+    }
+
+    /// Makes mutations in a repository without a network, which is released then.
+    func perform(_ mutations: ArraySlice<Source.Mutation>, offline repository: SyncedRepository<Source>) async throws {
+      for mutation in mutations {
+        let result = try await repository.perform(mutation, on: harness.key)
+        try expect(result, is: .queued, "the result of \(mutation) without a network")
+      }
+    }
+
+    func stored(in store: any KeyValueStore) async throws -> Source.Value? {
+      let name = harness.makeSource(server, network).name
+      return try await store.load(StoreKey<Source.Value>(name, id: harness.key.storeID))?.value
+    }
+
+    func expectAllAppliedOnce(_ place: String) throws {
+      let applied = try server.applied.map { try text($0.mutation) }.sorted()
+      try expect(applied, is: try harness.mutations.map(text).sorted(), "what the server made \(place)")
+    }
+  }
+
+  /// A mutation as text, by which equal ones are known.
+  static func text(_ mutation: Source.Mutation) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    return String(decoding: try encoder.encode(mutation), as: UTF8.self)
+  }
+
+  /// Whether a value has a mutation already.
+  static func shows(_ mutation: Source.Mutation, _ value: Source.Value) -> Bool {
+    var changed = value
+    do throws(MutationConflict) {
+      try mutation.apply(to: &changed)
+    } catch {
+      return false
+    }
+    return changed == value
+  }
+
+  static func expect<Found: Equatable>(_ found: Found, is expected: Found, _ subject: String) throws {
+    if found != expected { throw Mismatch("\(subject): expected \(expected), found \(found).") }
+  }
+
+  static func expectShown(_ mutations: [Source.Mutation], in value: Source.Value, _ place: String) throws {
+    for mutation in mutations where !shows(mutation, value) {
+      throw Mismatch("\(mutation) isn't shown \(place), but \(value).")
+    }
+  }
+
+  static func expectStoreFailure(_ error: RepositoryError<Source.Failure>) throws {
+    if case .store = error { return }
+    throw Mismatch("A call threw \(error) where the store failed.")
+  }
+
+  static func first(
+    of repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>
+  ) async throws -> Source.Value? {
+    for await value in repository.values(of: harness.key) { return value }
+    return nil
+  }
+
+  /// Waits until a repository shows a value: what another repository stored may come a moment later.
+  static func expectShown(
+    _ expected: Source.Value, by repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>,
+    _ place: String
+  ) async throws {
+    let newest = CurrentValueRelay<Source.Value?>(nil)
+    let values = repository.values(of: harness.key).subscribe()
+    do {
+      try await finish(within: harness.timeLimit / 4) {
+        for await value in values {
+          newest.send(value)
+          if value == expected { return }
+        }
+      }
+    } catch is Mismatch {
+      throw Mismatch("A repository shows \(String(describing: newest.value)) \(place), not \(expected).")
+    }
+  }
+
+  /// Waits until the state says whether something is pending.
+  static func expectPending(
+    _ isPending: Bool, _ repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>, _ place: String
+  ) async throws {
+    for await state in repository.states(of: harness.key) {
+      if state.isPending == isPending { return }
+      throw Mismatch("`isPending` is \(state.isPending) \(place).")
+    }
+  }
+
+  /// Runs work, which must finish within a time.
+  static func finish(within limit: Duration, _ work: @escaping @Sendable () async throws -> Void) async throws {
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        try await work()
+        return true
+      }
+      group.addTask {
+        try await Task.sleep(for: limit)
+        return false
+      }
+      defer { group.cancelAll() }
+      if try await group.next() != true { throw Mismatch("It didn't finish within \(limit).") }
+    }
+  }
+}

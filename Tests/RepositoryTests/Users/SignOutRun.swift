@@ -1,0 +1,332 @@
+import DataStore
+import DataStoreTesting
+import Foundation
+import Multicast
+import MulticastTesting
+import RepositoryTesting
+
+@testable import Repository
+
+/// One run of repositories whose user signs out and in, which a seed determines.
+///
+/// Two processes are on one storage. One user, Jake, signs out at any moment; the other one, Mary, stays. All that is Jake's
+/// has his name in it.
+struct SignOutRun {
+  typealias Source = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>
+  typealias Repository = SyncedRepository<Source>
+
+  /// A process: a repository with a store of its own.
+  private final class Process {
+    let number: Int
+    let store: SimulatedStore
+    let isEnded: Setting<Bool>
+    /// The number of sign-ins that were begun and have not ended.
+    let signIns = Setting(0)
+    var repository: Repository?
+    var observers: [Task<Void, Never>] = []
+
+    init(_ number: Int, _ store: SimulatedStore, _ isEnded: Setting<Bool>, _ repository: Repository) {
+      (self.number, self.store, self.isEnded, self.repository) = (number, store, isEnded, repository)
+    }
+  }
+
+  /// What is known of Jake.
+  private struct Session: Sendable {
+    /// Counts the beginnings and the ends of calls that let him use the repositories.
+    var signIns = 0
+    /// The number of those that have not ended.
+    var pendingSignIns = 0
+    /// How many of them had begun when a sign-out returned last; `nil` unless none has begun since.
+    var isOut: Int?
+
+    mutating func beginSignIn() {
+      (signIns, pendingSignIns, isOut) = (signIns + 1, pendingSignIns + 1, nil)
+    }
+
+    mutating func endSignIn() {
+      (signIns, pendingSignIns, isOut) = (signIns + 1, pendingSignIns - 1, nil)
+    }
+  }
+
+  private let executor = ManualTaskExecutor()
+  private let clock = ManualClock()
+  private let storage = SimulatedStorage()
+  private let network: SimulatedNetwork
+  private let server = InMemoryServer<UserKey, Notes, NotesMutation>(empty: Notes())
+  private let session = Setting(Session())
+  private let trace = Setting<[String]>([])
+  private let violations = Setting<[String]>([])
+  private let failureRate = Setting(0.0)
+  private let storeRandom: Setting<SplitMix64>
+  private var random: SplitMix64
+  private var processes: [Process] = []
+  private var lastProcess = 0
+  private var lastText = 0
+  private let keys = [UserKey("jake", "a"), UserKey("jake", "b"), UserKey("mary", "a")]
+
+  init(seed: UInt64) {
+    random = SplitMix64(seed: seed)
+    network = SimulatedNetwork(seed: random.next(), conditions: .rough)
+    storeRandom = Setting(SplitMix64(seed: random.next()))
+  }
+
+  /// Makes the run.
+  ///
+  /// - Returns: All that happened, and what was found of Jake where nothing may be.
+  mutating func run() -> (trace: [String], violations: [String]) {
+    for _ in 0..<2 { start() }
+    for _ in 0..<60 where violations.value.isEmpty {
+      operate()
+      executor.run(atMost: Int.random(in: 0...25, using: &random), using: &random)
+      look()
+    }
+    settle()
+    return (trace.value, violations.value)
+  }
+
+  // MARK: - Processes
+
+  private var hooks: SimulatedStore.Hooks {
+    let pause: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = {
+      [storeRandom, failureRate] (_) async throws(StoreError) in
+      for _ in 0..<Int.random(in: 0...3, using: &storeRandom.value) { await Task.yield() }
+      if Double.random(in: 0..<1, using: &storeRandom.value) < failureRate.value {
+        throw .writeFailed(SystemError(code: 28, operation: "simulating", path: "memory"))
+      }
+    }
+    return SimulatedStore.Hooks(
+      onRead: pause, onCommit: pause,
+      onCommitted: { [storeRandom] (_) async in
+        for _ in 0..<Int.random(in: 0...3, using: &storeRandom.value) { await Task.yield() }
+      })
+  }
+
+  private mutating func start() {
+    lastProcess += 1
+    let (store, isEnded) = (SimulatedStore(storage: storage, hooks: hooks), Setting(false))
+    var configuration = RepositoryConfiguration(
+      retryPolicy: RetryPolicy(cap: .seconds(8)), clock: clock, random: SplitMix64(seed: random.next()))
+    configuration.taskExecutor = executor
+    let source = Source(
+      "notes",
+      fetch: { [network, server] (key) async throws(NotesFailure) in
+        try await Self.exchange("fetch \(key.storeID)", network, isEnded) { server.value(of: key) }
+      },
+      send: { [network, server] (mutation, key, id) async throws(NotesFailure) in
+        let answer = try await Self.exchange("send \(mutation)", network, isEnded) {
+          Result { () throws(NotesFailure) in try server.take(mutation, key, id) }
+        }
+        return .value(try answer.get())
+      }, disposition: { $0.disposition })
+    let process = Process(lastProcess, store, isEnded, Repository(source, store: store, configuration: configuration))
+    processes.append(process)
+    note("process \(process.number) begins")
+    for key in keys { observe(key, process) }
+  }
+
+  private static func exchange<Reply: Sendable>(
+    _ label: String, _ network: SimulatedNetwork, _ isEnded: Setting<Bool>, _ reply: @escaping @Sendable () -> Reply
+  ) async throws(NotesFailure) -> Reply {
+    if isEnded.value { throw .offline }
+    do throws(SimulatedNetwork.Failure) {
+      return try await network.exchange(label, reply)
+    } catch {
+      throw error == .unreachable ? .offline : .brokenConnection
+    }
+  }
+
+  private func observe(_ key: UserKey, _ process: Process) {
+    guard let repository = process.repository else { return }
+    let states = repository.states(of: key, loading: .whileObserved()).subscribe()
+    process.observers.append(Task(executorPreference: executor) { for await _ in states {} })
+  }
+
+  private mutating func end(_ process: Process, isKilled: Bool) {
+    note("process \(process.number) \(isKilled ? "is killed" : "releases its repository")")
+    processes.removeAll { $0 === process }
+    if isKilled {
+      process.store.disconnect()
+      process.isEnded.value = true
+      session.value.pendingSignIns -= process.signIns.value
+    }
+    process.repository = nil
+  }
+
+  private func call(_ process: Process, _ body: @escaping @Sendable (Repository) async -> Void) {
+    guard let repository = process.repository else { return }
+    _ = Task(executorPreference: executor) { await body(repository) }
+  }
+
+  // MARK: - Operations
+
+  private mutating func operate() {
+    let process = processes.randomElement(using: &random)!
+    let key = keys.randomElement(using: &random)!
+    switch Int.random(in: 0..<40, using: &random) {
+    case 0..<7: perform(key, process)
+    case 7..<10: call(process) { try? await $0.reload(key) }
+    case 10, 11: edit(key)
+    case 12: saveExternally(UserKey("mary", "a"))
+    case 13..<17: signOut(process)
+    case 17, 18: signIn(process)
+    case 19, 20: network.isReachable.toggle()
+    case 21: clock.advance(by: .seconds(Int.random(in: 1...10, using: &random)))
+    case 22:
+      end(process, isKilled: Bool.random(using: &random))
+      start()
+    case 23: failureRate.value = failureRate.value == 0 ? 0.15 : 0
+    case 24, 25: notice(process)
+    case 26: call(process) { await $0.retryNow() }
+    default: step()
+    }
+  }
+
+  private mutating func perform(_ key: UserKey, _ process: Process) {
+    lastText += 1
+    let text = "\(key.user)'s \(lastText)"
+    call(process) { [trace] repository in
+      do throws(NotesError) {
+        let result = try await repository.perform(.add(text), on: key)
+        trace.value.append("\(text): \(result)")
+      } catch {
+        trace.value.append("\(text): \(error)")
+      }
+    }
+  }
+
+  /// The value changes at the server.
+  private mutating func edit(_ key: UserKey) {
+    lastText += 1
+    server.edit(key) { [lastText] in $0.texts.append("\(key.user)'s edit \(lastText)") }
+  }
+
+  /// Another program stores what the server has now.
+  private func saveExternally(_ key: UserKey) {
+    let store = SimulatedStore(storage: storage)
+    _ = Task(executorPreference: executor) { [server] in
+      try? await store.save(server.value(of: key), for: StoreKey<Notes>("notes", id: key.storeID))
+    }
+  }
+
+  private mutating func signOut(_ process: Process) {
+    let policy = [UnsentPolicy.refuse, .discard, .discard, .send(within: .seconds(5))].randomElement(using: &random)!
+    let begun = session.value.signIns
+    call(process) { [session, trace, number = process.number] repository in
+      do throws(SignOutError) {
+        try await repository.signOut(userID: "jake", unsent: policy)
+        trace.value.append("Jake is signed out by process \(number)")
+        if begun == session.value.signIns { session.value.isOut = begun }
+      } catch {
+        trace.value.append("Jake isn't signed out by process \(number): \(error)")
+      }
+    }
+  }
+
+  private func signIn(_ process: Process) {
+    session.value.beginSignIn()
+    note("Jake signs in at process \(process.number)")
+    process.signIns.value += 1
+    call(process) { [session, trace, number = process.number, isEnded = process.isEnded, signIns = process.signIns] in
+      await $0.credentialsChanged(userID: "jake")
+      if isEnded.value { return }
+      signIns.value -= 1
+      session.value.endSignIn()
+      trace.value.append("Jake is signed in at process \(number)")
+    }
+  }
+
+  private func notice(_ process: Process) {
+    Task(executorPreference: executor) { [store = process.store] in await store.noticeExternalChanges() }
+  }
+
+  private func step() {
+    guard let (packet, move) = network.step() else { return }
+    note("\(packet.label) \(packet.direction) \(move)")
+  }
+
+  private func note(_ line: String) {
+    trace.value.append(line)
+  }
+
+  // MARK: - Looking
+
+  /// While Jake is out, nothing of his is stored.
+  private func look() {
+    guard session.value.isOut != nil else { return }
+    let found = storage.texts.filter { $0.contains("jake") }
+    if !found.isEmpty { violate("Jake is out, and this is stored: \(found)") }
+  }
+
+  private func violate(_ text: String) {
+    note("VIOLATION \(text)")
+    violations.value.append(text)
+  }
+
+  // MARK: - The end
+
+  /// When everything works, Jake signs out for good, and all of Mary's is there.
+  private mutating func settle() {
+    note("everything works")
+    (network.conditions, network.isReachable, failureRate.value) = (.reliable, true, 0)
+    // What was begun before may still let him in.
+    drain { [session] in session.value.pendingSignIns == 0 }
+    let isDone = Setting(false)
+    call(processes[0]) { [session, trace] repository in
+      do throws(SignOutError) {
+        try await repository.signOut(userID: "jake", unsent: .discard)
+        session.value.isOut = session.value.signIns
+      } catch {
+        trace.value.append("\(error)")
+      }
+      isDone.value = true
+    }
+    drain { isDone.value }
+    guard session.value.isOut != nil else { return violate("Jake can't be signed out.") }
+    drain { [network] in network.packets.isEmpty }
+    look()
+    for process in processes { checkMemory(of: process) }
+    let others = Setting(0)
+    for process in processes {
+      call(process) { repository in
+        try? await repository.waitForPendingMutations()
+        others.value += 1
+      }
+    }
+    drain { [processes] in others.value == processes.count }
+    if others.value != processes.count { violate("Mary's mutations aren't sent.") }
+    look()
+  }
+
+  /// Nothing of Jake's is in what a new observer gets.
+  private mutating func checkMemory(of process: Process) {
+    guard let repository = process.repository else { return }
+    notice(process)
+    executor.run(atMost: 100_000, using: &random)
+    let seen = Setting<[String]>([])
+    for key in keys where key.user == "jake" {
+      let (values, states) = (repository.values(of: key).subscribe(), repository.states(of: key).subscribe())
+      let events = repository.events.subscribe()
+      let readers = [
+        Task(executorPreference: executor) { for await value in values { seen.value.append("\(value)") } },
+        Task(executorPreference: executor) {
+          for await state in states { if let value = state.value { seen.value.append("\(value)") } }
+        },
+        Task(executorPreference: executor) { for await event in events { seen.value.append("\(event)") } },
+      ]
+      executor.run(atMost: 100_000, using: &random)
+      for reader in readers { reader.cancel() }
+    }
+    let found = seen.value.filter { $0.contains("jake") }
+    if !found.isEmpty { violate("Jake is out, and process \(process.number) shows \(found).") }
+  }
+
+  /// Lets packets arrive and time pass until a condition holds.
+  private mutating func drain(_ isDone: () -> Bool) {
+    for _ in 0..<200 {
+      executor.run(atMost: 100_000, using: &random)
+      if isDone() { return }
+      for process in processes { notice(process) }
+      if network.packets.isEmpty { clock.advance(by: .seconds(5)) } else { step() }
+    }
+  }
+}
