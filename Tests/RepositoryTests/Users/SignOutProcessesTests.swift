@@ -1,0 +1,91 @@
+import DataStore
+import DataStoreTesting
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+/// Several processes sign one user out and in.
+@Suite(.timeLimit(.minutes(15))) struct SignOutProcessesTests {
+  private typealias Source = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>
+  private typealias Repository = SyncedRepository<Source>
+
+  private let executor = ManualTaskExecutor()
+  private let clock = ManualClock()
+  private let storage = SimulatedStorage()
+  private let server = InMemoryServer<UserKey, Notes, NotesMutation>(empty: Notes("jake's"))
+  private let key = UserKey("jake", "a")
+
+  private func makeRepository(_ store: SimulatedStore) -> Repository {
+    var configuration = RepositoryConfiguration(clock: clock)
+    configuration.taskExecutor = executor
+    defer { executor.runUntilIdle() }
+    return Repository(
+      Source(
+        "notes", fetch: { [server] in server.value(of: $0) },
+        send: { (_, _, _) throws(NotesFailure) in throw .offline }, disposition: { $0.disposition }),
+      store: store, configuration: configuration)
+  }
+
+  /// A store whose erasure of the user waits at a gate.
+  private func makeStore(erasingBehind gate: Gate) -> SimulatedStore {
+    let value = StoreKey<Notes>("notes", id: key.storeID).keyName
+    return SimulatedStore(
+      storage: storage,
+      hooks: .init(onCommit: { (keys) async in if keys == [value] { await gate.pass() } }))
+  }
+
+  /// Starts a call, and lets it go as far as it can.
+  private func start(_ body: @escaping @Sendable () async -> Void) {
+    _ = Task(executorPreference: executor) { await body() }
+    executor.runUntilIdle()
+  }
+
+  private func notice(_ stores: SimulatedStore...) {
+    for _ in 0..<3 {
+      for store in stores { start { await store.noticeExternalChanges() } }
+    }
+  }
+
+  private var value: Notes? { storage.value(of: StoreKey<Notes>("notes", id: key.storeID)) }
+
+  @Test func `Nobody erases what comes after a new sign-in`() {
+    let gate = Gate()
+    let (firstStore, secondStore) = (makeStore(erasingBehind: gate), SimulatedStore(storage: storage))
+    let (first, second) = (makeRepository(firstStore), makeRepository(secondStore))
+    start { [key] in try? await second.reload(key) }
+    #expect(value == Notes("jake's"))
+    start { try? await first.signOut(userID: "jake", unsent: .refuse) }
+    notice(firstStore, secondStore)
+    let isSignedIn = Setting(false)
+    start { [key] in
+      await second.credentialsChanged(userID: "jake")
+      isSignedIn.value = true
+      try? await second.reload(key)
+    }
+    // Its erasure isn't over.
+    #expect(!isSignedIn.value)
+    #expect(value == Notes("jake's"))
+    start { gate.open() }
+    notice(firstStore, secondStore)
+    #expect(isSignedIn.value)
+    #expect(value == Notes("jake's"))
+    #expect(storage.texts.contains { $0.contains("signedIn") })
+  }
+
+  @Test func `Another process that lives finishes a sign-out amid which one was killed`() {
+    let (firstStore, secondStore) = (makeStore(erasingBehind: Gate()), SimulatedStore(storage: storage))
+    var first: Repository? = makeRepository(firstStore)
+    let second = makeRepository(secondStore)
+    start { [key] in try? await second.reload(key) }
+    start { [first] in try? await first?.signOut(userID: "jake", unsent: .refuse) }
+    notice(secondStore)
+    #expect(value == Notes("jake's"))
+    firstStore.disconnect()
+    first = nil
+    executor.runUntilIdle()
+    #expect(storage.texts.filter { $0.contains("jake") } == [])
+    withExtendedLifetime(second) {}
+  }
+}
