@@ -37,8 +37,6 @@ final class MutationQueue<Source: RepositorySource> {
   /// Ends the delivery of what changed since the records were read.
   private var endFollowing: (@Sendable () -> Void)?
   private let unanswered: UnansweredCalls
-  /// The mutations that another repository has finished with before this one learnt that they are durable.
-  private var finishedEarly: Set<MutationID> = []
 
   /// - Parameters:
   ///   - capabilities: What the source can do.
@@ -257,7 +255,7 @@ final class MutationQueue<Source: RepositorySource> {
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
     guard let entry = state[id] else { return false }
-    let added: (record: Record, commit: StoreCommit)?
+    let added: (record: Record, commit: StoreCommit, isOvertaken: Bool)?
     do throws(StoreError) {
       added = try await add(entry, replacing: replaced, in: engine)
     } catch {
@@ -272,7 +270,6 @@ final class MutationQueue<Source: RepositorySource> {
       forgetUnadded(id, in: engine)
       return false
     }
-    let isFinished = finishedEarly.remove(id) != nil
     let sequence = added.record.sequence
     let mayFollowUnknown = state.recordAddition(
       of: id, sequence: sequence, tag: added.commit.tag, revision: added.commit.revision)
@@ -285,9 +282,7 @@ final class MutationQueue<Source: RepositorySource> {
     }
     events.emit(.mutationEnqueued(id, orderingKey: entry.lane))
     state.release(id)
-    if isFinished, let entry = state[id] {
-      engine.start { engine in await engine.external.receiveRemoval(of: entry, in: engine) }
-    }
+    if added.isOvertaken { engine.start { engine in await engine.queue.receiveUnreported(id, in: engine) } }
     if mayFollowUnknown {
       engine.start { engine in await engine.queue.readPredecessors(of: id, sequence, in: engine) }
     }
@@ -305,7 +300,7 @@ final class MutationQueue<Source: RepositorySource> {
   /// Adds the record of a mutation, unless its user signs out meanwhile.
   private func add(
     _ entry: Entry, replacing replaced: Entry?, in engine: isolated Engine
-  ) async throws(StoreError) -> (record: Record, commit: StoreCommit)? {
+  ) async throws(StoreError) -> (record: Record, commit: StoreCommit, isOvertaken: Bool)? {
     while true {
       let requirement = engine.users.requirement(of: entry.key.userID)
       do throws(StoreError) {
@@ -352,7 +347,6 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Forgets a mutation that could not be made durable.
   private func forgetUnadded(_ id: MutationID, in engine: isolated Engine) {
-    finishedEarly.remove(id)
     state.remove(id)
     calls.close(id)
     reportChanges(in: engine)
@@ -613,7 +607,6 @@ final class MutationQueue<Source: RepositorySource> {
   func forget(_ user: UserDigest, in engine: isolated Engine) {
     for entry in state.all where UserDigest(entry.key.userID) == user {
       state.remove(entry.id)
-      finishedEarly.remove(entry.id)
       calls.end(entry.id, .failure(.signedOut))
     }
     reportChanges(in: engine)
@@ -636,7 +629,9 @@ final class MutationQueue<Source: RepositorySource> {
     guard let entry = state[id], entry.tag != nil else { return nil }
     do throws(StoreError) {
       switch try await records.replace(id, by: entry.record, tag: entry.tag) {
-      case .written(let record, let commit): state.recordWrite(record, of: id, commit)
+      case .written(let record, let commit, let isOvertaken):
+        state.recordWrite(record, of: id, commit)
+        if isOvertaken { await receiveUnreported(id, in: engine) }
       case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       case .superseded: break
       }
@@ -676,11 +671,6 @@ final class MutationQueue<Source: RepositorySource> {
   ///   - engine: The engine.
   func receive(_ changes: [StoreChange<Record>], ofReading reading: Int, in engine: isolated Engine) async {
     guard reading == readingCount else { return }
-    for case .removed(let key, _) in changes {
-      if let id = key.id.map(MutationID.init(rawValue:)), let entry = state[id], entry.tag == nil {
-        finishedEarly.insert(id)
-      }
-    }
     let external = changes.filter { change in
       change.key.id.map { records.isExternal(change, of: MutationID(rawValue: $0)) } ?? false
     }
@@ -697,6 +687,21 @@ final class MutationQueue<Source: RepositorySource> {
     }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
+  }
+
+  /// Takes in what another process did to a record while a write of it was on its way back.
+  private func receiveUnreported(_ id: MutationID, in engine: isolated Engine) async {
+    do throws(StoreError) {
+      let stored = try await records.load(id)
+      guard let entry = state[id] else { return }
+      guard let stored else { return await engine.external.receiveRemoval(of: entry, in: engine) }
+      if let added = take(records.keys.record(id), stored, in: engine) { await engine.external.show(added, in: engine) }
+      reportChanges(in: engine)
+      engine.sender.pump(in: engine)
+    } catch {
+      // The next write of the record meets what is stored.
+      events.emit(.storeFailed(reason: error.description))
+    }
   }
 
   /// Takes in a record that another process wrote.

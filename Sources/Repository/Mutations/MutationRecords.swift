@@ -72,26 +72,45 @@ final class MutationRecords<Mutation: Codable & Sendable> {
 
   /// Adds a record behind all, in the place of another one or of an older one of the same mutation.
   ///
-  /// - Returns: The record with its place; `nil` if another process has dealt with the one it replaces.
+  /// - Returns: The record with its place, and whether another process has changed it since; `nil` if another process has
+  ///   dealt with the one it replaces.
   /// - Throws: Also if the user has signed out or in; see ``UserRequirement``.
   func add(
     _ id: MutationID, _ record: Record, replacing replaced: (id: MutationID, tag: StoreTag?)?,
     requiring requirement: UserRequirement?, isolation: isolated (any Actor)? = #isolation
-  ) async throws(StoreError) -> (record: Record, commit: Commit)? {
-    let written = [id] + (replaced.map { [$0.id] } ?? [])
-    beginWriting(written)
-    defer { endWriting(written) }
-    let outcome = try await records.perform(
+  ) async throws(StoreError) -> (record: Record, commit: Commit, isOvertaken: Bool)? {
+    let others = replaced.map { $0.id == id ? [] : [$0.id] } ?? []
+    beginWriting(others)
+    defer { endWriting(others) }
+    let (outcome, unseen) = try await perform(
       .add({ sequence in record.with(sequence: sequence) }, replacing: replaced, requirement), id)
     guard case .written(let record, let commit) = outcome else { return nil }
-    if let replaced, replaced.id != id { recordRemoval(of: [replaced.id], commit) }
-    return (record, commit)
+    recordRemoval(of: others, commit)
+    return (record, commit, unseen > commit.revision)
+  }
+
+  /// Performs an operation on one record.
+  ///
+  /// - Returns: The outcome, and the newest revision of the record that was reported meanwhile.
+  private func perform(
+    _ operation: MutationRecordStore<Mutation>.Operation, _ id: MutationID,
+    isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> (outcome: MutationRecordStore<Mutation>.Outcome, unseen: UInt64) {
+    beginWriting([id])
+    do throws(StoreError) {
+      let outcome = try await records.perform(operation, id)
+      return (outcome, echoes.endWriting(id) ?? 0)
+    } catch {
+      echoes.endWriting(id)
+      throw error
+    }
   }
 
   /// How a record was replaced.
   enum Replacement {
-    /// The record that was written, which says also what another process knew.
-    case written(Record, Commit)
+    /// The record that was written, which says also what another process knew, and whether another process has changed it
+    /// since.
+    case written(Record, Commit, isOvertaken: Bool)
     /// Another process has removed the record, so nothing was written.
     case gone
     /// This repository removes the record, so nothing was written.
@@ -107,14 +126,9 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   func replace(
     _ id: MutationID, by record: Record, tag: StoreTag?, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Replacement {
-    beginWriting([id])
-    let outcome: MutationRecordStore<Mutation>.Outcome
-    do {
-      defer { endWriting([id]) }
-      outcome = try await records.perform(.replace(record, tag: tag), id)
-    }
+    let (outcome, unseen) = try await perform(.replace(record, tag: tag), id)
     switch outcome {
-    case .written(let record, let commit): return .written(record, commit)
+    case .written(let record, let commit): return .written(record, commit, isOvertaken: unseen > commit.revision)
     // A commit that confirms the mutation may have removed it, of which the queue learns in a moment.
     case .gone: return echoes.isBeingWritten(id) ? .superseded : .gone
     case .removed, .superseded, .sent: return .superseded
@@ -138,13 +152,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   func removeUnsent(
     _ id: MutationID, tag: StoreTag, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Removal {
-    beginWriting([id])
-    let outcome: MutationRecordStore<Mutation>.Outcome
-    do {
-      defer { endWriting([id]) }
-      outcome = try await records.perform(.removeUnsent(tag: tag), id)
-    }
-    switch outcome {
+    switch try await perform(.removeUnsent(tag: tag), id).outcome {
     case .removed(let commit):
       recordRemoval(of: [id], commit)
       return .removed
@@ -178,6 +186,13 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   /// Returns whether a change that the store reports is external.
   func isExternal(_ change: StoreChange<Record>, of id: MutationID) -> Bool {
     echoes.receive(id, revision: change.revision)
+  }
+
+  /// Returns what is stored of a record; `nil` if nothing is.
+  func load(
+    _ id: MutationID, isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> StoredValue<Record>? {
+    try await store.load(keys.record(id))
   }
 
   /// Returns those of some records that another process has removed.

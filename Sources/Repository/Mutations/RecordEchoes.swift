@@ -8,6 +8,8 @@
 ///   the store reports the removal.
 struct RecordEchoes {
   private var writeCounts: [MutationID: Int] = [:]
+  /// The newest revision of each record that was reported while the record was being written.
+  private var unseen: [MutationID: UInt64] = [:]
   /// The revisions of own removals that the store hasn't reported yet.
   private var removals: [MutationID: UInt64] = [:]
   /// The newest revision that was reported.
@@ -32,9 +34,15 @@ struct RecordEchoes {
   }
 
   /// Records that the write or the removal is made, or has failed.
-  mutating func endWriting(_ id: MutationID) {
+  ///
+  /// - Returns: The newest revision that was reported meanwhile, of which it isn't known whose it is, if no other write is
+  ///   being made. One behind the last write's is external.
+  @discardableResult
+  mutating func endWriting(_ id: MutationID) -> UInt64? {
     writeCounts[id]? -= 1
-    if writeCounts[id] == 0 { writeCounts[id] = nil }
+    guard writeCounts[id] == 0 else { return nil }
+    writeCounts[id] = nil
+    return unseen.removeValue(forKey: id)
   }
 
   /// Records that a record was removed.
@@ -44,7 +52,7 @@ struct RecordEchoes {
 
   /// Records that the store reports a change of a record.
   ///
-  /// - Returns: Whether the change is external.
+  /// - Returns: Whether the change is external, as far as is known before ``endWriting(_:)``.
   mutating func receive(_ id: MutationID, revision: UInt64) -> Bool {
     reportedRevision = max(reportedRevision, revision)
     if let removal = removals[id] {
@@ -52,6 +60,8 @@ struct RecordEchoes {
       if revision >= removal { removals[id] = nil }
       return false
     }
-    return !isBeingWritten(id)
+    guard isBeingWritten(id) else { return true }
+    unseen[id] = max(unseen[id] ?? 0, revision)
+    return false
   }
 }
