@@ -578,14 +578,14 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Removes the record of a mutation that is held, unless another process sends it or has finished with it.
+  /// Removes the record of a mutation that is held, unless another process sends it, or has finished with it.
   ///
   /// ``forget(_:)`` follows if it was removed.
   ///
   /// - Returns: Whether it was removed.
   func removeUnsent(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
     while let entry = state[id], let tag = entry.tag {
-      switch try await records.removeUnsent(id, tag: tag) {
+      switch try await records.remove(id, if: .unsent, tag: tag) {
       case .removed: return true
       case .gone:
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
@@ -596,6 +596,22 @@ final class MutationQueue<Source: RepositorySource> {
       }
     }
     return false
+  }
+
+  /// Removes a mutation that was refused or is in conflict, unless another process sends it again, or has finished with it.
+  ///
+  /// - Returns: Whether it was removed.
+  func removeUndecided(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
+    guard let tag = state[id]?.tag else { return false }
+    switch try await records.remove(id, if: .undecided, tag: tag) {
+    case .removed:
+      state.remove(id)
+      return true
+    case .gone:
+      if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+      return false
+    case .sent: return false
+    }
   }
 
   /// Forgets a mutation whose record was removed.

@@ -20,8 +20,22 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       @Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?, UserRequirement?)
     case replace(Record, tag: StoreTag?)
     case remove
-    /// Removes a record, unless another process sends the mutation.
-    case removeUnsent(tag: StoreTag)
+    /// Removes a record if its mutation still stands as it should.
+    case removeIf(Standing, tag: StoreTag)
+  }
+
+  /// How a mutation must stand for its record to be removed, whatever another process has done to it.
+  enum Standing: Sendable {
+    case unsent
+    /// Refused or in conflict.
+    case undecided
+
+    func includes(_ record: Record) -> Bool {
+      switch self {
+      case .unsent: record.unfinishedAttempts == 0
+      case .undecided: !record.isLive
+      }
+    }
   }
 
   enum Outcome: Sendable {
@@ -31,7 +45,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     case superseded
     /// Another process has removed the record, so nothing was written.
     case gone
-    /// Another process sends the mutation, so nothing was removed.
+    /// Another process sends the mutation, so nothing was written or removed.
     case sent
   }
 
@@ -99,7 +113,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     var removed: Set<MutationID> = []
     for turn in turns {
       switch turn.operation {
-      case .remove, .removeUnsent: removed.insert(turn.id)
+      case .remove, .removeIf: removed.insert(turn.id)
       case .add, .replace: break
       }
     }
@@ -147,7 +161,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   private func requirement(of turn: Turn) -> StoreKeyName? {
     switch turn.operation {
     case .add(_, let replaced, _): replaced.map { keys.record($0.id).keyName }
-    case .replace, .removeUnsent: keys.record(turn.id).keyName
+    case .replace, .removeIf: keys.record(turn.id).keyName
     case .remove: nil
     }
   }
@@ -169,12 +183,13 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         return await write([next], &counter)
       case .add(let make, let replaced?, let requirement):
         guard let stored = try await store.load(keys.record(replaced.id)) else { break }
+        guard !stored.value.isLive else { return turn.continuation.resume(returning: .success(.sent)) }
         next.operation = .add(make, replacing: (replaced.id, stored.tag), requirement)
         return await write([next], &counter)
-      case .removeUnsent:
+      case .removeIf(let standing, _):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
-        guard stored.value.unfinishedAttempts == 0 else { return turn.continuation.resume(returning: .success(.sent)) }
-        next.operation = .removeUnsent(tag: stored.tag)
+        guard standing.includes(stored.value) else { return turn.continuation.resume(returning: .success(.sent)) }
+        next.operation = .removeIf(standing, tag: stored.tag)
         return await write([next], &counter)
       case .add(_, nil, _), .remove: preconditionFailure("It requires no record.")
       }
@@ -210,7 +225,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       case .remove:
         batch.remove(key)
         records.append(nil)
-      case .removeUnsent(let tag):
+      case .removeIf(_, let tag):
         batch.remove(key)
         batch.require(tag, of: key)
         records.append(nil)

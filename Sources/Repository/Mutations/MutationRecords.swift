@@ -135,7 +135,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     }
   }
 
-  /// What became of a record that was to be removed if its mutation isn't sent.
+  /// What became of a record that was to be removed if its mutation stands as it should.
   enum Removal {
     case removed
     /// Another process has removed the record.
@@ -144,15 +144,16 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     case sent
   }
 
-  /// Removes a record, unless its mutation is sent.
+  /// Removes a record if its mutation still stands as it should.
   ///
   /// - Parameters:
   ///   - id: The mutation.
+  ///   - standing: How it should stand.
   ///   - tag: The tag of the record that is known to be stored.
-  func removeUnsent(
-    _ id: MutationID, tag: StoreTag, isolation: isolated (any Actor)? = #isolation
+  func remove(
+    _ id: MutationID, if standing: MutationRecordStore<Mutation>.Standing, tag: StoreTag, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Removal {
-    switch try await perform(.removeUnsent(tag: tag), id).outcome {
+    switch try await perform(.removeIf(standing, tag: tag), id).outcome {
     case .removed(let commit):
       recordRemoval(of: [id], commit)
       return .removed

@@ -97,11 +97,14 @@ extension SyncEngine {
   }
 
   private func remove(_ entry: MutationQueue<Source>.Entry) async throws(PendingMutationError) {
+    let isRemoved: Bool
     do throws(StoreError) {
-      try await queue.remove(entry.id)
+      isRemoved = try await queue.removeUndecided(entry.id, in: self)
     } catch {
       throw .store(error)
     }
+    // Another process has dealt with it.
+    guard isRemoved else { throw .unknown(entry.id) }
     events.emit(.mutationDiscarded(entry.id))
     queue.reportChanges(in: self)
   }

@@ -1,5 +1,6 @@
 import DataStore
 import DataStoreTesting
+import Foundation
 import MulticastTesting
 import RepositoryTesting
 import Testing
@@ -45,5 +46,43 @@ import Testing
     _ = Task(executorPreference: executor) { list.value = try? await repository.mutations.list() }
     executor.runUntilIdle()
     #expect(list.value == [])
+  }
+
+  @Test func `A mutation that another process sends again is neither discarded nor requeued`() async throws {
+    let id = MutationID()
+    let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
+    var record = MutationRecord(
+      key: "a", sequence: 1, madeAt: Date(timeIntervalSinceReferenceDate: 0), mutation: NotesMutation.add("1"),
+      byteCount: 1)
+    (record.isOutcomeUnknown, record.verdict) = (true, .refused(reason: "a reason"))
+    let stored = record
+    _ = Task(executorPreference: executor) { [storage] in
+      try await SimulatedStore(storage: storage).save(stored, for: key)
+    }
+    executor.runUntilIdle()
+    let (first, second) = (makeRepository(), makeRepository())
+    let outcomes = Setting<[String]>([])
+    for repository in [first, second] {
+      _ = Task(executorPreference: executor) { _ = try await repository.mutations.list() }
+      executor.runUntilIdle()
+    }
+    _ = Task(executorPreference: executor) {
+      outcomes.value.append("\(try await first.mutations.requeue(id) == id)")
+      do { try await second.mutations.discard(id) } catch { outcomes.value.append("\(error)") }
+      do { _ = try await second.mutations.requeue(id) } catch { outcomes.value.append("\(error)") }
+    }
+    executor.runUntilIdle()
+    let error = PendingMutationError.unknown(id).description
+    #expect(outcomes.value == ["true", error, error])
+    #expect(storage.value(of: key)?.verdict == nil)
+  }
+
+  private func makeRepository() -> NotesRepository {
+    var configuration = RepositoryConfiguration(clock: ManualClock())
+    configuration.taskExecutor = executor
+    return NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) }, send: { (_, _, _) throws(NotesFailure) in throw .offline }),
+      store: SimulatedStore(storage: storage), configuration: configuration)
   }
 }
