@@ -151,7 +151,8 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ///   - standing: How it should stand.
   ///   - tag: The tag of the record that is known to be stored.
   func remove(
-    _ id: MutationID, if standing: MutationRecordStore<Mutation>.Standing, tag: StoreTag, isolation: isolated (any Actor)? = #isolation
+    _ id: MutationID, if standing: MutationRecordStore<Mutation>.Standing, tag: StoreTag,
+    isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Removal {
     switch try await perform(.removeIf(standing, tag: tag), id).outcome {
     case .removed(let commit):
