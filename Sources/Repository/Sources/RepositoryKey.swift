@@ -34,7 +34,8 @@ public protocol RepositoryKey: Hashable, Sendable {
 
   /// The user whose data the value is, or `nil` if it belongs to no user. The default implementation returns `nil`.
   ///
-  /// A server that wants a user to sign in again pauses the mutations of that user only.
+  /// A server that wants a user to sign in again pauses the mutations of that user only, and
+  /// ``SyncedRepository/signOut(userID:unsent:)`` erases what is that user's.
   var userID: String? { get }
 }
 
