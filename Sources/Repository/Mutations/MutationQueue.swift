@@ -740,7 +740,13 @@ final class MutationQueue<Source: RepositorySource> {
       return nil
     }
     guard let entry = entry(key, stored, in: engine) else { return nil }
-    if state.addExternal(entry) { save(refused: id, in: engine) }
+    switch state.addExternal(entry) {
+    case .nothing: break
+    case .refused: save(refused: id, in: engine)
+    case .behindUnknown:
+      let sequence = entry.record.sequence
+      engine.start { engine in await engine.queue.readPredecessors(of: id, sequence, in: engine) }
+    }
     return state[id].flatMap { $0.isLive ? $0 : nil }
   }
 

@@ -147,15 +147,34 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return false
   }
 
+  /// What there is to do for a mutation that was added.
+  enum Added: Equatable {
+    case nothing
+    /// Its record has to be written, because it is refused now.
+    case refused
+    /// Other repositories may have added mutations before it of which this one, which sends them, doesn't know yet:
+    /// ``recordPredecessors(of:)`` follows.
+    case behindUnknown
+  }
+
   /// Adds a mutation of another repository, which has its place in the order.
-  ///
-  /// - Returns: Whether its record has to be written, because it is refused now.
-  mutating func addExternal(_ entry: Entry) -> Bool {
-    recordReading(upTo: entry.record.sequence)
+  mutating func addExternal(_ entry: Entry) -> Added {
     var entry = entry
     entry.isExternal = leadership == .independent
     ledger.add(entry)
-    return leadership == .leading && takeOver(entry)
+    guard leadership == .leading else {
+      recordReading(upTo: entry.record.sequence)
+      return .nothing
+    }
+    guard entry.record.sequence <= knownSequence + 1 else {
+      behindUnknown.insert(entry.id)
+      lanes.hold(entry.id)
+      guard takeOver(entry) else { return .behindUnknown }
+      behindUnknown.remove(entry.id)
+      return .refused
+    }
+    recordReading(upTo: entry.record.sequence)
+    return takeOver(entry) ? .refused : .nothing
   }
 
   /// Gives a mutation its place in its lane, from which this repository sends it.
