@@ -234,6 +234,8 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   private func publishErasure(of key: StoreKeyName, _ topic: some AnyTopic) {
     do throws(StoreError) {
       let slot = topic.typed.slot(StoreKey(key), named: try key.encoded())
+      // The backend's version tells external changes alone.
+      slot.topic.forgetRead(slot.id)
       let result = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
         try slot.readEntry(from: &backend, needsValue: false)
       }
