@@ -155,8 +155,9 @@ public actor SimulatedStore: KeyValueStore {
   ///
   /// The bytes of an item are those of its value in JSON. Made as one commit.
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
-    let requests = storage.all.filter { key, value in isErased(StoredItem(key: key) { Self.json(of: value) }) }.map {
-      SimulatedStorage.Request(key: $0.key, requirements: [], action: .remove)
+    let erased = storage.all.filter { key, value in isErased(StoredItem(key: key) { Self.json(of: value) }) }.keys
+    let requests = erased.sorted { "\($0)" < "\($1)" }.map {
+      SimulatedStorage.Request(key: $0, requirements: [], action: .remove)
     }
     try await hooks.onCommit(requests.map(\.key))
     _ = try make(requests)

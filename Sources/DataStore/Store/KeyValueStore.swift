@@ -97,7 +97,8 @@ public protocol KeyValueStore: Sendable {
   /// them. What a drive keeps of deleted files is the system's. ``events`` forgets what it told.
   ///
   /// Observers are notified, in every process, as of removals. A commit that is being made in another process may store
-  /// what was just erased; preconditions prevent that.
+  /// what was just erased; preconditions prevent that. What that process has written for it so far, it deletes itself, and
+  /// if it ends first, the next one does.
   ///
   /// The default implementation throws.
   ///

@@ -430,6 +430,9 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Users
 
+  /// Whether a call need not go on: its task is cancelled, or the repository is released.
+  nonisolated var hasEnded: Bool { Task.isCancelled || tasks.areCancelled }
+
   /// Throws if a key's user has signed out, or is about to.
   private func checkMayBegin(_ key: Key) throws(Failure) {
     guard users.mayBegin(key.userID) else { throw .signedOut }

@@ -53,7 +53,7 @@ final class SignOuts<Source: RepositorySource> {
     if Task.isCancelled { throw .cancelled }
     try await turns.run { () async throws(SignOutError) in
       let lock = try await SignOutError.mapping { () async throws(StoreError) -> Held? in
-        try await waitForLock()
+        try await waitForLock(in: engine)
       }
       guard let lock else { throw .cancelled }
       defer { withExtendedLifetime(lock) {} }
@@ -70,9 +70,9 @@ final class SignOuts<Source: RepositorySource> {
   func finish(_ user: UserDigest, in engine: isolated Engine) async {
     await turns.run {
       var attempt = 0
-      while !Task.isCancelled, engine.users.record(of: user).phase == .signingOut {
+      while !engine.hasEnded, engine.users.record(of: user).phase == .signingOut {
         do throws(StoreError) {
-          guard let lock = try await waitForLock() else { return }
+          guard let lock = try await waitForLock(in: engine) else { return }
           defer { withExtendedLifetime(lock) {} }
           // Whoever had the lock may be done.
           try await engine.users.reload(user, in: engine)
@@ -130,10 +130,10 @@ final class SignOuts<Source: RepositorySource> {
 
   /// Waits for the lock that one sign-out at a time has.
   ///
-  /// - Returns: `nil` if the calling task was cancelled first.
-  private func waitForLock(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> Held? {
+  /// - Returns: `nil` if the calling task was cancelled first, or the repository is released.
+  private func waitForLock(in engine: isolated Engine) async throws(StoreError) -> Held? {
     var releases: MulticastStream<Void, Never>?
-    while !Task.isCancelled {
+    while !engine.hasEnded {
       // Before the attempt, so that no release is missed.
       let subscription = releases?.subscribe()
       switch try await store.acquireLock(lockName) {

@@ -139,7 +139,7 @@ final class SyncUsers<Source: RepositorySource> {
       repeat {
         await engine.backoff.wait(afterAttempt: attempt)
         attempt += 1
-        if Task.isCancelled { return }
+        if engine.hasEnded { return }
       } while await engine.users.trySignIn(user, &signOutCount, in: engine) != nil
     }
   }
@@ -154,7 +154,7 @@ final class SyncUsers<Source: RepositorySource> {
       try await reload(user, in: engine)
       let count = signOutCount ?? access.record(of: user).signOutCount
       signOutCount = count
-      while !Task.isCancelled {
+      while !engine.hasEnded {
         if access.record(of: user).phase == .signingOut { await engine.signOuts.finish(user, in: engine) }
         var record = access.record(of: user)
         if record.phase == .signingOut { continue }
