@@ -87,7 +87,8 @@ final class SyncLoader<Source: RepositorySource> {
   /// - Returns: Whether the server was asked; it isn't where there is no next page.
   func load(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) -> Bool {
     let part = part ?? defaultPart
-    if key.userID != nil { _ = try await engine.open(key) }
+    // Before a request begins, which would be reported by its key.
+    if key.userID != nil { engine.endUse(try await engine.use(key)) }
     do throws(SharedRequestError<Failure>) {
       return try await requests.value(for: LoadKey(key: key, part: part)) {
         [weak engine] (isWanted) async throws(Failure) in
@@ -126,6 +127,7 @@ final class SyncLoader<Source: RepositorySource> {
     do throws(Failure) {
       // A reply that may be older than what was stored meanwhile is asked for again.
       while try await !fetch(request, cell, in: engine) {
+        if cell.isClosed { throw Failure.signedOut }
         events.emit(.replyDiscarded(key: "\(LoadKey(key: key, part: part))"))
         guard let next = self.request(for: part, cell) else { break }
         request = next
