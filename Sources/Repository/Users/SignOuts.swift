@@ -78,7 +78,7 @@ final class SignOuts<Source: RepositorySource> {
           try await engine.users.reload(user, in: engine)
           if engine.users.record(of: user).phase == .signingOut { try await erase(user, in: engine) }
         } catch {
-          events.emit(.storeFailed(reason: error.description))
+          events.emit(.storeFailed(error))
           attempt += 1
           await engine.backoff.wait(afterAttempt: attempt)
         }
@@ -165,6 +165,7 @@ final class SignOuts<Source: RepositorySource> {
   /// Erases what is stored of a user, and records it.
   private func erase(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
     let (values, mutations) = (name, engine.queue.records.keys.collection)
+    let begun = engine.users.record(of: user)
     let owners = try await engine.queue.owners()
     try await store.erase { item in
       // Nobody can tell whose it is.
@@ -177,7 +178,9 @@ final class SignOuts<Source: RepositorySource> {
       default: return false
       }
     }
-    var record = engine.users.record(of: user)
+    // Where the store has no locks, another process may have been faster, and the user may be back.
+    guard engine.users.record(of: user) == begun else { return }
+    var record = begun
     record.phase = .signedOut
     _ = try await engine.users.commit(record, of: user, in: engine)
     events.forget()

@@ -273,6 +273,26 @@ import Testing
     #expect(try await stored(jake) == Notes())
   }
 
+  @Test func `A process that still erases doesn't sign a user out who is back`() async throws {
+    let gate = Gate()
+    // Without locks, both erase.
+    let slow = InterceptedStore(memory)
+    slow.set { $0.onErase = { await gate.pass() } }
+    let (repository, other) = (makeRepository(), makeRepository(store: slow))
+    let states = other.states(of: jake).subscribe()
+    _ = await states.first(1)
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    await gate.arrivals()
+    await states.reaches { $0.failure == .signedOut }
+    await repository.credentialsChanged(userID: "jake")
+    await states.reaches { $0.failure == nil }
+    gate.open()
+    // Comes after what is being erased.
+    try await other.signOut(userID: "ann", unsent: .refuse)
+    try await repository.reload(jake)
+    try await other.reload(jake)
+  }
+
   @Test func `Signing out twice, and a user of whom nothing is there`() async throws {
     let repository = makeRepository()
     for _ in 0..<2 { try await repository.signOut(userID: "jake", unsent: .refuse) }
