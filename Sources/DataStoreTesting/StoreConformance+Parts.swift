@@ -52,6 +52,21 @@ extension StoreConformance {
       try expect(migrated?.value, is: MigratedAlbum(title: "album", count: 200), "load with a step")
       try expect(await harness.open().load(album)?.tag, is: saved.tag, "load in parts")
     },
+    Check("A store that says how many bytes a value has says the same as one opened later") { harness in
+      let store = try await harness.open()
+      for value in Album.versions {
+        try await store.save(value, for: album)
+        try await store.save(WholeAlbum(value), for: StoreKey("whole album"))
+        guard let size = try await store.load(album)?.byteCount else { return }
+        let later = try await harness.open()
+        try expect(size, is: await later.load(album)?.byteCount, "the size in parts")
+        let entries = try await later.observe(collection: album.collection, as: Album.self).stored
+        try expect(size, is: entries.first?.stored.byteCount, "the observed size")
+        try expect(
+          await store.load(StoreKey<WholeAlbum>("whole album"))?.byteCount,
+          is: await later.load(StoreKey<WholeAlbum>("whole album"))?.byteCount, "the size of a whole value")
+      }
+    },
     Check("A removed value in parts is gone, and so are values of its collection") { harness in
       let store = try await harness.open()
       try await store.save(Album.versions[1], for: album)

@@ -11,6 +11,7 @@ public struct ScriptedSource<
   private let onFetch: @Sendable (Key) async throws(Failure) -> Value
   private let onSend: @Sendable (Mutation, Key, MutationID) async throws(Failure) -> MutationReply<Value>
   private let onFailure: @Sendable (Failure) -> FailureDisposition
+  private let pins: @Sendable (Key) -> Bool
   private let lane: @Sendable (Mutation, Key) -> String
 
   /// Creates a source.
@@ -20,18 +21,21 @@ public struct ScriptedSource<
   ///   - fetch: Fetches a value.
   ///   - send: Sends a mutation.
   ///   - disposition: Returns what a failure means.
+  ///   - isPinned: Returns whether the value of a key is never evicted.
   ///   - lane: Returns the ordering key of a mutation.
   public init(
     _ name: String,
     fetch: @escaping @Sendable (Key) async throws(Failure) -> Value,
     send: @escaping @Sendable (Mutation, Key, MutationID) async throws(Failure) -> MutationReply<Value>,
     disposition: @escaping @Sendable (Failure) -> FailureDisposition = { _ in .retryLater() },
+    isPinned: @escaping @Sendable (Key) -> Bool = { _ in false },
     lane: @escaping @Sendable (Mutation, Key) -> String = { $1.storeID }
   ) {
     self.name = name
     onFetch = fetch
     onSend = send
     onFailure = disposition
+    pins = isPinned
     self.lane = lane
   }
 
@@ -47,6 +51,9 @@ public struct ScriptedSource<
 
   /// Returns what a failure means.
   public func disposition(of failure: Failure) -> FailureDisposition { onFailure(failure) }
+
+  /// Returns whether the value of a key is never evicted.
+  public func isPinned(_ key: Key) -> Bool { pins(key) }
 
   /// Returns the lane of a mutation.
   public func orderingKey(of mutation: Mutation, on key: Key) -> String { lane(mutation, key) }

@@ -57,6 +57,7 @@ struct FaultyStore: KeyValueStore {
     case locksTwice
     case keepsQuarantine
     case erasesTooMuch
+    case miscountsBytes
 
     var brokenRule: String {
       switch self {
@@ -78,6 +79,7 @@ struct FaultyStore: KeyValueStore {
       case .removesTooMuch: "All values of a collection are removed as one commit, and no others"
       case .keepsQuarantine: "No byte is left of quarantined values that are erased, and events are forgotten"
       case .erasesTooMuch: "Erased values are gone for all observers, and all others stay"
+      case .miscountsBytes: "A store that says how many bytes a value has says the same as one opened later"
       case .locksTwice: "A name is locked by one store at a time, and free when the lock is released"
       case .missesExternalChanges:
         "What another store changes in the same place is noticed by the next call, and sent once"
@@ -110,7 +112,11 @@ struct FaultyStore: KeyValueStore {
 
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
     do {
-      return try await store.load(actual(key))
+      let stored = try await store.load(actual(key))
+      guard fault == .miscountsBytes, let stored else { return stored }
+      return StoredValue(
+        value: stored.value, savedAt: stored.savedAt, revision: stored.revision, tag: stored.tag,
+        byteCount: Int(clamping: stored.revision))
     } catch {
       switch (fault, error) {
       case (.swallowsCorruption, .undecodable), (.hidesNewerValues, .newerFormat),

@@ -216,6 +216,13 @@ enum RepositoryDocCommentExamples {
     activity.activity = isActive ? .active : .inactive
   }
 
+  static func evicting(_ client: any ProfileClient, _ store: any KeyValueStore) {
+    var configuration = RepositoryConfiguration()
+    configuration.eviction = EvictionPolicy(maximumBytes: 50_000_000, idleTime: .seconds(30 * 86_400))
+    let comments = SyncedRepository(CommentsSource(client), store: store, configuration: configuration)
+    _ = comments
+  }
+
   static func signOut(
     _ comments: SyncedRepository<CommentsSource>, userID: String, askWhetherToLose: (Int) -> Void
   ) async throws {

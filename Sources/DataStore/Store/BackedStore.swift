@@ -110,8 +110,10 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   ) async throws(StoreError) -> StoredValue<Value> {
     let (savedAt, tag) = (now(), StoreTag())
     let entry = StoreBatchEntry(key: key, change: .save(value))
-    let made = try await make([PreparedChange(entry, savedAt: savedAt, tag: tag)], savedAt: savedAt, tag: tag)
-    return StoredValue(value: value, savedAt: savedAt, revision: made.revision, tag: made.tag)
+    let change = try PreparedChange(entry, savedAt: savedAt, tag: tag)
+    let made = try await make([change], savedAt: savedAt, tag: tag)
+    return StoredValue(
+      value: value, savedAt: savedAt, revision: made.revision, tag: made.tag, byteCount: change.whole?.bytes.count)
   }
 
   /// Removes the stored value of a key, and notifies every observer.

@@ -148,7 +148,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   ) throws(StoreError) -> [StoreWrite] {
     guard case .save(let value) = change else { return [] }
     if let whole {
-      written = (whole.edition, StoredContent(value: value, counts: nil, size: whole.bytes.count), [])
+      written = (whole.edition, StoredContent(value: value, counts: nil, ownSize: whole.bytes.count, partSizes: []), [])
       return [StoreWrite(name: name, bytes: whole.bytes)]
     }
     let format = slot.topic.format
@@ -157,14 +157,14 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
       let header = Envelope.Header(
         schema: format.schema.version, savedAt: savedAt, tag: tag, partIDs: encoded.partIDs)
       let bytes = try Envelope.encode(header, body: encoded.body)
-      let size = encoded.newParts.reduce(bytes.count) { $0 + $1.bytes.count }
       let partIDs = encoded.partIDs ?? []
-      let newIDs = encoded.newParts.map(\.id)
+      var sizes = storedPartSizes
+      for part in encoded.newParts { sizes[part.id] = part.bytes.count }
       written = (
         Edition(fingerprint: Fingerprint(bytes), header: header),
         StoredContent(
-          value: value, counts: encoded.counts, size: max(size, slot.topic.content(of: slot.id)?.size ?? 0)),
-        Set(partIDs).subtracting(newIDs)
+          value: value, counts: encoded.counts, ownSize: bytes.count, partSizes: partIDs.map { sizes[$0] ?? 0 }),
+        Set(partIDs).subtracting(encoded.newParts.map(\.id))
       )
       return encoded.newParts.map { StoreWrite(name: StorePartName.encode($0.id, of: name), bytes: $0.bytes) }
         + [StoreWrite(name: name, bytes: bytes)]
@@ -179,6 +179,13 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
       let ids = slot.topic.edition(of: slot.id)?.header.partIDs, ids.count == counts.count
     else { return nil }
     return StoredParts(value: content.value, ids: ids, counts: counts)
+  }
+
+  /// The sizes of those parts, by id.
+  private var storedPartSizes: [String: Int] {
+    guard let ids = slot.topic.edition(of: slot.id)?.header.partIDs, let content = slot.topic.content(of: slot.id)
+    else { return [:] }
+    return Dictionary(zip(ids, content.partSizes)) { first, _ in first }
   }
 
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> PendingCommit.Verdict {
@@ -247,7 +254,9 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     case nil: break
     case .remove: if hasRemovable { slot.topic.recordRemoval(of: slot.id, revision: commit.revision) }
     case .save(let value):
-      let stored = StoredValue(value: value, savedAt: savedAt, revision: commit.revision, tag: commit.tag)
+      let stored = StoredValue(
+        value: value, savedAt: savedAt, revision: commit.revision, tag: commit.tag,
+        byteCount: isWritten ? writtenSize : nil)
       slot.topic.recordSave(stored, slot.id, as: isWritten ? written.map { ($0.edition, $0.content) } : nil)
     }
   }

@@ -40,6 +40,11 @@ struct StoredContent<Value> {
   let value: Value
   /// The number of elements in each part; `nil` if that isn't known, or the value is stored whole.
   let counts: [Int]?
-  /// The size of the encoded value in bytes.
-  let size: Int
+  /// The size of the value's own bytes.
+  let ownSize: Int
+  /// The sizes of its parts, in order; none for a value that is stored whole.
+  let partSizes: [Int]
+
+  /// The size of all bytes that are stored of the value.
+  var size: Int { partSizes.reduce(ownSize, +) }
 }

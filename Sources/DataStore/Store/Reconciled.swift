@@ -9,7 +9,7 @@ struct Reconciled<Value: Codable & Sendable> {
     switch (action, result) {
     case (.keep(let revision), .value(let edition, let content)),
       (.sendSaved(let revision), .value(let edition, let content)):
-      stored = StoredValue(content.value, edition, revision: revision)
+      stored = StoredValue(content, edition, revision: revision)
     default: stored = nil
     }
     isNew = action == .hide(isNew: true)

@@ -76,7 +76,6 @@ extension Slot {
         }
       }
       var parts: [Data] = []
-      var size = bytes.count
       for partID in partIDs {
         guard PartID.isValid(partID), let part = try backend.read(StorePartName.encode(partID, of: name)),
           PartID.matches(partID, part)
@@ -84,15 +83,18 @@ extension Slot {
           return .corrupt(bytes: bytes, reason: "the part \(partID) is missing or was changed")
         }
         parts.append(part)
-        size += part.count
       }
       let edition = Edition(fingerprint: fingerprint, header: header)
       switch format.decode(header, body: body, parts: parts) {
       case .value(let value, let counts):
-        return .value(edition, StoredContent(value: value, counts: counts, size: size))
+        return .value(edition, content(value, counts, bytes, parts))
       case .unmigratable(let failure): return .unmigratable(edition, failure, bytes: bytes)
       case .corrupt(let reason): return .corrupt(bytes: bytes, reason: reason)
       }
     }
+  }
+
+  private func content(_ value: Value, _ counts: [Int]?, _ bytes: Data, _ parts: [Data]) -> StoredContent<Value> {
+    StoredContent(value: value, counts: counts, ownSize: bytes.count, partSizes: parts.map(\.count))
   }
 }

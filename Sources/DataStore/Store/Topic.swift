@@ -120,7 +120,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
       guard case .value(let edition, let content) = result else {
         preconditionFailure("Bytes that aren't known are decoded.")
       }
-      unsent.append(.saved(key, StoredValue(content.value, edition, revision: revision)))
+      unsent.append(.saved(key, StoredValue(content, edition, revision: revision)))
     case .sendRemoved(let revision): unsent.append(.removed(key, revision: revision))
     case .hide: channels[id]?.resetReplay()
     }
@@ -225,8 +225,10 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 }
 
 extension StoredValue {
-  init(_ value: Value, _ edition: Edition, revision: UInt64) {
-    self.init(value: value, savedAt: edition.header.savedAt, revision: revision, tag: edition.header.tag)
+  init(_ content: StoredContent<Value>, _ edition: Edition, revision: UInt64) {
+    self.init(
+      value: content.value, savedAt: edition.header.savedAt, revision: revision, tag: edition.header.tag,
+      byteCount: content.size)
   }
 }
 

@@ -21,6 +21,11 @@ public struct StoredValue<Value: Sendable>: Sendable {
   /// The commit that wrote the value.
   public let tag: StoreTag
 
+  /// The size of all bytes that are stored of the value; `nil` if the store doesn't say.
+  ///
+  /// A save of a value in parts doesn't return it. A comparison ignores it.
+  public let byteCount: Int?
+
   /// Creates a stored value, for a store of your own.
   ///
   /// - Parameters:
@@ -28,13 +33,29 @@ public struct StoredValue<Value: Sendable>: Sendable {
   ///   - savedAt: The time of the save.
   ///   - revision: The position of the change; 0 for a value that was stored before.
   ///   - tag: The commit that wrote the value.
-  public init(value: Value, savedAt: Date, revision: UInt64, tag: StoreTag) {
+  ///   - byteCount: The size of all bytes that are stored of the value; `nil` if it isn't known.
+  public init(value: Value, savedAt: Date, revision: UInt64, tag: StoreTag, byteCount: Int? = nil) {
     self.value = value
     self.savedAt = savedAt
     self.revision = revision
     self.tag = tag
+    self.byteCount = byteCount
   }
 }
 
-extension StoredValue: Equatable where Value: Equatable {}
-extension StoredValue: Hashable where Value: Hashable {}
+extension StoredValue: Equatable where Value: Equatable {
+  /// Whether two are the same value of the same commit.
+  public static func == (left: StoredValue, right: StoredValue) -> Bool {
+    left.tag == right.tag && left.revision == right.revision && left.savedAt == right.savedAt
+      && left.value == right.value
+  }
+}
+
+extension StoredValue: Hashable where Value: Hashable {
+  /// Hashes what a comparison compares, except the time.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(value)
+    hasher.combine(tag)
+    hasher.combine(revision)
+  }
+}

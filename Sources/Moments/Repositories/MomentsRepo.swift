@@ -31,6 +31,7 @@ public actor MomentsRepo: MomentsRepoType {
   ///   - random: Where the length of the waits comes from.
   ///   - network: Tells when the network comes and goes.
   ///   - leadership: Decides which of the repositories on one store sends the likes of all.
+  ///   - eviction: How many timelines the store keeps, and for how long; all by default.
   public init(
     persistentDataStore: any PersistentDataStoreType,
     getMomentsByUserIDSession: any GetMomentsByUserIDSessionType,
@@ -42,7 +43,8 @@ public actor MomentsRepo: MomentsRepoType {
     now: @escaping @Sendable () -> Date = { Date() },
     random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
     network: any NetworkMonitor = ManualNetworkMonitor(),
-    leadership: any Leadership = StoreLeadership()
+    leadership: any Leadership = StoreLeadership(),
+    eviction: EvictionPolicy = EvictionPolicy()
   ) {
     validate = { userID throws(StoreError) in try persistentDataStore.validate(userID: userID) }
     timelines = SyncedRepository(
@@ -50,7 +52,7 @@ public actor MomentsRepo: MomentsRepoType {
       store: persistentDataStore,
       configuration: RepositoryConfiguration(
         pageSize: pageSize, freshness: freshness, retryPolicy: retryPolicy, clock: clock, now: now, random: random,
-        network: network, leadership: leadership))
+        network: network, leadership: leadership, eviction: eviction))
   }
 
   /// What happens, for a log or a chart: requests, retries, the queue.

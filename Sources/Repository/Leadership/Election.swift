@@ -55,7 +55,7 @@ final class Election<Source: RepositorySource> {
       case .independent: return .independent
       }
     } catch {
-      events.emit(.storeFailed(reason: error.description))
+      events.emit(.storeFailed(error))
       failures += 1
       return .following
     }
@@ -81,7 +81,7 @@ final class Election<Source: RepositorySource> {
           try await engine.queue.read(in: engine)
           return engine.queue.lead(as: status, in: engine)
         } catch {
-          events.emit(.storeFailed(reason: error.description))
+          events.emit(.storeFailed(error))
         }
       }
       if isFirst, self.vacancies != nil { continue }

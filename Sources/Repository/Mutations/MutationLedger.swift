@@ -198,7 +198,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
       }
       if count > 0 { $0.record.attempts += 1 }
       guard count >= limit else { return }
-      $0.record.verdict = .refused(reason: "The process ended during each of the last \(count) attempts to send it.")
+      $0.record.verdict = .refused(reason: MutationRefusal.cutOff(attempts: count).description)
     }
     pruneOrder()
   }

@@ -116,7 +116,10 @@ final class MutationQueue<Source: RepositorySource> {
   }
 
   private func save(refused id: MutationID, in engine: isolated Engine) {
-    if let entry = state[id] { engine.takeBack([id], of: entry.key) }
+    if let entry = state[id] {
+      engine.takeBack([id], of: entry.key)
+      events.emit(.mutationRefused(id, .cutOff(attempts: entry.record.unfinishedAttempts)))
+    }
     calls.end(id, .success(.queued))
     engine.start { engine in await engine.queue.save(id, in: engine) }
   }
@@ -124,8 +127,9 @@ final class MutationQueue<Source: RepositorySource> {
   private func entry(
     _ key: StoreKey<Record>, _ stored: StoredValue<Record>, in engine: isolated Engine
   ) -> Entry? {
-    guard let id = key.id, let valueKey = Source.Key(storeID: stored.value.key) else {
-      events.emit(.storeFailed(reason: "The mutation \(key) names a value that this program doesn't know."))
+    guard let id = key.id else { return nil }
+    guard let valueKey = Source.Key(storeID: stored.value.key) else {
+      events.emit(.mutationOfUnknownKey(MutationID(rawValue: id), key: stored.value.key))
       return nil
     }
     // It is being erased.
@@ -325,7 +329,7 @@ final class MutationQueue<Source: RepositorySource> {
         // The mutation was stored before, and so were those in front of it.
         state.recordReading(upTo: sequence)
       } catch {
-        events.emit(.storeFailed(reason: error.description))
+        events.emit(.storeFailed(error))
         calls.end(id, .success(.queued))
         attempt += 1
         await engine.backoff.wait(afterAttempt: attempt)
@@ -435,7 +439,7 @@ final class MutationQueue<Source: RepositorySource> {
     engine.start { engine in
       await engine.queue.save(id, in: engine)
       // The user may sign in by another repository.
-      await engine.users.startInBackground(in: engine)
+      await engine.keepTrying { (engine) async throws(StoreError) in try await engine.users.start(in: engine) }
     }
   }
 
@@ -484,33 +488,28 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Why a mutation is refused.
-  enum Refusal {
-    /// The server will never make it.
-    case byServer
-    /// It is given up. The server doesn't have it, unless by an earlier attempt whose outcome is unknown.
-    case afterFailure
-    /// It is given up, and the server may have it.
-    case afterUnknownOutcome
-  }
-
   /// Records that a mutation isn't sent any more: the server refused it, the policy allows no further attempt, or its value
   /// can't be stored.
   ///
   /// It stays listed unless its caller gets the error.
+  ///
+  /// - Parameters:
+  ///   - id: The mutation.
+  ///   - refusal: Why it isn't sent any more.
+  ///   - failure: What its caller gets.
+  ///   - isOutcomeUnknown: Whether the server may have it by the last attempt.
+  ///   - engine: The engine.
   func refuse(
-    _ id: MutationID, _ refusal: Refusal, _ failure: Failure, reason: String, in engine: isolated Engine
+    _ id: MutationID, _ refusal: MutationRefusal, _ failure: Failure, isOutcomeUnknown: Bool,
+    in engine: isolated Engine
   ) async {
-    switch refusal {
-    case .byServer: state.recordRefusal(of: id)
-    case .afterFailure: break
-    case .afterUnknownOutcome: state.recordUnknownOutcome(of: id)
-    }
+    if case .byServer = refusal { state.recordRefusal(of: id) }
+    if isOutcomeUnknown { state.recordUnknownOutcome(of: id) }
     if let entry = state[id] { engine.takeBack([id], of: entry.key) }
-    events.emit(.mutationRefused(id, reason: reason))
+    events.emit(.mutationRefused(id, refusal))
     // The caller gets the error, also if it is cancelled while the record is removed.
     let hasCaller = calls.claim(id)
-    state.recordVerdict(.refused(reason: reason), on: id)
+    state.recordVerdict(.refused(reason: refusal.description), on: id)
     if hasCaller {
       await removeRefused(id, in: engine)
     } else {
@@ -525,7 +524,7 @@ final class MutationQueue<Source: RepositorySource> {
       try await remove(id)
     } catch {
       // It stays listed, as refused.
-      events.emit(.storeFailed(reason: error.description))
+      events.emit(.storeFailed(error))
       saveLater(id, in: engine)
     }
   }
@@ -543,7 +542,7 @@ final class MutationQueue<Source: RepositorySource> {
     guard let entry = state[id] else { return }
     if isServers { state.recordRefusal(of: id) }
     state.recordVerdict(.conflicted(conflict), on: id)
-    events.emit(.mutationConflicted(id, reason: conflict.reason))
+    events.emit(.mutationConflicted(id, conflict))
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
     // One that isn't durable yet is saved when it is.
@@ -660,7 +659,7 @@ final class MutationQueue<Source: RepositorySource> {
   /// Writes what is known of a mutation, again and again until the store takes it.
   func save(_ id: MutationID, in engine: isolated Engine) async {
     guard let error = await write(id, in: engine) else { return }
-    events.emit(.storeFailed(reason: error.description))
+    events.emit(.storeFailed(error))
     saveLater(id, in: engine)
   }
 
@@ -716,7 +715,7 @@ final class MutationQueue<Source: RepositorySource> {
       engine.sender.pump(in: engine)
     } catch {
       // The next write of the record meets what is stored.
-      events.emit(.storeFailed(reason: error.description))
+      events.emit(.storeFailed(error))
     }
   }
 

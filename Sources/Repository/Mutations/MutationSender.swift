@@ -52,7 +52,7 @@ final class MutationSender<Source: RepositorySource> {
       cell = opened
       try await queue.mark(taken.id, in: engine)
     } catch {
-      events.emit(.storeFailed(reason: error.description))
+      events.emit(.storeFailed(error))
       queue.abandonAttempt(taken)
       return backOff(taken, after: nil, reason: error.description, in: engine)
     }
@@ -95,10 +95,13 @@ final class MutationSender<Source: RepositorySource> {
     let (queue, reason) = (engine.queue, String(describing: failure))
     if Task.isCancelled { return await endWithRepository(entry, in: engine) }
     let isLast = !policy.allows(attempt: entry.record.attempts + 1)
-    switch capabilities.source.disposition(of: failure) {
-    case .refused: await refuse(entry, .byServer, failure, cell, in: engine)
-    case .retryLater where isLast: await refuse(entry, .afterFailure, failure, cell, in: engine)
-    case .unknownOutcome where isLast: await refuse(entry, .afterUnknownOutcome, failure, cell, in: engine)
+    let disposition = capabilities.source.disposition(of: failure)
+    switch disposition {
+    case .refused: await refuse(entry, .byServer(reason: reason), failure, cell, in: engine)
+    case .retryLater where isLast, .unknownOutcome where isLast:
+      await refuse(
+        entry, .attemptsUsedUp(reason: reason), failure, isOutcomeUnknown: disposition == .unknownOutcome, cell,
+        in: engine)
     case .retryLater(let delay):
       recordFailure(of: entry, isOutcomeUnknown: false, cell, in: engine)
       backOff(entry, after: delay, reason: reason, in: engine)
@@ -134,10 +137,11 @@ final class MutationSender<Source: RepositorySource> {
   }
 
   private func refuse(
-    _ entry: Entry, _ refusal: MutationQueue<Source>.Refusal, _ failure: Source.Failure, _ cell: SyncCell<Source>,
-    in engine: isolated Engine
+    _ entry: Entry, _ refusal: MutationRefusal, _ failure: Source.Failure, isOutcomeUnknown: Bool = false,
+    _ cell: SyncCell<Source>, in engine: isolated Engine
   ) async {
-    await engine.queue.refuse(entry.id, refusal, .server(failure), reason: String(describing: failure), in: engine)
+    await engine.queue.refuse(
+      entry.id, refusal, .server(failure), isOutcomeUnknown: isOutcomeUnknown, in: engine)
     leaveLane(entry, in: engine)
     engine.release(cell)
   }

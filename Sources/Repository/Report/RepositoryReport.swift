@@ -59,6 +59,14 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
     public var status: Status
   }
 
+  /// What is stored, where an ``EvictionPolicy`` limits it.
+  public struct StoredReport: Codable, Hashable, Sendable {
+    /// The number of values.
+    public var count: Int
+    /// The size of all values as they are stored.
+    public var byteCount: Int
+  }
+
   /// The collection of the values.
   public var name: String
   /// When it was made.
@@ -73,6 +81,8 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
   public var queueByteCount: Int
   /// Whether the repository sends mutations; `nil` if it is only read.
   public var leadership: LeadershipStatus?
+  /// What is stored; `nil` if nothing limits it, or it isn't known yet.
+  public var stored: StoredReport?
   /// Why the queue can't be read, so that nothing is known of it; `nil` if it can.
   public var storeFailure: String?
 }
@@ -100,6 +110,7 @@ extension RepositoryReport: CustomStringConvertible {
       "\(name): \(keys.count) keys in use, \(lanes.map(\.count).reduce(0, +)) mutations in \(lanes.count) lanes"
       + " (\(queueByteCount) bytes), \(undecidedCount) to be decided"
     var lines = [summary]
+    if let stored { lines.append("  \(stored.count) values stored, \(stored.byteCount) bytes") }
     if let storeFailure { lines.append("  the queue can't be read: \(storeFailure)") }
     lines += keys.map { "  key \($0.line(at: time))" }
     lines += lanes.map { "  lane \($0.line(at: time))" }

@@ -44,11 +44,20 @@ public protocol RepositorySource<Key, Value>: Sendable {
   ///
   /// The default implementation returns ``FailureDisposition/retryLater(after:)``.
   func disposition(of failure: Failure) -> FailureDisposition
+
+  /// Returns whether the value of a key stays in the store, whatever the ``EvictionPolicy`` says.
+  ///
+  /// Asked when room is needed, and when the value's use ends while there is too little. The default implementation returns
+  /// `false`.
+  func isPinned(_ key: Key) -> Bool
 }
 
 extension RepositorySource {
   /// Returns ``FailureDisposition/retryLater(after:)``.
   public func disposition(of failure: Failure) -> FailureDisposition { .retryLater() }
+
+  /// Returns `false`.
+  public func isPinned(_ key: Key) -> Bool { false }
 }
 
 /// What a failed request means for the repository.

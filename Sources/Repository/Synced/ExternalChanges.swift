@@ -39,7 +39,7 @@ final class ExternalChanges<Source: RepositorySource> {
       guard let stored = try await load(cell.storeKey) else { return }
       await receive(.saved(cell.storeKey, stored), cell.key, in: engine)
     } catch {
-      events.emit(.storeFailed(reason: error.description))
+      events.emit(.storeFailed(error))
     }
   }
 
@@ -120,7 +120,7 @@ final class ExternalChanges<Source: RepositorySource> {
     do throws(StoreError) {
       stored = try await load(cell.storeKey)
     } catch {
-      events.emit(.storeFailed(reason: error.description))
+      events.emit(.storeFailed(error))
       return receiveRemovalLater(of: entry.id, after: attempt, in: engine)
     }
     guard engine.queue[entry.id] != nil else { return }

@@ -53,6 +53,9 @@ final class NewestValue<Source: RepositorySource> {
     cell.newestValueNumber = channels.setCurrent(visible, of: name)
   }
 
+  /// Whether observers have the value of a key.
+  func isShown(_ key: Source.Key) -> Bool { self.key == key && channels.isObserved(name) }
+
   /// Forgets the value of a key, which was removed.
   func forget(_ removed: Source.Key) {
     guard key == removed else { return }
@@ -80,7 +83,7 @@ final class NewestValue<Source: RepositorySource> {
     } catch {
       // The next observer tries again.
       isObserving = false
-      events.emit(.storeFailed(reason: error.description))
+      events.emit(.storeFailed(error))
     }
   }
 

@@ -76,7 +76,7 @@ final class ObservedLoading<Source: RepositorySource> {
       if Task.isCancelled { return }
       // What the server says is in the state. A key that can't be opened has none.
       if case .store(let error) = error, !(engine.cell(key)?.isOpen ?? false) {
-        events.emit(.storeFailed(reason: error.description))
+        events.emit(.storeFailed(error))
       }
       state.recordLoad(of: key, at: clock.elapsed())
       // It may have been a request from before, such as one of a connection that was lost.

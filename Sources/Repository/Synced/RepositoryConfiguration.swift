@@ -38,6 +38,9 @@ public struct RepositoryConfiguration: Sendable {
   /// Decides which of the repositories on one store sends the mutations of all.
   public var leadership: any Leadership
 
+  /// How much the store keeps, and for how long.
+  public var eviction: EvictionPolicy
+
   /// Where the repository's tasks run; `nil` for the threads that all tasks share.
   ///
   /// For tests that order tasks themselves.
@@ -56,6 +59,7 @@ public struct RepositoryConfiguration: Sendable {
   ///   - network: Tells when the network comes and goes.
   ///   - activity: Tells when the app becomes active.
   ///   - leadership: Decides which of the repositories on one store sends the mutations of all.
+  ///   - eviction: How much the store keeps, and for how long; everything by default.
   public init(
     pageSize: Int = 20,
     freshness: Freshness = Freshness(timeToLive: .seconds(60)),
@@ -66,7 +70,8 @@ public struct RepositoryConfiguration: Sendable {
     random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
     network: any NetworkMonitor = ManualNetworkMonitor(),
     activity: any ActivityMonitor = ManualActivityMonitor(),
-    leadership: any Leadership = StoreLeadership()
+    leadership: any Leadership = StoreLeadership(),
+    eviction: EvictionPolicy = EvictionPolicy()
   ) {
     precondition(pageSize >= 1, "RepositoryConfiguration: 'pageSize' is at least 1, not \(pageSize).")
     self.pageSize = pageSize
@@ -79,5 +84,6 @@ public struct RepositoryConfiguration: Sendable {
     self.network = network
     self.activity = activity
     self.leadership = leadership
+    self.eviction = eviction
   }
 }

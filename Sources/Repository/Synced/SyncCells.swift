@@ -90,17 +90,20 @@ final class SyncCells<Source: RepositorySource> {
     while idleKeys.count > Self.idleLimit, let key = idleKeys.removeFirst() {
       guard let oldest = cells[key] else { continue }
       oldest.isInIdleList = false
-      close(oldest)
+      _ = closeIdle(oldest)
     }
   }
 
-  /// Closes a cell that nothing needs.
-  private func close(_ cell: Cell) {
-    guard cell.isIdle, cells[cell.key] === cell, !channels.areObserved(cell.key) else { return }
+  /// Closes a cell unless something needs it.
+  ///
+  /// - Returns: Whether it is closed.
+  func closeIdle(_ cell: Cell) -> Bool {
+    guard cell.isIdle, cells[cell.key] === cell, !channels.areObserved(cell.key) else { return false }
     cell.endWatching?()
     cells[cell.key] = nil
     channels.forgetCurrent(of: cell.key)
     if residues.count >= Self.residueLimit { residues = [:] }
     residues[cell.key] = cell.residue
+    return true
   }
 }

@@ -10,6 +10,7 @@ internal import Multicast
 /// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them, if the ``Election`` lets this repository.
 /// - ``ExternalChanges`` takes in what others store.
 /// - ``SyncUsers`` knows who has signed in and out, and ``SignOuts`` erases what is left of a user.
+/// - ``SyncEvictions`` removes what the store has no room for.
 /// - ``ObservedLoading`` fetches what is observed, and ``SyncEnvironment`` follows the network and the app.
 ///
 /// One actor for all keys: what is known changes and is sent to observers in one step. The parts aren't actors of their own
@@ -42,6 +43,7 @@ actor SyncEngine<Source: RepositorySource> {
   let election: Election<Source>
   let users: SyncUsers<Source>
   let signOuts: SignOuts<Source>
+  let evictions: SyncEvictions<Source>
   let backoff: Backoff
 
   private let capabilities: SourceCapabilities<Source>
@@ -77,6 +79,8 @@ actor SyncEngine<Source: RepositorySource> {
     users = SyncUsers(store, repository: source.name, events: events)
     signOuts = SignOuts(
       store, repository: source.name, clock: clock, liveCounts: liveCounts, events: events)
+    evictions = SyncEvictions(
+      store, repository: source.name, configuration: configuration, clock: clock, events: events, tasks: tasks)
     environment = SyncEnvironment(configuration, clock: clock, liveCounts: liveCounts, events: events)
     (now, self.clock) = (configuration.now, clock)
     newestValue = NewestValue(source.name, store: store, events: events, channels: channels.everyValue)
@@ -119,12 +123,17 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Reads the queue of mutations, again and again until the store can be read.
   func startInBackground() async {
+    await keepTrying { (engine) async throws(StoreError) in try await engine.start() }
+  }
+
+  /// Does something again and again until the store lets it, or the calling task is cancelled.
+  func keepTrying(_ work: (isolated SyncEngine<Source>) async throws(StoreError) -> Void) async {
     var attempt = 0
     while !Task.isCancelled {
       do throws(StoreError) {
-        return try await start()
+        return try await work(self)
       } catch {
-        events.emit(.storeFailed(reason: error.description))
+        events.emit(.storeFailed(error))
         attempt += 1
         await backoff.wait(afterAttempt: attempt)
       }
@@ -154,6 +163,7 @@ actor SyncEngine<Source: RepositorySource> {
     let storeKey = StoreKey<Value>(name, id: key.storeID)
     try storeKey.validate()
     try await start()
+    await evictions.waitUntilRemoved(key)
     guard users.isOpen(key.userID) else { return nil }
     let cell = cells[key] ?? Cell(key: key, storeKey: storeKey, capabilities)
     cells.add(cell)
@@ -201,6 +211,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Releases a cell that nothing needs, unless it is one of the last that were used.
   func release(_ cell: Cell) {
     cells.release(cell)
+    evictions.recordUse(of: cell.key, in: self)
   }
 
   // MARK: - Observing
@@ -221,13 +232,17 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Reports why a key can't be observed, unless its user has signed out.
   func reportFailureToOpen(_ error: Failure) {
-    if case .store(let error) = error { events.emit(.storeFailed(reason: error.description)) }
+    if case .store(let error) = error { events.emit(.storeFailed(error)) }
   }
 
   /// Releases what was held for observers that are gone.
   func endObserving(_ key: Key) {
     channels.forgetReleased(key)
-    if let cell = cells[key] { release(cell) }
+    endUse(of: key)
+  }
+
+  private func endUse(of key: Key) {
+    if let cell = cells[key] { release(cell) } else { evictions.recordUse(of: key, in: self) }
   }
 
   /// Gives a new observer what there is, and fetches because of it.
@@ -251,7 +266,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Releases what was held for observers that are gone.
   func endObserving(_ observed: LoadingChannels<Source>.Observed) {
     if channels.loading.forgetReleased(observed) { observedLoading.end(observed, in: self) }
-    if let cell = cells[observed.key] { release(cell) }
+    endUse(of: observed.key)
   }
 
   /// Gives a new observer of the queue what there is.
@@ -260,7 +275,7 @@ actor SyncEngine<Source: RepositorySource> {
       try await start()
       queue.sendFirstList()
     } catch {
-      events.emit(.storeFailed(reason: error.description))
+      events.emit(.storeFailed(error))
     }
   }
 
@@ -377,10 +392,11 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Shows mutations no more.
   func takeBack(_ ids: [MutationID], of key: Key) {
-    guard let cell = cells[key] else { return }
-    for id in ids { cell.state.remove(id) }
-    publish(cell)
-    release(cell)
+    if let cell = cells[key] {
+      for id in ids { cell.state.remove(id) }
+      publish(cell)
+    }
+    endUse(of: key)
   }
 
   /// Decides from now on whether a mutation is in conflict that another repository was to send.
@@ -488,6 +504,46 @@ actor SyncEngine<Source: RepositorySource> {
     users.receive(change, in: self)
   }
 
+  // MARK: - Evicting
+
+  /// Removes from the store what it has no room for, from now on.
+  func beginEvicting() async {
+    await evictions.begin(in: self)
+  }
+
+  func evict(_ selection: KeySelection<Key>) async throws(StoreError) {
+    try await evictions.evict(selection, in: self)
+  }
+
+  /// Takes in changes of values that the store reports together.
+  func receiveStored(_ changes: [StoreChange<Value>]) {
+    for change in changes { evictions.receive(change) }
+  }
+
+  /// Removes what is idle when an alarm rings.
+  func removeIdle(at deadline: Duration) async {
+    await evictions.removeIdle(at: deadline, in: self)
+  }
+
+  /// Whether a key is observed, in use by a call, or has mutations that the server doesn't have.
+  func isInUse(_ key: Key) -> Bool {
+    if let cell = cells[key], !cell.isIdle { return true }
+    return channels.areObserved(key) || newestValue.isShown(key) || !queue.liveMutations(of: key).isEmpty
+  }
+
+  /// Whether a key's value has to stay.
+  func isPinned(_ key: Key) -> Bool { capabilities.source.isPinned(key) }
+
+  /// Closes the cell of a key whose value is to be removed.
+  ///
+  /// - Returns: Whether it wasn't in use.
+  func closeIdle(_ key: Key) -> Bool {
+    if let cell = cells[key], !cells.closeIdle(cell) { return false }
+    newestValue.forget(key)
+    // Whoever began to observe it just before has got the value.
+    return !channels.areObserved(key)
+  }
+
   // MARK: - Report
 
   /// Reports what there is.
@@ -511,6 +567,7 @@ actor SyncEngine<Source: RepositorySource> {
     }
     var report = RepositoryReport(name: name, time: now(), keys: keys.sorted { $0.key < $1.key })
     report.storeFailure = storeFailure
+    report.stored = evictions.usage.map { .init(count: $0.count, byteCount: $0.byteCount) }
     queue.report(to: &report, at: clock.elapsed())
     return report
   }

@@ -68,6 +68,7 @@ final class SyncWrites<Source: RepositorySource> {
     engine.queue.confirm(write.confirmed, commit, in: engine)
     takeHeldChanges(of: cell, in: engine)
     engine.publish(cell)
+    if write.value != nil { await engine.evictions.makeRoom(for: cell.storeKey, of: cell, in: engine) }
     for id in write.confirmed {
       events.emit(.mutationDelivered(id))
       engine.queue.end(id, .success(.confirmed))
@@ -127,7 +128,7 @@ final class SyncWrites<Source: RepositorySource> {
       for fetch in write.accepted + write.rejected { engine.loader.end(fetch, .failure(.signedOut)) }
       return false
     }
-    events.emit(.storeFailed(reason: error.description))
+    events.emit(.storeFailed(error))
     cell.state.abandon(keepsFetches: false)
     for fetch in write.accepted + write.rejected { engine.loader.end(fetch, .failure(.store(error))) }
     takeHeldChanges(of: cell, in: engine)
@@ -136,7 +137,7 @@ final class SyncWrites<Source: RepositorySource> {
       // The value of the reply can never be stored, so the mutation is shown no more, and its caller gets the error. The
       // server has the mutation.
       for id in write.confirmed {
-        await engine.queue.refuse(id, .afterUnknownOutcome, .store(error), reason: error.description, in: engine)
+        await engine.queue.refuse(id, .unstorable(error), .store(error), isOutcomeUnknown: true, in: engine)
       }
       return cell.state.discardReplies(to: write.confirmed)
     }

@@ -48,6 +48,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     engine.tasks.start { [weak engine] in
       await engine?.followEnvironment()
       await engine?.startInBackground()
+      await engine?.beginEvicting()
     }
   }
 
@@ -163,6 +164,17 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// - Complexity: O(*n* log *n*) for the keys in use and the queued mutations; it encodes the value of each key in use.
   public func report() async -> RepositoryReport {
     await engine.report()
+  }
+
+  /// Removes values from the store that are not in use, to be fetched again when they are needed.
+  ///
+  /// What is observed or in use by a call, what has mutations that the server doesn't have, and what is pinned stays; see
+  /// ``EvictionPolicy``. So does a value that another process stores meanwhile.
+  ///
+  /// - Throws: A `StoreError`; then some of the values may be removed.
+  /// - Complexity: O(*n*) for the *n* values of the repository in the store, all of which it reads; O(1) for one key.
+  public func evict(_ keys: KeySelection<Key>) async throws(StoreError) {
+    try await engine.evict(keys)
   }
 
   // MARK: - Users

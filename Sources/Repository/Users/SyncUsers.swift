@@ -35,20 +35,6 @@ final class SyncUsers<Source: RepositorySource> {
     }
   }
 
-  /// Reads what is stored, again and again until the store can be read.
-  func startInBackground(in engine: isolated Engine) async {
-    var attempt = 0
-    while !Task.isCancelled {
-      do throws(StoreError) {
-        return try await start(in: engine)
-      } catch {
-        events.emit(.storeFailed(reason: error.description))
-        attempt += 1
-        await engine.backoff.wait(afterAttempt: attempt)
-      }
-    }
-  }
-
   // MARK: - What is known
 
   /// Whether data of a user may be there.
@@ -133,7 +119,7 @@ final class SyncUsers<Source: RepositorySource> {
   func signIn(_ user: UserDigest, in engine: isolated Engine) async {
     var signOutCount: UInt64?
     guard let error = await trySignIn(user, &signOutCount, in: engine) else { return }
-    events.emit(.storeFailed(reason: error.description))
+    events.emit(.storeFailed(error))
     engine.start { [known = signOutCount ?? access.record(of: user).signOutCount] engine in
       var (attempt, signOutCount) = (1, Optional(known))
       repeat {

@@ -237,7 +237,7 @@ struct MomentsRepoServerTests {
       #expect(entries.map(\.isLive) == [false])
       let id = try #require(entries.first?.id)
       for await event in events {
-        if case .mutationRefused(id, let reason) = event {
+        if case .mutationRefused(id, .byServer(let reason)) = event {
           #expect(entries.first?.standing == .refused(reason: reason))
           break
         }

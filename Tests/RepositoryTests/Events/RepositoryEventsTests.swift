@@ -34,6 +34,16 @@ import Testing
       .retryScheduled(MutationID(rawValue: "k"), attempt: 2, delay: .seconds(3), reason: "away"),
       "mutation k failed at attempt 2, next one in 3.0 seconds: away"
     ),
+    (.mutationRefused(MutationID(rawValue: "k"), .byServer(reason: "too late")), "mutation k refused: too late"),
+    (
+      .mutationRefused(MutationID(rawValue: "k"), .attemptsUsedUp(reason: "away")),
+      "mutation k given up after the last attempt: away"
+    ),
+    (
+      .mutationConflicted(MutationID(rawValue: "k"), MutationConflict("There is no a.")),
+      "mutation k is in conflict: There is no a."
+    ),
+    (.valueEvicted(key: "0"), "the value of 0 evicted"),
     (.queueLength(waiting: 3, dead: 1), "3 mutations in the queue, 1 dead letters"),
   ])
   func `An event is one line for a log`(event: RepositoryEvent, line: String) {

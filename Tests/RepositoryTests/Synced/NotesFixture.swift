@@ -14,8 +14,8 @@ struct NotesFixture: Sendable {
   let server = NotesServer(empty: Notes())
   let clock = ManualClock()
 
-  init(now: @escaping @Sendable () -> Date = { Date() }) {
-    memory = InMemoryStore(now: now)
+  init(storage: InMemoryStorage = InMemoryStorage(), now: @escaping @Sendable () -> Date = { Date() }) {
+    memory = InMemoryStore(storage: storage, now: now)
     store = InterceptedStore(memory)
   }
 }

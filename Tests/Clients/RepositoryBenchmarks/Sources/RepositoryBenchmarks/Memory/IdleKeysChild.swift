@@ -1,16 +1,18 @@
 internal import DataStore
 internal import Foundation
+internal import Repository
 
 /// A measurement of memory in a process of its own, which no other system has used before.
 ///
 /// The process is this executable with `--child` and the description of the work. It prints its result as JSON.
 struct IdleKeysChild: Codable, Sendable {
   enum System: String, CaseIterable, Codable, Sendable {
-    case synced, byHand, store
+    case synced, evicting, byHand, store
 
     var label: String {
       switch self {
       case .synced: SyncedSystem.label
+      case .evicting: "\(SyncedSystem.label), 1 MiB"
       case .byHand: HandWrittenRepository<Raise>.label
       case .store: "the store alone"
       }
@@ -18,6 +20,8 @@ struct IdleKeysChild: Codable, Sendable {
   }
 
   static let flag = "--child"
+
+  private static let limit = 1 << 20
 
   /// Fetched before the measurement, so that all code and all caches of a fixed size are in memory.
   private static let warmUpKeys = 200
@@ -62,6 +66,13 @@ struct IdleKeysChild: Codable, Sendable {
     case .synced:
       let repository = SyncedSystem(server, store)
       return try await growth { try await repository.reload($0) }
+    case .evicting:
+      let repository = SyncedSystem(server, store, EvictionPolicy(maximumBytes: Self.limit))
+      let growth = try await growth { try await repository.reload($0) }
+      guard try await repository.storedByteCount() <= Self.limit else {
+        throw BenchmarkError.wrongValue(system: system.label, key: "all")
+      }
+      return growth
     case .byHand:
       let repository = HandWrittenRepository(server, store)
       return try await growth { try await repository.reload($0) }
@@ -74,8 +85,8 @@ struct IdleKeysChild: Codable, Sendable {
     try await self.load((0..<Self.warmUpKeys).map { "warm-up-\($0)" }, load)
     _ = try ResidentMemory.bytes()
     let before = try ResidentMemory.bytes()
-    try await self.load((0..<keys).map { "\($0)" }, load)
-    return MemoryGrowth(before: before, after: try ResidentMemory.bytes())
+    let duration = try await ContinuousClock().measure { try await self.load((0..<keys).map { "\($0)" }, load) }
+    return MemoryGrowth(before: before, after: try ResidentMemory.bytes(), seconds: duration / .seconds(1))
   }
 
   /// Loads keys, several at once, so that commits are shared.
@@ -91,10 +102,11 @@ struct IdleKeysChild: Codable, Sendable {
   }
 }
 
-/// The resident memory before and after a piece of work, in bytes.
+/// The resident memory before and after a piece of work, in bytes, and the time it took.
 struct MemoryGrowth: Codable, Sendable {
   let before: Int
   let after: Int
+  let seconds: Double
 }
 
 /// The resident memory of this process.

@@ -23,6 +23,7 @@ struct IdleKeys: Sendable {
         let bytes = Double(growth.after - growth.before) / Double(keys)
         return [
           Reading(metric: "growth, each key", unit: "bytes", value: bytes),
+          Reading(metric: "time, each key", unit: "µs", value: growth.seconds * 1e6 / Double(keys)),
           Reading(metric: "before", unit: "KiB", value: Double(growth.before) / 1024, isCompared: false),
           Reading(metric: "after", unit: "KiB", value: Double(growth.after) / 1024, isCompared: false),
         ]

@@ -8,8 +8,21 @@ struct SyncedSystem: RepositorySystem {
   private let repository: SyncedRepository<CounterSource>
 
   init(_ server: Server<Raise>, _ store: any KeyValueStore) {
+    self.init(server, store, EvictionPolicy())
+  }
+
+  init(_ server: Server<Raise>, _ store: any KeyValueStore, _ eviction: EvictionPolicy) {
     repository = SyncedRepository(
-      CounterSource(server: server), store: store, configuration: RepositoryConfiguration(retryPolicy: .benchmarks))
+      CounterSource(server: server), store: store,
+      configuration: RepositoryConfiguration(retryPolicy: .benchmarks, eviction: eviction))
+  }
+
+  /// The size of all stored values, where an eviction policy limits it.
+  func storedByteCount() async throws -> Int {
+    guard let stored = await repository.report().stored else {
+      throw BenchmarkError.wrongValue(system: Self.label, key: "all")
+    }
+    return stored.byteCount
   }
 
   func values(of key: String) -> ObservedValues<Counter> { repository.values(of: key) }

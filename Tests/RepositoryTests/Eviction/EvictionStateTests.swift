@@ -1,0 +1,150 @@
+import DataStore
+import Foundation
+import MulticastTesting
+import Testing
+
+@testable import Repository
+
+@Suite struct EvictionStateTests {
+  private func time(_ seconds: Int) -> Date { Date(timeIntervalSince1970: TimeInterval(seconds)) }
+
+  private func state(_ policy: EvictionPolicy, _ sizes: [Int]) -> EvictionState<Int> {
+    var state = EvictionState<Int>(policy)
+    for (key, size) in sizes.enumerated() {
+      state.recordValue(of: key, tag: StoreTag(), byteCount: size, revision: 0, at: time(key))
+    }
+    return state
+  }
+
+  @Test func `The values used least recently go first, as many as must`() {
+    var state = state(EvictionPolicy(maximumCount: 2), [1, 1, 1, 1])
+    state.recordUse(of: 0, at: time(10))
+    #expect(state.isOverLimit)
+    #expect(state.takeVictims(at: time(11), limit: 9) { _ in false }.map(\.key) == [1, 2])
+  }
+
+  @Test func `As many bytes go as are too many`() {
+    var state = state(EvictionPolicy(maximumBytes: 100), [10, 60, 20, 50])
+    #expect(state.byteCount == 140)
+    #expect(state.takeVictims(at: time(9), limit: 9) { _ in false }.map(\.key) == [0, 1])
+  }
+
+  @Test func `A value that has to stay is passed over until its next use`() {
+    var state = state(EvictionPolicy(maximumCount: 1), [1, 1, 1])
+    #expect(state.takeVictims(at: time(9), limit: 9) { $0 != 2 }.map(\.key) == [2])
+    state.recordOwnRemoval(of: 2, revision: 1)
+    #expect(state.isOverLimit)
+    #expect(state.takeVictims(at: time(9), limit: 9) { _ in false }.isEmpty)
+    state.recordUse(of: 1, at: time(10))
+    #expect(state.takeVictims(at: time(11), limit: 9) { _ in false }.map(\.key) == [1])
+  }
+
+  @Test func `A value goes when it has been idle for long enough, and not before`() {
+    var state = state(EvictionPolicy(idleTime: .seconds(60)), [1, 1])
+    #expect(state.nextIdleTime() == time(60))
+    state.recordUse(of: 0, at: time(30))
+    #expect(state.nextIdleTime() == time(61))
+    #expect(state.takeVictims(at: time(60), limit: 9) { _ in false }.isEmpty)
+    #expect(state.takeVictims(at: time(61), limit: 9) { _ in false }.map(\.key) == [1])
+    #expect(state.nextIdleTime() == time(90))
+  }
+
+  @Test func `What could not be removed is the first to go again`() {
+    var state = state(EvictionPolicy(maximumCount: 1), [1, 1, 1])
+    let victims = state.takeVictims(at: time(9), limit: 9) { _ in false }
+    #expect(victims.map(\.key) == [0, 1])
+    state.recordUse(of: 0, at: time(10))
+    state.giveBack(victims)
+    #expect(state.takeVictims(at: time(11), limit: 9) { _ in false }.map(\.key) == [1, 2])
+  }
+
+  @Test func `A late report of an older commit changes nothing`() {
+    var state = state(EvictionPolicy(maximumCount: 1), [])
+    state.recordValue(of: 0, tag: StoreTag(), byteCount: 5, revision: 3, at: time(0))
+    state.recordValue(of: 0, tag: StoreTag(), byteCount: 9, revision: 2, at: time(0))
+    state.recordRemoval(of: 0, revision: 2)
+    #expect(state.byteCount == 5)
+    state.recordOwnRemoval(of: 0, revision: 4)
+    #expect(state.count == 0)
+    state.recordValue(of: 0, tag: StoreTag(), byteCount: 9, revision: 3, at: time(0))
+    #expect(state.count == 0)
+    state.recordValue(of: 0, tag: StoreTag(), byteCount: 7, revision: 5, at: time(0))
+    state.recordRemoval(of: 0, revision: 4)
+    #expect((state.count, state.byteCount) == (1, 7))
+  }
+
+  /// The same by a list of all values in the order of their uses.
+  private struct Model {
+    var values: [(key: Int, size: Int, revision: UInt64, usedAt: Int)] = []
+    /// Those that aren't considered.
+    var passed: Set<Int> = []
+
+    mutating func use(_ key: Int, at time: Int) {
+      guard let index = values.firstIndex(where: { $0.key == key }) else { return }
+      var value = values.remove(at: index)
+      value.usedAt = time
+      values.append(value)
+      passed.remove(key)
+    }
+
+    mutating func take(_ policy: EvictionPolicy, at now: Int, _ limit: Int, _ isKept: (Int) -> Bool) -> [Int] {
+      var victims: [Int] = []
+      for value in values where !passed.contains(value.key) {
+        let left = values.filter { !victims.contains($0.key) }
+        let isOver =
+          left.count > policy.maximumCount ?? .max || left.reduce(0) { $0 + $1.size } > policy.maximumBytes ?? .max
+        let isIdle = policy.idleTime.map { .seconds(now - value.usedAt) >= $0 } ?? false
+        guard isOver || isIdle, victims.count < limit else { break }
+        passed.insert(value.key)
+        if !isKept(value.key) { victims.append(value.key) }
+      }
+      return victims
+    }
+  }
+
+  @Test(arguments: [
+    EvictionPolicy(maximumCount: 5), EvictionPolicy(maximumBytes: 40), EvictionPolicy(idleTime: .seconds(20)),
+    EvictionPolicy(maximumCount: 8, maximumBytes: 60, idleTime: .seconds(50)),
+  ])
+  func `It says what a list of all values says`(_ policy: EvictionPolicy) {
+    var random = SplitMix64(seed: 14)
+    var (state, model) = (EvictionState<Int>(policy), Model())
+    for now in 1...5_000 {
+      let key = Int.random(in: 0..<16, using: &random)
+      let revision = UInt64(now)
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0..<5:
+        let size = Int.random(in: 1...12, using: &random)
+        state.recordValue(of: key, tag: StoreTag(), byteCount: size, revision: revision, at: time(now))
+        model.values.removeAll { $0.key == key }
+        model.values.append((key, size, revision, now))
+        model.passed.remove(key)
+      case 5:
+        state.recordRemoval(of: key, revision: revision)
+        model.values.removeAll { $0.key == key }
+      case 6, 7:
+        state.recordUse(of: key, at: time(now))
+        model.use(key, at: now)
+      default:
+        let kept = Set((0..<16).filter { _ in Int.random(in: 0..<4, using: &random) == 0 })
+        let limit = Int.random(in: 1...6, using: &random)
+        let victims = state.takeVictims(at: time(now), limit: limit) { kept.contains($0) }
+        #expect(victims.map(\.key) == model.take(policy, at: now, limit, kept.contains))
+        if Bool.random(using: &random) {
+          for victim in victims {
+            state.recordOwnRemoval(of: victim.key, revision: revision)
+            model.values.removeAll { $0.key == victim.key }
+          }
+        } else {
+          state.giveBack(victims)
+          let taken = model.values.filter { value in victims.contains { $0.key == value.key } }
+          model.values.removeAll { value in victims.contains { $0.key == value.key } }
+          model.values.insert(contentsOf: taken, at: 0)
+          model.passed.subtract(victims.map(\.key))
+        }
+      }
+      #expect(state.count == model.values.count)
+      #expect(state.byteCount == model.values.reduce(0) { $0 + $1.size })
+    }
+  }
+}

@@ -1,0 +1,303 @@
+import DataStore
+import DataStoreTesting
+import Foundation
+import Multicast
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+@Suite(.timeLimit(.minutes(15))) struct EvictionTests: NotesSuite {
+  let fixture: NotesFixture
+  private let storage = InMemoryStorage()
+  private let time = Setting(Date(timeIntervalSince1970: 1_000))
+
+  init() {
+    fixture = NotesFixture(storage: storage) { [time] in time.value }
+  }
+
+  private func limited(_ policy: EvictionPolicy) -> RepositoryConfiguration {
+    var configuration = configuration
+    (configuration.eviction, configuration.now) = (policy, { [time] in time.value })
+    return configuration
+  }
+
+  /// The ids of the values in the store.
+  private func storedIDs() async throws -> [String?] {
+    try await memory.observe(collection: "notes", as: Notes.self).stored.map(\.key.id)
+  }
+
+  /// Waits until the store has the values of some keys alone.
+  private func waitUntilStored(_ ids: Set<String>) async throws {
+    try await waitUntilStored { $0 == ids }
+  }
+
+  private func waitUntilStored(_ areExpected: (Set<String>) -> Bool) async throws {
+    let observation = try await memory.observe(collection: "notes", as: Notes.self)
+    var stored = Set(observation.stored.compactMap(\.key.id))
+    if areExpected(stored) { return }
+    for await changes in observation.changes {
+      for change in changes {
+        guard let id = change.key.id else { continue }
+        if change.stored == nil { stored.remove(id) } else { stored.insert(id) }
+      }
+      if areExpected(stored) { return }
+    }
+  }
+
+  // MARK: - Limits
+
+  @Test func `The value used least recently goes before a call returns that stores one too many`() async throws {
+    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
+    let events = repository.events.subscribe()
+    for key in ["a", "b"] { try await repository.refresh(key) }
+    try await repository.refresh("a")
+    try await repository.refresh("c")
+    try await #expect(storedIDs() == ["a", "c"])
+    try await repository.refresh("b")
+    try await #expect(storedIDs() == ["c", "b"])
+    var evicted: [String] = []
+    for await event in events {
+      if case .valueEvicted(let key) = event { evicted.append(key) }
+      if evicted.count == 2 { break }
+    }
+    #expect(evicted == ["b", "a"])
+  }
+
+  @Test func `The values never take more bytes than they may`() async throws {
+    let keys = try #require(Int(ProcessInfo.processInfo.environment["MOMENTS_EVICTION_KEYS"] ?? "2000"))
+    let limit = keys * 10
+    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumBytes: limit)), store: memory)
+    for key in 0..<keys {
+      try await repository.refresh("\(key)")
+      let stored = try #require(await repository.report().stored)
+      #expect(stored.byteCount <= limit)
+    }
+    let stored = try #require(await repository.report().stored)
+    let entries = try await memory.observe(collection: "notes", as: Notes.self).stored
+    #expect(entries.compactMap(\.stored.byteCount).reduce(0, +) == stored.byteCount)
+    // As many of the last ones as there is room for.
+    #expect(entries.map(\.key.id) == (keys - stored.count..<keys).map { "\($0)" })
+    let last = try #require(entries.last?.stored.byteCount)
+    #expect(limit - stored.byteCount < last)
+  }
+
+  @Test func `A value that isn't used for long enough goes`() async throws {
+    let repository = makeRepository(configuration: limited(EvictionPolicy(idleTime: .seconds(60))))
+    try await repository.refresh("a")
+    time.value += 30
+    try await repository.refresh("b")
+    await clock.sleepers(1)
+    time.value += 30
+    clock.advance(by: .seconds(60))
+    try await waitUntilStored(["b"])
+    await clock.sleepers(1)
+    time.value += 30
+    clock.advance(by: .seconds(30))
+    try await waitUntilStored([])
+  }
+
+  @Test func `What an earlier process left goes by the time of its last save`() async throws {
+    for key in ["c", "a", "b"] { try await memory.save(Notes(key), for: .notes(key)) }
+    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
+    try await waitUntilStored(["b"])
+    _ = repository
+  }
+
+  @Test func `What another repository stores counts`() async throws {
+    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)), store: memory)
+    for key in ["a", "b"] { try await repository.refresh(key) }
+    let other = makeRepository(store: InMemoryStore(storage: storage))
+    try await other.refresh("c")
+    // The report of it may come later than the next value.
+    try await repository.refresh("d")
+    try await waitUntilStored(["c", "d"])
+  }
+
+  @Test func `Without a limit everything stays, and nothing is counted`() async throws {
+    let repository = makeRepository()
+    for key in 0..<100 { try await repository.refresh("\(key)") }
+    try await #expect(storedIDs().count == 100)
+    #expect(await repository.report().stored == nil)
+  }
+
+  // MARK: - What stays
+
+  @Test func `Observed values stay, others go when their call ends, and they when their observers leave`() async throws
+  {
+    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
+    try await repository.refresh("a")
+    do {
+      let values = repository.values(of: "a").subscribe()
+      #expect(await values.first(1) == [Notes()])
+      let states = repository.states(of: "b", loading: .whileObserved()).subscribe()
+      for await state in states where state.value != nil { break }
+      try await repository.refresh("c")
+      try await waitUntilStored(["a", "b"])
+    }
+    // Which observer leaves first isn't certain.
+    try await waitUntilStored { $0.count == 1 && $0 != ["c"] }
+  }
+
+  @Test func `A value with a mutation that isn't sent stays, and goes when the server has it`() async throws {
+    let isOffline = Setting(true)
+    let repository = makeRepository(
+      configuration: limited(EvictionPolicy(maximumCount: 2)),
+      onSend: { _ throws(NotesFailure) in if isOffline.value { throw .offline } })
+    try await repository.refresh("a")
+    #expect(try await repository.perform(.add("x"), on: "a") == .queued)
+    for key in ["b", "c", "d"] { try await repository.refresh(key) }
+    try await #expect(storedIDs() == ["a", "d"])
+    isOffline.value = false
+    await repository.retryNow()
+    try await repository.waitForPendingMutations()
+    for key in ["e", "f"] { try await repository.refresh(key) }
+    try await #expect(storedIDs() == ["e", "f"])
+    #expect(server.value(of: "a") == Notes("x"))
+  }
+
+  @Test func `The mutations of another process keep their value`() async throws {
+    try await put(Notes("a"), "a")
+    do {
+      let offline = makeRepository(onSend: { _ throws(NotesFailure) in throw .offline })
+      #expect(try await offline.perform(.add("x"), on: "a") == .queued)
+    }
+    try await put(Notes("b"), "b")
+    var configuration = limited(EvictionPolicy(maximumCount: 1))
+    // It opens no key to send what is queued.
+    configuration.leadership = NeverLeading()
+    let repository = makeRepository(configuration: configuration)
+    try await waitUntilStored(["a"])
+    #expect(await repository.values(of: "a").subscribe().first(1) == [Notes("a", "x")])
+  }
+
+  @Test func `A pinned value stays`() async throws {
+    let repository = NotesRepository(
+      NotesSource(
+        "notes", fetch: { [server] in server.value(of: $0) }, send: { (_, _, _) in .done }, isPinned: { $0 == "a" }),
+      store: store, configuration: limited(EvictionPolicy(maximumCount: 2, idleTime: .seconds(60))))
+    for key in ["a", "b", "c"] { try await repository.refresh(key) }
+    try await #expect(storedIDs() == ["a", "c"])
+    time.value += 100
+    try await repository.refresh("d")
+    try await #expect(storedIDs() == ["a", "d"])
+    try await repository.evict(.all)
+    try await #expect(storedIDs() == ["a"])
+  }
+
+  @Test func `A value that another process stores meanwhile stays`() async throws {
+    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
+    for key in ["a", "b"] { try await repository.refresh(key) }
+    let isFirst = Setting(true)
+    store.set { [memory] hooks in
+      hooks.onCommit = { keys throws(StoreError) in
+        guard isFirst.value, keys == [StoreKey<Notes>.notes("a").keyName] else { return }
+        isFirst.value = false
+        try await memory.save(Notes("newer"), for: .notes("a"))
+      }
+    }
+    try await repository.refresh("c")
+    try await #expect(storedIDs() == ["c", "a"])
+    #expect(!isFirst.value)
+  }
+
+  @Test func `An observer that comes while a value is being removed never sees it`() {
+    let executor = ManualTaskExecutor()
+    var configuration = limited(EvictionPolicy(maximumCount: 1))
+    configuration.taskExecutor = executor
+    let gate = Gate()
+    var hooks = SimulatedStore.Hooks()
+    let isHeld = Setting(false)
+    hooks.onCommit = { keys in
+      if isHeld.value, keys == [StoreKey<Notes>.notes("a").keyName] { await gate.pass() }
+    }
+    let repository = makeRepository(configuration: configuration, store: SimulatedStore(hooks: hooks))
+    let refresh = { (key: String) in
+      let task = Task(executorPreference: executor) { try await repository.refresh(key) }
+      executor.runUntilIdle()
+      return task
+    }
+    var refreshes = [refresh("a")]
+    isHeld.value = true
+    refreshes.append(refresh("b"))
+    let shown = Setting<[Notes?]>([])
+    let observer = Task(executorPreference: executor) {
+      for await state in repository.states(of: "a") { shown.value.append(state.value) }
+    }
+    executor.runUntilIdle()
+    gate.open()
+    executor.runUntilIdle()
+    #expect(shown.value == [nil, nil] || shown.value == [nil])
+    server.edit("a") { $0 = Notes("new") }
+    isHeld.value = false
+    refreshes.append(refresh("a"))
+    #expect(shown.value.last == Notes("new"))
+    for task in refreshes { task.cancel() }
+    observer.cancel()
+    executor.runUntilIdle()
+  }
+
+  @Test func `Where the store fails, the value stays and goes with the next one`() async throws {
+    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
+    try await repository.refresh("a")
+    let events = repository.events.subscribe()
+    let fails = Setting(true)
+    store.set { hooks in
+      hooks.onCommit = { keys throws(StoreError) in
+        if fails.value, keys == [StoreKey<Notes>.notes("a").keyName] { throw .writeFailed(InterceptedStore.error) }
+      }
+    }
+    try await repository.refresh("b")
+    try await #expect(storedIDs() == ["a", "b"])
+    for await event in events { if case .storeFailed = event { break } }
+    fails.value = false
+    try await repository.refresh("c")
+    try await #expect(storedIDs() == ["c"])
+  }
+
+  // MARK: - Evicting by hand
+
+  @Test func `A value that is evicted is fetched again`() async throws {
+    let requests = Counter()
+    let repository = makeRepository(configuration: limited(EvictionPolicy()), onFetch: { _ in requests.next() })
+    try await repository.refresh("a")
+    try await repository.refresh("a")
+    #expect(requests.value == 1)
+    try await repository.evict(.key("a"))
+    try await #expect(storedIDs() == [])
+    #expect(await repository.states(of: "a").subscribe().first(1).map(\.value) == [nil])
+    try await repository.refresh("a")
+    #expect(requests.value == 2)
+  }
+
+  @Test func `What is in use isn't evicted`() async throws {
+    let isOffline = Setting(true)
+    let repository = makeRepository(onSend: { _ throws(NotesFailure) in if isOffline.value { throw .offline } })
+    for key in ["a", "b", "c"] { try await repository.refresh(key) }
+    let values = repository.values(of: "a").subscribe()
+    #expect(await values.first(1) == [Notes()])
+    #expect(try await repository.perform(.add("x"), on: "b") == .queued)
+    for key in ["a", "b", "c"] { try await repository.evict(.key(key)) }
+    try await #expect(storedIDs() == ["a", "b"])
+    try await repository.evict(.all)
+    try await #expect(storedIDs() == ["a", "b"])
+  }
+
+  @Test func `The values of one user are evicted`() async throws {
+    let repository = SyncedRepository("pages", store: memory) { (key: UserKey) throws(NotesFailure) in Notes(key.id) }
+    for key in [UserKey("1", "a"), UserKey("2", "a"), UserKey("1", "b")] { try await repository.refresh(key) }
+    try await repository.evict(.user("1"))
+    let left = try await memory.observe(collection: "pages", as: Notes.self).stored
+    #expect(left.map(\.key.id) == ["2/a"])
+  }
+
+  @Test func `An eviction that the store refuses throws, and the value stays`() async throws {
+    let repository = makeRepository()
+    try await repository.refresh("a")
+    store.set { $0.onCommit = { _ throws(StoreError) in throw .writeFailed(InterceptedStore.error) } }
+    await #expect(throws: StoreError.writeFailed(InterceptedStore.error)) { try await repository.evict(.all) }
+    store.set { $0.onCommit = { _ in } }
+    #expect(await repository.values(of: "a").subscribe().first(1) == [Notes()])
+  }
+}
