@@ -108,3 +108,40 @@ extension InMemoryServer where Value: PagedValue {
     return page
   }
 }
+
+extension InMemoryServer where Value: BidirectionalPagedValue {
+  /// Returns a page of the value of a key that is fetched in both directions, as a source fetches it.
+  ///
+  /// Cursors are the descriptions of ids: the next page's that of the page's last element, the previous page's that of its
+  /// first one. A cursor that names no element gives the newest page.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - cursor: Where the page begins; `nil` for the newest.
+  ///   - limit: The most elements the page may have.
+  public func bidirectionalPage(of key: Key, after cursor: String?, limit: Int) -> Value {
+    var page = page(of: key, after: cursor, limit: limit)
+    page.previousCursor = previousCursor(of: page, key)
+    return page
+  }
+
+  /// Returns the page that ends before an element; none if the cursor names none.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - cursor: The description of the id of the element that follows the page.
+  ///   - limit: The most elements the page may have.
+  public func bidirectionalPage(of key: Key, before cursor: String, limit: Int) -> Value {
+    var page = value(of: key)
+    let end = page.elements.firstIndex { "\($0.id)" == cursor } ?? 0
+    page.elements = Array(page.elements[..<end].suffix(limit))
+    page.nextCursor = page.elements.last.map { "\($0.id)" }
+    page.previousCursor = previousCursor(of: page, key)
+    return page
+  }
+
+  private func previousCursor(of page: Value, _ key: Key) -> String? {
+    guard let first = page.elements.first, first.id != value(of: key).elements.first?.id else { return nil }
+    return "\(first.id)"
+  }
+}

@@ -172,6 +172,30 @@ enum RepositoryDocCommentExamples {
     ) async throws(ClientError) -> MutationReply<[Comment]> { .done }
   }
 
+  struct Message: Codable, Equatable, Identifiable, Sendable {
+    let id: String
+  }
+
+  protocol MessagesClient: Sendable {
+    func messages(in room: String, after cursor: String?, limit: Int) async throws(ClientError) -> Paged<Message>
+    func messages(in room: String, before cursor: String, limit: Int) async throws(ClientError) -> Paged<Message>
+  }
+
+  struct MessagesSource: BidirectionalPagedSource {
+    let client: any MessagesClient
+    let name = "messages"
+
+    func fetch(_ room: String, after cursor: String?, limit: Int) async throws(ClientError) -> Paged<Message> {
+      try await client.messages(in: room, after: cursor, limit: limit)
+    }
+
+    func fetch(_ room: String, before cursor: String, limit: Int) async throws(ClientError) -> Paged<Message> {
+      try await client.messages(in: room, before: cursor, limit: limit)
+    }
+
+    func cursor(of message: Message) -> String { message.id }
+  }
+
   static func synced(
     _ client: any ProfileClient, _ store: any KeyValueStore, momentID: String, comment: Comment,
     show: ([Comment]) -> Void

@@ -47,3 +47,87 @@ enum PageJoin {
     return joined
   }
 }
+
+/// Pages that are fetched in both directions.
+extension PageJoin {
+  /// Returns the stored elements with the page that ends before them, or `nil` if the page doesn't lead up to what is stored.
+  ///
+  /// - Parameters:
+  ///   - page: The page.
+  ///   - cursor: Before what it ends.
+  ///   - stored: The stored value.
+  /// - Complexity: O(*n*), where *n* is the number of elements.
+  static func previous<Value: BidirectionalPagedValue>(
+    _ page: Value, before cursor: String, inFrontOf stored: Value?
+  ) -> Value? {
+    guard let stored, stored.previousCursor == cursor else { return nil }
+    return join(page, stored.elements[...], of: stored)
+  }
+
+  /// Returns the stored elements with the first of them fetched again, or `nil` if it isn't stored what the page leads up
+  /// to.
+  ///
+  /// - Parameters:
+  ///   - page: What is in front of an element.
+  ///   - stored: The stored value.
+  ///   - isNext: Whether an element is the one that follows the page.
+  /// - Complexity: O(*n*), where *n* is the number of elements.
+  static func first<Value: BidirectionalPagedValue>(
+    _ page: Value, over stored: Value?, upTo isNext: (Value.Element) -> Bool
+  ) -> Value? {
+    guard let stored, stored.previousCursor != nil, let index = stored.elements.firstIndex(where: isNext) else {
+      return nil
+    }
+    return join(page, stored.elements[index...], of: stored)
+  }
+
+  private static func join<Value: BidirectionalPagedValue>(
+    _ page: Value, _ rest: ArraySlice<Value.Element>, of stored: Value
+  ) -> Value {
+    let newer = Set(page.elements.map(\.id))
+    var joined = page
+    joined.elements += rest.filter { !newer.contains($0.id) }
+    joined.nextCursor = stored.nextCursor
+    return joined
+  }
+
+  /// Drops elements at the beginning, so that no more are left than may be.
+  ///
+  /// - Parameters:
+  ///   - count: The most elements that may be left.
+  ///   - value: The value.
+  ///   - cursor: Returns the cursor of an element, `nil` for one that a change of this device has put there. The first that
+  ///     is left has one.
+  /// - Complexity: O(*n*), where *n* is the number of elements.
+  static func dropFirst<Value: BidirectionalPagedValue>(
+    downTo count: Int, _ value: inout Value, cursor: (Value.Element) -> String?
+  ) {
+    guard value.elements.count > count else { return }
+    for start in value.elements.count - count..<value.elements.count {
+      guard let cursor = cursor(value.elements[start]) else { continue }
+      value.elements.removeFirst(start)
+      value.previousCursor = cursor
+      return
+    }
+  }
+
+  /// Drops elements at the end, so that no more are left than may be.
+  ///
+  /// - Parameters:
+  ///   - count: The most elements that may be left.
+  ///   - value: The value.
+  ///   - cursor: Returns the cursor of an element, `nil` for one that a change of this device has put there. The last that is
+  ///     left has one.
+  /// - Complexity: O(*n*), where *n* is the number of elements.
+  static func dropLast<Value: BidirectionalPagedValue>(
+    downTo count: Int, _ value: inout Value, cursor: (Value.Element) -> String?
+  ) {
+    guard value.elements.count > count else { return }
+    for end in (1...count).reversed() {
+      guard let cursor = cursor(value.elements[end - 1]) else { continue }
+      value.elements.removeLast(value.elements.count - end)
+      value.nextCursor = cursor
+      return
+    }
+  }
+}

@@ -3,21 +3,27 @@ public import DataStore
 /// Elements that come in pages, ready to use as the value of a ``PagedSource``.
 ///
 /// It is stored in parts, so a change of one element writes a small part of a long list.
-public struct Paged<Element: Codable & Equatable & Identifiable & Sendable>: PagedValue where Element.ID: Sendable {
+public struct Paged<Element: Codable & Equatable & Identifiable & Sendable>: BidirectionalPagedValue
+where Element.ID: Sendable {
   /// The elements of all pages that were fetched so far.
   public var elements: [Element]
 
   /// Where the next page begins; `nil` if there is none.
   public var nextCursor: String?
 
+  /// Where the page before the first element ends; `nil` if there is none.
+  public var previousCursor: String?
+
   /// Creates a value.
   ///
   /// - Parameters:
   ///   - elements: The elements, in the server's order.
   ///   - nextCursor: Where the next page begins; `nil` if there is none.
-  public init(_ elements: [Element] = [], nextCursor: String? = nil) {
+  ///   - previousCursor: Where the page before the first element ends; `nil` if there is none.
+  public init(_ elements: [Element] = [], nextCursor: String? = nil, previousCursor: String? = nil) {
     self.elements = elements
     self.nextCursor = nextCursor
+    self.previousCursor = previousCursor
   }
 
   /// Puts an element first, or replaces the one with the same id where it is.
@@ -51,13 +57,14 @@ extension Paged: PartitionedValue {
   /// What is stored beside the elements.
   public struct Head: Codable, Equatable, Sendable {
     fileprivate let nextCursor: String?
+    fileprivate let previousCursor: String?
   }
 
   /// Creates a value of its parts.
   public init(head: Head, elements: [Element]) {
-    self.init(elements, nextCursor: head.nextCursor)
+    self.init(elements, nextCursor: head.nextCursor, previousCursor: head.previousCursor)
   }
 
   /// What is stored beside the elements.
-  public var head: Head { Head(nextCursor: nextCursor) }
+  public var head: Head { Head(nextCursor: nextCursor, previousCursor: previousCursor) }
 }

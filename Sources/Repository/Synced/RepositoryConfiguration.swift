@@ -7,6 +7,12 @@ public struct RepositoryConfiguration: Sendable {
   /// The most elements that a page may have.
   public var pageSize: Int
 
+  /// The most pages that a value of a ``BidirectionalPagedSource`` keeps; `nil` for any number.
+  ///
+  /// What is fetched at one end of such a value shortens it at the other one. A value has at most ``pageSize`` elements for
+  /// each page, besides those that changes of this device have put there.
+  public var maximumPages: Int?
+
   /// When a stored value is good enough for ``SyncedRepository/refresh(_:)``.
   public var freshness: Freshness
 
@@ -50,6 +56,7 @@ public struct RepositoryConfiguration: Sendable {
   ///
   /// - Parameters:
   ///   - pageSize: The most elements that a page may have; at least 1.
+  ///   - maximumPages: The most pages that a value keeps whose source fetches in both directions; at least 1.
   ///   - freshness: When a stored value is good enough for ``SyncedRepository/refresh(_:)``.
   ///   - retryPolicy: When a mutation that could not be sent is sent again.
   ///   - queueLimits: How much the queue of mutations may hold.
@@ -62,6 +69,7 @@ public struct RepositoryConfiguration: Sendable {
   ///   - eviction: How much the store keeps, and for how long; everything by default.
   public init(
     pageSize: Int = 20,
+    maximumPages: Int? = nil,
     freshness: Freshness = Freshness(timeToLive: .seconds(60)),
     retryPolicy: RetryPolicy = RetryPolicy(),
     queueLimits: QueueLimits = QueueLimits(),
@@ -74,7 +82,10 @@ public struct RepositoryConfiguration: Sendable {
     eviction: EvictionPolicy = EvictionPolicy()
   ) {
     precondition(pageSize >= 1, "RepositoryConfiguration: 'pageSize' is at least 1, not \(pageSize).")
+    precondition(
+      maximumPages ?? 1 >= 1, "RepositoryConfiguration: 'maximumPages' is at least 1, not \(maximumPages ?? 1).")
     self.pageSize = pageSize
+    self.maximumPages = maximumPages
     self.freshness = freshness
     self.retryPolicy = retryPolicy
     self.queueLimits = queueLimits

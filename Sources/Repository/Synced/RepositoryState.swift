@@ -22,13 +22,20 @@ public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Senda
   /// Whether there is a next page.
   public var hasMore: Bool
 
+  /// Whether the previous page is being fetched; see ``BidirectionalPagedSource``.
+  public var isLoadingPrevious: Bool
+
+  /// Whether there is a previous page.
+  public var hasPrevious: Bool
+
   /// Why the last fetch failed; `nil` if it didn't, or if another one succeeded or is in flight since.
   public var failure: Failure?
 
   /// Creates a state.
   public init(
     value: Value? = nil, fetchedAt: Date? = nil, isPending: Bool = false, isLoading: Bool = false,
-    isLoadingMore: Bool = false, hasMore: Bool = false, failure: Failure? = nil
+    isLoadingMore: Bool = false, hasMore: Bool = false, isLoadingPrevious: Bool = false, hasPrevious: Bool = false,
+    failure: Failure? = nil
   ) {
     self.value = value
     self.fetchedAt = fetchedAt
@@ -36,6 +43,8 @@ public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Senda
     self.isLoading = isLoading
     self.isLoadingMore = isLoadingMore
     self.hasMore = hasMore
+    self.isLoadingPrevious = isLoadingPrevious
+    self.hasPrevious = hasPrevious
     self.failure = failure
   }
 }

@@ -13,6 +13,21 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
     let nextCursor: @Sendable (Value) -> String?
     let joinNewest: @Sendable (_ page: Value, _ stored: Value?, _ fetched: Value?, _ refusedCursor: String?) -> Value
     let joinNext: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
+    /// `nil` if pages can be fetched in one direction alone.
+    let backward: Backward?
+  }
+
+  /// How pages are fetched in the other direction.
+  struct Backward: Sendable {
+    let fetch: @Sendable (Key, _ cursor: String, _ limit: Int) async throws(Source.Failure) -> Value
+    let previousCursor: @Sendable (Value) -> String?
+    let joinNext: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
+    let joinPrevious: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
+    let joinFirst: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
+    /// Before which element the first page of a value ends, and how many elements it has; `nil` if it can't be said.
+    let endOfFirstPage: @Sendable (Value, _ fetched: Value?, _ limit: Int) -> (cursor: String, count: Int)?
+    /// Drops elements at one end, so that no more are left than may be.
+    let shorten: @Sendable (inout Value, _ fetched: Value?, _ page: Value, _ count: Int, _ isAtEnd: Bool) -> Void
   }
 
   struct Sending: Sendable {
@@ -29,6 +44,11 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
 
   /// Whether values may belong to users: the keys that Foundation and the standard library have don't say.
   let hasUsers = !(Key.self is String.Type || Key.self is Int.Type || Key.self is UUID.Type)
+
+  /// Whether a value is all that the server has, so that what isn't in it isn't anywhere.
+  func isComplete(_ value: Value) -> Bool {
+    paging?.nextCursor(value) == nil && paging?.backward?.previousCursor(value) == nil
+  }
 
   /// Returns a fetched value with what it lacks.
   func complete(_ fetched: Value, _ stored: Value?) -> Value {
@@ -54,15 +74,54 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
 
   private static func paging<Paged: PagedSource>(of source: Paged) -> Paging? {
     typealias Capabilities = SourceCapabilities<Paged>
+    let backward = (source as? any BidirectionalPagedSource).flatMap { Capabilities.backward(of: $0) }
     let paging = Capabilities.Paging(
       fetch: { (key, cursor, limit) async throws(Paged.Failure) in
         try await source.fetch(key, after: cursor, limit: limit)
       },
       nextCursor: { $0.nextCursor },
       joinNewest: { PageJoin.newest($0, over: $1, fetched: $2, refusedCursor: $3) },
-      joinNext: { PageJoin.next($0, after: $1, behind: $2) })
+      joinNext: { page, cursor, stored in
+        guard let backward else { return PageJoin.next(page, after: cursor, behind: stored) }
+        return backward.joinNext(page, cursor, stored)
+      }, backward: backward)
     // `Paged` is `Source`, which the compiler can't know.
     return paging as? Paging
+  }
+
+  private static func backward<Paged: BidirectionalPagedSource>(of source: Paged) -> Backward? {
+    typealias Capabilities = SourceCapabilities<Paged>
+    let backward = Capabilities.Backward(
+      fetch: { (key, cursor, limit) async throws(Paged.Failure) in
+        try await source.fetch(key, before: cursor, limit: limit)
+      },
+      previousCursor: { $0.previousCursor },
+      joinNext: { page, cursor, stored in
+        var joined = PageJoin.next(page, after: cursor, behind: stored)
+        joined?.previousCursor = stored?.previousCursor
+        return joined
+      },
+      joinPrevious: { PageJoin.previous($0, before: $1, inFrontOf: $2) },
+      joinFirst: { page, cursor, stored in PageJoin.first(page, over: stored) { source.cursor(of: $0) == cursor } },
+      endOfFirstPage: { value, fetched, limit in
+        let known = fetched.map { Set($0.elements.map(\.id)) }
+        let last = min(limit, value.elements.count - 1)
+        let ends = stride(from: last, to: 0, by: -1)
+        return ends.first { known?.contains(value.elements[$0].id) ?? true }.map { count in
+          (source.cursor(of: value.elements[count]), count)
+        }
+      },
+      shorten: { value, fetched, page, count, isAtEnd in
+        // Of the server are those of the page, and those that were fetched before.
+        let known = fetched.map { Set($0.elements.map(\.id)).union(page.elements.map(\.id)) }
+        let cursor = { known?.contains($0.id) ?? true ? source.cursor(of: $0) : nil }
+        if isAtEnd {
+          PageJoin.dropLast(downTo: count, &value, cursor: cursor)
+        } else {
+          PageJoin.dropFirst(downTo: count, &value, cursor: cursor)
+        }
+      })
+    return backward as? Backward
   }
 
   private static func sending<Mutable: MutableSource>(of source: Mutable) -> Sending? {

@@ -14,7 +14,10 @@ final class SyncCell<Source: RepositorySource> {
     case whole
     /// The newest page, joined to what is stored.
     case newestPage
+    /// The first page of what is stored, joined to it. It is the newest one unless pages before it were dropped.
+    case firstPage
     case nextPage
+    case previousPage
   }
 
   /// What is remembered of a key when its cell is released.
@@ -53,6 +56,7 @@ final class SyncCell<Source: RepositorySource> {
     var isPending: Bool
     var isLoading: Bool
     var isLoadingMore: Bool
+    var isLoadingPrevious: Bool
     var failureCount: Int
   }
 
@@ -96,6 +100,9 @@ final class SyncCell<Source: RepositorySource> {
   /// Where the server refused to give the next page, if it did.
   var refusedCursor: String?
 
+  /// Whether the server refused to give the first stored page again.
+  var isFirstPageRefused = false
+
   /// When the value was fetched.
   private(set) var fetchedAt: Date?
 
@@ -125,10 +132,8 @@ final class SyncCell<Source: RepositorySource> {
   init(key: Source.Key, storeKey: StoreKey<Source.Value>, _ capabilities: SourceCapabilities<Source>) {
     self.key = key
     self.storeKey = storeKey
-    let paging = capabilities.paging
-    state = SyncState(empty: capabilities.sending?.empty, isPaged: paging != nil) { value in
-      paging?.nextCursor(value) == nil
-    }
+    state = SyncState(
+      empty: capabilities.sending?.empty, isPaged: capabilities.paging != nil, isComplete: capabilities.isComplete)
   }
 
   /// The channel of all keys' observers that has what is visible.
@@ -202,7 +207,7 @@ final class SyncCell<Source: RepositorySource> {
   /// Records that a fetched value is the base.
   func recordFetch(at time: Date) {
     fetchedAt = time
-    refusedCursor = nil
+    (refusedCursor, isFirstPageRefused) = (nil, false)
   }
 
   // MARK: - Loading
@@ -262,21 +267,23 @@ final class SyncCell<Source: RepositorySource> {
 
   /// Returns what to send to observers of the state, if it is new.
   ///
-  /// - Parameter nextCursor: Returns where the next page of a value begins.
-  func takeState(nextCursor: ((Source.Value) -> String?)?) -> State? {
+  /// - Parameter paging: Says whether a value has a next and a previous page.
+  func takeState(_ paging: SourceCapabilities<Source>.Paging?) -> State? {
     let flags = flags
     if flags == sentFlags { return nil }
     sentFlags = flags
-    return currentState(nextCursor: nextCursor)
+    return currentState(paging)
   }
 
   /// What there is to show.
-  func currentState(nextCursor: ((Source.Value) -> String?)?) -> State {
+  func currentState(_ paging: SourceCapabilities<Source>.Paging?) -> State {
     let flags = flags
-    let hasMore = state.visible.flatMap { nextCursor?($0) } != nil
+    let hasMore = state.visible.flatMap { paging?.nextCursor($0) } != nil
+    let hasPrevious = state.visible.flatMap { paging?.backward?.previousCursor($0) } != nil
     return State(
       value: state.visible, fetchedAt: state.base == nil ? nil : flags.fetchedAt, isPending: flags.isPending,
-      isLoading: flags.isLoading, isLoadingMore: flags.isLoadingMore, hasMore: hasMore, failure: failure)
+      isLoading: flags.isLoading, isLoadingMore: flags.isLoadingMore, hasMore: hasMore,
+      isLoadingPrevious: flags.isLoadingPrevious, hasPrevious: hasPrevious, failure: failure)
   }
 
   /// What there is to report, besides what the engine knows.
@@ -297,8 +304,8 @@ final class SyncCell<Source: RepositorySource> {
     Flags(
       version: state.visibleVersion, pendingVersion: state.pendingVersion, fetchedAt: fetchedAt,
       isPending: state.isPending,
-      isLoading: isLoading(.whole) || isLoading(.newestPage), isLoadingMore: loads[.nextPage] != nil,
-      failureCount: failureCount)
+      isLoading: isLoading(.whole) || isLoading(.newestPage) || isLoading(.firstPage),
+      isLoadingMore: isLoading(.nextPage), isLoadingPrevious: isLoading(.previousPage), failureCount: failureCount)
   }
 }
 

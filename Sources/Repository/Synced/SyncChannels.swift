@@ -19,11 +19,10 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   /// The channels of the observers because of whom values are fetched.
   let loading = LoadingChannels<Source>()
 
-  /// Returns where the next page of a value begins.
-  private let nextCursor: (@Sendable (Source.Value) -> String?)?
+  private let paging: SourceCapabilities<Source>.Paging?
 
   init(_ capabilities: SourceCapabilities<Source>) {
-    nextCursor = capabilities.paging?.nextCursor
+    paging = capabilities.paging
   }
 
   /// Whether a key's value, state or pending mutations are observed.
@@ -40,13 +39,13 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   /// Gives a new observer of a key what there is.
   func sendFirst(_ cell: Cell) {
     if let visible = cell.state.visible { values.sendFirst(visible, to: cell.key) }
-    states.sendFirst(cell.currentState(nextCursor: nextCursor), to: cell.key)
+    states.sendFirst(cell.currentState(paging), to: cell.key)
     pendings.sendFirst(cell.state.pendingMutations, to: cell.key)
   }
 
   /// Gives a new observer what there is, because of whom the value is fetched.
   func sendFirst(_ cell: Cell, to observed: LoadingChannels<Source>.Observed) {
-    loading.sendFirst(cell, cell.currentState(nextCursor: nextCursor), to: observed)
+    loading.sendFirst(cell, cell.currentState(paging), to: observed)
   }
 
   /// Gives the observers of a key that can't be opened the reason.
@@ -57,7 +56,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
 
   /// Sends what is new of a key to its observers, the value first.
   func send(_ cell: Cell, _ newestValue: NewestValue<Source>) {
-    guard let state = cell.takeState(nextCursor: nextCursor) else { return }
+    guard let state = cell.takeState(paging) else { return }
     if cell.sentVersion != cell.state.visibleVersion {
       cell.sentVersion = cell.state.visibleVersion
       if let visible = cell.state.visible {

@@ -20,26 +20,35 @@ final class SyncLoader<Source: RepositorySource> {
       switch part {
       case .whole: key.storeID
       case .newestPage: "\(key.storeID) (newest page)"
+      case .firstPage: "\(key.storeID) (first page)"
       case .nextPage: "\(key.storeID) (next page)"
+      case .previousPage: "\(key.storeID) (previous page)"
       }
     }
   }
 
   private enum Request {
     case whole
-    case page(after: String?)
+    case newestPage
+    case nextPage(after: String)
+    /// The page before the first one that is stored.
+    case previousPage(before: String)
+    /// So many elements at the beginning of what is stored, which end before an element.
+    case firstPage(before: String, count: Int)
 
     var extent: SyncState<Value, Source.Mutation>.Extent {
       switch self {
       case .whole: .whole
-      case .page(nil): .newest
-      case .page: .next
+      case .newestPage, .firstPage: .newest
+      case .nextPage, .previousPage: .next
       }
     }
   }
 
   private let capabilities: SourceCapabilities<Source>
   private let pageSize: Int
+  /// The most elements that a value keeps; `nil` for any number.
+  private let maximumCount: Int?
   private let freshness: Freshness
   private let now: @Sendable () -> Date
   private let events: RepositoryEvents
@@ -53,6 +62,7 @@ final class SyncLoader<Source: RepositorySource> {
   ) {
     (self.capabilities, self.events) = (capabilities, events)
     (pageSize, freshness, now) = (configuration.pageSize, configuration.freshness, configuration.now)
+    maximumCount = configuration.maximumPages.map { $0 * configuration.pageSize }
     requests = SharedRequests(events: events, executor: configuration.taskExecutor)
   }
 
@@ -80,7 +90,10 @@ final class SyncLoader<Source: RepositorySource> {
   }
 
   /// What is fetched where a call doesn't say.
-  var defaultPart: Cell.Part { capabilities.paging == nil ? .whole : .newestPage }
+  var defaultPart: Cell.Part {
+    guard let paging = capabilities.paging else { return .whole }
+    return paging.backward == nil ? .newestPage : .firstPage
+  }
 
   /// Fetches a value, or joins a request for it that is in flight.
   ///
@@ -134,7 +147,7 @@ final class SyncLoader<Source: RepositorySource> {
       }
       cell.endLoading(load, nil)
       engine.publish(cell)
-      if part != .nextPage { engine.observedLoading.recordLoad(of: key, in: engine) }
+      if request.extent != .next { engine.observedLoading.recordLoad(of: key, in: engine) }
       return true
     } catch {
       cell.endLoading(load, error)
@@ -143,15 +156,20 @@ final class SyncLoader<Source: RepositorySource> {
     }
   }
 
-  /// What to ask for as things stand; `nil` if there is no next page.
+  /// What to ask for as things stand; `nil` if there is no such page.
   private func request(for part: Cell.Part, _ cell: Cell) -> Request? {
     guard let paging = capabilities.paging else { return .whole }
+    guard let base = cell.state.base?.value else { return part == .whole ? .whole : .newestPage }
     switch part {
     case .whole: return .whole
-    case .newestPage: return .page(after: nil)
-    case .nextPage:
-      guard let base = cell.state.base else { return .page(after: nil) }
-      return paging.nextCursor(base.value).map { .page(after: $0) }
+    case .newestPage: return .newestPage
+    case .nextPage: return paging.nextCursor(base).map { .nextPage(after: $0) }
+    case .previousPage: return paging.backward?.previousCursor(base).map { .previousPage(before: $0) }
+    case .firstPage:
+      guard let backward = paging.backward, backward.previousCursor(base) != nil, !cell.isFirstPageRefused,
+        let end = backward.endOfFirstPage(base, cell.state.baseAsFetched, pageSize)
+      else { return .newestPage }
+      return .firstPage(before: end.cursor, count: end.count)
     }
   }
 
@@ -161,20 +179,18 @@ final class SyncLoader<Source: RepositorySource> {
     let (invalidationCount, networkCount) = (cell.invalidationCount, engine.environment.changeCount)
     let value: Value
     do throws(Source.Failure) {
-      switch (request, capabilities.paging) {
-      case (.page(let cursor), let paging?): value = try await paging.fetch(cell.key, cursor, pageSize)
-      default: value = try await capabilities.source.fetch(cell.key)
-      }
+      value = try await fetch(request, of: cell.key)
     } catch {
       if Task.isCancelled { throw .cancelled }
       let disposition = capabilities.source.disposition(of: error)
       if disposition.isAnswer { engine.environment.recordAnswer(toRequestAfter: networkCount, in: engine) }
       if disposition == .refused, !cell.isClosed {
         switch request {
-        case .page(let cursor?): cell.refusedCursor = cursor
+        case .nextPage(let cursor): cell.refusedCursor = cursor
+        case .firstPage: cell.isFirstPageRefused = true
         case .whole where cell.state.needsWholeValue:
           _ = try await judge(requestedAt: requestedAt, cell, in: engine) { .refused(number: $0) }
-        case .page(nil), .whole: break
+        case .newestPage, .previousPage, .whole: break
         }
       }
       throw .server(error)
@@ -187,6 +203,18 @@ final class SyncLoader<Source: RepositorySource> {
     }
     if isAccepted, request.extent != .next { cell.recordReply(toRequestAfter: invalidationCount) }
     return isAccepted
+  }
+
+  private func fetch(
+    _ request: Request, of key: Key, isolation: isolated (any Actor)? = #isolation
+  ) async throws(Source.Failure) -> Value {
+    switch (request, capabilities.paging, capabilities.paging?.backward) {
+    case (.newestPage, let paging?, _): try await paging.fetch(key, nil, pageSize)
+    case (.nextPage(let cursor), let paging?, _): try await paging.fetch(key, cursor, pageSize)
+    case (.previousPage(let cursor), _, let backward?): try await backward.fetch(key, cursor, pageSize)
+    case (.firstPage(let cursor, let count), _, let backward?): try await backward.fetch(key, cursor, count)
+    default: try await capabilities.source.fetch(key)
+    }
   }
 
   /// Has a reply judged and stored.
@@ -208,13 +236,20 @@ final class SyncLoader<Source: RepositorySource> {
   private func merge(
     of value: Value, _ request: Request, refusedCursor: String?
   ) -> SyncState<Value, Source.Mutation>.Reply.Merge {
-    { [capabilities] stored, fetched in
-      switch (request, capabilities.paging) {
-      case (.page(let cursor?), let paging?): paging.joinNext(value, cursor, stored)
-      case (.page(nil), let paging?):
-        capabilities.complete(paging.joinNewest(value, stored, fetched, refusedCursor), stored)
-      default: capabilities.complete(value, stored)
+    { [capabilities, maximumCount] stored, fetched in
+      guard let paging = capabilities.paging else { return capabilities.complete(value, stored) }
+      var joined: Value?
+      switch request {
+      case .whole: return capabilities.complete(value, stored)
+      case .newestPage: joined = capabilities.complete(paging.joinNewest(value, stored, fetched, refusedCursor), stored)
+      case .nextPage(let cursor): joined = paging.joinNext(value, cursor, stored)
+      case .previousPage(let cursor): joined = paging.backward?.joinPrevious(value, cursor, stored)
+      case .firstPage(let cursor, _): joined = paging.backward?.joinFirst(value, cursor, stored)
       }
+      guard let backward = paging.backward, let maximumCount, var shortened = joined else { return joined }
+      let isAtEnd = if case .nextPage = request { false } else { true }
+      backward.shorten(&shortened, fetched, value, maximumCount, isAtEnd)
+      return shortened
     }
   }
 

@@ -77,6 +77,9 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     self.isComplete = isComplete
   }
 
+  /// The base as it was fetched.
+  var baseAsFetched: Value? { fetched ?? base?.value }
+
   /// What observers should see, after ``fold()``; `nil` if there is nothing.
   var visible: Value? { folded }
 

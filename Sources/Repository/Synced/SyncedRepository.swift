@@ -278,6 +278,27 @@ extension SyncedRepository where Source: PagedSource {
   }
 }
 
+extension SyncedRepository where Source: BidirectionalPagedSource {
+  /// Fetches the page before the first stored element, and puts it in front without duplicates.
+  ///
+  /// Where there is no previous page, nothing is fetched; where nothing is stored, the newest page is. After a failure, the
+  /// next call asks for the same page.
+  ///
+  /// - Throws: A ``RepositoryError``; then what is stored is what it was.
+  public func loadPrevious(_ key: Key) async throws(RepositoryError<Failure>) {
+    try await engine.load(key, .previousPage)
+  }
+
+  /// Fetches the newest page, wherever what is stored begins.
+  ///
+  /// It is joined to what is stored if no gap can be between the two, and replaces it otherwise.
+  ///
+  /// - Throws: A ``RepositoryError``; then what is stored is what it was.
+  public func loadNewest(_ key: Key) async throws(RepositoryError<Failure>) {
+    try await engine.load(key, .newestPage)
+  }
+}
+
 extension SyncedRepository where Source: MutableSource {
   /// Makes a mutation: shows it at once, makes it durable, and sends it.
   ///

@@ -154,7 +154,11 @@ struct InterleavedRun<Source: MarksSourceType> {
       })
     process.observers.append(
       Task(executorPreference: executor) { [journal] in
-        for await state in states { journal.observe(state, of: key, number) }
+        for await state in states {
+          // An observer that has left may be late, and another one has newer states.
+          if Task.isCancelled { break }
+          journal.observe(state, of: key, number)
+        }
       })
   }
 

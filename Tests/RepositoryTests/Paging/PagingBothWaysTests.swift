@@ -1,0 +1,225 @@
+import DataStore
+import Foundation
+import Multicast
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+/// Pages that are fetched in both directions, and lists that are shortened at one end.
+@Suite(.timeLimit(.minutes(15))) struct PagingBothWaysTests {
+  struct Item: Codable, Equatable, Identifiable, Sendable {
+    let id: Int
+    var text = ""
+  }
+
+  enum Change: RepositoryMutation {
+    case add(Int)
+
+    func apply(to page: inout Paged<Item>) {
+      switch self {
+      case .add(let id): page.upsertFirst(Item(id: id))
+      }
+    }
+  }
+
+  typealias Server = InMemoryServer<String, Paged<Item>, Change>
+
+  struct Source: BidirectionalPagedSource, MutableSource {
+    let server: Server
+    let requests: Setting<[String]>
+    let failure: Setting<NotesFailure?>
+    let name = "items"
+
+    func fetch(_ key: String, after cursor: String?, limit: Int) async throws(NotesFailure) -> Paged<Item> {
+      try note("after \(cursor ?? "nothing")")
+      return server.bidirectionalPage(of: key, after: cursor, limit: limit)
+    }
+
+    func fetch(_ key: String, before cursor: String, limit: Int) async throws(NotesFailure) -> Paged<Item> {
+      try note("\(limit) before \(cursor)")
+      return server.bidirectionalPage(of: key, before: cursor, limit: limit)
+    }
+
+    func cursor(of item: Item) -> String { "\(item.id)" }
+
+    func send(_ change: Change, to key: String, id: MutationID) async throws(NotesFailure) -> MutationReply<Paged<Item>>
+    {
+      do throws(MutationConflict) { _ = try server.apply(change, to: key, id: id) } catch { throw .conflict }
+      return .done
+    }
+
+    func disposition(of failure: NotesFailure) -> FailureDisposition { failure.disposition }
+
+    private func note(_ request: String) throws(NotesFailure) {
+      requests.value.append(request)
+      if let failure = failure.value { throw failure }
+    }
+  }
+
+  private let server = Server(empty: Paged())
+  private let store = InMemoryStore()
+  private let requests = Setting<[String]>([])
+  private let failure = Setting<NotesFailure?>(nil)
+
+  init() {
+    server.edit("a") { $0.elements = (1...12).map { Item(id: $0) } }
+  }
+
+  private func makeRepository(maximumPages: Int? = 2) -> SyncedRepository<Source> {
+    SyncedRepository(
+      Source(server: server, requests: requests, failure: failure), store: store,
+      configuration: RepositoryConfiguration(pageSize: 3, maximumPages: maximumPages))
+  }
+
+  private func stored() async throws -> Paged<Item>? {
+    try await store.load(StoreKey<Paged<Item>>("items", id: "a"))?.value
+  }
+
+  private func storedIDs() async throws -> [Int] { try await stored()?.elements.map(\.id) ?? [] }
+
+  private func takeRequests() -> [String] {
+    defer { requests.value = [] }
+    return requests.value
+  }
+
+  /// A repository that has the elements 4 to 9.
+  private func makeScrolledRepository() async throws -> SyncedRepository<Source> {
+    let repository = makeRepository()
+    try await repository.reload("a")
+    for _ in 1...2 { try await repository.loadMore("a") }
+    try await #expect(storedIDs() == [4, 5, 6, 7, 8, 9])
+    _ = takeRequests()
+    return repository
+  }
+
+  @Test func `What is scrolled past is dropped at one end, and fetched again on the way back`() async throws {
+    let repository = try await makeScrolledRepository()
+    var states = repository.states(of: "a").subscribe().makeAsyncIterator()
+    let state = try #require(await states.next())
+    #expect((state.hasPrevious, state.hasMore) == (true, true))
+
+    try await repository.loadMore("a")
+    try await #expect(storedIDs() == [7, 8, 9, 10, 11, 12])
+    try await #expect(stored()?.nextCursor == nil)
+    try await repository.loadPrevious("a")
+    try await #expect(storedIDs() == [4, 5, 6, 7, 8, 9])
+    try await repository.loadMore("a")
+    try await #expect(storedIDs() == [7, 8, 9, 10, 11, 12])
+    for _ in 1...2 { try await repository.loadPrevious("a") }
+    try await #expect(storedIDs() == [1, 2, 3, 4, 5, 6])
+    try await #expect(stored()?.previousCursor == nil)
+    #expect(
+      takeRequests() == ["after 9", "3 before 7", "after 9", "3 before 7", "3 before 4"])
+    // There is no previous page.
+    try await repository.loadPrevious("a")
+    #expect(takeRequests() == [])
+  }
+
+  @Test func `Without a limit both directions only add`() async throws {
+    let repository = makeRepository(maximumPages: nil)
+    try await repository.reload("a")
+    for _ in 1...3 { try await repository.loadMore("a") }
+    try await #expect(storedIDs() == Array(1...12))
+    try await repository.loadPrevious("a")
+    #expect(takeRequests() == ["after nothing", "after 3", "after 6", "after 9"])
+  }
+
+  @Test func `A page that failed is fetched again alone, and what is stored stays`() async throws {
+    let repository = try await makeScrolledRepository()
+    failure.value = .offline
+    await #expect(throws: NotesError.server(.offline)) { try await repository.loadPrevious("a") }
+    try await #expect(storedIDs() == [4, 5, 6, 7, 8, 9])
+    var states = repository.states(of: "a").subscribe().makeAsyncIterator()
+    #expect(await states.next()?.failure == .server(.offline))
+    failure.value = nil
+    try await repository.loadPrevious("a")
+    try await #expect(storedIDs() == [1, 2, 3, 4, 5, 6])
+    #expect(takeRequests() == ["3 before 4", "3 before 4"])
+  }
+
+  @Test func `A list that begins in the middle is refreshed where it is`() async throws {
+    let repository = try await makeScrolledRepository()
+    server.edit("a") { list in
+      list.update(5) { $0.text = "changed" }
+      list.elements.insert(Item(id: 13), at: 0)
+      list.remove(6)
+    }
+    try await repository.reload("a")
+    #expect(takeRequests() == ["3 before 7"])
+    // The first page may begin earlier now.
+    try await #expect(storedIDs() == [3, 4, 5, 7, 8, 9])
+    try await #expect(stored()?.elements[2].text == "changed")
+    try await repository.loadNewest("a")
+    try await #expect(storedIDs() == [13, 1, 2])
+    #expect(takeRequests() == ["after nothing"])
+  }
+
+  @Test func `A list whose first page the server refuses begins with the newest page again`() async throws {
+    let repository = try await makeScrolledRepository()
+    failure.value = .refused
+    await #expect(throws: NotesError.server(.refused)) { try await repository.reload("a") }
+    failure.value = nil
+    try await repository.reload("a")
+    try await #expect(storedIDs() == [1, 2, 3])
+    #expect(takeRequests() == ["3 before 7", "after nothing"])
+  }
+
+  @Test func `What this device has added is no place to begin a page`() async throws {
+    let repository = makeRepository()
+    try await repository.reload("a")
+    try await repository.loadMore("a")
+    #expect(try await repository.perform(.add(20), on: "a") == .confirmed)
+    #expect(try await repository.perform(.add(21), on: "a") == .confirmed)
+    try await #expect(storedIDs() == [21, 20, 1, 2, 3, 4, 5, 6])
+    _ = takeRequests()
+    try await repository.loadMore("a")
+    try await #expect(storedIDs() == [4, 5, 6, 7, 8, 9])
+    try await repository.loadPrevious("a")
+    try await #expect(storedIDs() == [1, 2, 3, 4, 5, 6])
+    try await repository.loadPrevious("a")
+    try await #expect(storedIDs() == [21, 20, 1, 2, 3, 4])
+    #expect(takeRequests() == ["after 6", "3 before 4", "3 before 1"])
+  }
+
+  @Test func `What is scrolled to is there after a relaunch`() async throws {
+    do { _ = try await makeScrolledRepository() }
+    let repository = makeRepository()
+    try await repository.loadPrevious("a")
+    try await #expect(storedIDs() == [1, 2, 3, 4, 5, 6])
+    try await repository.loadMore("a")
+    try await #expect(storedIDs() == [4, 5, 6, 7, 8, 9])
+    #expect(takeRequests() == ["3 before 4", "after 6"])
+  }
+
+  /// A reader who scrolls at random while others add and remove, beside a list of what the server has.
+  @Test func `However a reader scrolls, what is stored is a stretch of the server's list`() async throws {
+    var random = SplitMix64(seed: 7)
+    let repository = makeRepository()
+    var lastID = 12
+    for _ in 1...400 {
+      switch Int.random(in: 0..<8, using: &random) {
+      case 0, 1: try await repository.loadMore("a")
+      case 2, 3: try await repository.loadPrevious("a")
+      case 4: try await repository.loadNewest("a")
+      case 5: try await repository.reload("a")
+      case 6:
+        lastID += 1
+        server.edit("a") { [lastID] in $0.elements.insert(Item(id: lastID), at: 0) }
+      default:
+        // At the end, where the present pages don't lead on from.
+        lastID += 1
+        server.edit("a") { [lastID] in $0.elements.append(Item(id: lastID)) }
+      }
+      guard let stored = try await stored() else { continue }
+      let all = server.value(of: "a").elements.map(\.id)
+      let ids = stored.elements.map(\.id)
+      #expect(ids.count <= 6)
+      let start = try #require(all.firstIndex(of: ids[0]))
+      #expect(ids == Array(all[start...].prefix(ids.count)))
+      #expect(stored.previousCursor == nil || stored.previousCursor == "\(ids[0])")
+      #expect(stored.nextCursor == nil || stored.nextCursor == "\(ids[ids.count - 1])")
+    }
+  }
+}
