@@ -128,6 +128,41 @@ import ThreadSanitizerSuppressions
     }
   }
 
+  @Test func `Two programs on one folder are both live, and if the one that sends is killed the other one does`() async throws
+  {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-live-\(UUID().uuidString)")
+    let (first, second) = (
+      try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24)),
+      try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24))
+    )
+    let leader = try await start(in: first, data: folder, launcher: [])
+    let follower = try await start(in: second, data: folder, launcher: [])
+    let down = "\u{1B}[B"
+    // The first program sends this like, and both show it.
+    second.type(down + "l")
+    #expect(await second.output(upTo: "Liked Mattt") != "")
+    #expect(await first.output(upTo: "1 waiting") != "")
+
+    kill(leader.processIdentifier, SIGKILL)
+    leader.waitUntilExit()
+    second.type(down + down + down + down + "l")
+    // Only what has changed is written: both lines begin with "Liked".
+    #expect(await second.output(upTo: "Oskar Lindqvist: First ice on the lake") != "")
+    second.resize(to: TerminalSize(columns: 100, rows: 24))
+    kill(follower.processIdentifier, SIGWINCH)
+    let shown = await second.output(upTo: "32 likes")
+    #expect(shown != "")
+    #expect(!shown.contains("Kept until"))
+    second.type("q")
+    follower.waitUntilExit()
+    #expect(follower.terminationStatus == 0)
+    for pseudo in [first, second] {
+      pseudo.hangUp()
+      pseudo.close()
+    }
+    try FileManager.default.removeItem(at: folder)
+  }
+
   private static let sessionLauncher = "/usr/bin/setsid"
 
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: sessionLauncher)))

@@ -30,6 +30,8 @@ final class SyncEvictions<Source: RepositorySource> {
   private let turns = AsyncSerialQueue()
   private let starting = AsyncSerialQueue()
   private var hasStarted = false
+  /// The number of attempts to make room in a row that failed.
+  private var failures = 0
   /// Whether a task makes room.
   private var isMakingRoom = false
   /// The keys whose values are being removed.
@@ -124,26 +126,28 @@ final class SyncEvictions<Source: RepositorySource> {
 
   // MARK: - Evicting
 
-  /// Removes what has to go.
-  ///
-  /// What can't be removed now is tried again when the next value is stored, or becomes idle.
+  /// Removes what has to go, and sets the alarm for what comes next.
   private func makeRoom(in engine: isolated Engine) async {
+    var wait = Duration?.none
     do throws(StoreError) {
       try await start(in: engine)
       try await turns.run { () async throws(StoreError) in
         while case let victims = takeVictims(in: engine), !victims.isEmpty { try await remove(victims, in: engine) }
       }
+      failures = 0
+      wait = state.nextIdleTime().map { .seconds($0.timeIntervalSince(now())) }
     } catch {
       events.emit(.storeFailed(error))
+      failures += 1
+      wait = engine.backoff.delay(forAttempt: failures)
     }
-    let wait = state.nextIdleTime().map { Duration.seconds($0.timeIntervalSince(now())) }
     alarm.set(wait.map { clock.elapsed() + $0 }) { [weak engine] deadline in
-      await engine?.removeIdle(at: deadline)
+      await engine?.makeRoom(at: deadline)
     }
   }
 
-  /// Removes what is idle when the alarm rings.
-  func removeIdle(at deadline: Duration, in engine: isolated Engine) async {
+  /// Removes what has to go when the alarm rings.
+  func makeRoom(at deadline: Duration, in engine: isolated Engine) async {
     alarm.silence(deadline)
     await makeRoom(in: engine)
   }
@@ -191,35 +195,47 @@ final class SyncEvictions<Source: RepositorySource> {
     }
     leaving = Set(left.map(\.key))
     defer { leaving = [] }
-    while !left.isEmpty {
-      var batch = StoreBatch()
-      for victim in left {
-        let key = StoreKey<Value>(name, id: victim.key.storeID)
-        batch.remove(key)
-        batch.require(victim.tag, of: key)
-      }
-      do throws(StoreError) {
-        let commit = try await store.commit(batch)
-        for victim in left { recordRemoval(of: victim.key, commit, in: engine) }
-        return
-      } catch {
-        guard let index = left.firstIndex(where: { error.concerns(StoreKeyName(name, id: $0.key.storeID)) }) else {
-          state.giveBack(left)
-          throw error
-        }
-        // Another process has changed it.
-        takeBack(left.remove(at: index).key, after: error)
-      }
+    do throws(StoreError) {
+      while !left.isEmpty { try await commitRemoval(of: &left, in: engine) }
+    } catch {
+      state.giveBack(left)
+      throw error
     }
   }
 
-  private func takeBack(_ key: Key, after error: StoreError) {
-    if case .newerFormat = error {
-      // A value of a newer program isn't this one's to remove, nor to count.
-      state.recordRemoval(of: key, revision: .max)
-    } else {
-      state.recordUse(of: key, at: now())
+  /// Removes values in one commit, or takes one away that isn't what it was thought to be.
+  private func commitRemoval(of victims: inout [State.Victim], in engine: isolated Engine) async throws(StoreError) {
+    var batch = StoreBatch()
+    for victim in victims {
+      let key = StoreKey<Value>(name, id: victim.key.storeID)
+      batch.remove(key)
+      batch.require(victim.tag, of: key)
     }
+    do throws(StoreError) {
+      let commit = try await store.commit(batch)
+      for victim in victims { recordRemoval(of: victim.key, commit, in: engine) }
+      victims = []
+    } catch {
+      guard let index = victims.firstIndex(where: { error.concerns(StoreKeyName(name, id: $0.key.storeID)) }) else {
+        throw error
+      }
+      // Another process has changed it. It isn't considered again until what is there now is used.
+      try await reload(victims.remove(at: index).key)
+    }
+  }
+
+  /// Records what is stored of a key that isn't what it was thought to be.
+  private func reload(_ key: Key, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
+    do throws(StoreError) {
+      if let stored = try await store.load(StoreKey<Value>(name, id: key.storeID)) { return record(stored, of: key) }
+    } catch {
+      switch error {
+      // What this program can't read isn't its to remove, nor to count.
+      case .undecodable, .newerFormat, .migrationFailed: break
+      default: throw error
+      }
+    }
+    state.recordRemoval(of: key, revision: .max)
   }
 
   private func recordRemoval(of key: Key, _ commit: StoreCommit, in engine: isolated Engine) {

@@ -520,9 +520,9 @@ actor SyncEngine<Source: RepositorySource> {
     for change in changes { evictions.receive(change) }
   }
 
-  /// Removes what is idle when an alarm rings.
-  func removeIdle(at deadline: Duration) async {
-    await evictions.removeIdle(at: deadline, in: self)
+  /// Removes from the store what has to go when an alarm rings.
+  func makeRoom(at deadline: Duration) async {
+    await evictions.makeRoom(at: deadline, in: self)
   }
 
   /// Whether a key is observed, in use by a call, or has mutations that the server doesn't have.

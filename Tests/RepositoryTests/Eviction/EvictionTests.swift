@@ -256,6 +256,40 @@ import Testing
     try await #expect(storedIDs() == ["c"])
   }
 
+  @Test func `A value that was quarantined doesn't count`() async throws {
+    let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
+    for key in ["a", "b"] { try await repository.refresh(key) }
+    storage[try StoreKey<Notes>.notes("a").keyName.encoded()] = Data("spoiled".utf8)
+    _ = try? await memory.load(.notes("a"))
+    try await repository.refresh("c")
+    try await #expect(storedIDs() == ["b", "c"])
+    #expect(await repository.report().stored?.count == 2)
+  }
+
+  @Test func `What the store can't remove is tried again after a wait`() async throws {
+    let repository = makeRepository(configuration: limited(EvictionPolicy(idleTime: .seconds(60))))
+    try await repository.refresh("a")
+    await clock.sleepers(1)
+    let attempts = Counter()
+    let fails = Setting(true)
+    store.set { hooks in
+      hooks.onCommit = { _ throws(StoreError) in
+        attempts.next()
+        if fails.value { throw .writeFailed(InterceptedStore.error) }
+      }
+    }
+    let events = repository.events.subscribe()
+    time.value += 60
+    clock.advance(by: .seconds(60))
+    await events.reaches { if case .storeFailed = $0 { true } else { false } }
+    await clock.sleepers(1)
+    #expect(attempts.value == 1)
+    fails.value = false
+    clock.advance(by: .seconds(60))
+    try await waitUntilStored([])
+    #expect(attempts.value == 2)
+  }
+
   // MARK: - Evicting by hand
 
   @Test func `A value that is evicted is fetched again`() async throws {
