@@ -128,8 +128,7 @@ import ThreadSanitizerSuppressions
     }
   }
 
-  @Test func `Two programs on one folder are both live, and if the one that sends is killed the other one does`() async throws
-  {
+  @Test func `Two programs on one folder are live, and one goes on to send where the other is killed`() async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-live-\(UUID().uuidString)")
     let (first, second) = (
       try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24)),
