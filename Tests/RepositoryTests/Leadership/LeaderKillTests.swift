@@ -14,9 +14,9 @@ import Testing
     fileprivate var placeName: String { self == .files ? "store" : "store.sqlite" }
   }
 
-  /// How many leaders are killed: a tenth of `MOMENTS_KILL_ROUNDS` in the environment.
+  /// How many leaders are killed: a twentieth of `MOMENTS_KILL_ROUNDS` in the environment.
   private static let kills =
-    ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) }.map { $0 / 10 } ?? 3
+    ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) }.map { $0 / 20 } ?? 3
 
   @Test(arguments: Store.allCases)
   func `Of four processes one sends at a time, and each step is made once and in its turn whichever is killed`(
@@ -27,12 +27,12 @@ import Testing
     let steppers = Steppers(place: temporary.url.appending(path: store.placeName))
     for _ in 0..<4 { try steppers.launch() }
     for round in 0..<Self.kills {
-      await steppers.run(forLines: 40)
+      await steppers.run(forSteps: 40)
       // A leader that is stopped keeps its lead, and loses it when it is killed.
       try await steppers.killLeader(stopsFirst: round % 5 == 4)
       try steppers.launch()
     }
-    await steppers.run(forLines: 40)
+    await steppers.run(forSteps: 40)
     try await steppers.finish()
     extendLifetime(temporary)
   }
@@ -71,11 +71,14 @@ private final class Steppers {
     children.append(Child(writer: writer, process: try ChildProcess("take-steps", place, [writer])))
   }
 
-  /// Reads what any of the children say.
-  func run(forLines count: Int) async {
-    for _ in 0..<count {
+  /// Reads what any of the children say, until so many steps are durable.
+  func run(forSteps count: Int) async {
+    var steps = 0
+    while steps < count {
       let index = children.indices.randomElement()!
-      if let line = await children[index].process.line() { children[index].lines.append(line) }
+      guard let line = await children[index].process.line() else { return }
+      children[index].lines.append(line)
+      if line.hasPrefix("durable ") { steps += 1 }
     }
   }
 
@@ -86,7 +89,7 @@ private final class Steppers {
     var child = children.remove(at: index)
     if stopsFirst {
       child.process.stop()
-      await run(forLines: 4)
+      await run(forSteps: 2)
     }
     child.process.kill()
     child.lines += await child.process.allLines()
