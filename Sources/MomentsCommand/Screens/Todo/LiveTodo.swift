@@ -6,25 +6,17 @@ internal import Todo
 @MainActor
 @Observable
 final class LiveTodo: LiveScreen {
-  /// What happened last.
+  /// Holds the state, which the view model of the list writes to as well.
   @MainActor
   @Observable
-  final class Activity {
-    var text = ""
+  final class StateHolder {
+    var state = LiveTodoState()
   }
 
   private let todoList: TodoList
   private let model: TodoListViewModel
   private let liveSubscriptions: @MainActor () -> Int
-  private let activity: Activity
-
-  private var selection = ListSelection<TodoItem.ID>()
-  /// Whether the form, while it is open, adds a todo.
-  private var isAdding = false
-  /// The failure after which something else was said.
-  private var earlierError: TodoListError?
-  /// Whether the next key may clear the list.
-  private var isClearing = false
+  private let holder: StateHolder
 
   /// Creates the live list.
   ///
@@ -32,102 +24,76 @@ final class LiveTodo: LiveScreen {
   ///   - todoList: The list.
   ///   - liveSubscriptions: Counts the observers that are alive, for the line the lecture prints whenever a detail opens.
   init(todoList: TodoList, liveSubscriptions: @escaping @MainActor () -> Int) {
-    let activity = Activity()
-    self.activity = activity
+    let holder = StateHolder()
+    self.holder = holder
     self.todoList = todoList
     self.liveSubscriptions = liveSubscriptions
-    model = TodoListViewModel(
-      todoList: todoList, print: { activity.text = $0 })
+    model = TodoListViewModel(todoList: todoList, print: { holder.state.print($0) })
   }
 
   func run() async {
     await model.run()
   }
 
-  // MARK: Keys
-
   func press(_ key: Key, size: TerminalSize) -> KeyResponse? {
-    if let detail = model.detail { return press(key, in: detail) }
-    selection.settle(in: ids)
-    if isClearing {
-      isClearing = false
-      if key == .character("y") { return edit(saying: "All todos are deleted.") { model in await model.clear() } }
-      say("Nothing was cleared.")
-      return nil
-    }
-    if key == .character(" ") { return toggle() }
-    if selection.press(key, in: ids, pageHeight: ListSelection<TodoItem.ID>.pageHeight(of: size)) { return nil }
-    switch key {
-    case .character("a"):
-      isAdding = model.openAdd() != nil
-      if !isAdding {
-        say("Add is disabled: \(TodoItems.unfinishedLimit) todos are unfinished.")
-      }
-    case .character("e"), .enter:
-      isAdding = false
-      if let selected { model.openEdit(id: selected.id) }
-    case .character("x"): return toggle()
-    case .character("d"):
-      guard let selected else { return nil }
-      return edit(saying: "Deleted: \(selected.name)") { model in await model.delete(id: selected.id) }
-    case .character("c") where model.isClearEnabled:
-      isClearing = true
-      // Another key than this one, so that to hold it deletes nothing.
-      say("Delete all of \(model.title)? y deletes them, any other key does not.")
-    case .character("q"): return .quit
-    default: break
+    let pageHeight = ListSelection<TodoItem.ID>.pageHeight(of: size)
+    switch holder.state.press(key, in: list, form, pageHeight: pageHeight) {
+    case .openAdd: model.openAdd()
+    case .openEdit(let id): model.openEdit(id: id)
+    case .edit(let edit): return make(edit)
+    case .setName(let name): model.detail?.name = name
+    case .toggleFinished: model.detail?.isFinished.toggle()
+    case .done: return leave(isDone: true)
+    case .cancel: return leave(isDone: false)
+    case .quit: return .quit
+    case nil: break
     }
     return nil
   }
 
-  private func press(_ key: Key, in detail: TodoDetailViewModel) -> KeyResponse? {
-    if let name = TextField.text(detail.name, after: key) {
-      detail.name = name
-      return nil
-    }
-    switch key {
-    case .tab: detail.isFinished.toggle()
-    case .enter where detail.isDoneEnabled:
-      detail.done()
-      if isAdding { selection.selectLast() }
-      return leave(detail, isDone: true)
-    case .enter: say("A todo has a name.")
-    case .escape:
-      detail.cancel()
-      return leave(detail, isDone: false)
-    default: break
-    }
-    return nil
+  func frame(size: TerminalSize) -> Frame? {
+    TodoScreen.frame(of: holder.state.model(of: list, form), size: size)
   }
 
-  /// Waits until the form is closed, and what it sent is kept and shown.
-  private func leave(_ detail: TodoDetailViewModel, isDone: Bool) -> KeyResponse {
-    earlierError = nil
+  private var list: LiveTodoState.List {
+    LiveTodoState.List(
+      title: model.title, items: model.items, isLoaded: model.isLoaded, isAddEnabled: model.isAddEnabled,
+      isClearEnabled: model.isClearEnabled, error: model.error)
+  }
+
+  private var form: LiveTodoState.Form? {
+    model.detail.map { detail in
+      LiveTodoState.Form(
+        title: detail.title, name: detail.name, isFinished: detail.isFinished, isDoneEnabled: detail.isDoneEnabled,
+        liveSubscriptions: liveSubscriptions())
+    }
+  }
+
+  // MARK: Changes
+
+  /// Closes the form, and waits until it is closed, and what it sent is kept and shown.
+  private func leave(isDone: Bool) -> KeyResponse? {
+    guard let detail = model.detail else { return nil }
+    if isDone { detail.done() } else { detail.cancel() }
     return .performFirst {
       // In a task of its own, as the item is kept also where the user quits.
       await Task { await until { self.model.detail !== detail } }.value
       guard isDone else { return }
-      if self.model.error == nil { await self.showStored() } else { self.activity.text = "Not kept: \(detail.name)" }
+      if self.model.error == nil { await self.showStored() } else { self.holder.state.failedToKeep(detail.name) }
     }
   }
 
-  private func toggle() -> KeyResponse? {
-    guard let selected else { return nil }
-    return edit(saying: "\(selected.isFinished ? "Not finished" : "Finished"): \(selected.name)") { model in
-      await model.toggle(id: selected.id)
-    }
-  }
-
-  /// Makes an edit, and says what was done, unless it could not be.
-  private func edit(
-    saying text: String, _ edit: @escaping @MainActor @Sendable (TodoListViewModel) async -> Void
-  ) -> KeyResponse {
-    earlierError = nil
-    return .performFirst {
-      await edit(self.model)
+  /// Makes a change, and says what was done, unless it could not be.
+  private func make(_ edit: LiveTodoState.Edit) -> KeyResponse {
+    .performFirst {
+      switch edit {
+      case .toggle(let item): await self.model.toggle(id: item.id)
+      case .delete(let item): await self.model.delete(id: item.id)
+      case .clear: await self.model.clear()
+      }
       guard self.model.error == nil else { return }
       await self.showStored()
-      self.activity.text = text
+      self.holder.state.made(edit)
     }
   }
 
@@ -140,54 +106,5 @@ final class LiveTodo: LiveScreen {
     } catch {
       // The edit is made. The list reports by itself that it can't be read any more.
     }
-  }
-
-  /// Says something, also in the place of a failure before it.
-  private func say(_ text: String) {
-    activity.text = text
-    earlierError = model.error
-  }
-
-  // MARK: Picture
-
-  private var ids: [TodoItem.ID] { model.items.map(\.id) }
-
-  private var selected: TodoItem? {
-    let index = selection.index(in: ids)
-    return model.items.indices.contains(index) ? model.items[index] : nil
-  }
-
-  func frame(size: TerminalSize) -> Frame? {
-    let form = model.detail.map { detail in
-      TodoScreen.Model.Form(
-        title: detail.title, name: detail.name, isFinished: detail.isFinished,
-        liveSubscriptions: liveSubscriptions())
-    }
-    let problem = model.error == earlierError ? nil : model.error?.description
-    return TodoScreen.frame(
-      of: TodoScreen.Model(
-        title: model.title, isLoaded: model.isLoaded, canAdd: model.isAddEnabled,
-        rows: model.items.map { TodoScreen.Model.Row(name: $0.name, isFinished: $0.isFinished) },
-        selection: selection.index(in: ids), form: form, problem: problem,
-        activity: activity.text, keys: form == nil ? listKeys : formKeys),
-      size: size)
-  }
-
-  private var listKeys: [KeyHint] {
-    var keys = [KeyHint(key: "q", action: "quit")]
-    if model.isAddEnabled { keys.append(KeyHint(key: "a", action: "add")) }
-    if let selected {
-      keys += [
-        .move, KeyHint(key: "x", action: selected.isFinished ? "unfinish" : "finish"),
-        KeyHint(key: "e", action: "edit"), KeyHint(key: "d", action: "delete"), KeyHint(key: "c", action: "clear"),
-      ]
-    }
-    return keys
-  }
-
-  private var formKeys: [KeyHint] {
-    var keys = [KeyHint(key: "esc", action: "cancel")]
-    if model.detail?.isDoneEnabled == true { keys.append(KeyHint(key: "enter", action: "done")) }
-    return keys + [KeyHint(key: "tab", action: "finished or not"), KeyHint(key: "^U", action: "empty the name")]
   }
 }

@@ -1,0 +1,92 @@
+import Foundation
+import SignIn
+import TerminalUI
+import Testing
+
+@testable import MomentsCommand
+
+struct LiveSignInStateTests {
+  /// The state, for expectations that change it.
+  private final class Screen {
+    private(set) var state = LiveSignInState(hint: "Hello.")
+
+    @discardableResult
+    func press(_ key: Key, in form: LiveSignInState.Form) -> LiveSignInState.Request? { state.press(key, in: form) }
+
+    func follow(_ signState: SignState) -> Bool { state.follow(signState) }
+
+    func submitEnded() { state.submitEnded() }
+
+    func model(of form: LiveSignInState.Form) -> SignInScreen.Model { state.model(of: form) }
+  }
+
+  private let screen = Screen()
+  private let empty = LiveSignInState.Form(isUsernameEnabled: true)
+  private let filled = LiveSignInState.Form(
+    username: "jake", password: Password("low"), isUsernameEnabled: true, isPasswordEnabled: true, isSubmitEnabled: true
+  )
+
+  @Test func `What is typed goes where the focus is`() {
+    #expect(screen.press(.character("j"), in: empty) == .setUsername("j"))
+    #expect(screen.press(.tab, in: filled) == nil)
+    #expect(screen.press(.character("!"), in: filled) == .setPassword(Password("low!")))
+    #expect(screen.press(.tab, in: filled) == nil)
+    #expect(screen.press(.character("x"), in: filled) == nil)
+  }
+
+  @Test func `The focus moves round among what can be used`() {
+    var focuses: [SignInScreen.Control?] = []
+    for key in [Key.tab, .down, .tab, .backTab, .up] {
+      screen.press(key, in: filled)
+      focuses.append(screen.model(of: filled).focus)
+    }
+    #expect(focuses == [.password, .button, .username, .button, .password])
+    // Nothing else can be used, until it can again.
+    #expect(screen.model(of: empty).focus == .username)
+    #expect(screen.model(of: filled).focus == .password)
+    #expect(screen.model(of: LiveSignInState.Form()).focus == nil)
+  }
+
+  @Test func `Enter goes on to the password, and submits from there`() {
+    #expect(screen.press(.enter, in: filled) == nil)
+    #expect(screen.model(of: filled).focus == .password)
+    #expect(screen.press(.enter, in: filled) == .submit)
+  }
+
+  @Test func `Keys are ignored until what was submitted is answered, except for the one that quits`() {
+    screen.press(.tab, in: filled)
+    #expect(screen.press(.enter, in: filled) == .submit)
+    #expect(screen.press(.enter, in: filled) == nil)
+    #expect(screen.press(.character("x"), in: filled) == nil)
+    #expect(screen.press(.escape, in: filled) == .quit)
+    screen.submitEnded()
+    #expect(screen.press(.character("x"), in: filled) == .setPassword(Password("lowx")))
+  }
+
+  @Test func `Each change of who is signed in is said, and sign-ins are loaded for who is`() {
+    #expect(screen.state.activity == "Hello.")
+    #expect(!screen.follow(.signingIn))
+    #expect(screen.state.activity == "state changed: signingIn")
+    #expect(screen.follow(.signed(User(uid: "007", username: "jake", date: Date(timeIntervalSince1970: 0)))))
+    #expect(screen.state.activity == "state changed: signed(jake)")
+  }
+
+  @Test func `Of the password its length is shown, and of the sign-ins those of who is signed in`() {
+    var form = filled
+    form.recentSignIns = ["yesterday"]
+    #expect(screen.model(of: form).passwordLength == 3)
+    #expect(screen.model(of: form).recentSignIns == [])
+    form.isUsernameEnabled = false
+    #expect(screen.model(of: form).recentSignIns == ["yesterday"])
+    form.isBusy = true
+    #expect(screen.model(of: form).recentSignIns == [])
+  }
+
+  @Test func `The keys that have a meaning are named`() {
+    #expect(screen.model(of: empty).keys.map(\.key) == ["esc", "^U"])
+    screen.press(.tab, in: filled)
+    #expect(screen.model(of: filled).keys.map(\.key) == ["esc", "tab", "enter", "^U"])
+    screen.press(.tab, in: filled)
+    #expect(screen.model(of: filled).keys.map(\.key) == ["esc", "tab", "enter"])
+  }
+}
