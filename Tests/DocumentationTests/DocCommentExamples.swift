@@ -126,18 +126,18 @@ enum RepositoryDocCommentExamples {
 
   struct CommentsKey: RepositoryKey {
     let userID: String?
-    let momentID: String
+    let postID: String
 
-    var storeID: String { "\(userID ?? "")/\(momentID)" }
+    var storeID: String { "\(userID ?? "")/\(postID)" }
 
-    init(userID: String?, momentID: String) {
-      (self.userID, self.momentID) = (userID, momentID)
+    init(userID: String?, postID: String) {
+      (self.userID, self.postID) = (userID, postID)
     }
 
     init?(storeID: String) {
       let parts = storeID.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else { return nil }
-      self.init(userID: parts[0].isEmpty ? nil : String(parts[0]), momentID: String(parts[1]))
+      self.init(userID: parts[0].isEmpty ? nil : String(parts[0]), postID: String(parts[1]))
     }
   }
 
@@ -197,15 +197,15 @@ enum RepositoryDocCommentExamples {
   }
 
   static func synced(
-    _ client: any ProfileClient, _ store: any KeyValueStore, momentID: String, comment: Comment,
+    _ client: any ProfileClient, _ store: any KeyValueStore, postID: String, comment: Comment,
     show: ([Comment]) -> Void
   ) async throws {
     let comments = SyncedRepository(CommentsSource(client), store: store)
 
-    for await page in comments.values(of: momentID) { show(page) }
+    for await page in comments.values(of: postID) { show(page) }
 
-    try await comments.reload(momentID)
-    try await comments.perform(.add(comment), on: momentID)
+    try await comments.reload(postID)
+    try await comments.perform(.add(comment), on: postID)
   }
 
   static func readOnly(
@@ -219,17 +219,17 @@ enum RepositoryDocCommentExamples {
     }
   }
 
-  static func local(_ store: any KeyValueStore, momentID: String, show: (Draft) -> Void) async throws {
+  static func local(_ store: any KeyValueStore, postID: String, show: (Draft) -> Void) async throws {
     let drafts = LocalRepository<String, Draft>("drafts", default: Draft(), store: store)
-    try await drafts.update(momentID) { $0.text = "On the river" }
-    for await draft in drafts.values(of: momentID) { show(draft) }
+    try await drafts.update(postID) { $0.text = "On the river" }
+    for await draft in drafts.values(of: postID) { show(draft) }
   }
 
   static func loading(
-    _ comments: SyncedRepository<RepositoryExamples.CommentsSource>, momentID: String, isActive: Bool,
+    _ comments: SyncedRepository<RepositoryExamples.CommentsSource>, postID: String, isActive: Bool,
     show: (Paged<RepositoryExamples.Comment>) -> Void
   ) async {
-    for await page in comments.values(of: momentID, loading: .whileObserved(every: .seconds(30))) { show(page) }
+    for await page in comments.values(of: postID, loading: .whileObserved(every: .seconds(30))) { show(page) }
 
     print(await comments.report())
 
@@ -258,8 +258,8 @@ enum RepositoryDocCommentExamples {
   }
 
   @MainActor
-  static func observed(_ comments: SyncedRepository<CommentsSource>, momentID: String) async {
-    let observed = Observed(comments.values(of: momentID))
+  static func observed(_ comments: SyncedRepository<CommentsSource>, postID: String) async {
+    let observed = Observed(comments.values(of: postID))
     await observed.run()  // From a view: .task { await observed.run() }
   }
 }

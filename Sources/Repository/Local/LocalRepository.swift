@@ -5,8 +5,8 @@ internal import Multicast
 ///
 /// ```swift
 /// let drafts = LocalRepository<String, Draft>("drafts", default: Draft(), store: store)
-/// try await drafts.update(momentID) { $0.text = "On the river" }
-/// for await draft in drafts.values(of: momentID) { show(draft) }
+/// try await drafts.update(postID) { $0.text = "On the river" }
+/// for await draft in drafts.values(of: postID) { show(draft) }
 /// ```
 ///
 /// Where nothing is stored, the default value is shown, and nothing is written for it.

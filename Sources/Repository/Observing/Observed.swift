@@ -4,7 +4,7 @@ public import Observation
 /// The newest value that a repository shows under a key, for a view.
 ///
 /// ```swift
-/// let observed = Observed(comments.values(of: momentID))
+/// let observed = Observed(comments.values(of: postID))
 /// await observed.run()  // From a view: .task { await observed.run() }
 /// ```
 @MainActor

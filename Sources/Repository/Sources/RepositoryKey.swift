@@ -8,18 +8,18 @@ public import Foundation
 /// ```swift
 /// struct CommentsKey: RepositoryKey {
 ///   let userID: String?
-///   let momentID: String
+///   let postID: String
 ///
-///   var storeID: String { "\(userID ?? "")/\(momentID)" }
+///   var storeID: String { "\(userID ?? "")/\(postID)" }
 ///
-///   init(userID: String?, momentID: String) {
-///     (self.userID, self.momentID) = (userID, momentID)
+///   init(userID: String?, postID: String) {
+///     (self.userID, self.postID) = (userID, postID)
 ///   }
 ///
 ///   init?(storeID: String) {
 ///     let parts = storeID.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
 ///     guard parts.count == 2 else { return nil }
-///     self.init(userID: parts[0].isEmpty ? nil : String(parts[0]), momentID: String(parts[1]))
+///     self.init(userID: parts[0].isEmpty ? nil : String(parts[0]), postID: String(parts[1]))
 ///   }
 /// }
 /// ```

@@ -6,10 +6,10 @@ public import Multicast
 /// ```swift
 /// let comments = SyncedRepository(CommentsSource(client), store: store)
 ///
-/// for await page in comments.values(of: momentID) { show(page) }
+/// for await page in comments.values(of: postID) { show(page) }
 ///
-/// try await comments.reload(momentID)
-/// try await comments.perform(.add(comment), on: momentID)
+/// try await comments.reload(postID)
+/// try await comments.perform(.add(comment), on: postID)
 /// ```
 ///
 /// A value goes one way: the server's reply, the store, the store's changes with the pending mutations over them, the
@@ -88,7 +88,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// The values of a key, which is fetched because it is observed.
   ///
   /// ```swift
-  /// for await page in comments.values(of: momentID, loading: .whileObserved(every: .seconds(30))) { show(page) }
+  /// for await page in comments.values(of: postID, loading: .whileObserved(every: .seconds(30))) { show(page) }
   /// ```
   ///
   /// - Parameters:
