@@ -275,14 +275,14 @@ import Testing
 
   @Test func `A process that still erases doesn't sign a user out who is back`() async throws {
     let gate = Gate()
-    // Without locks, both erase.
+    // Without locks, both erase: the other one begins before this one ends, and ends after it.
     let slow = InterceptedStore(memory)
     slow.set { $0.onErase = { await gate.pass() } }
+    store.set { $0.onErase = { await gate.arrivals() } }
     let (repository, other) = (makeRepository(), makeRepository(store: slow))
     let states = other.states(of: jake).subscribe()
     _ = await states.first(1)
     try await repository.signOut(userID: "jake", unsent: .refuse)
-    await gate.arrivals()
     await states.reaches { $0.failure == .signedOut }
     await repository.credentialsChanged(userID: "jake")
     await states.reaches { $0.failure == nil }
