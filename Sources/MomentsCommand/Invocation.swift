@@ -7,7 +7,7 @@ enum Invocation: Equatable {
   case signOut(TimelineOptions, discardsLikes: Bool)
   case subjects
   case todo(dataFolder: URL?)
-  case signIn
+  case signIn(dataFolder: URL?)
   case help
   case version
   /// The arguments make no sense; the text says which and why.
@@ -19,7 +19,7 @@ enum Invocation: Equatable {
            moments sign-out [--discard] [--user ID] [--data DIR] [--bff URL]
            moments subjects
            moments todo [--data DIR]
-           moments sign-in
+           moments sign-in [--data DIR]
 
     Shows the timeline of a user: the stored one first, with its age, then the fresh one. In a terminal it is live: list,
     detail and counter observe one repository, and keys, shown at the bottom, move, like and switch the network. Without
@@ -33,13 +33,13 @@ enum Invocation: Equatable {
       subjects      Print what observers of the three kinds of channel see: publish, current value, replay.
       todo          Things to do. In a terminal, keys add, edit, finish and delete them. Without one, do as a person
                     would, and print what the screens show.
-      sign-in       A sign-in screen. In a terminal, type and press its button. Without one, sign in and out as a person
-                    would, and print what the screen shows.
+      sign-in       A sign-in screen, and the timeline of the user who is signed in. In a terminal, type and press its
+                    button. Without one, sign two users in and out as persons would, and print what the screen shows.
 
     Options:
       --user ID     Whose timeline. (default: 0)
       --data DIR    The folder that keeps the timeline, or the todos. (default: a folder of the user's application data;
-                    memory for todos without a terminal)
+                    memory for 'todo' and 'sign-in' without a terminal)
       --bff URL     The GraphQL server to ask; what is kept of it is in a part of the folder for this URL alone.
                     (default: a demonstration server inside this program)
       --help        Print this text.
@@ -68,15 +68,13 @@ enum Invocation: Equatable {
     case "subjects":
       try refuseArguments(of: arguments)
       return .subjects
-    case "sign-in":
-      try refuseArguments(of: arguments)
-      return .signIn
+    case "sign-in": return .signIn(dataFolder: try dataFolder(arguments))
     case "sign-out":
       var rest = arguments.dropFirst()
       rest.removeAll { $0 == "--discard" }
       return .signOut(try timelineOptions(rest), discardsLikes: rest.count < arguments.count - 1)
     case "report": return .report(try timelineOptions(arguments.dropFirst()))
-    case "todo": return .todo(dataFolder: try todoFolder(arguments.dropFirst()))
+    case "todo": return .todo(dataFolder: try dataFolder(arguments))
     default: return .timeline(try timelineOptions(arguments[...]))
     }
   }
@@ -85,11 +83,12 @@ enum Invocation: Equatable {
     if command.count > 1 { throw Misuse(problem: "'\(command[0])' takes no argument '\(command[1])'.") }
   }
 
-  private static func todoFolder(_ arguments: ArraySlice<String>) throws(Misuse) -> URL? {
-    var rest = arguments
+  /// The folder of a command that takes no other option.
+  private static func dataFolder(_ command: [String]) throws(Misuse) -> URL? {
+    var rest = command.dropFirst()
     var folder: URL?
     while let argument = rest.popFirst() {
-      guard argument == "--data" else { throw Misuse(problem: "'todo' takes no argument '\(argument)'.") }
+      guard argument == "--data" else { throw Misuse(problem: "'\(command[0])' takes no argument '\(argument)'.") }
       folder = URL(filePath: try value(of: argument, from: &rest), directoryHint: .isDirectory)
     }
     return folder

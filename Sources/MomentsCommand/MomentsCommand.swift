@@ -18,7 +18,8 @@ struct MomentsCommand {
     case .subjects: status = await SubjectsCommand(console: console).run()
     case .todo(let dataFolder):
       status = await TodoCommand(dataFolder: dataFolder, console: console, terminal: terminal).run()
-    case .signIn: status = await SignInCommand(console: console, terminal: terminal).run()
+    case .signIn(let dataFolder):
+      status = await SignInCommand(dataFolder: dataFolder, console: console, terminal: terminal).run()
     case .help: status = console.finish(with: Invocation.helpText)
     case .version: status = console.finish(with: "moments \(version)")
     case .misuse(let problem):

@@ -1,4 +1,7 @@
+internal import DataStore
+internal import Moments
 internal import Multicast
+internal import Repository
 internal import SignIn
 
 /// What a person does on the screen, a step at a time.
@@ -6,6 +9,8 @@ internal import SignIn
 struct SignInScript {
   let model: SignInViewModel
   let states: MulticastStream<SignState, Never>.AsyncIterator
+  let demonstration: Demonstration
+  let store: any PersistentDataStoreType
   let console: Console
 
   func begin() async {
@@ -42,12 +47,68 @@ struct SignInScript {
     show()
   }
 
+  /// Presses the button to sign out, which is refused because a like waits.
+  func submitRefused() async {
+    console.print("\n\(model.submitTitle)")
+    await model.submit()
+    await printState()
+    await until { [model] in model.asksToDiscard }
+    await printState()
+    show()
+  }
+
   func showRecentSignIns() async {
     console.print("\nRecent sign-ins")
     await model.recentSignIns.reload()
     await until { [model] in !model.recentSignIns.dates.isEmpty }
     for date in model.recentSignIns.dates { console.print("\(date)") }
   }
+
+  // MARK: Timeline
+
+  /// Fetches the timeline of the user who is signed in, and prints it in short, and how many timelines are kept.
+  func showTimeline(of userID: String) async throws(MomentsRepoError) {
+    try await demonstration.repo.getMoments(userID: userID)
+    for await timeline in demonstration.repo.momentsDetails(userID: userID) {
+      console.print("")
+      console.printable.print("Timeline of \(timeline.userDetails.name): \(timeline.moments.count) moments")
+      break
+    }
+    let count = try await Self.storing { () async throws(StoreError) in
+      try await store.observeMomentsDetails().stored.count
+    }
+    console.print("Timelines kept on this device: \(count)")
+  }
+
+  /// Likes the first moment that the user doesn't like yet, without a network.
+  func likeWithoutNetwork(of userID: String) async throws(MomentsRepoError) {
+    try await Self.storing { () async throws(StoreError) in try await demonstration.network.setOnline(false) }
+    console.print("\nThe network is gone.")
+    for await timeline in demonstration.repo.momentsDetails(userID: userID) {
+      guard let moment = timeline.moments.first(where: { $0.isLiked == false }) else { return }
+      let outcome = try await demonstration.repo.updateLike(
+        isLiked: true, momentID: moment.id, fromUserID: userID)
+      console.printable.print("Like \(TimelineText.heading(of: moment)): \(outcome)")
+      return
+    }
+  }
+
+  func reconnect() async throws(MomentsRepoError) {
+    try await Self.storing { () async throws(StoreError) in try await demonstration.network.setOnline(true) }
+    console.print("\nThe network is back.")
+  }
+
+  private static func storing<Result>(
+    _ body: () async throws(StoreError) -> Result
+  ) async throws(MomentsRepoError) -> Result {
+    do throws(StoreError) {
+      return try await body()
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  // MARK: Printing
 
   private func printState() async {
     // A copy reads the same subscription.

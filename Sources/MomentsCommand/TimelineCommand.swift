@@ -112,11 +112,9 @@ struct TimelineCommand {
   private static let liveLatency = Duration.milliseconds(300)
 
   /// Whatever is stored is good enough to be shown first; the fresh timeline is asked for beside it.
-  private static let freshness = Freshness(timeToLive: .seconds(Int64.max))
+  static let freshness = Freshness(timeToLive: .seconds(Int64.max))
 
   private var folder: URL { options.dataFolder ?? DataFolder.default }
-
-  private var demoStore: FileStore { FileStore(folder: folder.appending(path: "demo-server")) }
 
   private func makeStore() -> PersistentDataStore<FileStore> {
     let timelines = options.serverURL.map { DataFolder.timelines(of: $0, in: folder) } ?? folder
@@ -125,10 +123,10 @@ struct TimelineCommand {
 
   private func showLive(on terminal: any TerminalType) async throws(Failure) -> CommandStatus {
     let store = makeStore()
-    let stored = try await storedTimeline(in: store)
-    let (repo, backend) = try await makeRepo(store: store, latency: Self.liveLatency)
+    // What can't be read is reported while standard error is still to be seen.
+    _ = try await storedTimeline(in: store)
+    let (repo, network) = try await makeRepo(store: store, latency: Self.liveLatency)
     await repo.credentialsChanged(userID: options.userID)
-    let network = backend.map { DemoNetwork(of: $0, store: demoStore) }
     let isOnline: Bool
     do throws(StoreError) {
       isOnline = try await network?.restore() ?? true
@@ -136,7 +134,7 @@ struct TimelineCommand {
       throw Failure(error)
     }
     let screen = await LiveTimeline(
-      userID: options.userID, repo: repo, storedAt: stored?.savedAt, network: network, isOnline: isOnline, now: now)
+      userID: options.userID, repo: repo, network: network, isOnline: isOnline, now: now)
     return CommandStatus(await ScreenSession(of: screen, on: terminal).run(), console: console)
   }
 
@@ -189,22 +187,19 @@ struct TimelineCommand {
     }
   }
 
-  /// The repository, and the demonstration server where it is asked.
+  /// The repository, and the network to the demonstration server where that is asked.
   private func makeRepo(
     store: PersistentDataStore<FileStore>, latency: Duration = .zero,
     leadership: any Leadership = StoreLeadership()
-  ) async throws(Failure) -> (repo: MomentsRepo, backend: DemoBackend?) {
+  ) async throws(Failure) -> (repo: MomentsRepo, network: DemoNetwork?) {
     guard let url = options.serverURL else {
-      let backend: DemoBackend
       do throws(StoreError) {
-        backend = try await DemoBackend.open(demoStore, latency: latency)
+        let demonstration = try await Demonstration.open(
+          store, server: Demonstration.server(in: folder), latency: latency, leadership: leadership)
+        return (demonstration.repo, demonstration.network)
       } catch {
         throw Failure(error)
       }
-      let repo = MomentsRepo(
-        persistentDataStore: store, getMomentsByUserIDSession: backend, updateMomentLikeSession: backend,
-        freshness: Self.freshness, leadership: leadership)
-      return (repo, backend)
     }
     let session = APISession(url: url)
     let repo = MomentsRepo(
@@ -226,8 +221,7 @@ struct TimelineCommand {
     for moment in details.moments {
       console.print(
         TimelineText.row(
-          MomentListItemViewModel(moment: moment, momentsRepo: repo, now: now(), locale: TimelineText.locale),
-          likeCount: moment.likes?.count ?? 0))
+          MomentListItemViewModel(moment: moment, momentsRepo: repo, now: now(), locale: TimelineText.locale)))
     }
   }
 

@@ -19,7 +19,10 @@ import Testing
 
   @Test func `Commands and flags are known by name`() {
     #expect(Invocation(arguments: ["subjects"]) == .subjects)
-    #expect(Invocation(arguments: ["sign-in"]) == .signIn)
+    #expect(Invocation(arguments: ["sign-in"]) == .signIn(dataFolder: nil))
+    #expect(
+      Invocation(arguments: ["sign-in", "--data", "/tmp/data"])
+        == .signIn(dataFolder: URL(filePath: "/tmp/data", directoryHint: .isDirectory)))
     #expect(Invocation(arguments: ["todo"]) == .todo(dataFolder: nil))
     #expect(
       Invocation(arguments: ["todo", "--data", "/tmp/data"])
@@ -44,7 +47,7 @@ import Testing
     (["--bff", "nonsense"], "'nonsense' is not an HTTP URL."),
     (["--bff", "file:///etc"], "'file:///etc' is not an HTTP URL."),
     (["subjects", "more"], "'subjects' takes no argument 'more'."),
-    (["sign-in", "--data"], "'sign-in' takes no argument '--data'."),
+    (["sign-in", "--user"], "'sign-in' takes no argument '--user'."),
     (["todo", "--user"], "'todo' takes no argument '--user'."),
     (["todo", "--data"], "option '--data' needs a value."),
   ])

@@ -1,4 +1,6 @@
+import DataStore
 import Foundation
+import Moments
 import TerminalUI
 import TestSupport
 import Testing
@@ -7,7 +9,7 @@ import Testing
 
 @MainActor
 @Suite(.timeLimit(.minutes(15))) struct SignInCommandTests {
-  @Test func `Two sign-ins, of which one fails, and a sign-out are printed line for line`() async {
+  @Test func `Two users sign in and out, and every line is printed`() async {
     let recorder = ConsoleRecorder()
     #expect(await SignInCommand(console: recorder.console).run() == .success)
     #expect(recorder.errors == [])
@@ -49,6 +51,45 @@ import Testing
         "Recent sign-ins",
         "2018-12-01 12:00:00 +0000",
         "",
+        "Timeline of Jake Lin: 16 moments",
+        "Timelines kept on this device: 1",
+        "",
+        "The network is gone.",
+        "Like Mattt: Low-level programming on iOS: queued",
+        "",
+        "SignOut",
+        "state changed: signingOut",
+        "state changed: signed(jake)",
+        "username: disabled, password: disabled, Discard and SignOut: enabled",
+        "The server doesn't have 1 of your changes. Let it be sent, or sign out without it.",
+        "",
+        "Discard and SignOut",
+        "state changed: signingOut",
+        "Busy: the indicator shows, the text is hidden. Discard and SignOut once more is ignored.",
+        "state changed: unsigned",
+        "username: enabled, password: enabled, Submit: disabled",
+        "已经退出登录",
+        "",
+        "The network is back.",
+        "",
+        "Username: mei-zhou",
+        "username: enabled, password: enabled, Submit: disabled",
+        "请填写密码",
+        "",
+        "Password: <redacted>",
+        "username: enabled, password: enabled, Submit: enabled",
+        "",
+        "Submit",
+        "state changed: signingIn",
+        "Busy: the indicator shows, the text is hidden. Submit once more is ignored.",
+        "state changed: signed(mei-zhou)",
+        "username: disabled, password: disabled, SignOut: enabled",
+        "当前用户: mei-zhou",
+        "登录时间: 2018-12-01 12:00:00 +0000",
+        "",
+        "Timeline of Mei Zhou: 3 moments",
+        "Timelines kept on this device: 1",
+        "",
         "SignOut",
         "state changed: signingOut",
         "Busy: the indicator shows, the text is hidden. SignOut once more is ignored.",
@@ -65,13 +106,28 @@ import Testing
     #expect(recorder.output.contains("登录时间: 1970-01-01 00:00:00 +0000"))
   }
 
+  @Test func `A session on a folder leaves nothing of a user behind`() async throws {
+    let recorder = ConsoleRecorder()
+    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    for _ in 0..<2 {
+      #expect(await SignInCommand(dataFolder: folder, console: recorder.console).run() == .success)
+    }
+    #expect(recorder.errors == [])
+    #expect(recorder.output.filter { $0.hasPrefix("Timelines kept") }.count { $0.hasSuffix(": 1") } == 4)
+    let left = try await PersistentDataStore(FileStore(folder: folder)).observeMomentsDetails().stored
+    #expect(left.map(\.key.id) == [])
+  }
+
   @Test(arguments: [("\u{3}", CommandStatus.interrupted), ("\u{1B}\u{1B}", .success)])
   func `In a terminal it is live until the user leaves`(keys: String, expected: CommandStatus) async {
     let recorder = ConsoleRecorder()
     let terminal = FakeTerminal()
-    async let status = SignInCommand(console: recorder.console, terminal: terminal).run()
+    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    async let status = SignInCommand(dataFolder: folder, console: recorder.console, terminal: terminal).run()
     let lines = await terminal.lines { $0[0].hasSuffix("signed out") }
-    #expect(lines[22] == " The demonstration knows jake, whose password is low-level.")
+    #expect(lines[22] == " The demonstration knows jake: low-level, and mei-zhou: sunscreen.")
     terminal.type(keys)
     #expect(await status == expected)
     #expect(recorder.output + recorder.errors == [])

@@ -22,6 +22,8 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   public let isPending: Bool
   /// The pictures of the users who like it, in the server's order, without texts that aren't a URL.
   public let likes: [URL]
+  /// How many users like it.
+  public let likeCount: Int
 
   private let momentsRepo: any MomentsRepoType
   private let trackingRepo: any TrackingRepoType
@@ -49,6 +51,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
     photoURL = moment.photos.first.flatMap { URL(validating: $0) }
     isLiked = moment.isLiked ?? false
     likes = (moment.likes ?? []).compactMap { URL(validating: $0.avatar) }
+    likeCount = moment.likes?.count ?? 0
     postDateDescription = moment.postedAt.map { Self.describe($0, from: now, locale: locale) }
   }
 
@@ -65,10 +68,12 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   /// at this row's screen too.
   ///
   /// - Parameter userID: Who likes it.
+  /// - Returns: Whether the server has it, or it is durably queued.
   /// - Throws: ``MomentsRepoError``; then nothing changed.
-  public func like(from userID: String) async throws(MomentsRepoError) {
+  @discardableResult
+  public func like(from userID: String) async throws(MomentsRepoError) -> MomentLikeOutcome {
     trackingRepo.track(.momentLike(momentID: id, userID: userID))
-    try await momentsRepo.updateLike(isLiked: true, momentID: id, fromUserID: userID)
+    return try await momentsRepo.updateLike(isLiked: true, momentID: id, fromUserID: userID)
   }
 
   /// Takes a like back.
@@ -77,10 +82,12 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   /// at this row's screen too.
   ///
   /// - Parameter userID: Who liked it.
+  /// - Returns: Whether the server has it, or it is durably queued.
   /// - Throws: ``MomentsRepoError``; then nothing changed.
-  public func unlike(from userID: String) async throws(MomentsRepoError) {
+  @discardableResult
+  public func unlike(from userID: String) async throws(MomentsRepoError) -> MomentLikeOutcome {
     trackingRepo.track(.momentUnlike(momentID: id, userID: userID))
-    try await momentsRepo.updateLike(isLiked: false, momentID: id, fromUserID: userID)
+    return try await momentsRepo.updateLike(isLiked: false, momentID: id, fromUserID: userID)
   }
 }
 
@@ -91,6 +98,6 @@ extension MomentListItemViewModel: Equatable {
       && left.title == right.title && left.photoURL == right.photoURL
       && left.postDateDescription == right.postDateDescription && left.isLiked == right.isLiked
       && left.isPending == right.isPending
-      && left.likes == right.likes
+      && left.likes == right.likes && left.likeCount == right.likeCount
   }
 }

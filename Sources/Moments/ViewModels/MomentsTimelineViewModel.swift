@@ -32,7 +32,9 @@ public final class MomentsTimelineViewModel {
     }
   }
 
-  /// The profile and the moments, in the server's order; nothing where no timeline is known.
+  /// The shown timeline; `nil` if no timeline is known.
+  public private(set) var momentsDetails: MomentsDetails?
+  /// The rows of ``momentsDetails``: the profile and the moments, in the server's order; empty if no timeline is known.
   public private(set) var listItems: [ListItem] = []
   /// Whether there is something to show.
   ///
@@ -40,6 +42,8 @@ public final class MomentsTimelineViewModel {
   public private(set) var hasContent = false
   /// Whether the server has moments behind the last one, for ``loadMoreItems()``.
   public private(set) var hasMoreItems = false
+  /// The moments whose likes the server doesn't have yet, also those that the shown timeline doesn't have.
+  public private(set) var pendingMomentIDs: Set<String> = []
   /// When the shown timeline was saved; `nil` if no timeline is shown.
   public private(set) var savedAt: Date?
   /// Whether the timeline, or a page of it, is being loaded: by this screen, or, while ``run()`` is awaited, by another.
@@ -57,9 +61,7 @@ public final class MomentsTimelineViewModel {
   @ObservationIgnored private var loads = 0
   /// How many calls of ``run()`` are awaited: without one, ``loadState`` is what it was.
   @ObservationIgnored private var followers = 0
-  @ObservationIgnored private var details: MomentsDetails?
   @ObservationIgnored private var loadState = MomentsLoadState.idle
-  @ObservationIgnored private var pendingMomentIDs: Set<String> = []
   /// Ends its streams when the model is released.
   @ObservationIgnored private let lifetime = MulticastRelay<Void>(buffering: .latest)
 
@@ -69,7 +71,8 @@ public final class MomentsTimelineViewModel {
   ///   - userID: Whose timeline it is.
   ///   - momentsRepo: Where it comes from. The rows use the same.
   ///   - trackingRepo: Where the screen and the taps on its rows are reported; by default nowhere.
-  ///   - now: The time that the rows' dates count from, asked whenever the timeline changes.
+  ///   - now: The time that the rows' dates count from, asked whenever the timeline changes, and by
+  ///     ``updateDates()``.
   ///   - locale: The language of the rows' dates.
   public init(
     userID: String, momentsRepo: any MomentsRepoType, trackingRepo: any TrackingRepoType = TrackingRepo(),
@@ -169,6 +172,13 @@ public final class MomentsTimelineViewModel {
     updateIsLoading()
   }
 
+  // MARK: - Dates
+
+  /// Brings the dates of the rows up to date, which count from the time of the last change: call it every minute or so.
+  public func updateDates() {
+    showItems()
+  }
+
   // MARK: - Tracking
 
   /// Tracks that the screen is shown: call it when it appears.
@@ -179,7 +189,7 @@ public final class MomentsTimelineViewModel {
   // MARK: - Showing
 
   private func show(_ details: MomentsDetails) {
-    self.details = details
+    momentsDetails = details
     showItems()
     let hasMore = details.pageInfo?.hasNextPage ?? false
     if hasMoreItems != hasMore { hasMoreItems = hasMore }
@@ -191,9 +201,9 @@ public final class MomentsTimelineViewModel {
     loadState = state
     if let loaded = state.loadedValue {
       // To save the same again is a change too: the rows' dates count from then on.
-      if savedAt != loaded.savedAt || details != loaded.value { show(loaded.value) }
+      if savedAt != loaded.savedAt || momentsDetails != loaded.value { show(loaded.value) }
       if savedAt != loaded.savedAt { savedAt = loaded.savedAt }
-    } else if details != nil {
+    } else if momentsDetails != nil {
       removeItems()
     }
     switch state {
@@ -211,7 +221,7 @@ public final class MomentsTimelineViewModel {
   }
 
   private func showItems() {
-    guard let details else { return }
+    guard let details = momentsDetails else { return }
     let now = now()
     listItems =
       [.profile(UserProfileListItemViewModel(userDetails: details.userDetails))]
@@ -225,7 +235,7 @@ public final class MomentsTimelineViewModel {
 
   /// The timeline was removed, for example because the user has logged out.
   private func removeItems() {
-    details = nil
+    momentsDetails = nil
     listItems = []
     hasContent = false
     hasMoreItems = false

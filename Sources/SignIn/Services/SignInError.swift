@@ -6,11 +6,17 @@ public enum SignInError: Error, Sendable, Hashable {
   case refused(SignState)
   /// The server could not be reached, or refused.
   case session(SignInSessionError)
+  /// What is kept of the user could not be erased, so the user is still signed in.
+  case userData(UserDataError)
   /// The calling task was cancelled. The server may have done its part, but nothing says so.
   case cancelled
 
   init(_ error: SignInSessionError) {
     self = error == .cancelled ? .cancelled : .session(error)
+  }
+
+  init(_ error: UserDataError) {
+    self = error == .cancelled ? .cancelled : .userData(error)
   }
 }
 
@@ -23,6 +29,7 @@ extension SignInError: CustomStringConvertible {
     case .refused(.signed(let user)): "\(user.username) is signed in: sign out first."
     case .refused(.signingOut): "A sign-out is in flight: wait until it ends."
     case .session(let error): error.description
+    case .userData(let error): error.description
     case .cancelled: SignInSessionError.cancelled.description
     }
   }

@@ -10,6 +10,7 @@ public import Multicast
 /// - **Lifetime**: Streams do not keep the service alive. They finish when it is released.
 public actor UserService: UserServiceType {
   private let session: any SignInSessionType
+  private let userData: [any UserDataType]
   private let pageSize: Int
   private let states = CurrentValueRelay<SignState>(.unsigned, buffering: .unbounded)
   private let recent = MulticastRelay<[Date]>(replay: 1, buffering: .latest)
@@ -24,9 +25,11 @@ public actor UserService: UserServiceType {
   ///
   /// - Parameters:
   ///   - session: The server.
+  ///   - userData: What is kept of users on this device: opened at a sign-in, and erased at a sign-out.
   ///   - pageSize: How many sign-ins one load asks for.
-  public init(session: any SignInSessionType, pageSize: Int = 20) {
+  public init(session: any SignInSessionType, userData: [any UserDataType] = [], pageSize: Int = 20) {
     self.session = session
+    self.userData = userData
     self.pageSize = pageSize
   }
 
@@ -51,6 +54,7 @@ public actor UserService: UserServiceType {
       let user = try await session.signIn(username: username, password: password)
       // No caller waits for it any more, so it must not sign a user in.
       guard !Task.isCancelled else { throw .cancelled }
+      await openUserData(of: user)
       signIns += 1
       states.send(.signed(user))
       return user
@@ -60,16 +64,26 @@ public actor UserService: UserServiceType {
     }
   }
 
-  /// Signs the user out.
+  /// Signs the user out, unless that would lose something.
   public func performSignout() async throws(SignInError) {
+    try await performSignout(discardingUnsent: false)
+  }
+
+  /// Signs the user out, and erases what is kept of the user on this device.
+  ///
+  /// Erases first, because what waits can be sent only while the server takes the user for signed in. If a sign-out fails
+  /// after that, what was erased is there to be fetched again.
+  public func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError) {
     let user = try signedUser()
     guard !Task.isCancelled else { throw .cancelled }
     states.send(.signingOut)
-    do throws(SignInSessionError) {
-      try await session.signOut(uid: user.uid)
+    do throws(SignInError) {
+      try await eraseUserData(of: user, discardingUnsent: discardsUnsent)
+      try await signOutOfServer(user)
     } catch {
+      await openUserData(of: user)
       states.send(.signed(user))
-      throw SignInError(error)
+      throw error
     }
     listed = []
     recent.send(listed)
@@ -115,6 +129,26 @@ public actor UserService: UserServiceType {
   public func fetchUser(uid: String) async throws(SignInError) -> User {
     do throws(SignInSessionError) {
       return try await session.user(uid: uid)
+    } catch {
+      throw SignInError(error)
+    }
+  }
+
+  private func openUserData(of user: User) async {
+    for data in userData { await data.open(uid: user.uid) }
+  }
+
+  private func eraseUserData(of user: User, discardingUnsent discardsUnsent: Bool) async throws(SignInError) {
+    do throws(UserDataError) {
+      for data in userData { try await data.erase(uid: user.uid, discardingUnsent: discardsUnsent) }
+    } catch {
+      throw SignInError(error)
+    }
+  }
+
+  private func signOutOfServer(_ user: User) async throws(SignInError) {
+    do throws(SignInSessionError) {
+      try await session.signOut(uid: user.uid)
     } catch {
       throw SignInError(error)
     }

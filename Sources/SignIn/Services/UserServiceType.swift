@@ -31,14 +31,21 @@ public protocol UserServiceType: Sendable {
   @discardableResult
   func performSignin(username: String, password: Password) async throws(SignInError) -> User
 
-  /// Signs the user out.
+  /// Signs the user out, unless that would lose something: as ``performSignout(discardingUnsent:)`` with `false`.
+  ///
+  /// - Throws: ``SignInError``.
+  func performSignout() async throws(SignInError)
+
+  /// Signs the user out, and erases what is kept of the user on this device.
   ///
   /// Observers see `signingOut`, then `unsigned`; or `signed` when it fails or is cancelled. What the server has done
   /// counts as done, also when the calling task is cancelled meanwhile.
   ///
+  /// - Parameter discardsUnsent: Whether changes that the server doesn't have are lost. Otherwise they keep the user
+  ///   signed in, and are counted in ``UserDataError/unsent(_:)``.
   /// - Throws: ``SignInError``; ``SignInError/refused(_:)`` at once, without a change of state, unless a user is signed
   ///   in.
-  func performSignout() async throws(SignInError)
+  func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError)
 
   /// Asks the server who the signed-in user is now, and broadcasts it as the state.
   ///
@@ -61,4 +68,11 @@ public protocol UserServiceType: Sendable {
   ///
   /// - Throws: ``SignInError``.
   func fetchUser(uid: String) async throws(SignInError) -> User
+}
+
+extension UserServiceType {
+  /// Signs the user out by ``performSignout()``: for services that keep nothing of users.
+  public func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError) {
+    try await performSignout()
+  }
 }

@@ -52,8 +52,13 @@ struct SignInForm: Equatable {
     }
   }
 
+  /// Whether a sign-out was refused because it would lose changes, so that the next one discards them.
+  var asksToDiscard: Bool {
+    if case (.signed, .failedToSignOut(.userData(.unsent))) = (state, report) { true } else { false }
+  }
+
   var submitTitle: String {
-    if case .signed = state { "SignOut" } else { "Submit" }
+    if case .signed = state { asksToDiscard ? "Discard and SignOut" : "SignOut" } else { "Submit" }
   }
 
   /// The texts of the original app, which counts a name of four characters as long enough too.

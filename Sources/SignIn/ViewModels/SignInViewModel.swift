@@ -47,23 +47,33 @@ public final class SignInViewModel {
 
   /// Signs in, or out if a user is signed in.
   ///
+  /// A sign-out that would lose changes is refused, and ``asksToDiscard`` is set. The next one discards them, unless
+  /// ``keepChanges()`` comes before.
+  ///
   /// Does nothing while ``isSubmitEnabled`` is false, so also while a sign-in or a sign-out is in flight. Sets
   /// ``message`` on failure. Cancellation isn't a failure, and neither is a call that comes second.
   public func submit() async {
     guard isSubmitEnabled else { return }
-    form.report = nil
     let pressed = form
+    form.report = nil
     let isSigningOut = if case .signed = pressed.state { true } else { false }
     do throws(SignInError) {
       if isSigningOut {
-        try await userService.performSignout()
+        try await userService.performSignout(discardingUnsent: pressed.asksToDiscard)
       } else {
         try await userService.performSignin(username: pressed.username, password: pressed.password)
       }
     } catch {
-      guard case .session = error else { return }
-      form.report = isSigningOut ? .failedToSignOut(error) : .failedToSignIn(error)
+      switch error {
+      case .refused, .cancelled: return
+      case .session, .userData: form.report = isSigningOut ? .failedToSignOut(error) : .failedToSignIn(error)
+      }
     }
+  }
+
+  /// Keeps the user signed in and the changes waiting, after a sign-out that would lose them.
+  public func keepChanges() {
+    if form.asksToDiscard { form.report = nil }
   }
 
   // MARK: Outputs
@@ -78,7 +88,12 @@ public final class SignInViewModel {
   /// out always, and not while busy.
   public var isSubmitEnabled: Bool { form.isSubmitEnabled }
 
-  /// The text of the button: "SignOut" while a user is signed in, else "Submit".
+  /// Whether a sign-out was refused because the server doesn't have some of the user's changes: ``submit()`` discards
+  /// them now, and ``keepChanges()`` keeps them.
+  public var asksToDiscard: Bool { form.asksToDiscard }
+
+  /// The text of the button: "SignOut" while a user is signed in, "Discard and SignOut" while ``asksToDiscard`` is set,
+  /// else "Submit".
   public var submitTitle: String { form.submitTitle }
 
   /// Whether the indicator shows: while a sign-in or a sign-out is in flight.

@@ -23,6 +23,7 @@ import Testing
     #expect(row.title == "the pic is awesome")
     #expect(row.photoURL == URL(string: "https://example.com/a.png"))
     #expect(row.likes.map(\.absoluteString) == ["https://example.com/1.png", "https://example.com/3.png"])
+    #expect(row.likeCount == likes.count)
   }
 
   @Test func `No photo, or a bad URL, is none`() {
@@ -34,6 +35,7 @@ import Testing
     let row = row(.fixture(isLiked: nil, likes: nil))
     #expect(!row.isLiked)
     #expect(row.likes == [])
+    #expect(row.likeCount == 0)
   }
 
   @Test(arguments: [

@@ -226,6 +226,25 @@ import Testing
     await running.value
   }
 
+  @Test func `Dates are brought up to date when asked for`() async throws {
+    let harness = RepoHarness()
+    try await harness.store.save(momentsDetails: .fixture(), userID: "0")
+    let time = Lock(Date(timeIntervalSince1970: 1_605_521_420))
+    let model = MomentsTimelineViewModel(
+      userID: "0", momentsRepo: harness.repo, now: { time.withLock { $0 } }, locale: Locale(identifier: "en_US"))
+    model.updateDates()
+    #expect(model.listItems == [])
+    let running = Task { await model.run() }
+    await until { model.hasContent }
+    #expect(rows(model).map(\.postDateDescription) == ["1 minute ago"])
+    time.withLock { $0 += 60 }
+    #expect(rows(model).map(\.postDateDescription) == ["1 minute ago"])
+    model.updateDates()
+    #expect(rows(model).map(\.postDateDescription) == ["2 minutes ago"])
+    running.cancel()
+    await running.value
+  }
+
   @Test func `A row is pending from the tap until the server has the like`() async throws {
     let gate = Gate()
     let harness = RepoHarness(updateLike: { _ in
@@ -240,9 +259,12 @@ import Testing
     let row = rows(model)[1]
     let like = Task { try await row.like(from: "0") }
     await until { rows(model).map(\.isPending) == [false, true] && rows(model)[1].isLiked }
+    #expect(model.pendingMomentIDs == ["1"])
     gate.open()
-    try await like.value
+    #expect(try await like.value == .confirmed)
     await until { rows(model).map(\.isPending) == [false, false] }
+    #expect(model.pendingMomentIDs == [])
+    #expect(model.momentsDetails == .fixture(momentIDs: ["0", "1"], likedMomentIDs: ["1"]))
     #expect(rows(model).map(\.isLiked) == [false, true])
     running.cancel()
     await running.value

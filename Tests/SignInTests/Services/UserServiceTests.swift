@@ -279,6 +279,83 @@ import Testing
     #expect(service.signState == .signed(newer))
   }
 
+  // MARK: User data
+
+  @Test func `What is kept of a user is open before the user is signed in, and erased before the server is asked`()
+    async throws
+  {
+    let gate = Gate()
+    let data = UserDataStub()
+    let service = UserService(session: SignInSessionStub(signOut: { await gate.pass() }), userData: [data])
+    #expect(data.log == [])
+    var states = service.signStates.makeAsyncIterator()
+    var seen: [SignState?] = [await states.next()]
+    try await service.signIn()
+    #expect(data.log == ["open 007"])
+    let signOut = Task { try await service.performSignout() }
+    await gate.arrivals()
+    #expect(data.log == ["open 007", "erase 007"])
+    gate.open()
+    try await signOut.value
+    #expect(data.log == ["open 007", "erase 007"])
+    for _ in 0..<4 { seen.append(await states.next()) }
+    #expect(seen == [.unsigned, .signingIn, .signed(Self.user), .signingOut, .unsigned])
+  }
+
+  @Test func `A sign-out that would lose changes counts them, asks no server, and leaves the user signed in`()
+    async throws
+  {
+    let waiting = UserDataStub(unsentCount: 2)
+    let other = UserDataStub()
+    let signOuts = Lock(0)
+    let service = UserService(
+      session: SignInSessionStub(signOut: { signOuts.withLock { $0 += 1 } }), userData: [other, waiting])
+    try await service.signIn()
+    await #expect(throws: SignInError.userData(.unsent(2))) { try await service.performSignout() }
+    #expect(service.signState == .signed(Self.user))
+    #expect(signOuts.withLock { $0 } == 0)
+    // What was erased already may be used again.
+    #expect(other.log == ["open 007", "erase 007", "open 007"])
+    #expect(waiting.log == ["open 007", "erase 007", "open 007"])
+    try await service.performSignout(discardingUnsent: true)
+    #expect(service.signState == .unsigned)
+    #expect(signOuts.withLock { $0 } == 1)
+    #expect(waiting.log.last == "discard 007")
+  }
+
+  @Test func `Where the server refuses the sign-out, what was erased is open again`() async throws {
+    let data = UserDataStub()
+    let service = UserService(
+      session: SignInSessionStub(signOut: { () throws(SignInSessionError) in throw .unreachable(reason: "no route") }),
+      userData: [data])
+    try await service.signIn()
+    await #expect(throws: SignInError.session(.unreachable(reason: "no route"))) { try await service.performSignout() }
+    #expect(data.log == ["open 007", "erase 007", "open 007"])
+    #expect(service.signState == .signed(Self.user))
+  }
+
+  @Test(arguments: [
+    (UserDataError.cancelled, SignInError.cancelled),
+    (.notErased(reason: "The disk is full. Make room."), .userData(.notErased(reason: "The disk is full. Make room."))),
+  ])
+  func `What could not be erased keeps the user signed in`(_ error: UserDataError, _ expected: SignInError) async throws
+  {
+    let service = UserService(
+      session: SignInSessionStub(), userData: [UserDataStub { _ throws(UserDataError) in throw error }])
+    try await service.signIn()
+    await #expect(throws: expected) { try await service.performSignout(discardingUnsent: true) }
+    #expect(service.signState == .signed(Self.user))
+  }
+
+  @Test func `A sign-in that fails opens nothing`() async {
+    let data = UserDataStub()
+    let service = UserService(
+      session: SignInSessionStub(signIn: { () throws(SignInSessionError) in throw .wrongUsernameOrPassword }),
+      userData: [data])
+    await #expect(throws: SignInError.session(.wrongUsernameOrPassword)) { try await service.signIn() }
+    #expect(data.log == [])
+  }
+
   @Test func `Without a signed-in user there is nothing to update or to load`() async {
     let service = UserService(session: SignInSessionStub())
     await #expect(throws: SignInError.refused(.unsigned)) { try await service.updateUser() }
@@ -300,6 +377,17 @@ import Testing
       .session(.unreachable(reason: "no route")),
       "The server could not be reached (no route). Check the connection, then try again."
     ),
+    (
+      .userData(.unsent(1)), "The server doesn't have 1 of your changes. Let it be sent, or sign out without it."
+    ),
+    (
+      .userData(.unsent(2)), "The server doesn't have 2 of your changes. Let them be sent, or sign out without them."
+    ),
+    (
+      .userData(.notErased(reason: "The disk is full. Make room.")),
+      "What is kept of you could not be erased: The disk is full. Make room."
+    ),
+    (.userData(.cancelled), SignInError.cancelled.description),
     (.cancelled, "The call was cancelled before it was done. Call again if the result is still wanted."),
   ])
   func `Errors say what to do`(_ error: SignInError, _ text: String) {

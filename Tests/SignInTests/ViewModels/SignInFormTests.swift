@@ -53,6 +53,25 @@ import Testing
     #expect(signedIn.message == "已经退出登录")
   }
 
+  @Test func `To discard is asked of a user who is signed in and would lose changes, whatever else is tried`() {
+    let unsent = SignInError.userData(.unsent(2))
+    var form = form(.signed(Self.user), .signingOut)
+    form.report = .failedToSignOut(unsent)
+    #expect(!form.asksToDiscard)
+    form.follow(.signed(Self.user))
+    #expect(form.asksToDiscard)
+    // Another screen signs out.
+    form.follow(.signingOut)
+    form.follow(.unsigned)
+    #expect(!form.asksToDiscard)
+    form.follow(.signingIn)
+    form.follow(.signed(Self.user))
+    #expect(!form.asksToDiscard)
+    form.report = .failedToSignOut(Self.error)
+    #expect(!form.asksToDiscard)
+    #expect(form.submitTitle == "SignOut")
+  }
+
   @Test func `A sign-in that comes to nothing is no sign-out`() {
     #expect(form(.unsigned, .signingIn, .unsigned).message == "")
   }

@@ -154,6 +154,37 @@ import Testing
     await running.value
   }
 
+  @Test func `A sign-out that would lose changes asks once more, and the changes may be kept`() async {
+    let data = UserDataStub(unsentCount: 2)
+    let model = filledIn(UserService(session: SignInSessionStub(), userData: [data]))
+    let running = Task { await model.run() }
+    await model.submit()
+    await until { model.message == Self.signedMessage }
+    model.keepChanges()
+    for _ in 0..<2 {
+      await model.submit()
+      await until { model.asksToDiscard }
+      #expect(model.submitTitle == "Discard and SignOut")
+      #expect(
+        model.message == "The server doesn't have 2 of your changes. Let them be sent, or sign out without them.")
+      model.keepChanges()
+      #expect(!model.asksToDiscard)
+      #expect(model.submitTitle == "SignOut")
+      #expect(model.message == Self.signedMessage)
+    }
+    await model.submit()
+    await until { model.asksToDiscard }
+    await model.submit()
+    await until { model.message == "已经退出登录" }
+    #expect(!model.asksToDiscard)
+    #expect(
+      data.log == [
+        "open 007", "erase 007", "open 007", "erase 007", "open 007", "erase 007", "open 007", "discard 007",
+      ])
+    running.cancel()
+    await running.value
+  }
+
   @Test func `A cancelled submit is no failure`() async {
     let gate = Gate()
     let model = filledIn(

@@ -17,10 +17,11 @@ final class LiveSignIn: LiveScreen {
   /// - Parameters:
   ///   - service: Who knows who is signed in.
   ///   - hint: What is said at first.
-  init(service: any UserServiceType, hint: String) {
+  ///   - signedInKeys: The keys that do something outside this screen while a user is signed in.
+  init(service: any UserServiceType, hint: String, signedInKeys: [KeyHint] = []) {
     self.service = service
     model = SignInViewModel(userService: service)
-    state = LiveSignInState(hint: hint)
+    state = LiveSignInState(hint: hint, signedInKeys: signedInKeys)
   }
 
   /// Follows the state, says each change of it, and loads the recent sign-ins of who is signed in.
@@ -44,6 +45,7 @@ final class LiveSignIn: LiveScreen {
         await self.model.submit()
         self.state.submitEnded()
       }
+    case .keepChanges: model.keepChanges()
     case .quit: return .quit
     case nil: break
     }
@@ -58,7 +60,8 @@ final class LiveSignIn: LiveScreen {
     LiveSignInState.Form(
       username: model.username, password: model.password, isUsernameEnabled: model.isUsernameEnabled,
       isPasswordEnabled: model.isPasswordEnabled, isSubmitEnabled: model.isSubmitEnabled,
-      submitTitle: model.submitTitle, isBusy: model.showsIndicator, message: model.isTextHidden ? "" : model.message,
+      submitTitle: model.submitTitle, asksToDiscard: model.asksToDiscard, isBusy: model.showsIndicator,
+      message: model.isTextHidden ? "" : model.message,
       recentSignIns: recentSignIns)
   }
 

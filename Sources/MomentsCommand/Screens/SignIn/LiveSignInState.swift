@@ -10,6 +10,8 @@ struct LiveSignInState {
     case setUsername(String)
     case setPassword(Password)
     case submit
+    /// Not to lose the changes that a sign-out would lose.
+    case keepChanges
     case quit
   }
 
@@ -21,6 +23,8 @@ struct LiveSignInState {
     var isPasswordEnabled = false
     var isSubmitEnabled = false
     var submitTitle = "Submit"
+    /// Whether pressing the button loses changes.
+    var asksToDiscard = false
     var isBusy = false
     /// Empty while it is hidden.
     var message = ""
@@ -32,10 +36,14 @@ struct LiveSignInState {
   private var wantedFocus = SignInScreen.Control.username
   /// Whether the button was pressed and has not been answered.
   private var isSubmitting = false
+  private let signedInKeys: [KeyHint]
 
-  /// - Parameter hint: What is said at first.
-  init(hint: String) {
+  /// - Parameters:
+  ///   - hint: What is said at first.
+  ///   - signedInKeys: The keys that do something outside this screen while a user is signed in.
+  init(hint: String, signedInKeys: [KeyHint] = []) {
     activity = hint
+    self.signedInKeys = signedInKeys
   }
 
   // MARK: What happens
@@ -57,7 +65,7 @@ struct LiveSignInState {
   /// Moves, or says what the key asks for; `nil` for a key without a meaning.
   mutating func press(_ key: Key, in form: Form) -> Request? {
     switch key {
-    case .escape: return .quit
+    case .escape: return form.asksToDiscard ? .keepChanges : .quit
     // What was filled in is what is sent, also where the keys behind Enter come with it.
     case _ where isSubmitting: return nil
     case .tab, .down: moveFocus(by: 1, in: form)
@@ -94,17 +102,15 @@ struct LiveSignInState {
   // MARK: What to show
 
   func model(of form: Form) -> SignInScreen.Model {
-    // Neither signed out nor on the way.
-    let isSignedIn = !form.isUsernameEnabled && !form.isBusy
-    return SignInScreen.Model(
-      isSignedIn: isSignedIn, isBusy: form.isBusy, username: form.username,
+    SignInScreen.Model(
+      isSignedIn: form.isSignedIn, isBusy: form.isBusy, username: form.username,
       passwordLength: form.password.text.count, buttonTitle: form.submitTitle, enabled: form.enabled,
-      focus: focus(in: form), message: form.message, recentSignIns: isSignedIn ? form.recentSignIns : [],
+      focus: focus(in: form), message: form.message, recentSignIns: form.isSignedIn ? form.recentSignIns : [],
       activity: activity, keys: keys(in: form))
   }
 
   private func keys(in form: Form) -> [KeyHint] {
-    var keys = [KeyHint(key: "esc", action: "quit")]
+    var keys = [KeyHint(key: "esc", action: form.asksToDiscard ? "stay signed in" : "quit")]
     if form.enabled.count > 1 { keys.append(KeyHint(key: "tab", action: "next")) }
     let focus = focus(in: form)
     switch focus {
@@ -114,11 +120,15 @@ struct LiveSignInState {
     case .button: keys.append(KeyHint(key: "enter", action: form.submitTitle))
     case nil: break
     }
+    if form.isSignedIn { keys += signedInKeys }
     return keys
   }
 }
 
 extension LiveSignInState.Form {
+  /// Neither signed out nor on the way.
+  fileprivate var isSignedIn: Bool { !isUsernameEnabled && !isBusy }
+
   fileprivate var enabled: Set<SignInScreen.Control> {
     var enabled: Set<SignInScreen.Control> = []
     if isUsernameEnabled { enabled.insert(.username) }

@@ -14,8 +14,8 @@ protocol NetworkSwitch: Sendable {
   func setOnline(_ isOnline: Bool) async throws(StoreError)
 }
 
-/// The timeline on a terminal: the list, the selected moment and the counter of likes, each an observer of one
-/// repository, and the keys.
+/// The timeline on a terminal: the list with its view model, the selected moment and the counter of likes, each an
+/// observer of one repository, and the keys.
 ///
 /// A frame shows one state of the repository: none is drawn while the three observers differ.
 @MainActor
@@ -31,8 +31,9 @@ final class LiveTimeline: LiveScreen {
   private let pause: @Sendable (Duration) async throws -> Void
   private let isOnline: CurrentValueRelay<Bool>
 
+  private let model: MomentsTimelineViewModel
   private var state: LiveTimelineState
-  /// Counts how often the ages were to be brought up to date.
+  /// Counts the updates of ages: not every age on the screen is one of a row.
   private var ageUpdates = 0
 
   /// Creates the live timeline of a user.
@@ -40,14 +41,14 @@ final class LiveTimeline: LiveScreen {
   /// - Parameters:
   ///   - userID: Whose timeline it is.
   ///   - repo: What is observed, and where likes go.
-  ///   - storedAt: When the timeline the device has was saved; its age is shown until there is a newer one.
-  ///   - network: What the key `o` switches; nil for a network that is not this program's.
+  ///   - network: What the key `o` switches; `nil` for a network that isn't this program's.
   ///   - isOnline: How the network is at the start.
+  ///   - quit: What the key that leaves the screen does.
   ///   - now: The time ages count from.
   ///   - pause: Waits so long between the updates of ages.
   init(
-    userID: String, repo: any MomentsRepoType, storedAt: Date? = nil, network: (any NetworkSwitch)? = nil,
-    isOnline: Bool = true, now: @escaping @Sendable () -> Date = { Date() },
+    userID: String, repo: any MomentsRepoType, network: (any NetworkSwitch)? = nil, isOnline: Bool = true,
+    quit: String = "quit", now: @escaping @Sendable () -> Date = { Date() },
     pause: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   ) {
     self.userID = userID
@@ -56,18 +57,21 @@ final class LiveTimeline: LiveScreen {
     self.now = now
     self.pause = pause
     self.isOnline = CurrentValueRelay(isOnline)
-    state = LiveTimelineState(storedAt: storedAt, canGoOffline: network != nil)
+    model = MomentsTimelineViewModel(userID: userID, momentsRepo: repo, now: now, locale: TimelineText.locale)
+    state = LiveTimelineState(
+      openedAt: now(), canGoOffline: network != nil, quit: KeyHint(key: "q", action: quit))
     state.isOnline = isOnline
   }
 
   func frame(size: TerminalSize) -> Frame? {
     _ = ageUpdates
-    guard state.isConsistent else { return nil }
-    return TimelineScreen.frame(of: state.model(at: now()), size: size)
+    let timeline = timeline
+    guard state.isConsistent(with: timeline) else { return nil }
+    return TimelineScreen.frame(of: state.model(of: timeline, at: now()), size: size)
   }
 
   func press(_ key: Key, size: TerminalSize) -> KeyResponse? {
-    switch state.press(key, pageHeight: ListSelection<String>.pageHeight(of: size)) {
+    switch state.press(key, in: timeline, pageHeight: ListSelection<String>.pageHeight(of: size)) {
     case .setLike(let isLiked, let momentID): return .perform { await self.setLike(isLiked, momentID: momentID) }
     case .setOnline(let isOnline):
       self.isOnline.send(isOnline)
@@ -79,50 +83,56 @@ final class LiveTimeline: LiveScreen {
     }
   }
 
-  /// Loads the timeline once, and follows it.
+  /// Loads the timeline once, and observes it.
   func run() async {
     await withDiscardingTaskGroup { group in
-      group.addTask { await self.followInList() }
-      group.addTask { await self.followInDetail() }
-      group.addTask { await self.followInCounter() }
-      group.addTask { await self.followPendingLikes() }
+      group.addTask { await self.model.run() }
+      group.addTask { await self.observeInDetail() }
+      group.addTask { await self.observeInCounter() }
       group.addTask { await self.updateAges() }
       group.addTask { await self.switchNetwork() }
       if isOnline.value { group.addTask { await self.reload() } }
     }
   }
 
+  private var timeline: LiveTimelineState.Timeline {
+    LiveTimelineState.Timeline(
+      details: model.momentsDetails, rows: rows.map { TimelineScreen.Model.Row($0) }, savedAt: model.savedAt,
+      isLoading: model.isLoading, problem: model.error?.description, hasMore: model.hasMoreItems,
+      pendingCount: model.pendingMomentIDs.count)
+  }
+
+  private var rows: [MomentListItemViewModel] {
+    model.listItems.compactMap { item in
+      if case .moment(let row) = item { row } else { nil }
+    }
+  }
+
   // MARK: Requests
 
   private func setLike(_ isLiked: Bool, momentID: String) async {
+    guard let row = rows.first(where: { $0.id == momentID }) else { return }
     let result: Result<MomentLikeOutcome, MomentsRepoError>
     do throws(MomentsRepoError) {
-      result = .success(try await repo.updateLike(isLiked: isLiked, momentID: momentID, fromUserID: userID))
+      result = .success(isLiked ? try await row.like(from: userID) : try await row.unlike(from: userID))
     } catch {
       result = .failure(error)
     }
-    state.likeEnded(isLiked, momentID: momentID, with: result)
+    state.likeEnded(isLiked, TimelineText.heading(userName: row.userName, title: row.title), with: result)
   }
 
   private func reload() async {
-    await load(.newest) { () async throws(MomentsRepoError) in try await self.repo.reloadMoments(userID: self.userID) }
+    await model.reloadItems()
+    loadEnded(.newest)
   }
 
   private func loadMore() async {
-    await load(.older) { () async throws(MomentsRepoError) in
-      try await self.repo.loadMoreMoments(userID: self.userID)
-    }
+    await model.loadMoreItems()
+    loadEnded(.older)
   }
 
-  private func load(_ load: LiveTimelineState.Load, _ request: () async throws(MomentsRepoError) -> Void) async {
-    state.loadBegan()
-    var failure: MomentsRepoError?
-    do throws(MomentsRepoError) {
-      try await request()
-    } catch {
-      failure = error
-    }
-    state.loadEnded(load, failure, at: now())
+  private func loadEnded(_ load: LiveTimelineState.Load) {
+    if !Task.isCancelled { state.loadEnded(load, model.error) }
   }
 
   /// Brings the network to what was asked for last, one change after the other.
@@ -146,30 +156,21 @@ final class LiveTimeline: LiveScreen {
 
   // MARK: Observers
 
-  private var timelines: ObservedValues<MomentsDetails> {
-    repo.momentsDetails(userID: userID).buffering(.latest)
+  private var loadStates: ObservedValues<MomentsLoadState> { repo.loadState(userID: userID).buffering(.latest) }
+
+  private func observeInDetail() async {
+    for await loadState in loadStates { state.showDetail(loadState.loadedValue, at: now()) }
   }
 
-  private func followInList() async {
-    for await details in timelines { state.showInList(details, at: now()) }
-  }
-
-  private func followInDetail() async {
-    for await details in timelines { state.detail = details }
-  }
-
-  private func followInCounter() async {
-    for await details in timelines { state.counted = details }
-  }
-
-  private func followPendingLikes() async {
-    for await pending in repo.pendingLikes(userID: userID) { state.pendingLikes = Set(pending.keys) }
+  private func observeInCounter() async {
+    for await loadState in loadStates { state.counted = loadState.loadedValue?.value }
   }
 
   private func updateAges() async {
     do {
       while true {
         try await pause(Self.ageDuration)
+        model.updateDates()
         ageUpdates &+= 1
       }
     } catch {

@@ -1,11 +1,12 @@
 internal import Foundation
 internal import GraphQLClient
 internal import Moments
+internal import Repository
 internal import TerminalUI
 
-/// What the live timeline knows: what its observers saw, what runs, and where the user is.
+/// What the live timeline knows beside its view model: what its other observers saw, and where the user is.
 ///
-/// Pure: keys, timelines and results go in; what is to be done and what is to be shown come out.
+/// A pure state machine: keys, timelines and results go in; what is to be done and what is to be shown come out.
 struct LiveTimelineState {
   /// What a key asks for beyond the screen.
   enum Request: Hashable {
@@ -24,85 +25,74 @@ struct LiveTimelineState {
     case older
   }
 
-  /// What the list, the detail and the counter saw last.
-  private(set) var list: MomentsDetails?
-  var detail: MomentsDetails?
+  /// What the view model shows.
+  struct Timeline {
+    var details: MomentsDetails?
+    var rows: [TimelineScreen.Model.Row] = []
+    var savedAt: Date?
+    var isLoading = false
+    /// Why the last load failed.
+    var problem: String?
+    var hasMore = false
+    /// How many likes the server doesn't have yet.
+    var pendingCount = 0
+  }
+
+  /// What the detail and the counter saw last.
+  private(set) var detail: MomentsDetails?
   var counted: MomentsDetails?
 
-  /// When the timeline that this device had at the start was saved; nil when it had none.
-  let storedAt: Date?
-  /// The moments whose likes the server does not have yet.
-  var pendingLikes: Set<String> = []
-  /// When the server last sent the newest moments.
-  var fetchedAt: Date?
-  /// Why the last load failed.
-  var problem: String?
   var isOnline = true
   var activity = "Opening the timeline…"
+  /// When the screen was opened: a timeline that was saved before is the stored one.
+  private let openedAt: Date
   /// Whether there is a network that can be taken away.
-  let canGoOffline: Bool
-  private var loads = 0
+  private let canGoOffline: Bool
+  /// What leaves the screen.
+  private let quit: KeyHint
+  private var hasOpened = false
   private var selection = ListSelection<String>()
 
-  init(storedAt: Date? = nil, canGoOffline: Bool = false) {
-    self.storedAt = storedAt
-    self.canGoOffline = canGoOffline
+  init(openedAt: Date, canGoOffline: Bool = false, quit: KeyHint = KeyHint(key: "q", action: "quit")) {
+    (self.openedAt, self.canGoOffline, self.quit) = (openedAt, canGoOffline, quit)
   }
 
   /// Whether all observers saw the same, so that a frame shows one state of the repository.
-  var isConsistent: Bool { list == detail && list == counted }
+  func isConsistent(with timeline: Timeline) -> Bool { timeline.details == detail && timeline.details == counted }
 
-  /// Whether there are older moments to ask for.
-  private var canLoadMore: Bool { list?.pageInfo?.hasNextPage ?? false }
+  private func selectedIndex(in timeline: Timeline) -> Int { selection.index(in: timeline.rows.map(\.id)) }
 
-  private var moments: [MomentsDetails.Moment] { list?.moments ?? [] }
-
-  private var selectedIndex: Int { selection.index(in: moments.map(\.id)) }
-
-  private var selected: MomentsDetails.Moment? {
-    moments.indices.contains(selectedIndex) ? moments[selectedIndex] : nil
+  private func selected(in timeline: Timeline) -> TimelineScreen.Model.Row? {
+    let index = selectedIndex(in: timeline)
+    return timeline.rows.indices.contains(index) ? timeline.rows[index] : nil
   }
 
   // MARK: What happens
 
-  mutating func showInList(_ details: MomentsDetails, at now: Date) {
-    // A timeline that only a like was applied to is as old as before.
-    if storedAt == nil, fetchedAt == nil {
-      fetchedAt = now
-    } else if list == nil, let storedAt {
+  /// Shows a timeline in the detail; `nil` if it was removed, or isn't known yet.
+  mutating func showDetail(_ loaded: LoadedValue<MomentsDetails>?, at now: Date) {
+    detail = loaded?.value
+    guard let loaded else { return }
+    selection.settle(in: loaded.value.moments.map(\.id))
+    if !hasOpened, loaded.savedAt < openedAt {
       activity =
-        "Showing what was stored \(TimelineText.age(of: storedAt, at: now)), "
+        "Showing what was stored \(TimelineText.age(of: loaded.savedAt, at: now)), "
         + (isOnline ? "asking for news." : "as the network is gone.")
     }
-    list = details
-    selection.settle(in: moments.map(\.id))
+    hasOpened = true
   }
 
-  mutating func loadBegan() {
-    loads += 1
-    problem = nil
-  }
-
-  mutating func loadEnded(_ load: Load, _ error: MomentsRepoError?, at now: Date) {
-    loads -= 1
-    switch error {
-    case nil:
-      switch load {
-      case .newest:
-        fetchedAt = now
-        activity = "The timeline is up to date."
+  mutating func loadEnded(_ load: Load, _ error: MomentsRepoError?) {
+    activity =
+      switch (error, load) {
+      case (let error?, _): "Not loaded: \(Self.describe(error))"
+      case (nil, .newest): "The timeline is up to date."
       // It doesn't show what is newer than the timeline.
-      case .older: activity = "Older moments are here."
+      case (nil, .older): "Older moments are here."
       }
-    case .cancelled: break
-    case let error?:
-      problem = error.description
-      activity = "Not loaded: \(Self.describe(error))"
-    }
   }
 
-  mutating func likeEnded(_ isLiked: Bool, momentID: String, with result: Result<MomentLikeOutcome, MomentsRepoError>) {
-    let moment = moments.first { $0.id == momentID }.map(TimelineText.heading(of:)) ?? "the moment"
+  mutating func likeEnded(_ isLiked: Bool, _ moment: String, with result: Result<MomentLikeOutcome, MomentsRepoError>) {
     switch result {
     case .success(.confirmed): activity = isLiked ? "Liked \(moment)" : "No longer liked: \(moment)"
     case .success(.queued): activity = "Kept until the network is back: \(isLiked ? "like" : "unlike") \(moment)"
@@ -122,19 +112,19 @@ struct LiveTimelineState {
 
   // MARK: Keys
 
-  /// Moves, or says what the key asks for; nil for a key without a meaning.
+  /// Moves, or says what the key asks for; `nil` for a key without a meaning.
   ///
   /// - Parameter pageHeight: How many rows a page key moves.
-  mutating func press(_ key: Key, pageHeight: Int = 10) -> Request? {
-    if selection.press(key, in: moments.map(\.id), pageHeight: pageHeight) { return nil }
+  mutating func press(_ key: Key, in timeline: Timeline, pageHeight: Int = 10) -> Request? {
+    if selection.press(key, in: timeline.rows.map(\.id), pageHeight: pageHeight) { return nil }
     switch key {
-    case .character("l"), .enter: return selected.map { .setLike(!($0.isLiked ?? false), momentID: $0.id) }
+    case .character("l"), .enter: return selected(in: timeline).map { .setLike(!$0.isLiked, momentID: $0.id) }
     case .character("o") where canGoOffline:
       isOnline.toggle()
       activity = isOnline ? "The network is back." : "The network is gone."
       return .setOnline(isOnline)
     case .character("r"): return .reload
-    case .character("m") where canLoadMore: return .loadMore
+    case .character("m") where timeline.hasMore: return .loadMore
     case .character("q"): return .quit
     default: return nil
     }
@@ -142,45 +132,44 @@ struct LiveTimelineState {
 
   // MARK: What to show
 
-  func model(at now: Date) -> TimelineScreen.Model {
+  func model(of timeline: Timeline, at now: Date) -> TimelineScreen.Model {
     TimelineScreen.Model(
-      userName: list?.userDetails.name,
-      source: source(at: now),
-      isLoading: loads > 0,
+      userName: timeline.details?.userDetails.name,
+      source: source(of: timeline, at: now),
+      isLoading: timeline.isLoading,
       isOnline: isOnline,
-      problem: problem,
+      problem: timeline.problem,
       likeCount: counted?.moments.reduce(0) { $0 + ($1.likes?.count ?? 0) } ?? 0,
-      pendingCount: pendingLikes.count,
-      rows: moments.map { row(of: $0, at: now) },
-      selection: selectedIndex,
-      detail: detail?.moments.first { $0.id == selected?.id }.map { moment in
-        TimelineScreen.Model.Detail(row: row(of: moment, at: now), url: moment.url, photos: moment.photos)
-      },
+      pendingCount: timeline.pendingCount,
+      rows: timeline.rows,
+      selection: selectedIndex(in: timeline),
+      detail: selected(in: timeline).flatMap { detail(of: $0) },
       activity: activity,
-      keys: keys)
+      keys: keys(in: timeline))
   }
 
-  private func source(at now: Date) -> TimelineScreen.Model.Source? {
-    guard list != nil else { return nil }
-    if let fetchedAt { return .fetched(age: TimelineText.age(of: fetchedAt, at: now)) }
-    return storedAt.map { .stored(age: TimelineText.age(of: $0, at: now)) }
+  private func source(of timeline: Timeline, at now: Date) -> TimelineScreen.Model.Source? {
+    timeline.savedAt.map { savedAt in
+      let age = TimelineText.age(of: savedAt, at: now)
+      return savedAt < openedAt ? .stored(age: age) : .fetched(age: age)
+    }
   }
 
-  private func row(of moment: MomentsDetails.Moment, at now: Date) -> TimelineScreen.Model.Row {
-    TimelineScreen.Model.Row(
-      id: moment.id, userName: moment.userDetails.name, title: moment.title,
-      date: TimelineText.postDate(of: moment, at: now), isLiked: moment.isLiked ?? false,
-      isPending: pendingLikes.contains(moment.id), likeCount: moment.likes?.count ?? 0)
+  /// The moment of a row, as the detail saw it last.
+  private func detail(of row: TimelineScreen.Model.Row) -> TimelineScreen.Model.Detail? {
+    detail?.moments.first { $0.id == row.id }.map { moment in
+      var row = row
+      (row.isLiked, row.likeCount) = (moment.isLiked ?? false, moment.likes?.count ?? 0)
+      return TimelineScreen.Model.Detail(row: row, url: moment.url, photos: moment.photos)
+    }
   }
 
-  private var keys: [KeyHint] {
-    let isLiked = selected?.isLiked ?? false
-    var keys = [
-      KeyHint(key: "q", action: "quit"), .move, KeyHint(key: "l", action: isLiked ? "unlike" : "like"),
-    ]
+  private func keys(in timeline: Timeline) -> [KeyHint] {
+    let isLiked = selected(in: timeline)?.isLiked ?? false
+    var keys = [quit, .move, KeyHint(key: "l", action: isLiked ? "unlike" : "like")]
     if canGoOffline { keys.append(KeyHint(key: "o", action: isOnline ? "go offline" : "go online")) }
     keys.append(KeyHint(key: "r", action: "reload"))
-    if canLoadMore { keys.append(KeyHint(key: "m", action: "more")) }
+    if timeline.hasMore { keys.append(KeyHint(key: "m", action: "more")) }
     return keys
   }
 }

@@ -1,3 +1,4 @@
+internal import Moments
 internal import TerminalUI
 
 extension TimelineScreen {
@@ -49,5 +50,13 @@ extension TimelineScreen {
     var activity = ""
     /// The most important first: those that do not fit are left out.
     var keys: [KeyHint] = []
+  }
+}
+
+extension TimelineScreen.Model.Row {
+  init(_ row: MomentListItemViewModel) {
+    self.init(
+      id: row.id, userName: row.userName, title: row.title, date: row.postDateDescription, isLiked: row.isLiked,
+      isPending: row.isPending, likeCount: row.likeCount)
   }
 }

@@ -63,6 +63,26 @@ struct LiveSignInStateTests {
     #expect(screen.press(.character("x"), in: filled) == .setPassword(Password("lowx")))
   }
 
+  @Test func `While it asks whether to discard, the key that quits keeps the changes`() {
+    var form = LiveSignInState.Form(isSubmitEnabled: true, submitTitle: "Discard and SignOut", asksToDiscard: true)
+    #expect(
+      screen.model(of: form).keys == [
+        KeyHint(key: "esc", action: "stay signed in"), KeyHint(key: "enter", action: "Discard and SignOut"),
+      ])
+    #expect(screen.press(.escape, in: form) == .keepChanges)
+    #expect(screen.press(.enter, in: form) == .submit)
+    screen.submitEnded()
+    form.asksToDiscard = false
+    #expect(screen.press(.escape, in: form) == .quit)
+  }
+
+  @Test func `Keys that mean something outside are named while a user is signed in`() {
+    let state = LiveSignInState(hint: "Hello.", signedInKeys: [KeyHint(key: "t", action: "timeline")])
+    #expect(state.model(of: empty).keys.map(\.key) == ["esc", "^U"])
+    let signedIn = LiveSignInState.Form(isSubmitEnabled: true, submitTitle: "SignOut")
+    #expect(state.model(of: signedIn).keys.map(\.key) == ["esc", "enter", "t"])
+  }
+
   @Test func `Each change of who is signed in is said, and sign-ins are loaded for who is`() {
     #expect(screen.state.activity == "Hello.")
     #expect(!screen.follow(.signingIn))

@@ -2,229 +2,260 @@ import Foundation
 import GraphQLClient
 import Moments
 import MomentsTesting
+import Repository
 import TerminalUI
 import Testing
 
 @testable import MomentsCommand
 
 struct LiveTimelineStateTests {
-  private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
+  fileprivate static let noon = Date(timeIntervalSince1970: 1_605_528_000)
+
+  private static let before = noon.addingTimeInterval(-300)
 
   private static func details(_ ids: [String], liked: Set<String> = []) -> MomentsDetails {
     .fixture(momentIDs: ids, likedMomentIDs: liked)
   }
 
-  private func state(_ details: MomentsDetails, canGoOffline: Bool = true) -> LiveTimelineState {
-    var state = LiveTimelineState(canGoOffline: canGoOffline)
-    state.show(details, at: Self.noon)
-    return state
+  /// The state with what its view model shows, for expectations that change both.
+  private final class Screen {
+    private(set) var state: LiveTimelineState
+    var timeline = LiveTimelineState.Timeline()
+
+    init(canGoOffline: Bool = true, quit: KeyHint = KeyHint(key: "q", action: "quit")) {
+      state = LiveTimelineState(openedAt: LiveTimelineStateTests.noon, canGoOffline: canGoOffline, quit: quit)
+    }
+
+    convenience init(_ details: MomentsDetails, canGoOffline: Bool = true) {
+      self.init(canGoOffline: canGoOffline)
+      show(details)
+    }
+
+    var activity: String { state.activity }
+
+    var isConsistent: Bool { state.isConsistent(with: timeline) }
+
+    /// Shows a timeline in all three observers.
+    func show(_ details: MomentsDetails?, savedAt: Date = LiveTimelineStateTests.noon) {
+      showInList(details, savedAt: savedAt)
+      showInDetail(details, savedAt: savedAt)
+      count(details)
+    }
+
+    func showInList(_ details: MomentsDetails?, savedAt: Date = LiveTimelineStateTests.noon) {
+      timeline.details = details
+      timeline.savedAt = details.map { _ in savedAt }
+      timeline.rows = (details?.moments ?? []).map {
+        TimelineScreen.Model.Row(
+          id: $0.id, userName: $0.userDetails.name, title: $0.title, isLiked: $0.isLiked ?? false,
+          likeCount: $0.likes?.count ?? 0)
+      }
+    }
+
+    func showInDetail(_ details: MomentsDetails?, savedAt: Date = LiveTimelineStateTests.noon) {
+      state.showDetail(details.map { LoadedValue($0, savedAt: savedAt) }, at: LiveTimelineStateTests.noon)
+    }
+
+    func count(_ details: MomentsDetails?) { state.counted = details }
+
+    func setOnline(_ isOnline: Bool) { state.isOnline = isOnline }
+
+    func loadEnded(_ load: LiveTimelineState.Load, _ error: MomentsRepoError? = nil) { state.loadEnded(load, error) }
+
+    func likeEnded(_ isLiked: Bool, with result: Result<MomentLikeOutcome, MomentsRepoError>) {
+      state.likeEnded(isLiked, "it", with: result)
+    }
+
+    @discardableResult
+    func press(_ key: Key, pageHeight: Int = 10) -> LiveTimelineState.Request? {
+      state.press(key, in: timeline, pageHeight: pageHeight)
+    }
+
+    func model(at now: Date = LiveTimelineStateTests.noon) -> TimelineScreen.Model {
+      state.model(of: timeline, at: now)
+    }
   }
 
   // MARK: Observers
 
   @Test func `A frame may be drawn when all three observers saw the same`() {
-    var state = LiveTimelineState()
-    #expect(state.isConsistent)
-    state.showInList(Self.details(["0"]), at: Self.noon)
-    #expect(!state.isConsistent)
-    state.detail = Self.details(["0"])
-    #expect(!state.isConsistent)
-    state.counted = Self.details(["0"])
-    #expect(state.isConsistent)
-    state.counted = Self.details(["0"], liked: ["0"])
-    #expect(!state.isConsistent)
+    let screen = Screen()
+    #expect(screen.isConsistent)
+    screen.showInList(Self.details(["0"]))
+    #expect(!screen.isConsistent)
+    screen.showInDetail(Self.details(["0"]))
+    #expect(!screen.isConsistent)
+    screen.count(Self.details(["0"]))
+    #expect(screen.isConsistent)
+    screen.count(Self.details(["0"], liked: ["0"]))
+    #expect(!screen.isConsistent)
+  }
+
+  @Test func `A timeline that is removed leaves an empty screen`() {
+    let screen = Screen(Self.details(["0", "1"]))
+    screen.press(.down)
+    screen.show(nil)
+    #expect(screen.isConsistent)
+    let model = screen.model()
+    #expect(model.userName == nil)
+    #expect(model.source == nil)
+    #expect(model.rows == [])
+    #expect(model.detail == nil)
+    #expect(model.likeCount == 0)
   }
 
   @Test func `The stored timeline has the age of its saving until something newer comes`() {
-    let stored = Self.details(["0"])
-    var state = LiveTimelineState(storedAt: Self.noon.addingTimeInterval(-300))
-    #expect(state.model(at: Self.noon).source == nil)
-    state.show(stored, at: Self.noon)
-    #expect(state.model(at: Self.noon).source == .stored(age: "5 minutes ago"))
-    #expect(state.activity == "Showing what was stored 5 minutes ago, asking for news.")
-    #expect(state.model(at: Self.noon.addingTimeInterval(60)).source == .stored(age: "6 minutes ago"))
-    state.show(Self.details(["0"], liked: ["0"]), at: Self.noon)
-    #expect(state.model(at: Self.noon).source == .stored(age: "5 minutes ago"))
-    state.loadBegan()
-    state.show(Self.details(["0", "1"]), at: Self.noon)
-    state.loadEnded(.newest, nil, at: Self.noon)
-    #expect(state.model(at: Self.noon.addingTimeInterval(60)).source == .fetched(age: "1 minute ago"))
+    let screen = Screen()
+    #expect(screen.model().source == nil)
+    screen.show(Self.details(["0"]), savedAt: Self.before)
+    #expect(screen.model().source == .stored(age: "5 minutes ago"))
+    #expect(screen.activity == "Showing what was stored 5 minutes ago, asking for news.")
+    #expect(screen.model(at: Self.noon.addingTimeInterval(60)).source == .stored(age: "6 minutes ago"))
+    screen.show(Self.details(["0"], liked: ["0"]), savedAt: Self.before)
+    #expect(screen.model().source == .stored(age: "5 minutes ago"))
+    screen.show(Self.details(["0"], liked: ["0"]))
+    #expect(screen.model(at: Self.noon.addingTimeInterval(60)).source == .fetched(age: "1 minute ago"))
+  }
+
+  @Test func `A stored timeline that comes again is announced once`() {
+    let screen = Screen()
+    screen.setOnline(false)
+    screen.show(Self.details(["0"]), savedAt: Self.before)
+    #expect(screen.activity == "Showing what was stored 5 minutes ago, as the network is gone.")
+    screen.loadEnded(.newest, .session(.timedOut))
+    screen.show(Self.details(["0"], liked: ["0"]), savedAt: Self.before)
+    #expect(screen.activity == "Not loaded: the server cannot be reached.")
   }
 
   @Test func `Where nothing was stored, what comes first was fetched`() {
-    #expect(state(Self.details(["0"])).model(at: Self.noon).source == .fetched(age: "now"))
+    let screen = Screen(Self.details(["0"]))
+    #expect(screen.model().source == .fetched(age: "now"))
+    #expect(screen.activity == "Opening the timeline…")
   }
 
-  @Test func `A timeline that is fetched unchanged is no longer the stored one`() {
-    let stored = Self.details(["0"])
-    var state = LiveTimelineState(storedAt: Self.noon.addingTimeInterval(-300))
-    state.show(stored, at: Self.noon)
-    state.loadBegan()
-    #expect(state.model(at: Self.noon).isLoading)
-    state.loadEnded(.newest, nil, at: Self.noon)
-    #expect(!state.model(at: Self.noon).isLoading)
-    #expect(state.model(at: Self.noon).source == .fetched(age: "now"))
-  }
-
-  @Test func `Older moments make the newest no newer`() {
-    var state = LiveTimelineState(storedAt: Self.noon.addingTimeInterval(-300))
-    state.show(Self.details(["1"]), at: Self.noon)
-    state.loadBegan()
-    state.show(Self.details(["1", "0"]), at: Self.noon)
-    state.loadEnded(.older, nil, at: Self.noon)
-    #expect(!state.model(at: Self.noon).isLoading)
-    #expect(state.model(at: Self.noon).source == .stored(age: "5 minutes ago"))
-    #expect(state.activity == "Older moments are here.")
-    state.loadBegan()
-    state.loadEnded(.newest, nil, at: Self.noon)
-    state.loadBegan()
-    state.loadEnded(.older, nil, at: Self.noon.addingTimeInterval(60))
-    #expect(state.model(at: Self.noon.addingTimeInterval(60)).source == .fetched(age: "1 minute ago"))
-  }
-
-  @Test func `A load that failed keeps the stored timeline and its age`() {
-    let stored = Self.details(["0"])
-    var state = LiveTimelineState(storedAt: Self.noon.addingTimeInterval(-300))
-    state.show(stored, at: Self.noon)
-    state.loadBegan()
-    state.loadEnded(.newest, .session(.timedOut), at: Self.noon)
-    #expect(state.model(at: Self.noon).source == .stored(age: "5 minutes ago"))
-    #expect(state.model(at: Self.noon).problem == MomentsRepoError.session(.timedOut).description)
-    #expect(state.activity == "Not loaded: the server cannot be reached.")
-    state.loadBegan()
-    #expect(state.model(at: Self.noon).problem == nil)
+  @Test func `The end of a load is said`() {
+    let screen = Screen(Self.details(["0"]))
+    screen.loadEnded(.newest)
+    #expect(screen.activity == "The timeline is up to date.")
+    screen.loadEnded(.older)
+    #expect(screen.activity == "Older moments are here.")
+    screen.loadEnded(.older, .session(.timedOut))
+    #expect(screen.activity == "Not loaded: the server cannot be reached.")
+    screen.loadEnded(.newest, .queueFull)
+    #expect(screen.activity == "Not loaded: \(MomentsRepoError.queueFull.description)")
   }
 
   // MARK: Selection
 
   @Test func `Keys move the selection and stop at both ends`() {
-    var state = state(Self.details(["0", "1", "2"]))
+    let screen = Screen(Self.details(["0", "1", "2"]))
     let keys: [Key] = [
       .up, .character("j"), .down, .down, .character("k"), .end, .home, .character("G"), .character("g"),
     ]
     var selections: [Int] = []
     for key in keys {
-      #expect(state.press(key) == nil)
-      selections.append(state.model(at: Self.noon).selection)
+      #expect(screen.press(key) == nil)
+      selections.append(screen.model().selection)
     }
     #expect(selections == [0, 1, 2, 2, 1, 2, 0, 2, 0])
   }
 
   @Test func `A page key moves by what fits`() {
-    var state = state(Self.details((0..<10).map(String.init)))
-    _ = state.press(.pageDown, pageHeight: 4)
-    #expect(state.model(at: Self.noon).selection == 4)
-    _ = state.press(.pageUp, pageHeight: 4)
-    #expect(state.model(at: Self.noon).selection == 0)
+    let screen = Screen(Self.details((0..<10).map(String.init)))
+    screen.press(.pageDown, pageHeight: 4)
+    #expect(screen.model().selection == 4)
+    screen.press(.pageUp, pageHeight: 4)
+    #expect(screen.model().selection == 0)
   }
 
   @Test func `The selection stays with its moment, and near its place when that is gone`() {
-    var state = state(Self.details(["a", "b", "c"]))
-    _ = state.press(.down)
-    state.show(Self.details(["new", "a", "b", "c"]), at: Self.noon)
-    #expect(state.model(at: Self.noon).selection == 2)
-    #expect(state.model(at: Self.noon).detail?.row.id == "b")
-    state.show(Self.details(["new", "a", "c"]), at: Self.noon)
-    #expect(state.model(at: Self.noon).selection == 2)
-    #expect(state.model(at: Self.noon).detail?.row.id == "c")
-    state.show(Self.details(["new"]), at: Self.noon)
-    #expect(state.model(at: Self.noon).selection == 0)
+    let screen = Screen(Self.details(["a", "b", "c"]))
+    screen.press(.down)
+    screen.show(Self.details(["new", "a", "b", "c"]))
+    #expect(screen.model().selection == 2)
+    #expect(screen.model().detail?.row.id == "b")
+    screen.show(Self.details(["new", "a", "c"]))
+    #expect(screen.model().selection == 2)
+    #expect(screen.model().detail?.row.id == "c")
+    screen.show(Self.details(["new"]))
+    #expect(screen.model().selection == 0)
   }
 
   @Test func `An empty timeline has nothing to move to or to like`() {
-    var state = state(Self.details([]))
-    #expect([Key.down, .end, .enter, .character("l")].map { state.press($0) } == [nil, nil, nil, nil])
-    #expect(state.model(at: Self.noon).detail == nil)
+    let screen = Screen(Self.details([]))
+    #expect([Key.down, .end, .enter, .character("l")].map { screen.press($0) } == [nil, nil, nil, nil])
+    #expect(screen.model().detail == nil)
   }
 
   // MARK: Requests
 
   @Test func `Keys ask for what they say`() {
-    var details = Self.details(["0", "1"], liked: ["1"])
-    details.pageInfo = MomentsDetails.PageInfo(endCursor: "1", hasNextPage: true)
-    var state = state(details)
+    let screen = Screen(Self.details(["0", "1"], liked: ["1"]))
+    screen.timeline.hasMore = true
     let keys: [Key] = [
       .character("l"), .down, .enter, .character("o"), .character("o"), .character("r"), .character("m"),
       .character("q"), .character("x"), .escape,
     ]
     #expect(
-      keys.map { state.press($0) } == [
+      keys.map { screen.press($0) } == [
         .setLike(true, momentID: "0"), nil, .setLike(false, momentID: "1"), .setOnline(false), .setOnline(true),
         .reload, .loadMore, .quit, nil, nil,
       ])
   }
 
   @Test func `What cannot be done is neither offered nor asked for`() {
-    var state = state(Self.details(["0"]), canGoOffline: false)
-    #expect([Key.character("o"), .character("m")].map { state.press($0) } == [nil, nil])
-    #expect(state.model(at: Self.noon).keys.map(\.action) == ["quit", "move", "like", "reload"])
-    #expect(state.model(at: Self.noon).isOnline)
+    let screen = Screen(Self.details(["0"]), canGoOffline: false)
+    #expect([Key.character("o"), .character("m")].map { screen.press($0) } == [nil, nil])
+    #expect(screen.model().keys.map(\.action) == ["quit", "move", "like", "reload"])
+    #expect(screen.model().isOnline)
   }
 
   @Test func `The keys say what they do next`() {
-    var details = Self.details(["0"], liked: ["0"])
-    details.pageInfo = MomentsDetails.PageInfo(endCursor: "0", hasNextPage: true)
-    var state = state(details)
-    #expect(
-      state.model(at: Self.noon).keys.map(\.action) == ["quit", "move", "unlike", "go offline", "reload", "more"])
-    _ = state.press(.character("o"))
-    #expect(state.model(at: Self.noon).keys.map(\.action)[3] == "go online")
-    #expect(!state.model(at: Self.noon).isOnline)
-    #expect(state.activity == "The network is gone.")
+    let screen = Screen(Self.details(["0"], liked: ["0"]))
+    screen.timeline.hasMore = true
+    #expect(screen.model().keys.map(\.action) == ["quit", "move", "unlike", "go offline", "reload", "more"])
+    screen.press(.character("o"))
+    #expect(screen.model().keys.map(\.action)[3] == "go online")
+    #expect(!screen.model().isOnline)
+    #expect(screen.activity == "The network is gone.")
   }
 
   // MARK: Likes
 
   @Test func `A like that the server does not have is pending in the list, the detail and the header`() {
-    var state = state(Self.details(["0", "1"]))
-    state.pendingLikes = ["1"]
-    #expect(state.model(at: Self.noon).rows.map(\.isPending) == [false, true])
-    #expect(state.model(at: Self.noon).detail?.row.isPending == false)
-    _ = state.press(.down)
-    #expect(state.model(at: Self.noon).detail?.row.isPending == true)
-    #expect(state.model(at: Self.noon).pendingCount == 1)
-    state.pendingLikes = []
-    #expect(state.model(at: Self.noon).rows.map(\.isPending) == [false, false])
-    #expect(state.model(at: Self.noon).pendingCount == 0)
+    let screen = Screen(Self.details(["0", "1"]))
+    screen.timeline.rows[1].isPending = true
+    screen.timeline.pendingCount = 1
+    #expect(screen.model().rows.map(\.isPending) == [false, true])
+    #expect(screen.model().detail?.row.isPending == false)
+    screen.press(.down)
+    #expect(screen.model().detail?.row.isPending == true)
+    #expect(screen.model().pendingCount == 1)
   }
 
   @Test func `The activity line says what became of a like`() {
-    var state = state(Self.details(["0"]))
+    let screen = Screen(Self.details(["0"]))
     var activities: [String] = []
     for result in [.success(.confirmed), .success(.queued), .failure(.session(.timedOut))]
       as [Result<MomentLikeOutcome, MomentsRepoError>]
     {
       for isLiked in [true, false] {
-        state.likeEnded(isLiked, momentID: "0", with: result)
-        activities.append(state.activity)
+        screen.likeEnded(isLiked, with: result)
+        activities.append(screen.activity)
       }
     }
     #expect(
       activities == [
-        "Liked Taylor Swift: the pic is awesome", "No longer liked: Taylor Swift: the pic is awesome",
-        "Kept until the network is back: like Taylor Swift: the pic is awesome",
-        "Kept until the network is back: unlike Taylor Swift: the pic is awesome",
-        "Not liked, Taylor Swift: the pic is awesome: the server cannot be reached.",
-        "Still liked, Taylor Swift: the pic is awesome: the server cannot be reached.",
+        "Liked it", "No longer liked: it", "Kept until the network is back: like it",
+        "Kept until the network is back: unlike it", "Not liked, it: the server cannot be reached.",
+        "Still liked, it: the server cannot be reached.",
       ])
   }
 
-  @Test func `A call that was cancelled says nothing`() {
-    var state = state(Self.details(["0"]))
-    state.activity = "before"
-    state.likeEnded(true, momentID: "0", with: .failure(.cancelled))
-    state.loadBegan()
-    state.loadEnded(.newest, .cancelled, at: Self.noon)
-    #expect(state.activity == "before")
-    #expect(state.model(at: Self.noon).problem == nil)
-  }
-}
-
-extension LiveTimelineState {
-  /// Lets all three observers see a timeline.
-  mutating func show(_ details: MomentsDetails, at now: Date) {
-    showInList(details, at: now)
-    detail = details
-    counted = details
+  @Test func `A like that was cancelled says nothing`() {
+    let screen = Screen(Self.details(["0"]))
+    screen.loadEnded(.newest)
+    screen.likeEnded(true, with: .failure(.cancelled))
+    #expect(screen.activity == "The timeline is up to date.")
   }
 }

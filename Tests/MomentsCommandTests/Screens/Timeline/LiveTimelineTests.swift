@@ -17,10 +17,23 @@ import Testing
 
   private let terminal = FakeTerminal()
   private let backend = DemoBackend()
-  private let store = PersistentDataStore(InMemoryStore(now: { noon.addingTimeInterval(-300) }))
+  private let store = PersistentDataStore(InMemoryStore(now: { noon }))
+  /// A timeline was saved five minutes ago in it, and is saved at noon from here on.
+  private let olderStore: PersistentDataStore<InMemoryStore>
+
+  init() {
+    let saves = Lock(0)
+    olderStore = PersistentDataStore(
+      InMemoryStore(now: {
+        saves.withLock { saves in
+          defer { saves += 1 }
+          return saves == 0 ? Self.noon.addingTimeInterval(-300) : Self.noon
+        }
+      }))
+  }
 
   private func makeTimeline(
-    repo: (any MomentsRepoType)? = nil, storedAt: Date? = nil, isOnline: Bool = true,
+    repo: (any MomentsRepoType)? = nil, store: PersistentDataStore<InMemoryStore>? = nil, isOnline: Bool = true,
     get: (any GetMomentsByUserIDSessionType)? = nil,
     now: @escaping @Sendable () -> Date = { noon },
     pause: @escaping @Sendable (Duration) async throws -> Void = { _ in
@@ -32,8 +45,9 @@ import Testing
       userID: "1",
       repo: repo
         ?? MomentsRepo(
-          persistentDataStore: store, getMomentsByUserIDSession: get ?? backend, updateMomentLikeSession: backend),
-      storedAt: storedAt, network: backend, isOnline: isOnline, now: now, pause: pause)
+          persistentDataStore: store ?? self.store, getMomentsByUserIDSession: get ?? backend,
+          updateMomentLikeSession: backend),
+      network: backend, isOnline: isOnline, now: now, pause: pause)
     return ScreenSession(of: timeline, on: terminal) { _ in }
   }
 
@@ -73,10 +87,10 @@ import Testing
     let repo = SplitRepo()
     let timeline = makeTimeline(repo: repo)
     async let ending = timeline.run()
-    for relay in repo.relays { relay.send(.fixture(name: "Before")) }
+    for relay in repo.relays { relay.send(.loaded(.fixture(name: "Before"))) }
     _ = await terminal.lines { $0[0].contains("Before") }
     for relay in repo.relays {
-      relay.send(.fixture(name: "After", likedMomentIDs: ["0"]))
+      relay.send(.loaded(.fixture(name: "After", likedMomentIDs: ["0"])))
       terminal.type("j")
       // Time enough for every job of the timeline to draw what it should not.
       for _ in 0..<1_000 { await Task.yield() }
@@ -92,11 +106,11 @@ import Testing
 
   @Test func `The stored timeline is shown with its age before the network answers`() async throws {
     let details = try await backend.getMoments(userID: "1")
-    let stored = try await store.save(momentsDetails: details, userID: "1")
+    try await olderStore.save(momentsDetails: details, userID: "1")
     let gate = Gate()
     let backend = backend
     let timeline = makeTimeline(
-      storedAt: stored.savedAt,
+      store: olderStore,
       get: GetMomentsByUserIDSessionStub { userID throws(APISessionError) in
         await gate.pass()
         return try await backend.getMoments(userID: userID)
@@ -139,9 +153,9 @@ import Testing
   @Test func `Started without a network, it shows what is stored, and loads when the network is given back`()
     async throws
   {
-    try await store.save(momentsDetails: backend.getMoments(userID: "1"), userID: "1")
+    try await olderStore.save(momentsDetails: backend.getMoments(userID: "1"), userID: "1")
     await backend.setOnline(false)
-    let timeline = makeTimeline(storedAt: Self.noon.addingTimeInterval(-300), isOnline: false)
+    let timeline = makeTimeline(store: olderStore, isOnline: false)
     async let ending = timeline.run()
     let offline = await terminal.lines { $0[22].contains("as the network is gone") }
     #expect(offline[0].hasSuffix("stored 5 minutes ago · offline"))
@@ -157,7 +171,7 @@ import Testing
     let repo = SplitRepo()
     let timeline = makeTimeline(repo: repo)
     async let ending = timeline.run()
-    for relay in repo.relays { relay.send(.fixture()) }
+    for relay in repo.relays { relay.send(.loaded(.fixture())) }
     _ = await terminal.lines { $0[2].hasPrefix("▸ ·  Taylor") }
     terminal.type("l")
     let waiting = await terminal.lines { $0[2].hasPrefix("▸ ·… Taylor") }
@@ -193,15 +207,16 @@ import Testing
 
 /// A repository whose three observers a test serves one by one, and whose likes wait for it.
 private final class SplitRepo: MomentsRepoType {
-  let relays = (0..<3).map { _ in MulticastRelay<MomentsDetails>(replay: 1, buffering: .unbounded) }
+  let relays = (0..<3).map { _ in CurrentValueRelay(MomentsLoadState.idle) }
   let gate = Gate()
-  private let loadStates = CurrentValueRelay<MomentsLoadState>(.idle)
   private let pending = CurrentValueRelay<[String: Bool]>([:])
   private let observers = Lock(0)
 
-  var momentsDetails: ObservedValues<MomentsDetails> { ObservedValues(relays[0].stream) }
+  var momentsDetails: ObservedValues<MomentsDetails> { preconditionFailure("The screen observes one user's timeline.") }
 
-  func momentsDetails(userID: String) -> ObservedValues<MomentsDetails> {
+  func momentsDetails(userID: String) -> ObservedValues<MomentsDetails> { momentsDetails }
+
+  func loadState(userID: String) -> ObservedValues<MomentsLoadState> {
     observers.withLock { count in
       defer { count += 1 }
       return ObservedValues(relays[count % 3].stream)
@@ -219,8 +234,6 @@ private final class SplitRepo: MomentsRepoType {
     return .confirmed
   }
 
-  func loadState(userID: String) -> ObservedValues<MomentsLoadState> { ObservedValues(loadStates.stream) }
-
   func pendingLikes(userID: String) -> ObservedValues<[String: Bool]> { ObservedValues(pending.stream) }
 
   func refreshMoments(userID: String) async throws(MomentsRepoError) {}
@@ -228,4 +241,10 @@ private final class SplitRepo: MomentsRepoType {
   func reloadMoments(userID: String) async throws(MomentsRepoError) {}
 
   func loadMoreMoments(userID: String) async throws(MomentsRepoError) {}
+}
+
+extension MomentsLoadState {
+  fileprivate static func loaded(_ details: MomentsDetails) -> MomentsLoadState {
+    .loaded(LoadedValue(details, savedAt: Date(timeIntervalSince1970: 0)))
+  }
 }

@@ -1,5 +1,7 @@
+import DataStore
 import Foundation
 import Moments
+import Repository
 import TerminalUI
 import Testing
 
@@ -12,14 +14,22 @@ struct TimelineScreenTests {
   private func model(
     selection: Int = 0, change: (inout TimelineScreen.Model) -> Void = { _ in }
   ) async throws -> TimelineScreen.Model {
-    var state = LiveTimelineState(canGoOffline: true)
-    var details = try await DemoBackend().getMoments(userID: "0")
-    details.pageInfo = MomentsDetails.PageInfo(endCursor: details.moments.last?.id, hasNextPage: true)
-    state.fetchedAt = Self.noon
-    state.show(details, at: Self.noon)
-    for _ in 0..<selection { _ = state.press(.down) }
+    let backend = DemoBackend()
+    let details = try await backend.getMoments(userID: "0")
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: backend,
+      updateMomentLikeSession: backend)
+    let rows = details.moments.map {
+      TimelineScreen.Model.Row(
+        MomentListItemViewModel(moment: $0, momentsRepo: repo, now: Self.noon, locale: TimelineText.locale))
+    }
+    let timeline = LiveTimelineState.Timeline(details: details, rows: rows, savedAt: Self.noon, hasMore: true)
+    var state = LiveTimelineState(openedAt: Self.noon, canGoOffline: true)
+    state.showDetail(LoadedValue(details, savedAt: Self.noon), at: Self.noon)
+    state.counted = details
+    for _ in 0..<selection { _ = state.press(.down, in: timeline) }
     state.activity = "The timeline is up to date."
-    var model = state.model(at: Self.noon)
+    var model = state.model(of: timeline, at: Self.noon)
     change(&model)
     return model
   }

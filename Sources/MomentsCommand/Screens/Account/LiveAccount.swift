@@ -1,0 +1,87 @@
+internal import Multicast
+internal import Observation
+internal import SignIn
+internal import TerminalUI
+
+/// The sign-in screen, and the timeline of the user who is signed in.
+///
+/// A timeline is closed as soon as its user isn't signed in any more.
+@MainActor
+@Observable
+final class LiveAccount: LiveScreen {
+  private static let timelineKey = Key.character("t")
+
+  private let service: any UserServiceType
+  private let signIn: LiveSignIn
+  private let makeTimeline: @MainActor (_ userID: String) -> LiveTimeline
+  /// The timeline that is shown; `nil` while the sign-in screen is.
+  private var timeline: LiveTimeline? {
+    didSet { shown.send(timeline) }
+  }
+  private let shown = CurrentValueRelay<LiveTimeline?>(nil)
+
+  /// Creates the two screens.
+  ///
+  /// - Parameters:
+  ///   - service: The service that knows which user is signed in.
+  ///   - hint: What is said at first.
+  ///   - makeTimeline: Creates the timeline of a user.
+  init(
+    service: any UserServiceType, hint: String, makeTimeline: @escaping @MainActor (_ userID: String) -> LiveTimeline
+  ) {
+    self.service = service
+    self.makeTimeline = makeTimeline
+    signIn = LiveSignIn(service: service, hint: hint, signedInKeys: [KeyHint(key: "t", action: "timeline")])
+  }
+
+  func frame(size: TerminalSize) -> Frame? {
+    if let timeline { timeline.frame(size: size) } else { signIn.frame(size: size) }
+  }
+
+  func press(_ key: Key, size: TerminalSize) -> KeyResponse? {
+    if let timeline {
+      let response = timeline.press(key, size: size)
+      guard case .quit = response else { return response }
+      self.timeline = nil
+      return nil
+    }
+    guard key == Self.timelineKey, case .signed(let user) = service.signState else {
+      return signIn.press(key, size: size)
+    }
+    timeline = makeTimeline(user.uid)
+    return nil
+  }
+
+  func run() async {
+    await withDiscardingTaskGroup { group in
+      group.addTask { await self.signIn.run() }
+      group.addTask { await self.closeTimelineAtSignOut() }
+      for await timeline in shown.stream {
+        guard let timeline else { continue }
+        group.addTask { await self.run(timeline) }
+      }
+    }
+  }
+
+  /// Runs a timeline until another screen is shown.
+  private func run(_ timeline: LiveTimeline) async {
+    await withTaskGroup { group in
+      group.addTask { await timeline.run() }
+      group.addTask { [shown] in
+        for await screen in shown.stream where screen !== timeline { return }
+      }
+      await group.next()
+      group.cancelAll()
+    }
+  }
+
+  private func closeTimelineAtSignOut() async {
+    for await state in service.signStates where state.user == nil { timeline = nil }
+  }
+}
+
+extension SignState {
+  fileprivate var user: User? {
+    if case .signed(let user) = self { user } else { nil }
+  }
+}

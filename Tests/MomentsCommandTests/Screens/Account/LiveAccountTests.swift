@@ -1,0 +1,145 @@
+import DataStore
+import Foundation
+import Moments
+import SignIn
+import TerminalUI
+import TestSupport
+import Testing
+
+@testable import MomentsCommand
+
+@MainActor @Suite(.timeLimit(.minutes(15))) struct LiveAccountTests {
+  nonisolated private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
+
+  private let terminal = FakeTerminal()
+  private let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
+
+  /// Shows the screens of a service and a demonstration in the folder until the user leaves.
+  private func withLiveAccount(
+    _ body: (FakeTerminal, UserService, Demonstration) async throws -> Void
+  ) async throws {
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let demonstration = try await Demonstration.open(
+      PersistentDataStore(FileStore(folder: folder.appending(path: "device"), now: { Self.noon })),
+      server: FileStore(folder: folder.appending(path: "server")))
+    let session = InMemorySignInSession(
+      accounts: [
+        .init(uid: "0", username: "jake", password: Password("low-level")),
+        .init(uid: "1", username: "mei-zhou", password: Password("sunscreen")),
+      ], now: { Self.noon })
+    let service = UserService(
+      session: session, userData: [MomentsUserData(repo: demonstration.repo, sendingTime: .zero)])
+    let screen = LiveAccount(
+      service: service, hint: "Hello.",
+      makeTimeline: { userID in
+        LiveTimeline(
+          userID: userID, repo: demonstration.repo, network: demonstration.network,
+          isOnline: demonstration.network.isOnline, quit: "account", now: { Self.noon },
+          pause: { _ in try await Task.sleep(for: .seconds(1_000)) })
+      })
+    let running = ScreenSession(of: screen, on: terminal) { _ in }
+    async let ending = running.run()
+    _ = await terminal.lines { $0[22] == " Hello." }
+    try await body(terminal, service, demonstration)
+    terminal.type("\u{1B}")
+    #expect(await ending == .quit)
+  }
+
+  /// Signs a user in.
+  ///
+  /// - Parameter keys: What is typed first, to get into an empty field of the username.
+  private func signIn(_ username: String, _ password: String, after keys: String = "") async {
+    _ = await terminal.lines(afterTyping: "\(keys)\(username)\t\(password)\r") {
+      $0[0].hasSuffix("signed in") && $0[22] == " state changed: signed(\(username))"
+        && $0.contains("   Recent sign-ins")
+    }
+  }
+
+  /// The files of the device, without those of the server, that have a text in their names or bytes.
+  private func files(mentioning text: String) throws -> [String] {
+    let device = folder.appending(path: "device")
+    let names = try #require(FileManager.default.enumerator(atPath: device.path())).compactMap { $0 as? String }
+    return try names.filter { name in
+      let file = device.appending(path: name)
+      var isFolder = ObjCBool(false)
+      _ = FileManager.default.fileExists(atPath: file.path(), isDirectory: &isFolder)
+      return try name.contains(text)
+        || (!isFolder.boolValue && Data(contentsOf: file).range(of: Data(text.utf8)) != nil)
+    }
+  }
+
+  @Test func `The timeline is that of the user who is signed in, and its key goes back to the account`() async throws {
+    try await withLiveAccount { terminal, _, _ in
+      // The key types a letter while no user is signed in.
+      let typing = await terminal.lines(afterTyping: "t") { $0[3] == " ▸ Username  t" }
+      #expect(typing[23] == " esc quit  ^U empty the field")
+      terminal.type("\u{7F}")
+      await signIn("jake", "low-level")
+      let timeline = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
+      #expect(timeline[0].hasPrefix(" Jake Lin  16 moments · 30 likes"))
+      #expect(timeline[23].hasPrefix(" q account  j/k ↓/↑ move  l unlike  o go offline"))
+      let account = await terminal.lines(afterTyping: "q") { $0[0].hasSuffix("signed in") }
+      #expect(account[23] == " esc quit  enter SignOut  t timeline")
+    }
+  }
+
+  @Test func `Likes that wait are counted before they go, and the next user sees nothing of the first`() async throws {
+    try await withLiveAccount { terminal, service, demonstration in
+      await signIn("jake", "low-level")
+      _ = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
+      _ = await terminal.lines(afterTyping: "o") { $0[0].hasSuffix("offline") }
+      // The switch works beside the keys.
+      while demonstration.network.isOnline { await Task.yield() }
+      _ = await terminal.lines(afterTyping: "jl") { $0[22].hasPrefix(" Kept until the network is back: like Mattt") }
+      _ = await terminal.lines(afterTyping: "jjl") { $0[22].hasPrefix(" Kept until the network is back: like Ravi") }
+      _ = await terminal.lines(afterTyping: "q") { $0[0].hasSuffix("signed in") }
+      #expect(try files(mentioning: "Low-level programming on iOS") != [])
+
+      let asked = await terminal.lines(afterTyping: "\r") { $0[6] == " ▸ [ Discard and SignOut ]" }
+      #expect(
+        asked[8...9] == [
+          "   The server doesn't have 2 of your changes. Let them be sent, or sign out", "   without them.",
+        ])
+      #expect(asked[23] == " esc stay signed in  enter Discard and SignOut  t timeline")
+      // Esc takes the question back and not the user away.
+      let kept = await terminal.lines(afterTyping: "\u{1B}") { $0[6] == " ▸ [ SignOut ]" }
+      #expect(kept[8] == "   当前用户: jake")
+      // Nothing was lost: the timeline still has both likes, and they wait.
+      let waiting = await terminal.lines(afterTyping: "t") { $0[0].contains("2 waiting") }
+      #expect(waiting[0].hasPrefix(" Jake Lin  16 moments · 32 likes"))
+      _ = await terminal.lines(afterTyping: "q") { $0[0].hasSuffix("signed in") }
+
+      _ = await terminal.lines(afterTyping: "\r") { $0[6] == " ▸ [ Discard and SignOut ]" }
+      _ = await terminal.lines(afterTyping: "\r") {
+        $0[0].hasSuffix("signed out") && $0[22] == " state changed: unsigned"
+      }
+      #expect(service.signState == .unsigned)
+      #expect(try files(mentioning: "Low-level programming on iOS") == [])
+      #expect(try files(mentioning: "\"0\"") == [])
+
+      try await demonstration.network.setOnline(true)
+      // The username of the first is still in its field, and the focus on the password.
+      await signIn("mei-zhou", "sunscreen", after: "\u{1B}[Z\u{15}")
+      let timeline = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
+      #expect(timeline[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))
+      #expect(timeline[0].contains("waiting") == false)
+      let frames = await terminal.allFrames()
+      let signOut = try #require(frames.firstIndex { $0[8] == "   已经退出登录" })
+      let since = frames[signOut...].flatMap(\.self)
+      #expect(since.filter { $0.contains("Low-level") || $0.contains("16 moments") } == [])
+      var newest = demonstration.repo.momentsDetails.makeAsyncIterator()
+      #expect(await newest.next()?.userDetails.id == "1")
+      terminal.type("q")
+    }
+  }
+
+  @Test func `A sign-out anywhere closes the timeline`() async throws {
+    try await withLiveAccount { terminal, service, _ in
+      await signIn("jake", "low-level")
+      _ = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
+      try await service.performSignout()
+      let closed = await terminal.lines { $0[0].hasSuffix("signed out") && $0[22] == " state changed: unsigned" }
+      #expect(closed[8] == "   已经退出登录")
+    }
+  }
+}
