@@ -7,9 +7,9 @@ import RepositoryTesting
 
 @testable import Repository
 
-/// One run of repositories whose user signs out and in, which a seed determines.
+/// One run of repositories whose user signs out and in, which a seed determines unless its place is real.
 ///
-/// Two processes are on one storage. One user, Jake, signs out at any moment; the other one, Mary, stays. All that is Jake's
+/// Two processes are on one place. One user, Jake, signs out at any moment; the other one, Mary, stays. All that is Jake's
 /// has his name in it.
 struct SignOutRun {
   typealias Source = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>
@@ -18,14 +18,14 @@ struct SignOutRun {
   /// A process: a repository with a store of its own.
   private final class Process {
     let number: Int
-    let store: SimulatedStore
+    let store: any ProcessStore
     let isEnded: Setting<Bool>
     /// The number of sign-ins that were begun and have not ended.
     let signIns = Setting(0)
     var repository: Repository?
     var observers: [Task<Void, Never>] = []
 
-    init(_ number: Int, _ store: SimulatedStore, _ isEnded: Setting<Bool>, _ repository: Repository) {
+    init(_ number: Int, _ store: any ProcessStore, _ isEnded: Setting<Bool>, _ repository: Repository) {
       (self.number, self.store, self.isEnded, self.repository) = (number, store, isEnded, repository)
     }
   }
@@ -50,7 +50,7 @@ struct SignOutRun {
 
   private let executor = ManualTaskExecutor()
   private let clock = ManualClock()
-  private let storage = SimulatedStorage()
+  private let place: any SignOutPlace
   private let network: SimulatedNetwork
   private let server = InMemoryServer<UserKey, Notes, NotesMutation>(empty: Notes())
   private let session = Setting(Session())
@@ -64,7 +64,8 @@ struct SignOutRun {
   private var lastText = 0
   private let keys = [UserKey("jake", "a"), UserKey("jake", "b"), UserKey("mary", "a")]
 
-  init(seed: UInt64) {
+  init(seed: UInt64, on place: any SignOutPlace = SimulatedPlace()) {
+    self.place = place
     random = SplitMix64(seed: seed)
     network = SimulatedNetwork(seed: random.next(), conditions: .rough)
     storeRandom = Setting(SplitMix64(seed: random.next()))
@@ -78,6 +79,7 @@ struct SignOutRun {
     for _ in 0..<60 where violations.value.isEmpty {
       operate()
       executor.run(atMost: Int.random(in: 0...25, using: &random), using: &random)
+      if place.isReal { usleep(UInt32.random(in: 0...300, using: &random)) }
       look()
     }
     settle()
@@ -103,7 +105,7 @@ struct SignOutRun {
 
   private mutating func start() {
     lastProcess += 1
-    let (store, isEnded) = (SimulatedStore(storage: storage, hooks: hooks), Setting(false))
+    let (store, isEnded) = (place.open(hooks), Setting(false))
     var configuration = RepositoryConfiguration(
       retryPolicy: RetryPolicy(cap: .seconds(8)), clock: clock, random: SplitMix64(seed: random.next()))
     configuration.taskExecutor = executor
@@ -177,6 +179,7 @@ struct SignOutRun {
     case 23: failureRate.value = failureRate.value == 0 ? 0.15 : 0
     case 24, 25: notice(process)
     case 26: call(process) { await $0.retryNow() }
+    case 27: spoil(key)
     default: step()
     }
   }
@@ -202,9 +205,20 @@ struct SignOutRun {
 
   /// Another program stores what the server has now.
   private func saveExternally(_ key: UserKey) {
-    let store = SimulatedStore(storage: storage)
+    let store = place.open(SimulatedStore.Hooks())
     _ = Task(executorPreference: executor) { [server] in
       try? await store.save(server.value(of: key), for: StoreKey<Notes>("notes", id: key.storeID))
+    }
+  }
+
+  /// A value can't be decoded any more.
+  private func spoil(_ key: UserKey) {
+    // Of a user who is out nothing is there, and a test may bring nothing back.
+    if session.value.isOut != nil { return }
+    do {
+      try place.spoil(key)
+    } catch {
+      note("\(key.storeID) can't be spoiled: \(error)")
     }
   }
 
@@ -253,8 +267,20 @@ struct SignOutRun {
   /// While Jake is out, nothing of his is stored.
   private func look() {
     guard session.value.isOut != nil else { return }
-    let found = storage.texts.filter { $0.contains("jake") }
-    if !found.isEmpty { violate("Jake is out, and this is stored: \(found)") }
+    do {
+      var found = try place.mentions(of: "jake")
+      if place.isReal, !found.isEmpty {
+        // A commit that can't be made any more is written before that turns out, and removed at once.
+        let end = ContinuousClock.now + .seconds(5)
+        while !found.isEmpty, .now < end {
+          usleep(1_000)
+          found = try place.mentions(of: "jake")
+        }
+      }
+      if !found.isEmpty { violate("Jake is out, and this is stored: \(found)") }
+    } catch {
+      violate("What is stored can't be searched: \(error)")
+    }
   }
 
   private func violate(_ text: String) {
@@ -301,7 +327,16 @@ struct SignOutRun {
   private mutating func checkMemory(of process: Process) {
     guard let repository = process.repository else { return }
     notice(process)
-    executor.run(atMost: 100_000, using: &random)
+    var found = shown(by: repository)
+    // A process on a real place is notified of the sign-out a moment later.
+    let end = ContinuousClock.now + .seconds(5)
+    while place.isReal, !found.isEmpty, .now < end { found = shown(by: repository) }
+    if !found.isEmpty { violate("Jake is out, and process \(process.number) shows \(found).") }
+  }
+
+  /// What new observers of Jake's keys get of his.
+  private mutating func shown(by repository: Repository) -> [String] {
+    runUntilQuiet()
     let seen = Setting<[String]>([])
     for key in keys where key.user == "jake" {
       let (values, states) = (repository.values(of: key).subscribe(), repository.states(of: key).subscribe())
@@ -313,20 +348,31 @@ struct SignOutRun {
         },
         Task(executorPreference: executor) { for await event in events { seen.value.append("\(event)") } },
       ]
-      executor.run(atMost: 100_000, using: &random)
+      runUntilQuiet()
       for reader in readers { reader.cancel() }
     }
-    let found = seen.value.filter { $0.contains("jake") }
-    if !found.isEmpty { violate("Jake is out, and process \(process.number) shows \(found).") }
+    return seen.value.filter { $0.contains("jake") }
   }
 
-  /// Lets packets arrive and time pass until a condition holds.
+  /// Lets packets arrive and time pass until a condition holds, or it seems that it never will.
   private mutating func drain(_ isDone: () -> Bool) {
-    for _ in 0..<200 {
-      executor.run(atMost: 100_000, using: &random)
+    let end = ContinuousClock.now + .seconds(30)
+    var rounds = 0
+    while place.isReal ? .now < end : rounds < 200 {
+      rounds += 1
+      runUntilQuiet()
       if isDone() { return }
       for process in processes { notice(process) }
       if network.packets.isEmpty { clock.advance(by: .seconds(5)) } else { step() }
+    }
+  }
+
+  /// Lets everything go on that waits neither for a packet nor for the clock.
+  private mutating func runUntilQuiet() {
+    executor.run(atMost: 100_000, using: &random)
+    while place.callCount > 0 {
+      usleep(50)
+      executor.run(atMost: 100_000, using: &random)
     }
   }
 }
