@@ -222,4 +222,72 @@ import Testing
       #expect(stored.nextCursor == nil || stored.nextCursor == "\(ids[ids.count - 1])")
     }
   }
+
+  // MARK: - The law
+
+  /// A source over a simulated network.
+  struct NetworkedSource: BidirectionalPagedSource, MutableSource {
+    let server: Server
+    let network: SimulatedNetwork
+    /// How many elements are missing between a previous page and the element it is to end before.
+    let gap: Int
+    let name = "items"
+
+    func fetch(_ key: String, after cursor: String?, limit: Int) async throws(NotesFailure) -> Paged<Item> {
+      try await exchange { [server] in server.bidirectionalPage(of: key, after: cursor, limit: limit) }
+    }
+
+    func fetch(_ key: String, before cursor: String, limit: Int) async throws(NotesFailure) -> Paged<Item> {
+      var page = try await exchange { [server, gap] in
+        server.bidirectionalPage(of: key, before: cursor, limit: limit + gap)
+      }
+      page.elements.removeLast(min(gap, max(0, page.elements.count - 1)))
+      return page
+    }
+
+    func cursor(of item: Item) -> String { "\(item.id)" }
+
+    func send(_ change: Change, to key: String, id: MutationID) async throws(NotesFailure) -> MutationReply<Paged<Item>>
+    {
+      let result = try await exchange { [server] in
+        Result { () throws(MutationConflict) in
+          try server.apply(change, to: key, id: id)
+        }
+      }
+      if case .failure = result { throw .conflict }
+      return .done
+    }
+
+    func disposition(of failure: NotesFailure) -> FailureDisposition { failure.disposition }
+
+    private func exchange<Reply: Sendable>(_ reply: @escaping @Sendable () -> Reply) async throws(NotesFailure) -> Reply
+    {
+      do throws(SimulatedNetwork.Failure) {
+        return try await network.exchange("request", reply)
+      } catch {
+        throw error == .unreachable ? .offline : .brokenConnection
+      }
+    }
+  }
+
+  private static func harness(gap: Int) -> RepositoryHarness<NetworkedSource> {
+    RepositoryHarness(
+      key: "a", initial: Paged((1...6).map { Item(id: $0) }), mutations: [.add(7), .add(8), .add(9)],
+      makeSource: { NetworkedSource(server: $0, network: $1, gap: gap) },
+      makePlace: {
+        let storage = InMemoryStorage()
+        return { InMemoryStore(storage: storage) }
+      })
+  }
+
+  @Test(arguments: RepositoryConformance<NetworkedSource>.pagingChecks)
+  func `A source that keeps the law passes, and one whose pages leave a gap doesn't`(
+    check: RepositoryConformance<NetworkedSource>.Check
+  ) async throws {
+    try await check.run(on: Self.harness(gap: 0))
+    let failure = try await #require(throws: RepositoryConformance<NetworkedSource>.Failure.self) {
+      try await check.run(on: Self.harness(gap: 1))
+    }
+    #expect(failure.law == "Pages")
+  }
 }

@@ -21,7 +21,7 @@ import Testing
       makeSource: { CommentsSource(SimulatedCommentsClient(server: $0, network: $1)) }, makePlace: makePlace)
   }
 
-  @Test(arguments: Conformance.checks)
+  @Test(arguments: Conformance.checks + Conformance.pagingChecks)
   func `The comments keep the laws in memory`(check: Conformance.Check) async throws {
     try await check.run(
       on: Self.harness {
@@ -30,7 +30,7 @@ import Testing
       })
   }
 
-  @Test(arguments: Conformance.checks)
+  @Test(arguments: Conformance.checks + Conformance.pagingChecks)
   func `The comments keep the laws in files`(check: Conformance.Check) async throws {
     try await check.run(
       on: Self.harness {

@@ -21,10 +21,12 @@ public struct CommentsPage: Sendable {
   public let comments: [Comment]
   /// Where the next page begins; `nil` if there is none.
   public let nextCursor: String?
+  /// Where the page with newer comments ends; `nil` if there is none.
+  public let previousCursor: String?
 
   /// Creates a page.
-  public init(_ comments: [Comment], nextCursor: String?) {
-    (self.comments, self.nextCursor) = (comments, nextCursor)
+  public init(_ comments: [Comment], nextCursor: String?, previousCursor: String?) {
+    (self.comments, self.nextCursor, self.previousCursor) = (comments, nextCursor, previousCursor)
   }
 }
 
@@ -45,6 +47,9 @@ public enum CommentsError: Error, Hashable, Sendable {
 public protocol CommentsClient: Sendable {
   /// Fetches a page of the comments on a post, the newest first.
   func comments(on postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> CommentsPage
+
+  /// Fetches the page of the comments in front of one, the newest first.
+  func comments(on postID: String, before cursor: String, limit: Int) async throws(CommentsError) -> CommentsPage
 
   /// Adds a comment to a post.
   func add(_ comment: Comment, to postID: String, requestID: String) async throws(CommentsError)

@@ -26,7 +26,7 @@ public struct CommentsSource: PagedSource, MutableSource {
 
   /// The collection of the comments in the store.
   public let name = "comments"
-  private let client: any CommentsClient
+  let client: any CommentsClient
 
   /// Creates a source over a client.
   public init(_ client: any CommentsClient) { self.client = client }
@@ -34,7 +34,7 @@ public struct CommentsSource: PagedSource, MutableSource {
   /// Fetches a page.
   public func fetch(_ postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> Paged<Comment> {
     let page = try await client.comments(on: postID, after: cursor, limit: limit)
-    return Paged(page.comments, nextCursor: page.nextCursor)
+    return Paged(page.comments, nextCursor: page.nextCursor, previousCursor: page.previousCursor)
   }
 
   /// Sends a change.

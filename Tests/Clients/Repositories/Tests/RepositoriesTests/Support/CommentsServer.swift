@@ -23,10 +23,11 @@ final class CommentsServer: Sendable {
   }
 
   func page(of postID: String, after cursor: String?, limit: Int) -> CommentsPage {
-    let all = comments(on: postID)
-    let start = cursor.flatMap { cursor in all.firstIndex { $0.id.uuidString == cursor } }.map { $0 + 1 } ?? 0
-    let page = Array(all[start...].prefix(limit))
-    return CommentsPage(page, nextCursor: start + page.count < all.count ? page.last?.id.uuidString : nil)
+    CommentsPage(server.bidirectionalPage(of: postID, after: cursor, limit: limit))
+  }
+
+  func page(of postID: String, before cursor: String, limit: Int) -> CommentsPage {
+    CommentsPage(server.bidirectionalPage(of: postID, before: cursor, limit: limit))
   }
 
   func make(_ mutation: CommentsSource.Mutation, on postID: String, requestID: String) throws(CommentsError) {
@@ -38,11 +39,18 @@ final class CommentsServer: Sendable {
   }
 }
 
+extension CommentsPage {
+  init(_ page: Paged<Comment>) {
+    self.init(page.elements, nextCursor: page.nextCursor, previousCursor: page.previousCursor)
+  }
+}
+
 /// A client of a ``CommentsServer``, over a network that a test directs.
 final class CommentsNetwork: CommentsClient {
   /// A request, as a test distinguishes it.
   enum Request: Hashable, Sendable {
     case page(after: Comment.ID?)
+    case previousPage(before: Comment.ID?)
     case add(Comment.ID)
     case edit(Comment.ID, String)
     case delete(Comment.ID)
@@ -83,6 +91,12 @@ final class CommentsNetwork: CommentsClient {
   func comments(on postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> CommentsPage {
     try await exchange(.page(after: cursor.flatMap { UUID(uuidString: $0) })) {
       server.page(of: postID, after: cursor, limit: limit)
+    }
+  }
+
+  func comments(on postID: String, before cursor: String, limit: Int) async throws(CommentsError) -> CommentsPage {
+    try await exchange(.previousPage(before: UUID(uuidString: cursor))) {
+      server.page(of: postID, before: cursor, limit: limit)
     }
   }
 

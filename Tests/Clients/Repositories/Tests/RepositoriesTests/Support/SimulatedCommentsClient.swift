@@ -12,8 +12,13 @@ struct SimulatedCommentsClient: CommentsClient {
 
   func comments(on postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> CommentsPage {
     try await exchange("page") { [server] in
-      let page = server.page(of: postID, after: cursor, limit: limit)
-      return .success(CommentsPage(page.elements, nextCursor: page.nextCursor))
+      .success(CommentsPage(server.bidirectionalPage(of: postID, after: cursor, limit: limit)))
+    }
+  }
+
+  func comments(on postID: String, before cursor: String, limit: Int) async throws(CommentsError) -> CommentsPage {
+    try await exchange("previous page") { [server] in
+      .success(CommentsPage(server.bidirectionalPage(of: postID, before: cursor, limit: limit)))
     }
   }
 
