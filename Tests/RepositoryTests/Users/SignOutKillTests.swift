@@ -1,0 +1,75 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A process that signs a user out is killed at each of its calls of the file system, and the next one finishes it.
+@Suite(.timeLimit(.minutes(15))) struct SignOutKillTests {
+  /// The stores that survive the end of a process.
+  enum Store: CaseIterable {
+    case files
+    #if SQLite
+      case database
+    #endif
+
+    fileprivate var placeName: String { self == .files ? "store" : "store.sqlite" }
+  }
+
+  private static let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 24
+
+  @Test(arguments: Store.allCases)
+  func `Killed in place of any call of the file system, a sign-out is finished by the next launch, or has not begun`(
+    store: Store
+  ) async throws {
+    // Every call where many processes are to be killed, and otherwise some of them.
+    let step = Self.rounds < 100 ? 8 : 1
+    let first = Int.random(in: 1...step)
+    try await sideBySide(2) { number in
+      for fatal in stride(from: first + number * step, through: .max, by: 2 * step) {
+        if try await Self.dieAtCall(fatal, store) { break }
+      }
+    }
+  }
+
+  /// - Returns: Whether the process made fewer calls.
+  private static func dieAtCall(_ fatal: Int, _ store: Store) async throws -> Bool {
+    let temporary = TemporaryFolder()
+    defer { extendLifetime(temporary) }
+    try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
+    let place = temporary.url.appending(path: store.placeName)
+    #expect(try await lines(of: "keep-words", place) == ["kept"])
+
+    var child = try ChildProcess("sign-out-dying-at-call", place, ["\(fatal)"])
+    let isDone = await child.allLines() == ["done"]
+    let end = await child.end()
+    #expect(end == .killed || (isDone && end == .success), "call \(fatal)")
+
+    let found = try await lines(of: "finish-sign-out", place)
+    let mary = "words/mary/mary's/mary's 1/mary's 2"
+    if found.first == "phase signedOut" {
+      #expect(found == ["phase signedOut", "words/jake", mary], "call \(fatal)")
+      #expect(try mentions(of: "jake", in: temporary.url) == [], "call \(fatal)")
+    } else {
+      #expect(!isDone, "call \(fatal)")
+      #expect(found == ["phase", "words/jake/jake's/jake's 1/jake's 2", mary], "call \(fatal)")
+    }
+    return end == .success
+  }
+
+  private static func lines(of command: String, _ place: URL) async throws -> [String] {
+    var child = try ChildProcess(command, place)
+    let lines = await child.allLines()
+    #expect(await child.end() == .success, "\(command): \(lines)")
+    return lines
+  }
+
+  /// The files that have a text in their names or bytes.
+  private static func mentions(of text: String, in folder: URL) throws -> [String] {
+    let names = try #require(FileManager.default.subpaths(atPath: folder.path(percentEncoded: false)))
+    return try names.filter { name in
+      if name.contains(text) { return true }
+      let file = folder.appending(path: name)
+      guard try file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile ?? false else { return false }
+      return try Data(contentsOf: file).range(of: Data(text.utf8)) != nil
+    }
+  }
+}
