@@ -16,17 +16,17 @@ extension RepositoryConformance where Source: BidirectionalPagedSource {
 
   /// Scrolls at random over a network that loses and repeats, with a relaunch now and then.
   @Sendable private static func checkPages(_ harness: RepositoryHarness<Source>) async throws {
-    for seed in 1...3 as ClosedRange<UInt64> {
+    for seed in 1...2 as ClosedRange<UInt64> {
       let bench = Bench(harness, seed: seed, .rough)
       let open = try await harness.makePlace()
       var random = SplitMix64(seed: seed)
       var waysBack = 0
       try await bench.whileNetworkRuns {
-        for _ in 1...6 {
+        for _ in 1...3 {
           let store = try await open()
           let repository = bench.makeScrollingRepository(store)
           try await bench.load(repository)
-          for _ in 1...15 {
+          for _ in 1...12 {
             do throws(RepositoryError<Source.Failure>) {
               switch Int.random(in: 0..<8, using: &random) {
               case 0: try await repository.loadNewest(harness.key)
