@@ -273,6 +273,8 @@ import Testing
   private static func harness(gap: Int) -> RepositoryHarness<NetworkedSource> {
     RepositoryHarness(
       key: "a", initial: Paged((1...6).map { Item(id: $0) }), mutations: [.add(7), .add(8), .add(9)],
+      // Many tests share two cores.
+      timeLimit: .seconds(600),
       makeSource: { NetworkedSource(server: $0, network: $1, gap: gap) },
       makePlace: {
         let storage = InMemoryStorage()
