@@ -26,15 +26,21 @@ let package = Package(
     .executable(name: "moments", targets: ["MomentsCommand"]),
   ],
   traits: [
-    .trait(name: "SQLite", description: "Adds SQLiteStore, over the system's libsqlite3.")
+    .trait(name: "SQLite", description: "Adds SQLiteStore, over the system's libsqlite3."),
+    .trait(name: "PostgreSQL", description: "Adds PostgreSQLStore, over the system's libpq."),
   ],
   targets: [
     .target(name: "Multicast", swiftSettings: swiftSettings),
     .systemLibrary(
       name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+    .systemLibrary(
+      name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
     .target(
       name: "DataStore",
-      dependencies: ["Multicast", .target(name: "CSQLite", condition: .when(traits: ["SQLite"]))],
+      dependencies: [
+        "Multicast", .target(name: "CSQLite", condition: .when(traits: ["SQLite"])),
+        .target(name: "CPostgreSQL", condition: .when(traits: ["PostgreSQL"])),
+      ],
       swiftSettings: swiftSettings),
     .target(name: "Repository", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
     .target(name: "CCurl"),

@@ -63,6 +63,22 @@ import Testing
     }
   #endif
 
+  #if PostgreSQL
+    @Test(
+      .disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL names no server."),
+      arguments: StoreConformance.checks)
+    func `A store on a server keeps the rules`(check: StoreConformance.Check) async throws {
+      let place = try PostgreSQLPlace()
+      let harness = StoreHarness(isWatched: true) {
+        place.store()
+      } corrupt: { key in
+        try place.spoil(key.encoded())
+      }
+      try await check.run(on: harness)
+      extendLifetime(place)
+    }
+  #endif
+
   @Test func `Changing the store changes no caller`() async throws {
     let temporary = TemporaryFolder()
     let suiteName = "DataStoreTests-\(UUID().uuidString)"

@@ -88,6 +88,7 @@ extension SystemError {
     #if SQLite
       if isBusy { return true }
     #endif
+    if case .postgreSQL("55P03", _) = source { return true }
     return source == .operatingSystem && operation == "flock" && code == EWOULDBLOCK
   }
 

@@ -15,6 +15,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// SQLite, by its extended result code and in its own words.
     case sqlite(message: String)
+
+    /// PostgreSQL, by its five characters `SQLSTATE` and in its own words. The ``SystemError/code`` is 0.
+    case postgreSQL(state: String, message: String)
   }
 
   /// The error number: what it means depends on the ``source``.
@@ -61,6 +64,8 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
       "\(operation) of \(path) failed: \(String(cString: strerror(code))) (errno \(code)). \(systemAdvice)"
     case .sqlite(let message):
       "\(operation) on \(path) failed: \(message) (SQLite's code \(code)). \(sqliteAdvice)"
+    case .postgreSQL(let state, let message):
+      "\(operation) on \(path) failed: \(message) (SQLSTATE \(state)). \(Self.postgreSQLAdvice(state))"
     }
   }
 
@@ -90,6 +95,19 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     case (11, _), (26, _): "Move the file away, with those whose names begin the same, and restore it from a backup."
     case (18, _): "The value is larger than SQLite allows: split it."
     default: "Try again; if it stays, check the volume or choose another folder."
+    }
+  }
+
+  /// Advice by the class of an `SQLSTATE`, its first two characters; see appendix A of PostgreSQL's documentation.
+  private static func postgreSQLAdvice(_ state: String) -> String {
+    switch state.prefix(2) {
+    case "08", "57": "Check that the server runs and can be reached, then try again."
+    case "28", "3D": "Check the address, the user, the password and the name of the database."
+    case "42": "Check that the user may make and use tables in the schema, and that they are the store's."
+    case "53": "The server is short of memory, connections or disk: make room, then try again."
+    case "55": "Another client holds the store: end what it does, then try again."
+    case "54": "The value is larger than PostgreSQL allows: split it."
+    default: "Try again; if it stays, see the server's log."
     }
   }
 }

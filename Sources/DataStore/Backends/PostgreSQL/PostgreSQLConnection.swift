@@ -1,0 +1,297 @@
+#if PostgreSQL
+  internal import CPostgreSQL
+  internal import Foundation
+
+  #if canImport(Darwin)
+    internal import Darwin
+  #elseif canImport(Glibc)
+    internal import Glibc
+  #elseif canImport(Musl)
+    internal import Musl
+  #endif
+
+  /// A connection to a PostgreSQL server, and its prepared statements.
+  ///
+  /// Values are parameters of statements, never a part of their text.
+  final class PostgreSQLConnection: @unchecked Sendable {
+    // Unchecked: `handle` and `statements` are used in calls of libpq only, which take `turn`, and results are used by
+    // one call each. So a lock may be released by any thread while another one makes a call.
+
+    /// A value handed to a statement.
+    enum Parameter {
+      case integer(Int64)
+      case text(String)
+      case bytes(Data)
+    }
+
+    /// A row of a result.
+    struct Row {
+      fileprivate let result: OpaquePointer
+      fileprivate let number: CInt
+
+      func bytes(_ column: CInt) -> Data {
+        guard let start = PQgetvalue(result, number, column) else { return Data() }
+        return Data(bytes: start, count: Int(PQgetlength(result, number, column)))
+      }
+
+      func text(_ column: CInt) -> String { String(decoding: bytes(column), as: UTF8.self) }
+
+      func integer(_ column: CInt) -> Int64 { bytes(column).reduce(0) { $0 << 8 | Int64($1) } }
+
+      func bool(_ column: CInt) -> Bool { bytes(column).first == 1 }
+
+      func isNull(_ column: CInt) -> Bool { PQgetisnull(result, number, column) == 1 }
+    }
+
+    /// The server and the database, without a password, for errors.
+    let place: String
+    private let handle: OpaquePointer
+    private var statements: [String: String] = [:]
+    /// Lets one call of libpq come after the other.
+    private let turn = NSLock()
+
+    /// Opens a connection.
+    ///
+    /// - Parameters:
+    ///   - address: A connection string or URI, as libpq understands it. What it leaves out comes from the environment.
+    ///   - timeout: How long opening may take, and how long a network may keep silent before the connection counts as
+    ///     lost, in whole seconds of at least 2.
+    init(_ address: String, timeout: Duration) throws(SystemError) {
+      let seconds = max(2, timeout.components.seconds)
+      // Later values win, but those of the address are expanded in the place of `dbname`: it has the last word.
+      let options: [(String, String)] = [
+        ("client_encoding", "UTF8"), ("application_name", "DataStore"), ("connect_timeout", "\(seconds)"),
+        ("keepalives_idle", "\(seconds)"), ("keepalives_interval", "1"), ("keepalives_count", "\(seconds)"),
+        ("tcp_user_timeout", "\(seconds * 1_000)"), ("dbname", address),
+      ]
+      let handle = Self.withCStrings(options.map(\.0)) { names in
+        Self.withCStrings(options.map(\.1)) { values in PQconnectdbParams(names, values, 1) }
+      }
+      guard let handle else {
+        throw SystemError(code: ENOMEM, operation: "PQconnectdbParams", path: "PostgreSQL")
+      }
+      guard PQstatus(handle) == CONNECTION_OK else {
+        let message = Self.message(String(cString: PQerrorMessage(handle)))
+        PQfinish(handle)
+        throw SystemError(
+          code: 0, operation: "connecting", path: "PostgreSQL",
+          source: .postgreSQL(state: "08001", message: message))
+      }
+      self.handle = handle
+      place = [PQhost(handle), PQport(handle), PQdb(handle)].map { $0.map { String(cString: $0) } ?? "" }
+        .joined(separator: " ")
+      // Notices are for people at a terminal.
+      PQsetNoticeProcessor(handle, { _, _ in }, nil)
+    }
+
+    deinit {
+      // What was committed is durable, and what wasn't is rolled back.
+      PQfinish(handle)
+    }
+
+    /// Whether the connection has ended.
+    var isLost: Bool { PQstatus(handle) != CONNECTION_OK }
+
+    /// The socket; changes when the connection is lost only.
+    var socket: CInt { PQsocket(handle) }
+
+    // MARK: - Statements
+
+    /// Runs statements that need no parameters, in one exchange.
+    ///
+    /// - Returns: The rows of the last one, in text.
+    @discardableResult
+    func run(script: String) throws(SystemError) -> [[String]] {
+      turn.lock()
+      defer { turn.unlock() }
+      let result = PQexec(handle, script)
+      defer { PQclear(result) }
+      try check(result, "running")
+      guard let result else { return [] }
+      return (0..<PQntuples(result)).map { number in
+        (0..<PQnfields(result)).map { Row(result: result, number: number).text($0) }
+      }
+    }
+
+    /// Runs a statement, which stays prepared for the next time.
+    func run(_ sql: String, _ parameters: Parameter...) throws(SystemError) {
+      _ = try rows(of: sql, parameters) { _ in }
+    }
+
+    /// Runs a statement and reads its first row, or returns `nil` if it has none.
+    func first<Result>(
+      _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
+    ) throws(SystemError) -> Result? {
+      try rows(of: sql, parameters, read: read).first
+    }
+
+    /// Runs a statement and reads its rows.
+    func all<Result>(
+      _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
+    ) throws(SystemError) -> [Result] {
+      try rows(of: sql, parameters, read: read)
+    }
+
+    private func rows<Result>(
+      of sql: String, _ parameters: [Parameter], read: (Row) -> Result
+    ) throws(SystemError) -> [Result] {
+      turn.lock()
+      defer { turn.unlock() }
+      let name = try statement(sql)
+      let result = Self.withBytes(parameters.map(\.bytes)) { values, lengths in
+        let formats = [CInt](repeating: 1, count: parameters.count)
+        return PQexecPrepared(handle, name, CInt(parameters.count), values, lengths, formats, 1)
+      }
+      defer { PQclear(result) }
+      try check(result, "running")
+      guard let result else { return [] }
+      return (0..<PQntuples(result)).map { read(Row(result: result, number: $0)) }
+    }
+
+    private func statement(_ sql: String) throws(SystemError) -> String {
+      if let name = statements[sql] { return name }
+      let name = "s\(statements.count)"
+      let result = PQprepare(handle, name, sql, 0, nil)
+      defer { PQclear(result) }
+      try check(result, "preparing")
+      statements[sql] = name
+      return name
+    }
+
+    // MARK: - Transactions
+
+    /// Ends a transaction, durably.
+    ///
+    /// - Throws: Also if the server rolled it back, because a statement in it had failed.
+    func commit() throws(SystemError) {
+      turn.lock()
+      defer { turn.unlock() }
+      let result = PQexec(handle, "COMMIT")
+      defer { PQclear(result) }
+      try check(result, "committing")
+      guard let result, String(cString: PQcmdStatus(result)) == "COMMIT" else {
+        throw .abortedTransaction(place)
+      }
+    }
+
+    /// Whether a transaction was made whose answer was lost.
+    ///
+    /// One that is still in progress is that of a connection whose end the server hasn't noticed yet: it can't commit any more
+    /// once it is ended.
+    func isCommitted(_ number: String) throws(SystemError) -> Bool {
+      while true {
+        switch try first(PostgreSQLLayout.fate, .text(number), read: { $0.text(0) }) {
+        case "committed": return true
+        case "in progress": usleep(1_000)
+        default: return false
+        }
+      }
+    }
+
+    /// Whether a transaction is open in which no statement has failed.
+    var isInTransaction: Bool { PQtransactionStatus(handle) == PQTRANS_INTRANS }
+
+    /// Rolls a transaction back. What fails with a lost connection is rolled back by the server.
+    func rollBack() {
+      turn.lock()
+      defer { turn.unlock() }
+      PQclear(PQexec(handle, "ROLLBACK"))
+    }
+
+    // MARK: - Locks
+
+    /// Locks a name for this connection, unless another connection has it.
+    func tryToLock(_ name: String) throws(SystemError) -> Bool {
+      try first(PostgreSQLLayout.tryToLock, .text(name)) { $0.bool(0) } ?? false
+    }
+
+    /// Frees a name, amid a transaction too. Without a connection it is free already.
+    func unlock(_ name: String) {
+      do throws(SystemError) { try run(PostgreSQLLayout.unlock, .text(name)) } catch {
+        // In a transaction that the server has given up nothing else can be done, either.
+        if !isLost { end() }
+      }
+    }
+
+    /// Ends the connection, which is lost then.
+    private func end() {
+      shutdown(socket, CInt(SHUT_RDWR))
+    }
+
+    // MARK: - Notifications
+
+    /// Reads what the server has sent without being asked.
+    ///
+    /// - Returns: Whether there were notifications.
+    func takeNotifications() throws(SystemError) -> Bool {
+      guard PQconsumeInput(handle) == 1 else { throw error("reading notifications", state: "08006") }
+      var hasAny = false
+      while let notification = PQnotifies(handle) {
+        PQfreemem(notification)
+        hasAny = true
+      }
+      return hasAny
+    }
+
+    // MARK: - Errors
+
+    private func check(_ result: OpaquePointer?, _ operation: String) throws(SystemError) {
+      switch PQresultStatus(result) {
+      case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: return
+      default:
+        let state = PQresultErrorField(result, CInt(UInt8(ascii: "C"))).map { String(cString: $0) }
+        throw error(operation, state: state ?? (isLost ? "08006" : "XX000"))
+      }
+    }
+
+    private func error(_ operation: String, state: String) -> SystemError {
+      SystemError(
+        code: 0, operation: operation, path: place,
+        source: .postgreSQL(state: state, message: Self.message(String(cString: PQerrorMessage(handle)))))
+    }
+
+    /// The first line of what the server says.
+    private static func message(_ text: String) -> String {
+      let line = text.split(separator: "\n").first.map(String.init) ?? "no reason given"
+      return line.hasPrefix("ERROR:") ? line.dropFirst(6).trimmingCharacters(in: .whitespaces) : line
+    }
+
+    // MARK: - Memory
+
+    /// Calls `body` with an array of C strings that ends with `nil`.
+    private static func withCStrings<Result>(
+      _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Result
+    ) -> Result {
+      let copies = strings.map { strdup($0) }
+      defer { for copy in copies { free(copy) } }
+      return body(copies.map { UnsafePointer($0) } + [nil])
+    }
+
+    /// Calls `body` with the addresses and the lengths of bytes.
+    private static func withBytes<Result>(
+      _ values: [Data], _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<CInt>) -> Result
+    ) -> Result {
+      // Data's own bytes are only valid in a closure for each of them, so they are copied, but for one.
+      let buffers = values.map { value in
+        // Of no length there is no address, which would mean `NULL`.
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, value.count), alignment: 1)
+        value.copyBytes(to: buffer)
+        return buffer
+      }
+      defer { for buffer in buffers { buffer.deallocate() } }
+      let addresses = buffers.map { UnsafePointer($0.baseAddress?.assumingMemoryBound(to: CChar.self)) }
+      return body(addresses, values.map { CInt($0.count) })
+    }
+  }
+
+  extension PostgreSQLConnection.Parameter {
+    /// The binary format of the parameter.
+    fileprivate var bytes: Data {
+      switch self {
+      case .integer(let number): withUnsafeBytes(of: number.bigEndian) { Data($0) }
+      case .text(let text): Data(text.utf8)
+      case .bytes(let bytes): bytes
+      }
+    }
+  }
+#endif

@@ -1,0 +1,57 @@
+#if PostgreSQL
+  import Foundation
+  import Testing
+
+  @testable import DataStore
+
+  /// A schema of a test's own, removed when the test ends.
+  final class PostgreSQLPlace: Sendable {
+    /// The server of the tests: the environment's `MOMENTS_POSTGRESQL`, as `Tests/Support/postgresql/cluster` prints it.
+    static let server = ProcessInfo.processInfo.environment["MOMENTS_POSTGRESQL"]
+
+    /// Whether the tests of the store are skipped: there is no server, and none is required.
+    static var isMissing: Bool {
+      server == nil && ProcessInfo.processInfo.environment["MOMENTS_REQUIRE_POSTGRESQL"] != "1"
+    }
+
+    private let schema = "test_" + UUID().uuidString.lowercased().replacing("-", with: "")
+    let address: String
+
+    init() throws {
+      let server = try #require(Self.server, "MOMENTS_POSTGRESQL names no server.")
+      address = "\(server) application_name=\(schema) options='-csearch_path=\(schema)'"
+      try PostgreSQLConnection(server, timeout: .seconds(5)).run(script: "CREATE SCHEMA \(schema)")
+    }
+
+    deinit {
+      // What is left behind harms no other test.
+      _ = try? connection().run(script: "SET client_min_messages = warning; DROP SCHEMA \(schema) CASCADE")
+    }
+
+    /// A connection like that of another program.
+    func connection() throws -> PostgreSQLConnection { try PostgreSQLConnection(address, timeout: .seconds(5)) }
+
+    func backend(timeout: Duration = .seconds(5)) -> PostgreSQLBackend {
+      PostgreSQLBackend(address: address, timeout: timeout)
+    }
+
+    func store(timeout: Duration = .seconds(5)) -> PostgreSQLStore {
+      PostgreSQLStore(address: address, timeout: timeout)
+    }
+
+    /// Replaces what is stored under a name by bytes that are no value.
+    func spoil(_ name: String) throws {
+      try connection().run(
+        "UPDATE datastore_value SET bytes = $1 WHERE name = $2", .bytes(Data("spoiled".utf8)), .text(name))
+    }
+
+    /// Ends all other connections to this place, as the server's owner does.
+    func endConnections() throws {
+      try connection().run(
+        script: """
+          SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE pid <> pg_backend_pid() AND application_name = '\(schema)'
+          """)
+    }
+  }
+#endif
