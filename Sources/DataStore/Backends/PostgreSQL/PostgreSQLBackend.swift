@@ -216,12 +216,19 @@
     package mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges {
       if watch == nil { return .names([]) }
       let (last, writer) = (lastChange, writer)
-      let (changes, lastCut) = try perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
-        (
-          try connection.all(PostgreSQLLayout.changes, .integer(last), .integer(writer)) { row in
-            (id: row.integer(0), name: row.isNull(1) ? nil : row.text(1))
-          }, try connection.first(PostgreSQLLayout.lastCut) { $0.integer(0) } ?? 0
-        )
+      let changes: [(id: Int64, name: String?)]
+      let lastCut: Int64
+      do throws(StoreError) {
+        (changes, lastCut) = try perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
+          (
+            try connection.all(PostgreSQLLayout.changes, .integer(last), .integer(writer)) { row in
+              (id: row.integer(0), name: row.isNull(1) ? nil : row.text(1))
+            }, try connection.first(PostgreSQLLayout.lastCut) { $0.integer(0) } ?? 0
+          )
+        }
+      } catch {
+        // An error would mean that the watch broke, which has a connection of its own. What reads next meets the same one.
+        return .unknown
       }
       lastChange = changes.last?.id ?? last
       return last < lastCut ? .unknown : .names(changes.compactMap(\.name))
