@@ -59,13 +59,14 @@ let package = Package(
       name: "RepositoryTesting", dependencies: ["Repository", "DataStore", "Multicast", "MulticastTesting"],
       swiftSettings: swiftSettings),
     .target(
-      name: "MomentsTesting", dependencies: ["Moments", "GraphQLClient", "DataStore", "Multicast"],
+      name: "MomentsTesting", dependencies: ["Moments", "GraphQLClient", "Repository", "DataStore", "Multicast"],
       swiftSettings: swiftSettings),
     .target(name: "TerminalUI", dependencies: ["DataStore", "Multicast"], swiftSettings: swiftSettings),
     .executableTarget(
       name: "MomentsCommand",
       dependencies: [
-        "TerminalUI", "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast",
+        "TerminalUI", "Moments", "MomentsTesting", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore",
+        "Multicast",
       ],
       swiftSettings: swiftSettings),
     .executableTarget(

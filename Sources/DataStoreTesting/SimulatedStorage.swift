@@ -45,8 +45,9 @@ public final class SimulatedStorage: Sendable {
     var typeNames: [String: String] = [:]
     /// All commits that changed anything, in order.
     var commits: [[Change]] = []
-    /// The stores that have locked names.
-    var lockOwners: [String: ObjectIdentifier] = [:]
+    /// The names that are locked, by which stores, and the numbers of the locks.
+    var locks: [String: (owner: ObjectIdentifier, number: UInt64)] = [:]
+    var lastLock: UInt64 = 0
   }
 
   private let state = Lock(State())
@@ -110,22 +111,25 @@ public final class SimulatedStorage: Sendable {
 
   /// Locks a name for a store.
   func acquireLock(_ name: String, _ owner: ObjectIdentifier) -> StoreLockResult {
-    let isFree = state.withLock { state in
-      if state.lockOwners[name] != nil { return false }
-      state.lockOwners[name] = owner
-      return true
+    let number = state.withLock { state -> UInt64? in
+      if state.locks[name] != nil { return nil }
+      state.lastLock += 1
+      state.locks[name] = (owner, state.lastLock)
+      return state.lastLock
     }
-    if !isFree { return .held(releases: lockReleases.stream) }
+    guard let number else { return .held(releases: lockReleases.stream) }
     return .acquired(
       StoreLock {
-        self.state.withLock { if $0.lockOwners[name] == owner { $0.lockOwners[name] = nil } }
+        self.state.withLock { $0.locks[name]?.number == number }
+      } unlock: {
+        self.state.withLock { if $0.locks[name]?.number == number { $0.locks[name] = nil } }
         self.lockReleases.send(())
       })
   }
 
-  /// Frees what a store has locked whose process has ended.
+  /// Frees what a store has locked.
   func releaseLocks(of owner: ObjectIdentifier) {
-    state.withLock { state in state.lockOwners = state.lockOwners.filter { $0.value != owner } }
+    state.withLock { state in state.locks = state.locks.filter { $0.value.owner != owner } }
     lockReleases.send(())
   }
 

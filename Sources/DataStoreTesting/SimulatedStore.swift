@@ -77,6 +77,11 @@ public actor SimulatedStore: KeyValueStore {
     storage.releaseLocks(of: ObjectIdentifier(self))
   }
 
+  /// Frees what the store has locked without its knowledge, as a server does that has lost a client.
+  public nonisolated func loseLocks() {
+    storage.releaseLocks(of: ObjectIdentifier(self))
+  }
+
   /// Notices what other stores committed.
   public func noticeExternalChanges() {
     notice(upTo: storage.commitCount)

@@ -29,7 +29,7 @@ extension StoreConformance {
       // Calls go on, and what is stored is not touched.
       try await other.save(Note("saved"), for: key)
       try expect(await store.load(key)?.value, is: Note("saved"), "load with a lock")
-      withExtendedLifetime(lock) {}
+      try expect(await lock?.isHeld(), is: true, "whether the name is still locked")
       lock = nil
       try expect(await read(1, from: subscription, on: harness).count, is: 1, "the releases")
       guard case .acquired = try await other.acquireLock("name") else {

@@ -2,13 +2,13 @@ import DataStore
 import Foundation
 import GraphQLClient
 import Moments
-import MomentsTesting
 import MulticastTesting
 import Repository
 import TestSupport
 import Testing
 
 @testable import MomentsCommand
+@testable import MomentsTesting
 
 @Suite(.timeLimit(.minutes(15))) struct TimelineCommandTests {
   private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
@@ -160,7 +160,7 @@ import Testing
 
   @Test func `The demonstration server forgets no like among many at once`() async throws {
     try await withFolder { folder in
-      let backend = try await DemoBackend.open(FileStore(folder: folder))
+      let backend = try await DemonstrationServer.open(FileStore(folder: folder))
       let unliked = try await backend.getMoments(userID: "0").moments.filter { $0.isLiked == false }
       #expect(unliked.count > 1)
       try await withThrowingTaskGroup { group in
@@ -169,7 +169,7 @@ import Testing
         }
         try await group.waitForAll()
       }
-      let reopened = try await DemoBackend.open(FileStore(folder: folder))
+      let reopened = try await DemonstrationServer.open(FileStore(folder: folder))
       #expect(try await reopened.getMoments(userID: "0").moments.filter { $0.isLiked == false } == [])
     }
   }
@@ -188,7 +188,7 @@ import Testing
 
   private func serve(_ details: MomentsDetails, in folder: URL) async throws {
     try await FileStore(folder: folder.appending(path: "demo-server"))
-      .save(DemoServerState(timelines: [details]), for: StoreKey("demo-server"))
+      .save(DemonstrationServerState(timelines: [details]), for: StoreKey("demo-server"))
   }
 
   @Test func `No text of a server is a command to the terminal, or a line of its own`() async throws {
@@ -235,7 +235,7 @@ import Testing
 
   @Test func `A server is told nothing of the demonstration’s timelines and likes`() async throws {
     try await withFolder { folder in
-      let backend = DemoBackend()
+      let backend = DemonstrationServer()
       let repo = MomentsRepo(
         persistentDataStore: PersistentDataStore(FileStore(folder: folder)), getMomentsByUserIDSession: backend,
         updateMomentLikeSession: backend, clock: ManualClock())
@@ -266,11 +266,11 @@ import Testing
 
   @Test func `Two demonstration servers on one folder are one`() async throws {
     try await withFolder { folder in
-      let first = try await DemoBackend.open(FileStore(folder: folder))
-      let second = try await DemoBackend.open(FileStore(folder: folder))
+      let first = try await DemonstrationServer.open(FileStore(folder: folder))
+      let second = try await DemonstrationServer.open(FileStore(folder: folder))
       _ = try await first.updateLike(true, momentID: "1", fromUserID: "0")
       _ = try await second.updateLike(true, momentID: "3", fromUserID: "0")
-      let third = try await DemoBackend.open(FileStore(folder: folder))
+      let third = try await DemonstrationServer.open(FileStore(folder: folder))
       for backend in [first, second, third] {
         let moments = try await backend.getMoments(userID: "0").moments
         #expect(moments.filter { ["1", "3"].contains($0.id) }.map(\.isLiked) == [true, true])

@@ -65,7 +65,8 @@ public protocol StoreBackend: SendableMetatype {
 
   /// Atomic: all that `body` reads is stored at one instant, and so is what ``takeExternalChanges()`` returns in it.
   ///
-  /// The default implementation calls `body`: enough where nothing changes the place but this store.
+  /// The default implementation calls `body`: enough where nothing changes the place but this store. One that finds out too
+  /// late that it read at several instants may call `body` again.
   ///
   /// - Throws: ``StoreError/readFailed(_:)``, or what `body` throws.
   mutating func snapshot<Result>(

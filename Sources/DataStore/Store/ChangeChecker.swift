@@ -51,6 +51,8 @@ final class ChangeChecker<Backend: StoreBackend> {
     do throws(StoreError) {
       let checks = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
         try backend.snapshot { (backend: inout Backend) throws(StoreError) in
+          // A backend may begin anew.
+          if let plan { watch.miss(plan) }
           if takesReport { try takeReport(&backend) }
           let taken = takePlan()
           plan = taken

@@ -1,16 +1,17 @@
 internal import DataStore
+internal import MomentsTesting
 internal import Multicast
 
 /// The demonstration's network, which is as it was left when the program is started again.
 struct DemoNetwork: NetworkSwitch {
   private static let key = StoreKey<Bool>("demo-network-is-online")
 
-  private let backend: DemoBackend
+  private let backend: DemonstrationServer
   private let store: FileStore?
   private let states = CurrentValueRelay(true)
 
   /// - Parameter store: Where the state is kept; `nil` for a network that is there at each start.
-  init(of backend: DemoBackend, store: FileStore?) {
+  init(of backend: DemonstrationServer, store: FileStore?) {
     self.backend = backend
     self.store = store
   }
@@ -33,3 +34,5 @@ struct DemoNetwork: NetworkSwitch {
     try await store?.save(isOnline, for: Self.key)
   }
 }
+
+extension DemonstrationServer: NetworkSwitch {}

@@ -1,6 +1,7 @@
 internal import DataStore
 internal import Foundation
 internal import Moments
+internal import MomentsTesting
 internal import Repository
 
 /// A repository with the demonstration server, and the network between them.
@@ -20,7 +21,9 @@ struct Demonstration {
     leadership: any Leadership = StoreLeadership()
   ) async throws(StoreError) -> Demonstration {
     let backend =
-      if let server { try await DemoBackend.open(server, latency: latency) } else { DemoBackend(latency: latency) }
+      if let server { try await DemonstrationServer.open(server, latency: latency) } else {
+        DemonstrationServer(latency: latency)
+      }
     let repo = MomentsRepo(
       persistentDataStore: store, getMomentsByUserIDSession: backend, updateMomentLikeSession: backend,
       freshness: TimelineCommand.freshness, leadership: leadership)

@@ -70,6 +70,9 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// This repository sends the mutations of all repositories on the store from now on; see ``Leadership``.
   case leadershipGained
 
+  /// This repository has lost what it led with, so it sends nothing until it leads again.
+  case leadershipLost
+
   /// The stored value of a key was removed to make room, or by ``SyncedRepository/evict(_:)``.
   case valueEvicted(key: String)
 
@@ -137,6 +140,7 @@ extension RepositoryEvent: CustomStringConvertible {
     case .mutationNotMigrated(let id, let reason): "mutation \(id) could not be migrated and is not sent: \(reason)"
     case .networkChanged(let status): "the network is \(status)"
     case .leadershipGained: "this repository leads and sends the mutations of all"
+    case .leadershipLost: "this repository leads no more, and another one may"
     case .valueEvicted(let key): "the value of \(key) evicted"
     case .storeFailed(let error): "the store failed and will be tried again: \(error)"
     }

@@ -12,8 +12,10 @@ final class Election<Source: RepositorySource> {
   private let store: any KeyValueStore
   private let clock: ElapsedClock
   private let events: RepositoryEvents
-  /// What the repository leads with, until it is released.
-  private var lease: (any Sendable)?
+  /// What the repository leads with.
+  private var lease: (any LeadershipLease)?
+  /// Counts the leases.
+  private var leaseCount = 0
   /// When it is worth trying again.
   private var vacancies: MulticastStream<Void, Never>?
   private var isCampaigning = false
@@ -47,6 +49,7 @@ final class Election<Source: RepositorySource> {
       switch result {
       case .leading(let lease):
         self.lease = lease
+        leaseCount += 1
         events.emit(.leadershipGained)
         return .leading
       case .following(let vacancies):
@@ -59,6 +62,20 @@ final class Election<Source: RepositorySource> {
       failures += 1
       return .following
     }
+  }
+
+  /// Follows from now on if this repository has lost its lease.
+  ///
+  /// - Returns: Whether it may send.
+  func confirmLead(in engine: isolated Engine) async -> Bool {
+    guard let lease else { return engine.queue.sends }
+    let count = leaseCount
+    if await lease.isHeld() { return leaseCount == count && self.lease != nil }
+    guard leaseCount == count, self.lease != nil else { return false }
+    self.lease = nil
+    events.emit(.leadershipLost)
+    engine.queue.follow(in: engine)
+    return false
   }
 
   /// Tries to lead until this repository does, or nothing is to be sent.

@@ -26,8 +26,9 @@ public protocol Leadership: Sendable {
 
 /// What became of an attempt to lead; see ``Leadership/tryToLead(_:on:)``.
 public enum LeadershipResult: Sendable {
-  /// The repository leads. It keeps the lease until it is released and its last request has ended.
-  case leading(lease: any Sendable)
+  /// The repository leads. It keeps the lease until the lease is lost, or until it is released and its last request has
+  /// ended.
+  case leading(lease: any LeadershipLease)
 
   /// Another repository leads.
   ///
@@ -37,6 +38,19 @@ public enum LeadershipResult: Sendable {
   /// Nothing is known of other repositories, so none leads: each sends what it found in the store and what it made.
   case independent
 }
+
+/// What a repository leads with.
+public protocol LeadershipLease: Sendable {
+  /// Whether the repository still leads.
+  ///
+  /// A repository asks before each request that sends a mutation. If it doesn't lead any more, it sends nothing, releases
+  /// the lease, and follows.
+  ///
+  /// - Returns: `false` also if it isn't known.
+  func isHeld() async -> Bool
+}
+
+extension StoreLock: LeadershipLease {}
 
 /// Whether a repository sends mutations.
 public enum LeadershipStatus: String, Codable, Hashable, Sendable {
@@ -54,6 +68,9 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
 ///
 /// The lock ends with the process, however it ends. So another repository with something to send has the lock at most
 /// ``retryInterval`` later, and leads when it has read the queue. A process that is only stopped keeps it.
+///
+/// A server frees the lock of a client that it has lost. That client sends no further request, but the one in flight may
+/// arrive while the next leader sends: the server tells by its id that it has the mutation already.
 public struct StoreLeadership: Leadership {
   /// How long a repository that doesn't lead waits before it tries again.
   public let retryInterval: Duration

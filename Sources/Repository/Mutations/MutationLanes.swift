@@ -102,6 +102,16 @@ struct MutationLanes {
     makeReady(name)
   }
 
+  /// Gives a mutation that waits another place, behind those that have to be sent before it.
+  ///
+  /// - Complexity: O(*m*) for the *m* mutations of the lane.
+  mutating func move(_ id: MutationID, in name: String, before isBehind: (MutationID) -> Bool) {
+    guard lanes[name]?.waiting.elements.contains(id) ?? false else { return }
+    lanes[name]?.waiting.removeAll { $0 == id }
+    lanes[name]?.waiting.insert(id, before: isBehind)
+    makeReady(name)
+  }
+
   /// Lets a mutation not be sent, nor those behind it, until ``makeDurable(_:lane:)``.
   mutating func hold(_ id: MutationID) {
     undurable.insert(id)
@@ -282,6 +292,14 @@ struct MutationLanes {
       lanes[name]?.status = .idle
     }
     makeReady(name)
+  }
+
+  /// Forgets all mutations, also those in flight; but not which ones are held, or who has to sign in.
+  mutating func removeAll() {
+    (lanes, failing, placeCount) = ([:], [], 0)
+    ready = FIFO()
+    backOffs.removeAll()
+    places.removeAll()
   }
 
   /// Lets all mutations that aren't in flight wait, until ``resume()``.

@@ -64,6 +64,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   private(set) var byteCount = 0
   /// The number of mutations that will be sent, or are; without those that others send because none leads.
   private(set) var liveCount = 0
+  /// The number of mutations that aren't durable yet.
+  private(set) var undurableCount = 0
   /// Counts changes of what ``list(signedOutUsers:)`` returns.
   private(set) var version: UInt64 = 0
 
@@ -113,10 +115,12 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// - Complexity: O(*n* log *n*) for *n* mutations.
   var durableIDs: [MutationID] { entries.values.filter { $0.tag != nil }.sorted { $0.order < $1.order }.map(\.id) }
 
-  /// Whether a mutation was made behind another one.
+  /// Whether a mutation is sent behind another one.
+  ///
+  /// One that isn't durable yet may have been made before all that came since.
   func isBehind(_ id: MutationID, _ other: MutationID) -> Bool {
     guard let entry = entries[id], let other = entries[other] else { return false }
-    return entry.order > other.order
+    return entry.tag == nil || other.tag == nil ? entry.number > other.number : entry.order > other.order
   }
 
   /// How many mutations of each key will be sent, or are, by any repository.
@@ -140,6 +144,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     order.append(entry.id)
     byteCount += entry.record.byteCount
     if entry.isCounted { liveCount += 1 }
+    if entry.tag == nil { undurableCount += 1 }
     version += 1
     pruneOrder()
   }
@@ -151,6 +156,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     if idsOfKeys[entry.key]?.isEmpty ?? false { idsOfKeys[entry.key] = nil }
     byteCount -= entry.record.byteCount
     if entry.isCounted { liveCount -= 1 }
+    if entry.tag == nil { undurableCount -= 1 }
     version += 1
     pruneOrder()
     return entry
@@ -299,9 +305,10 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   private mutating func edit(_ id: MutationID, _ body: (inout Entry) -> Void) {
     guard var entry = entries[id] else { return }
-    let wasLive = entry.isCounted
+    let (wasLive, wasDurable) = (entry.isCounted, entry.tag != nil)
     body(&entry)
     entries[id] = entry
+    if !wasDurable, entry.tag != nil { undurableCount -= 1 }
     liveCount += (entry.isCounted ? 1 : 0) - (wasLive ? 1 : 0)
     version += 1
   }

@@ -115,6 +115,27 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
+  /// Sends nothing any more, because another repository may lead.
+  ///
+  /// What is in flight lands.
+  func follow(in engine: isolated Engine) {
+    state.follow()
+    for entry in state.live where !entry.isInFlight && !entry.isAnswered { leave(entry, in: engine) }
+    reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+  }
+
+  /// Lets the repository that leads send a mutation whose attempt has landed, if this one doesn't lead any more.
+  func leaveIfFollowing(_ id: MutationID, in engine: isolated Engine) {
+    guard let entry = state[id], entry.isLive, !entry.isAnswered, !state.sends(entry) else { return }
+    leave(entry, in: engine)
+  }
+
+  private func leave(_ entry: Entry, in engine: isolated Engine) {
+    engine.endDeciding(entry)
+    unanswered.add(entry.id, ring: endUnansweredCalls(of: engine))
+  }
+
   private func save(refused id: MutationID, in engine: isolated Engine) {
     if let entry = state[id] {
       engine.takeBack([id], of: entry.key)
@@ -152,6 +173,9 @@ final class MutationQueue<Source: RepositorySource> {
   // MARK: - What there is
 
   subscript(id: MutationID) -> Entry? { state[id] }
+
+  /// Whether this repository sends mutations.
+  var sends: Bool { state.sends }
 
   /// Whether this repository sends a mutation, and decides whether it is in conflict.
   func sends(_ entry: Entry) -> Bool { state.sends(entry) }
@@ -395,6 +419,11 @@ final class MutationQueue<Source: RepositorySource> {
   /// Records that an attempt broke off before anything was sent.
   func abandonAttempt(_ entry: Entry) {
     state.abandonAttempt(entry)
+  }
+
+  /// Records that an attempt failed after which another repository decides what becomes of the mutation.
+  func leaveAttempt(_ entry: Entry) {
+    state.recordFailure(of: entry.id, isOutcomeUnknown: true)
   }
 
   /// Records that the server answered with success: the next mutation of the lane may be sent.

@@ -42,6 +42,8 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   private var startedLanes: Set<String> = []
   /// The lanes of which another repository has reported that they wait.
   private var reportedLanes: Set<String> = []
+  /// The lanes in which durable mutations stand behind others that may have been made later.
+  private var mixedLanes: Set<String> = []
   /// The sequence up to which all mutations are known that are stored.
   private(set) var knownSequence: UInt64 = 0
   /// The mutations that are durable, and behind others that aren't known yet.
@@ -128,7 +130,17 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func lead(as status: LeadershipStatus) -> [MutationID] {
     leadership = status
     (startedLanes, reportedLanes) = ([], [])
-    return ledger.live.filter { takeOver($0) }.map(\.id)
+    return ledger.live.filter { !$0.isAnswered && takeOver($0) }.map(\.id)
+  }
+
+  /// Records that this repository sends nothing any more.
+  ///
+  /// What is in flight lands before ``lead(as:)`` follows.
+  mutating func follow() {
+    leadership = .following
+    lanes.removeAll()
+    // Nothing was sent of what only waited.
+    for entry in ledger.live where entry.isMarked && !entry.isInFlight { ledger.unmark(entry.id) }
   }
 
   /// Records that all mutations up to a place in the order are known that are stored.
@@ -192,8 +204,18 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     } else {
       lanes.hold(entry.id)
     }
+    if ledger.undurableCount > 0 { mixedLanes.insert(entry.lane) }
     lanes.insert(entry.id, lane: entry.lane, userID: entry.key.userID) { [ledger] in ledger.isBehind($0, entry.id) }
     return false
+  }
+
+  /// Gives a mutation its place that has become durable.
+  private mutating func putInOrder(_ id: MutationID) {
+    guard !mixedLanes.isEmpty, let entry = ledger[id] else { return }
+    if mixedLanes.contains(entry.lane) {
+      lanes.move(id, in: entry.lane) { [ledger] in ledger.isBehind($0, id) }
+    }
+    if ledger.undurableCount == 0 { mixedLanes = [] }
   }
 
   /// Adds a mutation that is about to be written.
@@ -220,6 +242,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///   know yet. Then ``recordPredecessors(of:)`` follows too.
   mutating func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) -> Bool {
     ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
+    putInOrder(id)
     guard leadership != .leading || sequence <= knownSequence + 1 else {
       behindUnknown.insert(id)
       return true

@@ -15,6 +15,8 @@ final class MutationSender<Source: RepositorySource> {
   private let tasks: OwnedTasks
   /// When ``pump(in:)`` is called again.
   private let alarm: Alarm
+  /// The number of attempts that haven't landed.
+  private var attemptCount = 0
 
   init(
     _ capabilities: SourceCapabilities<Source>, policy: RetryPolicy, clock: ElapsedClock, events: RepositoryEvents,
@@ -29,8 +31,13 @@ final class MutationSender<Source: RepositorySource> {
   func pump(in engine: isolated Engine) {
     while !tasks.areCancelled {
       switch engine.queue.next(at: clock.elapsed()) {
-      case .send(let entry): engine.start { engine in await engine.sender.attempt(entry, in: engine) }
-      case .lead: return engine.election.campaign(in: engine)
+      case .send(let entry):
+        attemptCount += 1
+        engine.start { engine in await engine.sender.send(entry, in: engine) }
+      case .lead:
+        // An attempt from before this repository followed would be made a second time.
+        if attemptCount == 0 { engine.election.campaign(in: engine) }
+        return
       case .wait(let deadline):
         return alarm.set(deadline) { [weak engine] deadline in await engine?.pump(at: deadline) }
       }
@@ -40,6 +47,14 @@ final class MutationSender<Source: RepositorySource> {
   /// Sends what may be sent when an alarm rings.
   func pump(at deadline: Duration, in engine: isolated Engine) {
     alarm.silence(deadline)
+    pump(in: engine)
+  }
+
+  private func send(_ entry: Entry, in engine: isolated Engine) async {
+    await attempt(entry, in: engine)
+    attemptCount -= 1
+    if engine.queue.sends { return }
+    engine.queue.leaveIfFollowing(entry.id, in: engine)
     pump(in: engine)
   }
 
@@ -56,7 +71,9 @@ final class MutationSender<Source: RepositorySource> {
       queue.abandonAttempt(taken)
       return backOff(taken, after: nil, reason: error.description, in: engine)
     }
+    let leads = await engine.election.confirmLead(in: engine)
     if Task.isCancelled { return await endWithRepository(taken, in: engine) }
+    guard leads else { return queue.abandonAttempt(taken) }
     guard let entry = queue[taken.id], entry.isLive, let sending = capabilities.sending else {
       // Another process has finished with it, or it is in conflict.
       return leaveLane(taken, in: engine)
@@ -70,8 +87,12 @@ final class MutationSender<Source: RepositorySource> {
     } catch {
       reply = .failure(error)
     }
+    // Another repository may lead by now. It sends the mutation too, and gets an answer of its own.
+    var isLeft = false
+    if case .failure = reply { isLeft = await !engine.election.confirmLead(in: engine) }
     // Its user has signed out, so the answer means nothing.
     if cell.isClosed { return leaveLane(taken, in: engine) }
+    if isLeft { return queue.leaveAttempt(entry) }
     switch reply {
     case .success(let reply):
       queue.recordAnswer(to: entry)

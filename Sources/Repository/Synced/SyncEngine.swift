@@ -406,6 +406,12 @@ actor SyncEngine<Source: RepositorySource> {
     publish(cell)
   }
 
+  /// Ends ``beginDeciding(_:)``, because another repository sends the mutation.
+  func endDeciding(_ entry: MutationQueue<Source>.Entry) {
+    guard let cell = cells[entry.key], cell.isOpen else { return }
+    cell.leaveDecision(on: entry.id)
+  }
+
   /// Ends the calls that have waited for another repository for long enough.
   func endUnansweredCalls(at deadline: Duration) {
     queue.endUnansweredCalls(at: deadline, in: self)

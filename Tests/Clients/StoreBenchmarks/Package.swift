@@ -13,13 +13,15 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     .package(path: "../BenchmarkKit"),
-    .package(name: "Moments", path: "../../..", traits: ["SQLite"]),
+    .package(name: "Moments", path: "../../..", traits: ["SQLite", "PostgreSQL"]),
     .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
   ],
   targets: [
+    .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
     .executableTarget(
       name: "StoreBenchmarks",
       dependencies: [
+        "CLibPQ",
         .product(name: "BenchmarkKit", package: "BenchmarkKit"),
         .product(name: "DataStore", package: "Moments"),
         .product(name: "Multicast", package: "Moments"),

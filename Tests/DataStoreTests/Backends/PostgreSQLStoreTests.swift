@@ -71,6 +71,27 @@
       }
     }
 
+    @Test(arguments: PostgreSQLProxy.Cut.allCases)
+    func `A commit is made once, whether the connection breaks before the server has it or before it answers`(
+      cut: PostgreSQLProxy.Cut
+    ) async throws {
+      let proxy = try PostgreSQLProxy(to: try #require(place.serverFolder))
+      let store = place.store(host: proxy.host)
+      var tag: StoreTag?
+      for number in 1...8 {
+        if number.isMultiple(of: 2) { proxy.cutNextCommit(cut) }
+        var batch = StoreBatch()
+        batch.require(tag, of: key)
+        batch.save(number, for: key)
+        tag = try await store.commit(batch).tag
+        #expect(proxy.hasCut)
+        #expect(try await place.store().load(key)?.value == number)
+      }
+      let changes = try place.connection().first("SELECT count(*) FROM datastore_change") { $0.integer(0) }
+      #expect(changes == 8)
+      extendLifetime(proxy)
+    }
+
     @Test func `A change of another program is noticed, also if it uses no lock`() async throws {
       let store = place.store()
       try await store.save(1, for: key)
@@ -98,49 +119,51 @@
       #expect(try await store.load(key)?.value == 3)
     }
 
-    @Test func `A lock that another client has had is lost, and nothing is committed until it is released`()
-      async throws
-    {
+    @Test func `A lock is lost with its connection, and says so`() async throws {
       let (store, other) = (place.store(), place.store())
-      guard case .acquired(let lock) = try await store.acquireLock("leader") else {
-        Issue.record("The lock is held.")
-        return
-      }
-      guard case .held = try await other.acquireLock("leader") else {
-        Issue.record("Two have the lock.")
-        return
-      }
-      // As long as no other client takes it, the lock survives the connection.
+      let lock = try #require(try await store.acquireLock("leader").lock)
+      #expect(try await other.acquireLock("leader").lock == nil)
+      #expect(try await store.acquireLock("leader").lock == nil)
+      #expect(await lock.isHeld())
       try place.endConnections()
+      let otherLock = try #require(try await other.acquireLock("leader").lock)
+      #expect(await !lock.isHeld())
+      // On a connection that is there.
       try await store.save(1, for: key)
-      guard case .held = try await other.acquireLock("leader") else {
+      #expect(await !lock.isHeld())
+      #expect(try await store.acquireLock("leader").lock == nil)
+      #expect(await otherLock.isHeld())
+    }
+
+    @Test func `A lost lock frees no other one when it is released`() async throws {
+      let (store, other) = (place.store(), place.store())
+      var lost = try await store.acquireLock("leader").lock
+      try place.endConnections()
+      let lock = try #require(try await store.acquireLock("leader").lock)
+      guard case .held(let releases) = try await other.acquireLock("leader") else {
         Issue.record("Two have the lock.")
         return
       }
-      try place.endConnections()
-      guard case .acquired(let otherLock) = try await other.acquireLock("leader") else {
-        Issue.record("The lock of a lost connection is held.")
-        return
-      }
-      await #expect(throws: StoreError.self) { try await store.save(2, for: key) }
-      #expect(try await store.load(key)?.value == 1)
-      try await other.save(3, for: key)
-      extendLifetime(lock)
-      extendLifetime(otherLock)
+      var iterator = releases.subscribe().makeAsyncIterator()
+      #expect(lost != nil)
+      lost = nil
+      await iterator.next()
+      #expect(await lock.isHeld())
+      #expect(try await other.acquireLock("leader").lock == nil)
     }
 
     @Test func `A released lock may be taken at once`() async throws {
       let (store, other) = (place.store(), place.store())
-      for _ in 0..<3 {
-        for (one, another) in [(store, other), (other, store)] {
-          guard case .acquired(let lock) = try await one.acquireLock("leader"),
-            case .held = try await another.acquireLock("leader")
-          else {
-            Issue.record("Two have the lock, or none.")
-            return
-          }
-          extendLifetime(lock)
+      for (one, another) in [(store, other), (other, store), (store, other)] {
+        var lock = try await one.acquireLock("leader").lock
+        #expect(lock != nil)
+        guard case .held(let releases) = try await another.acquireLock("leader") else {
+          Issue.record("Two have the lock.")
+          return
         }
+        var iterator = releases.subscribe().makeAsyncIterator()
+        lock = nil
+        await iterator.next()
       }
     }
 
@@ -159,5 +182,9 @@
       let error = await #expect(throws: StoreError.self) { try await store.load(key) }
       #expect(error?.description.contains("Check that the server runs and can be reached") == true)
     }
+  }
+
+  extension StoreLockResult {
+    fileprivate var lock: StoreLock? { if case .acquired(let lock) = self { lock } else { nil } }
   }
 #endif

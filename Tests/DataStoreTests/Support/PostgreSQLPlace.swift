@@ -35,8 +35,14 @@
       PostgreSQLBackend(address: address, timeout: timeout)
     }
 
-    func store(timeout: Duration = .seconds(5)) -> PostgreSQLStore {
-      PostgreSQLStore(address: address, timeout: timeout)
+    /// - Parameter host: Where the server is reached; `nil` for where it is.
+    func store(timeout: Duration = .seconds(5), host: String? = nil) -> PostgreSQLStore {
+      PostgreSQLStore(address: address + (host.map { " host=\($0)" } ?? ""), timeout: timeout)
+    }
+
+    /// The folder of the server's socket; `nil` if it is reached otherwise.
+    var serverFolder: String? {
+      address.split(separator: " ").first { $0.hasPrefix("host=/") }.map { String($0.dropFirst(5)) }
     }
 
     /// Replaces what is stored under a name by bytes that are no value.
@@ -45,11 +51,11 @@
         "UPDATE datastore_value SET bytes = $1 WHERE name = $2", .bytes(Data("spoiled".utf8)), .text(name))
     }
 
-    /// Ends all other connections to this place, as the server's owner does.
+    /// Ends all other connections to this place, as the server's owner does, and waits until they have ended.
     func endConnections() throws {
       try connection().run(
         script: """
-          SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
           WHERE pid <> pg_backend_pid() AND application_name = '\(schema)'
           """)
     }

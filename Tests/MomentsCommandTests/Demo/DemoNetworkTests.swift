@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import MomentsTesting
 import Testing
 
 @testable import MomentsCommand
@@ -8,8 +9,8 @@ struct DemoNetworkTests {
   @Test func `The network is as it was left when the program is started again`() async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
-    func start() async throws -> (network: DemoNetwork, isOnline: Bool, backend: DemoBackend) {
-      let backend = DemoBackend()
+    func start() async throws -> (network: DemoNetwork, isOnline: Bool, backend: DemonstrationServer) {
+      let backend = DemonstrationServer()
       let network = DemoNetwork(of: backend, store: FileStore(folder: folder))
       return (network, try await network.restore(), backend)
     }

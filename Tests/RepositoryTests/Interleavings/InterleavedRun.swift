@@ -220,6 +220,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     case 34: process.network.status = [.online, .offline, .unknown].randomElement(using: &random)!
     case 35: process.activity.activity = [.active, .inactive].randomElement(using: &random)!
     case 37: leave(process)
+    case 38: process.store.loseLocks()
     case 36:
       let selection = [KeySelection.key(key), .user("0"), .all].randomElement(using: &random)!
       call(process) { await $0.invalidate(selection) }

@@ -270,7 +270,7 @@ import Testing
     let isLate = Setting(false)
     let store = InterceptedStore(
       InMemoryStore(), .init(onChanges: { (_) async in if isLate.value { await records.pass() } }))
-    let leading = ScriptedLeadership([.success(.leading(lease: 1))])
+    let leading = ScriptedLeadership([.success(.leading(lease: Lease()))])
     func makeRepository(_ leadership: any Leadership) -> NotesRepository {
       NotesRepository(
         NotesSource(server), store: store,
@@ -420,7 +420,96 @@ import Testing
     executor.runUntilIdle()
   }
 
+  // MARK: - Losing the lead
+
+  @Test func `A leader that has lost its lock sends nothing more, and the next one sends what both make`()
+    async throws
+  {
+    let (first, second) = (makeProcess("first"), makeProcess("second"))
+    let events = first.repository.events.subscribe()
+    #expect(try await perform(.add("1"), first).value == .confirmed)
+    first.store.loseLocks()
+    let call = perform(.add("2"), second)
+    #expect(try await call.value == .confirmed)
+    let own = perform(.add("3"), first)
+    notice(first, second)
+    #expect(try await own.value == .confirmed)
+    #expect(sent.value.map { $0.prefix { $0 != " " } } == ["first", "second", "second"])
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
+    #expect(await first.repository.report().leadership == .following)
+    for await event in events where event == .leadershipLost { break }
+  }
+
+  @Test func `What is in flight when the lock is lost lands, and the next leader sends it too`() async throws {
+    let gate = Gate()
+    let (first, second) = (makeProcess("first", onSend: { () async in await gate.pass() }), makeProcess("second"))
+    let calls = [perform(.add("1"), first), perform(.add("2"), first)]
+    notice(second)
+    first.store.loseLocks()
+    let last = perform(.add("3"), second)
+    notice(first, second)
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
+    #expect(try await last.value == .confirmed)
+    gate.open()
+    executor.runUntilIdle()
+    notice(first, second)
+    for call in calls { #expect(try await call.value == .confirmed) }
+    #expect(server.applied.count == 3)
+    #expect(sent.value.filter { $0.hasPrefix("first ") } == ["first \(NotesMutation.add("1"))"])
+    #expect(storage.value(of: .notes("a")) == Notes("old", "1", "2", "3"))
+  }
+
+  @Test func `What fails when the lock is lost is left to the next leader`() async throws {
+    let gate = Gate()
+    let first = makeProcess(
+      "first",
+      onSend: { () async throws(NotesFailure) in
+        await gate.pass()
+        throw .refused
+      })
+    let second = makeProcess("second", onSend: { () throws(NotesFailure) in throw .offline })
+    let call = perform(.add("1"), first)
+    notice(second)
+    first.store.loseLocks()
+    _ = perform(.add("2"), second)
+    gate.open()
+    executor.runUntilIdle()
+    notice(first, second)
+    #expect(try await call.value == .queued)
+    #expect(try await list(first).first?.standing == .waiting)
+    #expect(try await list(second).map(\.standing) == [.waiting, .waiting])
+  }
+
+  @Test func `A repository that has lost its lock and is alone leads again, when what is in flight has landed`()
+    async throws
+  {
+    let gate = Gate()
+    let process = makeProcess("only", onSend: { () async in await gate.pass() })
+    let events = process.repository.events.subscribe()
+    let inFlight = perform(.add("1"), process)
+    process.store.loseLocks()
+    let repository = process.repository
+    let other = start { try await repository.perform(.add("2"), on: "b") }
+    advance(by: .seconds(10))
+    #expect(try await other.value == .queued)
+    #expect(sent.value.count == 1)
+    gate.open()
+    executor.runUntilIdle()
+    #expect(try await inFlight.value == .confirmed)
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2")])
+    var changes: [RepositoryEvent] = []
+    for await event in events where event == .leadershipLost || event == .leadershipGained {
+      changes.append(event)
+      if changes.count == 3 { break }
+    }
+    #expect(changes == [.leadershipGained, .leadershipLost, .leadershipGained])
+  }
+
   // MARK: - Leaderships
+
+  private struct Lease: LeadershipLease {
+    func isHeld() async -> Bool { true }
+  }
 
   /// Fails, or lets a repository lead, as a test says.
   private final class ScriptedLeadership: Leadership {
@@ -438,7 +527,7 @@ import Testing
   @Test func `A repository that can't learn whether it leads tries again after the interval`() async throws {
     let leadership = ScriptedLeadership([
       .failure(SimulatedStore.disconnectedError), .failure(SimulatedStore.disconnectedError),
-      .success(.leading(lease: 1)),
+      .success(.leading(lease: Lease())),
     ])
     let process = makeProcess("only", leadership: leadership)
     let events = process.repository.events.subscribe()

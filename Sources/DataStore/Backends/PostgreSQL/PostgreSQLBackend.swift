@@ -19,7 +19,6 @@
     private var connection: PostgreSQLConnection?
     /// The connection while a transaction is open on it.
     private var transaction: PostgreSQLConnection?
-    private let locks = PostgreSQLLocks()
     private var watch: PostgreSQLWatch?
     /// The last change that ``takeExternalChanges()`` has seen.
     private var lastChange: Int64 = 0
@@ -96,7 +95,6 @@
         (backend, connection) throws(StoreError) in
         var made: [Bool] = []
         for (index, writes) in group.enumerated() {
-          if let lost = backend.locks.lostName { throw failure(.lostLock(lost, connection.place)) }
           let decision = try decide(index, &backend)
           // A decision may go on after an error, because a check for external changes that fails stops no commit. Then
           // the server has given the transaction up.
@@ -190,10 +188,10 @@
       try connection.run(PostgreSQLLayout.recordCut, .integer(newest - 1))
     }
 
-    /// Takes an advisory lock of the connection; see ``PostgreSQLLocks``.
+    /// Takes an advisory lock of the connection.
     package mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult {
-      try perform(StoreError.writeFailed) { (backend, connection) throws(SystemError) in
-        try backend.locks.acquire(name, on: connection)
+      try perform(StoreError.writeFailed) { (_, connection) throws(SystemError) in
+        try connection.acquireLock(name)
       }
     }
 
@@ -245,14 +243,16 @@
       do throws(SystemError) {
         new = try PostgreSQLConnection(address, timeout: timeout)
         let milliseconds = timeout.components.seconds * 1_000
+        let seconds = PostgreSQLConnection.longestSilence(within: timeout)
         try new.run(
           script: "SET datastore.writer = '\(writer)'; SET lock_timeout = \(max(1, milliseconds)); "
             + "SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; "
-            // A client that the network has taken away must not hold the store's lock for hours.
-            + "SET idle_in_transaction_session_timeout = \(max(1_000, 2 * milliseconds))")
+            // A client that the network has taken away must not hold the store's lock, or its own ones, for hours.
+            + "SET idle_in_transaction_session_timeout = \(max(1_000, 2 * milliseconds)); "
+            + "SET tcp_keepalives_idle = \(seconds); SET tcp_keepalives_interval = 1; "
+            + "SET tcp_keepalives_count = \(seconds); SET tcp_user_timeout = \(seconds * 1_000)")
         let isThere = try new.first(PostgreSQLLayout.isThere) { $0.bool(0) } ?? false
         if !isThere { try new.run(script: PostgreSQLLayout.creation) }
-        try locks.move(to: new)
       } catch {
         throw .readFailed(error)
       }
@@ -308,7 +308,7 @@
         let lastChange = backend.lastChange
         do throws(SystemError) {
           if let (number, result) = unknown {
-            if try connection.isCommitted(number) { return result }
+            if try connection.isCommitted(number, waitingAtMost: backend.timeout) { return result }
             unknown = nil
           }
           let number = try connection.run(script: begin).first?.first

@@ -14,8 +14,8 @@
   ///
   /// Values are parameters of statements, never a part of their text.
   final class PostgreSQLConnection: @unchecked Sendable {
-    // Unchecked: `handle` and `statements` are used in calls of libpq only, which take `turn`, and results are used by
-    // one call each. So a lock may be released by any thread while another one makes a call.
+    // Unchecked: whatever uses `handle` and what changes has `turn`, and a result is used by one call. So a lock may be
+    // released, or asked after, by any thread while another one makes a call.
 
     /// A value handed to a statement.
     enum Parameter {
@@ -47,6 +47,7 @@
     let place: String
     private let handle: OpaquePointer
     private var statements: [String: String] = [:]
+    private var lockedNames: Set<String> = []
     /// Lets one call of libpq come after the other.
     private let turn = NSLock()
 
@@ -54,10 +55,9 @@
     ///
     /// - Parameters:
     ///   - address: A connection string or URI, as libpq understands it. What it leaves out comes from the environment.
-    ///   - timeout: How long opening may take, and how long a network may keep silent before the connection counts as
-    ///     lost, in whole seconds of at least 2.
+    ///   - timeout: How long a call may take.
     init(_ address: String, timeout: Duration) throws(SystemError) {
-      let seconds = max(2, timeout.components.seconds)
+      let seconds = Self.longestSilence(within: timeout)
       // Later values win, but those of the address are expanded in the place of `dbname`: it has the last word.
       let options: [(String, String)] = [
         ("client_encoding", "UTF8"), ("application_name", "DataStore"), ("connect_timeout", "\(seconds)"),
@@ -84,13 +84,20 @@
       PQsetNoticeProcessor(handle, { _, _ in }, nil)
     }
 
+    /// How long opening may take, and how long the network may be silent before a connection counts as lost, in seconds.
+    ///
+    /// libpq knows no time below 2 seconds.
+    static func longestSilence(within timeout: Duration) -> Int64 {
+      min(max(2, timeout.components.seconds), 5)
+    }
+
     deinit {
       // What was committed is durable, and what wasn't is rolled back.
       PQfinish(handle)
     }
 
     /// Whether the connection has ended.
-    var isLost: Bool { PQstatus(handle) != CONNECTION_OK }
+    var isLost: Bool { turn.withLock { PQstatus(handle) != CONNECTION_OK } }
 
     /// The socket; changes when the connection is lost only.
     var socket: CInt { PQsocket(handle) }
@@ -115,28 +122,35 @@
 
     /// Runs a statement, which stays prepared for the next time.
     func run(_ sql: String, _ parameters: Parameter...) throws(SystemError) {
-      _ = try rows(of: sql, parameters) { _ in }
+      _ = try lockedRows(of: sql, parameters) { _ in }
     }
 
     /// Runs a statement and reads its first row, or returns `nil` if it has none.
     func first<Result>(
       _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
     ) throws(SystemError) -> Result? {
-      try rows(of: sql, parameters, read: read).first
+      try lockedRows(of: sql, parameters, read: read).first
     }
 
     /// Runs a statement and reads its rows.
     func all<Result>(
       _ sql: String, _ parameters: Parameter..., read: (Row) -> Result
     ) throws(SystemError) -> [Result] {
-      try rows(of: sql, parameters, read: read)
+      try lockedRows(of: sql, parameters, read: read)
     }
 
-    private func rows<Result>(
+    private func lockedRows<Result>(
       of sql: String, _ parameters: [Parameter], read: (Row) -> Result
     ) throws(SystemError) -> [Result] {
       turn.lock()
       defer { turn.unlock() }
+      return try rows(of: sql, parameters, read: read)
+    }
+
+    /// Runs a statement and reads its rows, in the caller's turn.
+    private func rows<Result>(
+      of sql: String, _ parameters: [Parameter], read: (Row) -> Result
+    ) throws(SystemError) -> [Result] {
       let name = try statement(sql)
       let result = Self.withBytes(parameters.map(\.bytes)) { values, lengths in
         let formats = [CInt](repeating: 1, count: parameters.count)
@@ -176,22 +190,27 @@
 
     /// Whether a transaction was made whose answer was lost.
     ///
-    /// One that is still in progress is that of a connection whose end the server hasn't noticed yet: it can't commit any more
-    /// once it is ended.
-    func isCommitted(_ number: String) throws(SystemError) -> Bool {
+    /// - Parameters:
+    ///   - number: The number of the transaction.
+    ///   - timeout: How long one may be in progress, because the server hasn't noticed yet that its connection has ended.
+    func isCommitted(_ number: String, waitingAtMost timeout: Duration) throws(SystemError) -> Bool {
+      let end = ContinuousClock.now + timeout
       while true {
         switch try first(PostgreSQLLayout.fate, .text(number), read: { $0.text(0) }) {
         case "committed": return true
-        case "in progress": usleep(1_000)
+        case "in progress" where .now < end: usleep(1_000)
+        case "in progress": throw .unknownOutcome(of: number, place)
         default: return false
         }
       }
     }
 
     /// Whether a transaction is open in which no statement has failed.
-    var isInTransaction: Bool { PQtransactionStatus(handle) == PQTRANS_INTRANS }
+    var isInTransaction: Bool { turn.withLock { PQtransactionStatus(handle) == PQTRANS_INTRANS } }
 
-    /// Rolls a transaction back. What fails with a lost connection is rolled back by the server.
+    /// Rolls a transaction back.
+    ///
+    /// What fails with a lost connection is rolled back by the server.
     func rollBack() {
       turn.lock()
       defer { turn.unlock() }
@@ -200,22 +219,37 @@
 
     // MARK: - Locks
 
-    /// Locks a name for this connection, unless another connection has it.
+    /// Locks a name for this connection, unless it is locked.
     func tryToLock(_ name: String) throws(SystemError) -> Bool {
-      try first(PostgreSQLLayout.tryToLock, .text(name)) { $0.bool(0) } ?? false
+      turn.lock()
+      defer { turn.unlock() }
+      // The server would let a connection lock a name twice.
+      guard !lockedNames.contains(name),
+        try rows(of: PostgreSQLLayout.tryToLock, [.text(name)], read: { $0.bool(0) }).first ?? false
+      else { return false }
+      lockedNames.insert(name)
+      return true
     }
 
-    /// Frees a name, amid a transaction too. Without a connection it is free already.
+    /// Frees a name, amid a transaction too.
+    ///
+    /// Without a connection it is free already.
     func unlock(_ name: String) {
-      do throws(SystemError) { try run(PostgreSQLLayout.unlock, .text(name)) } catch {
-        // In a transaction that the server has given up nothing else can be done, either.
-        if !isLost { end() }
+      turn.lock()
+      defer { turn.unlock() }
+      lockedNames.remove(name)
+      do throws(SystemError) { _ = try rows(of: PostgreSQLLayout.unlock, [.text(name)]) { _ in } } catch {
+        // In a transaction that the server has given up nothing is run, so the connection goes with its locks.
+        if PQstatus(handle) == CONNECTION_OK { shutdown(PQsocket(handle), CInt(SHUT_RDWR)) }
       }
     }
 
-    /// Ends the connection, which is lost then.
-    private func end() {
-      shutdown(socket, CInt(SHUT_RDWR))
+    /// Whether the server still answers on this connection.
+    var isAlive: Bool {
+      turn.lock()
+      defer { turn.unlock() }
+      PQclear(PQexec(handle, "SELECT 1"))
+      return PQstatus(handle) == CONNECTION_OK
     }
 
     // MARK: - Notifications
@@ -224,6 +258,8 @@
     ///
     /// - Returns: Whether there were notifications.
     func takeNotifications() throws(SystemError) -> Bool {
+      turn.lock()
+      defer { turn.unlock() }
       guard PQconsumeInput(handle) == 1 else { throw error("reading notifications", state: "08006") }
       var hasAny = false
       while let notification = PQnotifies(handle) {
@@ -240,7 +276,7 @@
       case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: return
       default:
         let state = PQresultErrorField(result, CInt(UInt8(ascii: "C"))).map { String(cString: $0) }
-        throw error(operation, state: state ?? (isLost ? "08006" : "XX000"))
+        throw error(operation, state: state ?? (PQstatus(handle) == CONNECTION_OK ? "XX000" : "08006"))
       }
     }
 

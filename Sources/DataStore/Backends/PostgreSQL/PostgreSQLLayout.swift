@@ -7,7 +7,6 @@
   ///   change. `writer` distinguishes the changes of one backend from those of all other backends by a random number; it is 0
   ///   for every other program.
   /// - `datastore_quarantine` holds bytes that could not be decoded.
-  /// - `datastore_lock` holds for each lock the token of the client that had it last.
   /// - `datastore_layout` has one row: the version of the layout, and the last change that was cut from the log.
   ///
   /// They are in the first schema of the connection's `search_path`.
@@ -44,7 +43,6 @@
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, writer bigint NOT NULL);
       CREATE TABLE IF NOT EXISTS datastore_quarantine (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, time text NOT NULL, bytes bytea NOT NULL);
-      CREATE TABLE IF NOT EXISTS datastore_lock (name text COLLATE "C" PRIMARY KEY, token bigint NOT NULL);
       CREATE OR REPLACE FUNCTION datastore_log() RETURNS trigger LANGUAGE plpgsql AS $$
         DECLARE
           number bigint;
@@ -70,7 +68,7 @@
         FOR EACH ROW EXECUTE FUNCTION datastore_log();
       """
 
-    /// Whether the tables are there. The version of none is `NULL`.
+    /// Whether the tables are there.
     static let isThere = "SELECT to_regclass('datastore_layout') IS NOT NULL"
     static let foundVersion = "SELECT version FROM datastore_layout"
 
@@ -111,9 +109,6 @@
       "VACUUM (FULL) \($0)"
     }
 
-    static let recordLock =
-      "INSERT INTO datastore_lock (name, token) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET token = excluded.token"
-    static let lockToken = "SELECT token FROM datastore_lock WHERE name = $1"
     static let unlock = "SELECT pg_advisory_unlock(\(namedLockNumber))"
     static let tryToLock = "SELECT pg_try_advisory_lock(\(namedLockNumber))"
   }

@@ -6,12 +6,12 @@
       return state.hasPrefix("08") || state.hasPrefix("57P")
     }
 
-    /// A lock that another client has had since this one acquired it.
-    static func lostLock(_ name: String, _ place: String) -> SystemError {
+    /// A commit whose answer was lost, and of which the server doesn't say yet what becomes of it.
+    static func unknownOutcome(of transaction: String, _ place: String) -> SystemError {
       SystemError(
         code: 0, operation: "committing", path: place,
         source: .postgreSQL(
-          state: "55000", message: "another client has had the lock \(name) since the connection was lost"))
+          state: "40003", message: "the connection was lost, and transaction \(transaction) is still in progress"))
     }
 
     /// The transaction of a commit that the server has given up at an error.

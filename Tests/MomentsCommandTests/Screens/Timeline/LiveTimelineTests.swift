@@ -16,7 +16,7 @@ import Testing
   nonisolated private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
 
   private let terminal = FakeTerminal()
-  private let backend = DemoBackend()
+  private let backend = DemonstrationServer()
   private let store = PersistentDataStore(InMemoryStore(now: { noon }))
   /// A timeline was saved five minutes ago in it, and is saved at noon from here on.
   private let olderStore: PersistentDataStore<InMemoryStore>

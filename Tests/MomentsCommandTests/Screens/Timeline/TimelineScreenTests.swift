@@ -1,6 +1,7 @@
 import DataStore
 import Foundation
 import Moments
+import MomentsTesting
 import Repository
 import TerminalUI
 import Testing
@@ -14,7 +15,7 @@ struct TimelineScreenTests {
   private func model(
     selection: Int = 0, change: (inout TimelineScreen.Model) -> Void = { _ in }
   ) async throws -> TimelineScreen.Model {
-    let backend = DemoBackend()
+    let backend = DemonstrationServer()
     let details = try await backend.getMoments(userID: "0")
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: backend,

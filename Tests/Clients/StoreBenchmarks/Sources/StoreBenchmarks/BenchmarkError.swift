@@ -5,6 +5,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
   case notDurable(mode: Int?)
   case systemCall(String, code: Int32)
   case observationFailed(String)
+  case server(String)
   case hung(system: String, seconds: Int)
 
   var description: String {
@@ -15,6 +16,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
       "GRDB's connection has `synchronous = \(mode.map(String.init) ?? "none")` instead of 2, which is FULL."
     case .systemCall(let name, let code): "\(name) failed with the error \(code)."
     case .observationFailed(let reason): "GRDB's observation failed: \(reason)"
+    case .server(let reason): "The PostgreSQL server: \(reason)"
     case .hung(let system, let seconds):
       """
       \(system) did not finish within \(seconds) seconds: an observer did not receive a value, or the run is too long \

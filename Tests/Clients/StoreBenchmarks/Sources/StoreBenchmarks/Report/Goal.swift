@@ -56,6 +56,12 @@ struct Goal: Codable, CustomStringConvertible {
       goal(
         "change-one of 10,000, SQLiteStore in parts ÷ GRDB, one row",
         median(.changeOne, parts, part: many), of: median(.changeOne, ChangeOne.grdbLabel, part: many), atMost: 3),
+      goal(
+        "server-save, PostgreSQLStore ÷ by hand",
+        median(.serverSave, Server.store), of: median(.serverSave, Server.byHand), atMost: 1.3),
+      goal(
+        "server-burst, PostgreSQLStore ÷ by hand",
+        median(.serverBurst, Server.store), of: median(.serverBurst, Server.byHand), atMost: 1.0 / 5),
     ].compactMap(\.self)
   }
 }

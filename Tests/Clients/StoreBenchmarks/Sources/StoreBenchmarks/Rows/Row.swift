@@ -11,6 +11,8 @@ enum Row: String, CaseIterable, Codable, Sendable {
   case changeOne = "change-one"
   case manyKeys = "many-keys"
   case start
+  case serverSave = "server-save"
+  case serverBurst = "server-burst"
 
   /// The comparisons of this row, in the order of the tables.
   func comparisons(_ options: Options, _ workspace: Workspace) async throws -> [Comparison<Setting>] {
@@ -24,6 +26,8 @@ enum Row: String, CaseIterable, Codable, Sendable {
     case .changeOne: ChangeOne(options, workspace).comparisons
     case .manyKeys: [ManyKeys(options, workspace).comparison]
     case .start: try await Start(options, workspace).comparisons()
+    case .serverSave: Server(options).map { [$0.saves] } ?? []
+    case .serverBurst: Server(options).map { [$0.burst] } ?? []
     }
   }
 }

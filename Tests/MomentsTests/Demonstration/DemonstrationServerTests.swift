@@ -3,26 +3,27 @@ import GraphQLClient
 import Moments
 import Testing
 
-@testable import MomentsCommand
+@testable import MomentsTesting
 
-struct DemoBackendTests {
+struct DemonstrationServerTests {
   private static func refusal(_ message: String, field: String) -> APISessionError {
     .graphQL([GraphQLError(message: message, path: [.field(field)])])
   }
 
   @Test func `A timeline comes with likes, and with what follows from them`() async throws {
-    let details = try await DemoBackend().getMoments(userID: "0")
+    let details = try await DemonstrationServer().getMoments(userID: "0")
     #expect(details.userDetails.name == "Jake Lin")
     #expect(details.moments.map(\.id) == (0...15).map(String.init))
     #expect(
-      details.moments.map { $0.isLiked } == DemoData.timelines[0].moments.map { $0.likes?.contains { $0.id == "0" } })
+      details.moments.map { $0.isLiked }
+        == DemonstrationData.timelines[0].moments.map { $0.likes?.contains { $0.id == "0" } })
     #expect(details.moments[0].isLiked == true)
     #expect(details.moments[1].isLiked == false)
     #expect(details.moments[7].likes == [])
   }
 
   @Test func `Without likes a timeline has neither likes nor what follows from them`() async throws {
-    let backend = DemoBackend(withLikes: { false })
+    let backend = DemonstrationServer(withLikes: { false })
     let details = try await backend.getMoments(userID: "1")
     #expect(details.moments.map(\.isLiked) == [nil, nil, nil])
     #expect(details.moments.map(\.likes) == [nil, nil, nil])
@@ -30,7 +31,7 @@ struct DemoBackendTests {
   }
 
   @Test func `A like is added after the others, and stays`() async throws {
-    let backend = DemoBackend()
+    let backend = DemonstrationServer()
     let before = try await backend.getMoments(userID: "0")
     var expected = before
     expected.moments[1].isLiked = true
@@ -42,14 +43,14 @@ struct DemoBackendTests {
   }
 
   @Test func `One user's likes leave the others' timelines alone`() async throws {
-    let backend = DemoBackend()
+    let backend = DemonstrationServer()
     let before = try await backend.getMoments(userID: "1")
     _ = try await backend.updateLike(false, momentID: "0", fromUserID: "0")
     #expect(try await backend.getMoments(userID: "1") == before)
   }
 
   @Test func `An unknown user or moment is refused as by the server`() async throws {
-    let backend = DemoBackend()
+    let backend = DemonstrationServer()
     await #expect(throws: Self.refusal(#"No user has the id "9"."#, field: "getMomentsDetailsByUserID")) {
       try await backend.getMoments(userID: "9")
     }
@@ -63,12 +64,12 @@ struct DemoBackendTests {
   }
 
   @Test func `A cancelled request changes nothing`() async throws {
-    let backend = DemoBackend(latency: .seconds(3600))
+    let backend = DemonstrationServer(latency: .seconds(3600))
     let request = Task { try await backend.updateLike(true, momentID: "1", fromUserID: "0") }
     request.cancel()
     await #expect(throws: APISessionError.cancelled) { try await request.value }
 
-    let swift = DemoBackend()
+    let swift = DemonstrationServer()
     let late = Task {
       withUnsafeCurrentTask { $0?.cancel() }
       return try await swift.updateLike(true, momentID: "1", fromUserID: "0")
@@ -79,7 +80,7 @@ struct DemoBackendTests {
   }
 
   @Test func `Offline every request fails as without a network, and online again nothing was lost`() async throws {
-    let backend = DemoBackend()
+    let backend = DemonstrationServer()
     await backend.setOnline(false)
     await #expect(throws: APISessionError.transport(URLError(.notConnectedToInternet))) {
       try await backend.updateLike(true, momentID: "1", fromUserID: "0")

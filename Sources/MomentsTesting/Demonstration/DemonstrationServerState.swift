@@ -1,12 +1,10 @@
-import Foundation
-import GraphQLClient
-import Moments
-internal import TerminalUI
+internal import GraphQLClient
+internal import Moments
 
-/// What the demo backend keeps: the timelines, and its replies to the changes that came under a key.
+/// What a ``DemonstrationServer`` keeps: the timelines, and its replies to the changes that came under a key.
 ///
 /// Both are one value, so that a change and the reply to it become durable together.
-struct DemoServerState: Codable, Equatable, Sendable {
+struct DemonstrationServerState: Codable, Equatable, Sendable {
   /// The most replies that are kept; each is a whole timeline, and beyond this the oldest is forgotten.
   static let maximumReplyCount = 64
 

@@ -2,13 +2,12 @@ import DataStore
 import Foundation
 import GraphQLClient
 import Moments
-import TerminalUI
 import TestSupport
 import Testing
 
-@testable import MomentsCommand
+@testable import MomentsTesting
 
-struct DemoBackendKeyTests {
+struct DemonstrationServerKeyTests {
   private static func status(_ code: Int, _ message: String) -> APISessionError {
     .statusCode(code, bodyExcerpt: #"{"errors":[{"message":"\#(message)"}]}"#)
   }
@@ -20,7 +19,7 @@ struct DemoBackendKeyTests {
   }
 
   @Test func `A change sent again under its key is not made again, and has the reply of the first time`() async throws {
-    let backend = DemoBackend()
+    let backend = DemonstrationServer()
     let first = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
     let unliked = try await backend.updateLike(false, momentID: "1", fromUserID: "0", idempotencyKey: "other")
     #expect(first.moments[1].isLiked == true)
@@ -32,10 +31,10 @@ struct DemoBackendKeyTests {
 
   @Test func `Keys and their replies are kept with the timelines`() async throws {
     try await withFolder { folder in
-      let backend = try await DemoBackend.open(FileStore(folder: folder))
+      let backend = try await DemonstrationServer.open(FileStore(folder: folder))
       let first = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
       let unliked = try await backend.updateLike(false, momentID: "1", fromUserID: "0")
-      let reopened = try await DemoBackend.open(FileStore(folder: folder))
+      let reopened = try await DemonstrationServer.open(FileStore(folder: folder))
       #expect(try await reopened.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == first)
       #expect(try await reopened.getMoments(userID: "0") == unliked)
     }
@@ -43,7 +42,7 @@ struct DemoBackendKeyTests {
 
   @Test func `Attempts at the same time make a change once, and have one reply`() async throws {
     try await withFolder { folder in
-      let backend = try await DemoBackend.open(FileStore(folder: folder))
+      let backend = try await DemonstrationServer.open(FileStore(folder: folder))
       let replies = try await withThrowingTaskGroup { group in
         for _ in 0..<8 {
           group.addTask {
@@ -58,7 +57,7 @@ struct DemoBackendKeyTests {
   }
 
   @Test func `A key that belongs to another change is refused as by the server`() async throws {
-    let backend = DemoBackend()
+    let backend = DemonstrationServer()
     _ = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
     let refusal = Self.status(
       422, #"The Idempotency-Key \"key\" belongs to another request. Give each change its own key."#)
@@ -72,7 +71,7 @@ struct DemoBackendKeyTests {
 
   @Test(arguments: ["", String(repeating: "k", count: 256)])
   func `What is no key is refused as by the server`(key: String) async throws {
-    let backend = DemoBackend()
+    let backend = DemonstrationServer()
     await #expect(throws: Self.status(400, "An Idempotency-Key has 1 to 255 characters.")) {
       try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: key)
     }
@@ -80,7 +79,7 @@ struct DemoBackendKeyTests {
   }
 
   @Test func `A refusal is kept under its key too`() async throws {
-    let backend = DemoBackend()
+    let backend = DemonstrationServer()
     let message = #"The timeline of user "0" has no moment with the id "100"."#
     let refusal = APISessionError.graphQL([GraphQLError(message: message, path: [.field("updateMomentLike")])])
     for _ in 0..<2 {
@@ -98,7 +97,7 @@ struct DemoBackendKeyTests {
   }
 
   @Test func `An attempt that did not get through leaves its key unused`() async throws {
-    let backend = DemoBackend()
+    let backend = DemonstrationServer()
     await backend.setOnline(false)
     await #expect(throws: APISessionError.transport(URLError(.notConnectedToInternet))) {
       try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
@@ -110,7 +109,7 @@ struct DemoBackendKeyTests {
 
   @Test func `A change that could not be written is not acknowledged, and made once when it can be`() async throws {
     try await withFolder { folder in
-      let backend = try await DemoBackend.open(FileStore(folder: folder))
+      let backend = try await DemonstrationServer.open(FileStore(folder: folder))
       // Where the folder should be, a file is in the way.
       try Data().write(to: folder)
       let error = await #expect(throws: APISessionError.self) {
@@ -120,15 +119,15 @@ struct DemoBackendKeyTests {
       try removeFolder(at: folder)
       let details = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
       #expect(details.moments[1].likes?.map(\.id) == ["4", "0"])
-      let reopened = try await DemoBackend.open(FileStore(folder: folder))
+      let reopened = try await DemonstrationServer.open(FileStore(folder: folder))
       #expect(try await reopened.getMoments(userID: "0") == details)
     }
   }
 
   @Test func `The oldest of too many replies is forgotten, and no other`() throws {
-    var state = DemoServerState(timelines: DemoData.timelines)
-    let like = DemoServerState.Change(momentID: "1", userID: "0", isLiked: true)
-    for number in 0...DemoServerState.maximumReplyCount {
+    var state = DemonstrationServerState(timelines: DemonstrationData.timelines)
+    let like = DemonstrationServerState.Change(momentID: "1", userID: "0", isLiked: true)
+    for number in 0...DemonstrationServerState.maximumReplyCount {
       _ = try state.reply(to: like, key: "\(number)")
     }
     var unlike = like

@@ -2,22 +2,21 @@ import Foundation
 import Moments
 import Testing
 
-@testable import MomentsCommand
+@testable import MomentsTesting
 
-struct DemoDataTests {
+struct DemonstrationDataTests {
   private struct Seed: Decodable {
     let users: [MomentsDetails.UserDetails]
     let timelines: [String: [MomentsDetails.Moment]]
   }
 
-  @Test func `The demo shows what the test server serves`() throws {
+  @Test func `The demonstration has what the test server serves`() throws {
     let file = URL(filePath: #filePath).appending(path: "../../../Support/bff/data.json").standardizedFileURL
     let seed = try JSONDecoder().decode(Seed.self, from: Data(contentsOf: file))
-    #expect(DemoData.timelines.map(\.userDetails) == seed.users)
+    #expect(DemonstrationData.timelines.map(\.userDetails) == seed.users)
     #expect(seed.timelines.count == seed.users.count)
-    for timeline in DemoData.timelines {
+    for timeline in DemonstrationData.timelines {
       #expect(timeline.moments == seed.timelines[timeline.userDetails.id])
     }
-    #expect(DemoData.userID == "0")
   }
 }

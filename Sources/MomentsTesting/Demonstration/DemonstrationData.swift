@@ -1,13 +1,10 @@
-import Moments
+internal import Moments
 
-/// What the demo backend serves: the same as the GraphQL server of the tests.
+/// What a ``DemonstrationServer`` serves: the same as the GraphQL server of the tests.
 ///
 /// It holds enough to scroll a screen, in two scripts, with moments of every kind: one photo, several, a link, a type
 /// this program does not know, none and many likes.
-enum DemoData {
-  /// The user whose timeline is shown unless another is asked for.
-  static let userID = jakeLin.id
-
+enum DemonstrationData {
   /// The timeline of each user.
   ///
   /// Whether that user likes a moment is left open: it follows from the likes.
@@ -107,7 +104,7 @@ enum DemoData {
   private static let chenJing = Person(id: "9", name: "陈静", slug: "chen-jing")
 }
 
-extension DemoData {
+extension DemonstrationData {
   private static let root = "https://example.com/"
 
   private struct Person {

@@ -1,0 +1,47 @@
+internal import CLibPQ
+internal import Foundation
+
+/// A table of names and bytes on a server, one prepared statement and one row a transaction, and nothing else.
+final class LibPQByHand {
+  private let connection: OpaquePointer
+
+  init(_ address: String) throws {
+    guard let connection = PQconnectdb(address) else { throw BenchmarkError.server("out of memory") }
+    self.connection = connection
+    guard PQstatus(connection) == CONNECTION_OK else {
+      throw BenchmarkError.server(String(cString: PQerrorMessage(connection)))
+    }
+    try run("CREATE TABLE IF NOT EXISTS by_hand (name text PRIMARY KEY, bytes bytea NOT NULL)")
+    try run("TRUNCATE by_hand")
+    try check(
+      PQprepare(
+        connection, "save",
+        "INSERT INTO by_hand VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes", 0, nil))
+  }
+
+  deinit {
+    PQfinish(connection)
+  }
+
+  /// Stores bytes under a name, durably.
+  func save(_ bytes: Data, as name: String) throws {
+    try name.withCString { name in
+      try bytes.withUnsafeBytes { bytes in
+        let values = [name, bytes.baseAddress?.assumingMemoryBound(to: CChar.self)]
+        try check(PQexecPrepared(connection, "save", 2, values, [0, CInt(bytes.count)], [0, 1], 1))
+      }
+    }
+  }
+
+  private func run(_ sql: String) throws {
+    try check(PQexec(connection, sql))
+  }
+
+  private func check(_ result: OpaquePointer?) throws {
+    defer { PQclear(result) }
+    switch PQresultStatus(result) {
+    case PGRES_COMMAND_OK, PGRES_TUPLES_OK: return
+    default: throw BenchmarkError.server(String(cString: PQerrorMessage(connection)))
+    }
+  }
+}

@@ -1,0 +1,60 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let swiftSettings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+  name: "TimelineService",
+  platforms: [.macOS(.v15)],
+  traits: [
+    .trait(name: "SQLite", description: "Keeps what is stored in a database file too: --store sqlite:FILE"),
+    .trait(name: "PostgreSQL", description: "Keeps what is stored on a server too: --store postgresql://…"),
+  ],
+  dependencies: [
+    .package(
+      name: "Moments", path: "../../..",
+      traits: [
+        .trait(name: "SQLite", condition: .when(traits: ["SQLite"])),
+        .trait(name: "PostgreSQL", condition: .when(traits: ["PostgreSQL"])),
+      ]),
+    .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0", traits: []),
+    .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.37.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
+  ],
+  targets: [
+    .executableTarget(
+      name: "TimelineService",
+      dependencies: [
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "DataStore", package: "Moments"),
+        .product(name: "GraphQLClient", package: "Moments"),
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "Moments", package: "Moments"),
+        .product(name: "MomentsTesting", package: "Moments"),
+        .product(name: "Multicast", package: "Moments"),
+        .product(name: "Repository", package: "Moments"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      resources: [.embedInCode("Resources/page.html")],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "TimelineServiceTests",
+      dependencies: [
+        "TimelineService",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "DataStore", package: "Moments"),
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "HummingbirdTesting", package: "hummingbird"),
+        .product(name: "Moments", package: "Moments"),
+        .product(name: "MomentsTesting", package: "Moments"),
+      ],
+      swiftSettings: swiftSettings),
+  ]
+)

@@ -1,0 +1,77 @@
+internal import Foundation
+internal import Hummingbird
+internal import Moments
+
+/// Why a request isn't answered with what it asks for: one JSON object, as RFC 9457 defines it.
+struct Problem: Encodable, HTTPResponseError {
+  let title: String
+  let detail: String
+  private let code: Int
+  private let headers: HTTPFields
+
+  private enum CodingKeys: String, CodingKey {
+    case title, detail
+    case code = "status"
+  }
+
+  init(_ status: HTTPResponse.Status, _ detail: String, headers: HTTPFields = [:]) {
+    (code, title, self.detail, self.headers) = (status.code, status.reasonPhrase, detail, headers)
+  }
+
+  var status: HTTPResponse.Status { HTTPResponse.Status(code: code) }
+
+  func response(from request: Request, context: some RequestContext) throws -> Response {
+    var headers = headers
+    headers[.contentType] = "application/problem+json"
+    return Response(
+      status: status, headers: headers,
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: try JSONEncoder().encode(self))))
+  }
+}
+
+extension Problem {
+  init(_ error: MomentsRepoError) {
+    switch error {
+    case .session(.graphQL): self.init(.notFound, error.description)
+    case .store(.invalidKey): self.init(.badRequest, error.description)
+    case .store: self.init(.internalServerError, error.description)
+    case .session: self.init(.badGateway, error.description)
+    case .queueFull, .cancelled: self.init(.serviceUnavailable, error.description, headers: [.retryAfter: "5"])
+    case .signedOut: self.init(.forbidden, error.description)
+    }
+  }
+}
+
+/// Answers every request that fails with a ``Problem``.
+struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
+  func handle(
+    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    do {
+      return try await next(request, context)
+    } catch let error as Problem {
+      return try error.response(from: request, context: context)
+    } catch let error as MomentsRepoError {
+      return try Problem(error).response(from: request, context: context)
+    } catch let error as HTTPError {
+      return try Problem(error.status, error.body ?? "There is nothing at \(request.uri.path).")
+        .response(from: request, context: context)
+    }
+  }
+}
+
+extension Router {
+  /// Serves a path with one method, and answers all others.
+  func serve(
+    _ method: HTTPRequest.Method, _ path: RouterPath,
+    _ respond: @escaping @Sendable (Request, Context) async throws -> Response
+  ) {
+    on(path, method: method, use: respond)
+    for other in [HTTPRequest.Method.get, .head, .post, .put, .patch, .delete, .options] where other != method {
+      on(path, method: other) { (_, _) throws -> Response in
+        throw Problem(
+          .methodNotAllowed, "Use \(method.rawValue) here.", headers: [.allow: method.rawValue])
+      }
+    }
+  }
+}

@@ -1,0 +1,95 @@
+internal import Hummingbird
+internal import Moments
+internal import ServiceLifecycle
+internal import Synchronization
+
+/// `GET /timelines/{user}/events`: server-sent events, the whole timeline in each, the newest first.
+///
+/// A browser that comes back says by `Last-Event-ID` what it shows, and gets nothing as long as that is the newest.
+final class EventsRoute: Sendable {
+  private struct OpenFeed {
+    let feed: TimelineFeed
+    var browserCount = 0
+  }
+
+  private let repo: MomentsRepo
+  private let feeds = Mutex<[String: OpenFeed]>([:])
+
+  init(repo: MomentsRepo) {
+    self.repo = repo
+  }
+
+  func add(to router: Router<BasicRequestContext>) {
+    router.serve(.get, "timelines/:user/events") { request, context in
+      let userID = try context.parameters.require("user")
+      try await self.checkExists(userID)
+      let last = request.headers[.lastEventID]
+      return Response(
+        status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
+        body: ResponseBody { writer in
+          let feed = self.open(userID)
+          defer { self.close(userID) }
+          try await Self.write(feed, after: last, until: request.body, to: &writer)
+          try await writer.finish(nil)
+        })
+    }
+  }
+
+  /// Fetches a timeline, so that there is something to show.
+  ///
+  /// - Throws: A ``Problem`` if the server has no such user. If it is away, the stream begins when it is back.
+  private func checkExists(_ userID: String) async throws {
+    do throws(MomentsRepoError) {
+      try await repo.refreshMoments(userID: userID)
+    } catch {
+      switch error {
+      case .session(.graphQL), .store, .signedOut, .queueFull, .cancelled: throw error
+      case .session: break
+      }
+    }
+  }
+
+  private func open(_ userID: String) -> TimelineFeed {
+    feeds.withLock { feeds in
+      var open = feeds[userID] ?? OpenFeed(feed: TimelineFeed(of: userID, in: repo))
+      open.browserCount += 1
+      feeds[userID] = open
+      return open.feed
+    }
+  }
+
+  private func close(_ userID: String) {
+    let closed = feeds.withLock { feeds -> TimelineFeed? in
+      feeds[userID]?.browserCount -= 1
+      return feeds[userID]?.browserCount == 0 ? feeds.removeValue(forKey: userID)?.feed : nil
+    }
+    extendLifetime(closed)
+  }
+
+  /// Writes events until the browser leaves or the service stops.
+  private static func write(
+    _ feed: TimelineFeed, after last: String?, until body: RequestBody, to writer: inout any ResponseBodyWriter
+  ) async throws {
+    var last = last
+    // The head goes out now, although there may be nothing to say for long.
+    try await writer.write(ByteBuffer(string: "retry: 1000\n\n"))
+    try await cancelWhenGracefulShutdown {
+      try await body.consumeWithCancellationOnInboundClose { _ in
+        var beats = 0
+        for await frame in feed.frames {
+          if let event = frame.event, event.id != last {
+            last = event.id
+            try await writer.write(event.bytes)
+          } else if frame.beats != beats {
+            try await writer.write(ByteBuffer(string: ":\n\n"))
+          }
+          beats = frame.beats
+        }
+      }
+    }
+  }
+}
+
+extension HTTPField.Name {
+  static let lastEventID = HTTPField.Name("Last-Event-ID")!
+}

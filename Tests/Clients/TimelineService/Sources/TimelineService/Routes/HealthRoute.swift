@@ -1,0 +1,26 @@
+internal import Foundation
+internal import Hummingbird
+internal import Moments
+internal import Repository
+
+/// `GET /health`: 200 while the store can be read.
+struct HealthRoute {
+  private struct Health: Encodable {
+    let leadership: LeadershipStatus?
+    let waitingLikes: Int
+  }
+
+  let repo: MomentsRepo
+
+  func add(to router: Router<BasicRequestContext>) {
+    router.serve(.get, "health") { _, _ in
+      let report = await repo.report()
+      if let failure = report.storeFailure { throw Problem(.serviceUnavailable, failure) }
+      let health = Health(
+        leadership: report.leadership, waitingLikes: report.lanes.reduce(0) { $0 + $1.count })
+      return Response(
+        status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+        body: ResponseBody(byteBuffer: ByteBuffer(bytes: try JSONEncoder().encode(health))))
+    }
+  }
+}

@@ -1,0 +1,69 @@
+internal import Hummingbird
+internal import Moments
+internal import Multicast
+internal import Repository
+internal import Synchronization
+
+/// `GET /metrics`, in the text format of Prometheus.
+struct MetricsRoute {
+  let repo: MomentsRepo
+  let requests: RequestCounts
+
+  func add(to router: Router<BasicRequestContext>) {
+    router.serve(.get, "metrics") { _, _ in
+      let report = await repo.report()
+      var text = ""
+      text += Self.gauge(
+        "multicast_subscriptions", "Subscriptions that are alive.", MulticastDiagnostics.liveSubscriptions)
+      text += Self.gauge("multicast_channels", "Channels that are alive.", MulticastDiagnostics.liveChannels)
+      text += Self.gauge(
+        "moments_waiting_likes", "Likes that the server doesn't have.", report.lanes.reduce(0) { $0 + $1.count })
+      text += Self.gauge("moments_refused_likes", "Likes that the server refused.", report.undecidedCount)
+      text += Self.gauge(
+        "moments_leads", "Whether this service sends the likes of all.", report.leadership == .following ? 0 : 1)
+      text += "# HELP http_requests_total Requests that were answered.\n# TYPE http_requests_total counter\n"
+      for (label, count) in requests.all { text += "http_requests_total{\(label)} \(count)\n" }
+      return Response(
+        status: .ok, headers: [.contentType: "text/plain; version=0.0.4"],
+        body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+    }
+  }
+
+  private static func gauge(_ name: String, _ help: String, _ value: Int) -> String {
+    "# HELP \(name) \(help)\n# TYPE \(name) gauge\n\(name) \(value)\n"
+  }
+}
+
+/// How often each route has answered with each status.
+final class RequestCounts: Sendable {
+  private let counts = Mutex<[String: Int]>([:])
+
+  func count(_ method: HTTPRequest.Method, _ path: String, _ status: HTTPResponse.Status) {
+    let label = #"method="\#(method.rawValue)",route="\#(path)",status="\#(status.code)""#
+    counts.withLock { $0[label, default: 0] += 1 }
+  }
+
+  /// The counts, in the order of their labels.
+  var all: [(label: String, count: Int)] {
+    counts.withLock { $0.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
+  }
+}
+
+/// Counts the answers.
+struct CountingMiddleware<Context: RequestContext>: RouterMiddleware {
+  private let counts: RequestCounts
+
+  init(_ counts: RequestCounts) {
+    self.counts = counts
+  }
+
+  func handle(
+    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    let response = try await next(request, context)
+    // A path and a method that the service doesn't know are texts of the client's, without end.
+    let isKnown = response.status != .notFound || context.endpointPath != "NotFound"
+    counts.count(isKnown ? request.method : .get, context.endpointPath ?? "none", response.status)
+    return response
+  }
+}

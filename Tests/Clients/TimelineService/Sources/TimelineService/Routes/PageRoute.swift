@@ -1,0 +1,19 @@
+internal import Hummingbird
+
+/// `GET /`: the page.
+struct PageRoute {
+  func add(to router: Router<BasicRequestContext>) {
+    let body = ResponseBody(byteBuffer: ByteBuffer(bytes: PackageResources.page_html))
+    router.serve(.get, "/") { _, _ in
+      Response(
+        status: .ok,
+        headers: [
+          .contentType: "text/html; charset=utf-8",
+          // The page has everything in itself, and shows what servers send as text alone.
+          .contentSecurityPolicy:
+            "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'",
+        ],
+        body: body)
+    }
+  }
+}

@@ -1,0 +1,35 @@
+internal import Foundation
+internal import Hummingbird
+internal import Moments
+internal import Repository
+
+/// `GET /timelines/{user}`: the timeline with the likes that wait; a stored one where the server is away.
+struct TimelineRoute {
+  let repo: MomentsRepo
+
+  func add(to router: Router<BasicRequestContext>) {
+    router.serve(.get, "timelines/:user") { _, context in
+      let userID = try context.parameters.require("user")
+      do throws(MomentsRepoError) {
+        try await repo.refreshMoments(userID: userID)
+      } catch {
+        guard try await isStored(userID, despite: error) else { throw error }
+      }
+      for await timeline in repo.momentsDetails(userID: userID) {
+        return Response(
+          status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+          body: ResponseBody(byteBuffer: ByteBuffer(bytes: try JSONEncoder().encode(timeline))))
+      }
+      throw Problem(.serviceUnavailable, "The service is stopping.")
+    }
+  }
+
+  /// Whether there is a timeline to show although the server could not be asked.
+  private func isStored(_ userID: String, despite error: MomentsRepoError) async throws -> Bool {
+    guard case .session = error else { return false }
+    for await state in repo.loadState(userID: userID) {
+      if case .failed(_, let previous) = state { return previous != nil }
+    }
+    return false
+  }
+}

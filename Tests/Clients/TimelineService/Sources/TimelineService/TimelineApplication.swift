@@ -1,0 +1,21 @@
+internal import Hummingbird
+internal import Moments
+
+/// The service over one repository.
+enum TimelineApplication {
+  static func make(
+    _ repo: MomentsRepo, address: BindAddress = .hostname()
+  ) -> Application<RouterResponder<BasicRequestContext>> {
+    let router = Router()
+    let requests = RequestCounts()
+    router.add(middleware: CountingMiddleware(requests))
+    router.add(middleware: ProblemMiddleware())
+    PageRoute().add(to: router)
+    TimelineRoute(repo: repo).add(to: router)
+    LikeRoute(repo: repo).add(to: router)
+    EventsRoute(repo: repo).add(to: router)
+    HealthRoute(repo: repo).add(to: router)
+    MetricsRoute(repo: repo, requests: requests).add(to: router)
+    return Application(router: router, configuration: .init(address: address, serverName: "TimelineService"))
+  }
+}

@@ -1,0 +1,30 @@
+internal import ArgumentParser
+internal import Hummingbird
+internal import Moments
+
+/// Serves timelines to browsers: a page, JSON, and a stream of events.
+@main
+struct TimelineService: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Serves timelines to browsers.",
+    discussion: "Everything that is waiting to be sent is in the store, and is sent when the service is started again.")
+
+  @Option(help: "The address to listen on.")
+  var host = "127.0.0.1"
+
+  @Option(help: "The port to listen on.")
+  var port = 8080
+
+  @Option(help: ArgumentHelp("Where timelines and likes are kept.", valueName: Storage.valueName))
+  var store = Storage.default
+
+  @Option(help: ArgumentHelp("The GraphQL server; a demonstration within the service by default.", valueName: "url"))
+  var upstream = Upstream.demonstration
+
+  func run() async throws {
+    let (get, update) = upstream.sessions()
+    let repo = MomentsRepo(
+      persistentDataStore: try store.open(), getMomentsByUserIDSession: get, updateMomentLikeSession: update)
+    try await TimelineApplication.make(repo, address: .hostname(host, port: port)).runService()
+  }
+}

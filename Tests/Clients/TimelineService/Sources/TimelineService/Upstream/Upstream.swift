@@ -1,0 +1,32 @@
+internal import ArgumentParser
+internal import AsyncHTTPClient
+internal import Foundation
+internal import GraphQLClient
+internal import Moments
+internal import MomentsTesting
+
+/// The server that has the timelines.
+enum Upstream: ExpressibleByArgument {
+  case demonstration
+  case graphQL(URL)
+
+  init?(argument: String) {
+    guard let url = URL(string: argument), url.scheme == "http" || url.scheme == "https", url.host() != nil else {
+      return nil
+    }
+    self = .graphQL(url)
+  }
+
+  var defaultValueDescription: String { "none" }
+
+  func sessions() -> (any GetMomentsByUserIDSessionType, any UpdateMomentLikeSessionType) {
+    switch self {
+    case .demonstration:
+      let server = DemonstrationServer()
+      return (server, server)
+    case .graphQL(let url):
+      let session = APISession(url: url, transport: AsyncHTTPClientTransport(client: .shared))
+      return (GetMomentsByUserIDSession(apiSession: session), UpdateMomentLikeSession(apiSession: session))
+    }
+  }
+}

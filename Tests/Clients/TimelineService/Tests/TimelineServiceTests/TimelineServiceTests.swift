@@ -1,0 +1,240 @@
+import AsyncHTTPClient
+import DataStore
+import Foundation
+import Hummingbird
+import HummingbirdTesting
+import Moments
+import MomentsTesting
+import Testing
+
+@testable import TimelineService
+
+@Suite(.timeLimit(.minutes(5))) struct TimelineServiceTests {
+  private let server = DemonstrationServer()
+  private let repo: MomentsRepo
+
+  init() {
+    repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
+      updateMomentLikeSession: server)
+  }
+
+  private func test(_ body: @Sendable (any TestClientProtocol) async throws -> Void) async throws {
+    try await TimelineApplication.make(repo).test(.ahc(), body)
+  }
+
+  private func like(
+    _ isLiked: Bool, _ momentID: String, key: String, _ client: any TestClientProtocol
+  ) async throws -> TestResponse {
+    try await client.execute(
+      uri: "/timelines/0/moments/\(momentID)/like", method: .post, headers: [.idempotencyKey: key],
+      body: ByteBuffer(string: #"{"isLiked": \#(isLiked)}"#))
+  }
+
+  private struct Answer: Decodable, Equatable {
+    let outcome: String
+  }
+
+  private struct Problem: Decodable {
+    let status: Int
+    let title: String
+    let detail: String
+  }
+
+  private func expectProblem(_ status: HTTPResponse.Status, _ detail: String, _ response: TestResponse) throws {
+    #expect(response.status == status)
+    #expect(response.headers[.contentType] == "application/problem+json")
+    let problem = try JSONDecoder().decode(Problem.self, from: response.body)
+    #expect(problem.status == status.code)
+    #expect(problem.detail.contains(detail), "\(problem.detail)")
+  }
+
+  // MARK: - Timelines
+
+  @Test func `A timeline is fetched, and served as it is stored while the server is away`() async throws {
+    try await test { client in
+      let first = try await client.execute(uri: "/timelines/0", method: .get)
+      #expect(first.status == .ok)
+      let timeline = try JSONDecoder().decode(MomentsDetails.self, from: first.body)
+      #expect(timeline.userDetails.name == "Jake Lin")
+      await server.setOnline(false)
+      let second = try await client.execute(uri: "/timelines/0", method: .get)
+      #expect(try JSONDecoder().decode(MomentsDetails.self, from: second.body) == timeline)
+      try expectProblem(.badGateway, "", try await client.execute(uri: "/timelines/1", method: .get))
+    }
+  }
+
+  @Test func `What isn't there or isn't allowed is a problem that says what to do`() async throws {
+    try await test { client in
+      try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9", method: .get))
+      try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9/events", method: .get))
+      try expectProblem(.notFound, "/nothing", try await client.execute(uri: "/nothing", method: .get))
+      let long = String(repeating: "x", count: 1_000)
+      try expectProblem(.badRequest, "", try await client.execute(uri: "/timelines/\(long)", method: .get))
+      let wrong = try await client.execute(uri: "/timelines/0", method: .delete)
+      try expectProblem(.methodNotAllowed, "Use GET", wrong)
+      #expect(wrong.headers[.allow] == "GET")
+    }
+  }
+
+  // MARK: - Likes
+
+  @Test func `A like is confirmed, and repeated under its key it is the same like`() async throws {
+    try await test { client in
+      let first = try await like(true, "1", key: "a", client)
+      #expect(first.status == .ok)
+      #expect(try JSONDecoder().decode(Answer.self, from: first.body) == Answer(outcome: "confirmed"))
+      #expect(try await like(false, "1", key: "b", client).status == .ok)
+      // It comes late, and changes nothing.
+      #expect(try await like(true, "1", key: "a", client).status == .ok)
+      #expect(try await server.getMoments(userID: "0").moments[1].isLiked == false)
+      try expectProblem(.unprocessableContent, "another request", try await like(false, "1", key: "a", client))
+    }
+  }
+
+  @Test func `A like waits while the server is away, and is sent when it is back`() async throws {
+    try await test { client in
+      _ = try await client.execute(uri: "/timelines/0", method: .get)
+      await server.setOnline(false)
+      let response = try await like(true, "1", key: "a", client)
+      #expect(response.status == .accepted)
+      #expect(try JSONDecoder().decode(Answer.self, from: response.body) == Answer(outcome: "queued"))
+      let health = try await client.execute(uri: "/health", method: .get)
+      #expect(String(buffer: health.body).contains(#""waitingLikes":1"#))
+      await server.setOnline(true)
+      await repo.retryLikes()
+      for await likes in repo.pendingLikes(userID: "0") where likes.isEmpty { break }
+      #expect(try await server.getMoments(userID: "0").moments[1].isLiked == true)
+    }
+  }
+
+  @Test func `A like that can't be understood is refused, and nothing is made`() async throws {
+    let before = try await server.getMoments(userID: "0")
+    try await test { client in
+      let address = "/timelines/0/moments/1/like"
+      try expectProblem(
+        .badRequest, "Idempotency-Key",
+        try await client.execute(uri: address, method: .post, body: ByteBuffer(string: "{}")))
+      for body in ["", "{", "[]", #"{"isLiked": 1}"#, "\u{0}"] {
+        try expectProblem(
+          .badRequest, "isLiked",
+          try await client.execute(
+            uri: address, method: .post, headers: [.idempotencyKey: "a"], body: ByteBuffer(string: body)))
+      }
+      try expectProblem(
+        .contentTooLarge, "4096",
+        try await client.execute(
+          uri: address, method: .post, headers: [.idempotencyKey: "a"],
+          body: ByteBuffer(repeating: UInt8(ascii: " "), count: 5_000)))
+      try expectProblem(.notFound, "77", try await like(true, "77", key: "a", client))
+    }
+    #expect(try await server.getMoments(userID: "0") == before)
+  }
+
+  // MARK: - Events
+
+  private struct Event: Decodable {
+    let timeline: MomentsDetails
+    let waiting: [String]
+  }
+
+  /// The events of a stream, with their ids.
+  private struct Events {
+    private var chunks: HTTPClientResponse.Body.AsyncIterator
+    private var text = ""
+
+    init(_ client: any TestClientProtocol, after id: String? = nil) async throws {
+      var request = HTTPClientRequest(url: "http://localhost:\(client.port!)/timelines/0/events")
+      if let id { request.headers.add(name: "Last-Event-ID", value: id) }
+      let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+      #expect(response.status == .ok)
+      #expect(response.headers.first(name: "Content-Type") == "text/event-stream")
+      chunks = response.body.makeAsyncIterator()
+    }
+
+    mutating func next() async throws -> (id: String, event: Event)? {
+      while true {
+        while let end = text.range(of: "\n\n") {
+          let fields = text[..<end.lowerBound].split(separator: "\n")
+          text = String(text[end.upperBound...])
+          guard fields.count == 2, fields[0].hasPrefix("id: "), fields[1].hasPrefix("data: ") else { continue }
+          let event = try JSONDecoder().decode(Event.self, from: Data(fields[1].dropFirst(6).utf8))
+          return (String(fields[0].dropFirst(4)), event)
+        }
+        guard let chunk = try await chunks.next() else { return nil }
+        text += String(buffer: chunk)
+      }
+    }
+  }
+
+  @Test func `Every stream shows what is liked by anyone, and what waits`() async throws {
+    try await test { client in
+      var (first, second) = (try await Events(client), try await Events(client))
+      let shown = try await first.next()
+      #expect(shown?.event.timeline.moments[1].isLiked == false)
+      #expect(try await second.next()?.id == shown?.id)
+      await server.setOnline(false)
+      _ = try await like(true, "1", key: "a", client)
+      for number in 0..<2 {
+        var event = try #require(number == 0 ? try await first.next() : try await second.next()).event
+        // The like and that it waits may come one after the other.
+        while event.waiting.isEmpty || event.timeline.moments[1].isLiked == false {
+          event = try #require(number == 0 ? try await first.next() : try await second.next()).event
+        }
+        #expect(event.waiting == ["1"])
+      }
+    }
+  }
+
+  @Test func `A browser that comes back gets nothing that it has, whatever it says that it has`() async throws {
+    try await test { client in
+      var first = try await Events(client)
+      let id = try #require(try await first.next()).id
+      var second = try await Events(client, after: id)
+      _ = try await like(true, "1", key: "a", client)
+      let next = try #require(try await second.next())
+      #expect(next.id != id)
+      for hostile in ["", "0", "\(UInt64.max)", String(repeating: "f", count: 4_000), "☃", "-1' OR 1"] {
+        var events = try await Events(client, after: hostile)
+        #expect(try await events.next() != nil)
+      }
+    }
+  }
+
+  @Test func `Streams end when the service stops`() async throws {
+    let (streams, continuation) = AsyncStream<Events>.makeStream()
+    try await test { client in
+      var events = try await Events(client)
+      _ = try await events.next()
+      continuation.yield(events)
+    }
+    continuation.finish()
+    for await var events in streams {
+      while try await events.next() != nil {}
+    }
+  }
+
+  // MARK: - The rest
+
+  @Test func `The page needs nothing from anywhere else`() async throws {
+    try await test { client in
+      let page = try await client.execute(uri: "/", method: .get)
+      #expect(page.status == .ok)
+      #expect(page.headers[.contentType] == "text/html; charset=utf-8")
+      #expect(!String(buffer: page.body).contains("://"))
+    }
+  }
+
+  @Test func `Requests are counted by route, and paths of no route as one`() async throws {
+    try await test { client in
+      _ = try await client.execute(uri: "/timelines/0", method: .get)
+      _ = try await client.execute(uri: "/timelines/1", method: .get)
+      _ = try await client.execute(uri: "/a", method: .get)
+      _ = try await client.execute(uri: "/b", method: HTTPRequest.Method("BREW")!)
+      let text = String(buffer: try await client.execute(uri: "/metrics", method: .get).body)
+      #expect(text.contains(#"http_requests_total{method="GET",route="/timelines/{user}",status="200"} 2"#), "\(text)")
+      #expect(text.contains(#"http_requests_total{method="GET",route="NotFound",status="404"} 2"#))
+      #expect(text.contains("moments_waiting_likes 0\n"))
+    }
+  }
+}

@@ -1,0 +1,107 @@
+"""The programs of the tests: services, and the server that has the timelines."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+PACKAGE = pathlib.Path(__file__).resolve().parents[1]
+SUPPORT = PACKAGE.parents[1] / "Support"
+SERVICE = pathlib.Path(os.environ.get("SERVICE", PACKAGE / ".build" / "debug" / "TimelineService"))
+
+LONGEST_WAIT = 120.0
+"""In seconds, for what has no limit of its own."""
+
+LOOPBACK = "http://127.0.0.1"
+
+
+def wait_until(condition, description: str, seconds: float = LONGEST_WAIT) -> None:
+    """Waits until a condition holds, of which `description` says what it is."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"In {seconds:.0f} seconds: {description}")
+        time.sleep(0.02)
+
+
+class Program:
+    """A process that listens on the loopback interface of its machine, and can be stopped and started again."""
+
+    def __init__(self, port: int, health: str, *arguments: str, machine: str | None = None) -> None:
+        self.address = f"{LOOPBACK}:{port}"
+        self._health = health
+        self._on_machine = ["ip", "netns", "exec", machine] if machine else []
+        self._arguments = arguments
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        # Standard input stays open: at its end the server ends.
+        self._process = subprocess.Popen(
+            [*self._on_machine, *self._arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        wait_until(lambda: self._process.poll() is not None or self._is_there(), f"{self._arguments[0]} answers")
+        if self._process.poll() is not None:
+            raise AssertionError(f"{self._arguments} ended with {self._process.returncode}")
+
+    def _is_there(self) -> bool:
+        try:
+            return self.get(self._health) is not None
+        except (OSError, subprocess.CalledProcessError):
+            return False
+
+    def get(self, path: str) -> bytes:
+        return self.request("GET", path)[1]
+
+    def request(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, bytes]:
+        """Makes a request on the program's machine; returns the status and the body."""
+        if not self._on_machine:
+            with urllib.request.urlopen(self.address + path, timeout=10) as response:
+                return response.status, response.read()
+        fields = [f"--header={name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        data = [] if body is None else ["--data", json.dumps(body)]
+        output = subprocess.run(
+            [*self._on_machine, "curl", "--silent", "--show-error", "--max-time", "100", "--request", method,
+             "--write-out", "\n%{http_code}", *fields, *data, self.address + path],
+            check=True, capture_output=True,
+        ).stdout
+        text, _, status = output.rpartition(b"\n")
+        return int(status), text
+
+    def stop(self) -> int:
+        """Asks the process to end, and returns its status."""
+        if self._process is None:
+            return 0
+        self._process.send_signal(signal.SIGTERM)
+        status = self._process.wait(LONGEST_WAIT)
+        if self._process.stdin:
+            self._process.stdin.close()
+        self._process = None
+        return status
+
+
+def server(port: int, state: pathlib.Path, machine: str | None = None) -> Program:
+    """The server of the timelines, which keeps in a file what happens."""
+    return Program(
+        port, "/control/health", sys.executable, str(SUPPORT / "bff" / "server.py"), "--port", str(port),
+        "--state", str(state), machine=machine,
+    )
+
+
+def service(port: int, store: str, upstream: str, machine: str | None = None) -> Program:
+    return Program(
+        port, "/health", str(SERVICE), "--port", str(port), "--store", store, "--upstream", upstream, machine=machine)
+
+
+def likes(of: Program) -> list[dict]:
+    """The likes that a server has made, in order."""
+    return [
+        record for record in json.loads(of.get("/control/requests"))
+        if record["operation"] == "updateMomentLike" and record["effect"] == "applied"
+    ]
