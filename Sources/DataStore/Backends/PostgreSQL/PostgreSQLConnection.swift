@@ -223,10 +223,14 @@
     func tryToLock(_ name: String) throws(SystemError) -> Bool {
       turn.lock()
       defer { turn.unlock() }
-      // The server would let a connection lock a name twice.
-      guard !lockedNames.contains(name),
-        try rows(of: PostgreSQLLayout.tryToLock, [.text(name)], read: { $0.bool(0) }).first ?? false
-      else { return false }
+      if lockedNames.contains(name) {
+        // The server would lock it a second time, unless it has lost the connection and the lock.
+        _ = try rows(of: PostgreSQLLayout.nothing, []) { _ in }
+        return false
+      }
+      guard try rows(of: PostgreSQLLayout.tryToLock, [.text(name)], read: { $0.bool(0) }).first ?? false else {
+        return false
+      }
       lockedNames.insert(name)
       return true
     }
@@ -248,7 +252,7 @@
     var isAlive: Bool {
       turn.lock()
       defer { turn.unlock() }
-      PQclear(PQexec(handle, "SELECT 1"))
+      PQclear(PQexec(handle, PostgreSQLLayout.nothing))
       return PQstatus(handle) == CONNECTION_OK
     }
 

@@ -110,6 +110,8 @@
     }
 
     static let unlock = "SELECT pg_advisory_unlock(\(namedLockNumber))"
+    /// Asks whether the server is there.
+    static let nothing = "SELECT"
     static let tryToLock = "SELECT pg_try_advisory_lock(\(namedLockNumber))"
   }
 #endif
