@@ -264,13 +264,22 @@
     func takeNotifications() throws(SystemError) -> Bool {
       turn.lock()
       defer { turn.unlock() }
-      guard PQconsumeInput(handle) == 1 else { throw error("reading notifications", state: "08006") }
+      // To the end: a dispatch source may report what is left and the end of the connection together, and once.
+      repeat {
+        guard PQconsumeInput(handle) == 1 else { throw error("reading notifications", state: "08006") }
+      } while isReadable
       var hasAny = false
       while let notification = PQnotifies(handle) {
         PQfreemem(notification)
         hasAny = true
       }
       return hasAny
+    }
+
+    /// Whether there is something to read, if it is only that the connection has ended.
+    private var isReadable: Bool {
+      var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+      return poll(&descriptor, 1, 0) > 0
     }
 
     // MARK: - Errors
