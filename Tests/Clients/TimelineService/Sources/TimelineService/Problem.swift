@@ -1,4 +1,7 @@
+internal import DataStore
 internal import Foundation
+internal import GraphQLClient
+internal import HTTPTypes
 internal import Hummingbird
 internal import Moments
 
@@ -33,7 +36,7 @@ extension Problem {
   init(_ error: MomentsRepoError) {
     switch error {
     case .session(.graphQL): self.init(.notFound, error.description)
-    case .store(.invalidKey): self.init(.badRequest, error.description)
+    case .store(.invalidKey(_)): self.init(.badRequest, error.description)
     case .store: self.init(.internalServerError, error.description)
     case .session: self.init(.badGateway, error.description)
     case .queueFull, .cancelled: self.init(.serviceUnavailable, error.description, headers: [.retryAfter: "5"])

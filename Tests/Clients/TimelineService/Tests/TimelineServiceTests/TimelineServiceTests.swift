@@ -1,10 +1,15 @@
 import AsyncHTTPClient
 import DataStore
 import Foundation
+import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
 import Moments
 import MomentsTesting
+import Multicast
+import NIOCore
+import NIOHTTP1
+import Repository
 import Testing
 
 @testable import TimelineService
@@ -17,6 +22,10 @@ import Testing
     repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
       updateMomentLikeSession: server)
+  }
+
+  private func decode<Value: Decodable>(_ type: Value.Type, _ response: TestResponse) throws -> Value {
+    try JSONDecoder().decode(type, from: Data(response.body.readableBytesView))
   }
 
   private func test(_ body: @Sendable (any TestClientProtocol) async throws -> Void) async throws {
@@ -44,7 +53,7 @@ import Testing
   private func expectProblem(_ status: HTTPResponse.Status, _ detail: String, _ response: TestResponse) throws {
     #expect(response.status == status)
     #expect(response.headers[.contentType] == "application/problem+json")
-    let problem = try JSONDecoder().decode(Problem.self, from: response.body)
+    let problem = try decode(Problem.self, response)
     #expect(problem.status == status.code)
     #expect(problem.detail.contains(detail), "\(problem.detail)")
   }
@@ -55,12 +64,12 @@ import Testing
     try await test { client in
       let first = try await client.execute(uri: "/timelines/0", method: .get)
       #expect(first.status == .ok)
-      let timeline = try JSONDecoder().decode(MomentsDetails.self, from: first.body)
+      let timeline = try decode(MomentsDetails.self, first)
       #expect(timeline.userDetails.name == "Jake Lin")
       await server.setOnline(false)
       let second = try await client.execute(uri: "/timelines/0", method: .get)
-      #expect(try JSONDecoder().decode(MomentsDetails.self, from: second.body) == timeline)
-      try expectProblem(.badGateway, "", try await client.execute(uri: "/timelines/1", method: .get))
+      #expect(try decode(MomentsDetails.self, second) == timeline)
+      try expectProblem(.badGateway, "could not be reached", try await client.execute(uri: "/timelines/1", method: .get))
     }
   }
 
@@ -70,7 +79,7 @@ import Testing
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9/events", method: .get))
       try expectProblem(.notFound, "/nothing", try await client.execute(uri: "/nothing", method: .get))
       let long = String(repeating: "x", count: 1_000)
-      try expectProblem(.badRequest, "", try await client.execute(uri: "/timelines/\(long)", method: .get))
+      try expectProblem(.badRequest, "200 is the limit", try await client.execute(uri: "/timelines/\(long)", method: .get))
       let wrong = try await client.execute(uri: "/timelines/0", method: .delete)
       try expectProblem(.methodNotAllowed, "Use GET", wrong)
       #expect(wrong.headers[.allow] == "GET")
@@ -83,7 +92,7 @@ import Testing
     try await test { client in
       let first = try await like(true, "1", key: "a", client)
       #expect(first.status == .ok)
-      #expect(try JSONDecoder().decode(Answer.self, from: first.body) == Answer(outcome: "confirmed"))
+      #expect(try decode(Answer.self, first) == Answer(outcome: "confirmed"))
       #expect(try await like(false, "1", key: "b", client).status == .ok)
       // It comes late, and changes nothing.
       #expect(try await like(true, "1", key: "a", client).status == .ok)
@@ -98,7 +107,7 @@ import Testing
       await server.setOnline(false)
       let response = try await like(true, "1", key: "a", client)
       #expect(response.status == .accepted)
-      #expect(try JSONDecoder().decode(Answer.self, from: response.body) == Answer(outcome: "queued"))
+      #expect(try decode(Answer.self, response) == Answer(outcome: "queued"))
       let health = try await client.execute(uri: "/health", method: .get)
       #expect(String(buffer: health.body).contains(#""waitingLikes":1"#))
       await server.setOnline(true)
@@ -230,7 +239,7 @@ import Testing
       _ = try await client.execute(uri: "/timelines/0", method: .get)
       _ = try await client.execute(uri: "/timelines/1", method: .get)
       _ = try await client.execute(uri: "/a", method: .get)
-      _ = try await client.execute(uri: "/b", method: HTTPRequest.Method("BREW")!)
+      _ = try await client.execute(uri: "/b", method: .put)
       let text = String(buffer: try await client.execute(uri: "/metrics", method: .get).body)
       #expect(text.contains(#"http_requests_total{method="GET",route="/timelines/{user}",status="200"} 2"#), "\(text)")
       #expect(text.contains(#"http_requests_total{method="GET",route="NotFound",status="404"} 2"#))

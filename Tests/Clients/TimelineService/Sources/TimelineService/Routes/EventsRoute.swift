@@ -1,5 +1,8 @@
+internal import HTTPTypes
 internal import Hummingbird
 internal import Moments
+internal import Multicast
+internal import NIOCore
 internal import ServiceLifecycle
 internal import Synchronization
 
@@ -73,18 +76,16 @@ final class EventsRoute: Sendable {
     var last = last
     // The head goes out now, although there may be nothing to say for long.
     try await writer.write(ByteBuffer(string: "retry: 1000\n\n"))
-    try await cancelWhenGracefulShutdown {
-      try await body.consumeWithCancellationOnInboundClose { _ in
-        var beats = 0
-        for await frame in feed.frames {
-          if let event = frame.event, event.id != last {
-            last = event.id
-            try await writer.write(event.bytes)
-          } else if frame.beats != beats {
-            try await writer.write(ByteBuffer(string: ":\n\n"))
-          }
-          beats = frame.beats
+    try await body.consumeWithCancellationOnInboundClose { _ in
+      var beats = 0
+      for await frame in feed.frames.cancelOnGracefulShutdown() {
+        if let event = frame.event, event.id != last {
+          last = event.id
+          try await writer.write(event.bytes)
+        } else if frame.beats != beats {
+          try await writer.write(ByteBuffer(string: ":\n\n"))
         }
+        beats = frame.beats
       }
     }
   }

@@ -1,6 +1,8 @@
 internal import Foundation
+internal import HTTPTypes
 internal import Hummingbird
 internal import Moments
+internal import NIOCore
 
 /// `POST /timelines/{user}/moments/{id}/like` with `{"isLiked": true}`: 200 when the server has the like, 202 while it waits.
 ///

@@ -2,21 +2,27 @@ internal import AsyncHTTPClient
 internal import Foundation
 internal import GraphQLClient
 internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
 
 /// Carries the requests of a session by async-http-client.
 struct AsyncHTTPClientTransport: HTTPTransport {
-  let client: HTTPClient
+  /// Lives as long as the process.
+  private static let client = HTTPClient(
+    eventLoopGroupProvider: .singleton,
+    configuration: HTTPClient.Configuration(redirectConfiguration: .disallow))
 
-  func send(_ request: GraphQLClient.HTTPRequest) async throws(URLError) -> GraphQLClient.HTTPResponse {
+  func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
     do {
       var sent = HTTPClientRequest(url: request.url.absoluteString)
       sent.method = .RAW(value: request.method)
       for field in request.headers.fields { sent.headers.add(name: field.name, value: field.value) }
       if !request.body.isEmpty { sent.body = .bytes(request.body) }
-      let response = try await client.execute(sent, timeout: .seconds(request.timeout.components.seconds + 1))
+      let response = try await Self.client.execute(sent, timeout: .seconds(request.timeout.components.seconds + 1))
+      var headers = GraphQLClient.HTTPHeaders()
+      for field in response.headers { headers.add(field.value, for: field.name) }
       return HTTPResponse(
-        status: Int(response.status.code),
-        headers: HTTPHeaders(response.headers.map { HTTPHeaders.Field(name: $0.name, value: $0.value) }),
+        status: Int(response.status.code), headers: headers,
         body: HTTPBody(response.body.map { Data($0.readableBytesView) }, translatingErrors: Self.urlError))
     } catch {
       throw Self.urlError(error)
@@ -24,12 +30,14 @@ struct AsyncHTTPClientTransport: HTTPTransport {
   }
 
   /// What an error of the client means: whether the server surely got nothing.
-  private static func urlError(_ error: any Error) -> URLError {
-    switch error {
-    case is CancellationError, HTTPClientError.cancelled: URLError(.cancelled)
-    case HTTPClientError.connectTimeout, is NIOConnectionError: URLError(.cannotConnectToHost)
-    case HTTPClientError.deadlineExceeded, HTTPClientError.readTimeout: URLError(.timedOut)
-    case HTTPClientError.invalidURL, HTTPClientError.emptyHost: URLError(.badURL)
+  @Sendable private static func urlError(_ error: any Error) -> URLError {
+    if error is CancellationError { return URLError(.cancelled) }
+    if error is NIOConnectionError { return URLError(.cannotConnectToHost) }
+    return switch error as? HTTPClientError {
+    case .cancelled: URLError(.cancelled)
+    case .connectTimeout: URLError(.cannotConnectToHost)
+    case .deadlineExceeded, .readTimeout: URLError(.timedOut)
+    case .invalidURL, .emptyHost: URLError(.badURL)
     default: URLError(.networkConnectionLost)
     }
   }

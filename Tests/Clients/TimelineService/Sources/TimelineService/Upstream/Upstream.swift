@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import AsyncHTTPClient
 internal import Foundation
 internal import GraphQLClient
 internal import Moments
@@ -25,7 +24,9 @@ enum Upstream: ExpressibleByArgument {
       let server = DemonstrationServer()
       return (server, server)
     case .graphQL(let url):
-      let session = APISession(url: url, transport: AsyncHTTPClientTransport(client: .shared))
+      let session = APISession(
+        url: url, headers: ["User-Agent": "TimelineService/\(ProcessInfo.processInfo.processIdentifier)"],
+        transport: AsyncHTTPClientTransport())
       return (GetMomentsByUserIDSession(apiSession: session), UpdateMomentLikeSession(apiSession: session))
     }
   }
