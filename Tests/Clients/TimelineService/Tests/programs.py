@@ -64,7 +64,7 @@ class Program:
         if not self._on_machine:
             with urllib.request.urlopen(self.address + path, timeout=10) as response:
                 return response.status, response.read()
-        fields = [f"--header={name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        fields = [part for name, value in headers.items() for part in ("--header", f"{name.replace('_', '-')}: {value}")]
         data = [] if body is None else ["--data", json.dumps(body)]
         output = subprocess.run(
             [*self._on_machine, "curl", "--silent", "--show-error", "--max-time", "100", "--request", method,
