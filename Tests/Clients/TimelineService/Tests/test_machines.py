@@ -102,6 +102,8 @@ class Events(threading.Thread):
     def end(self) -> None:
         self._process.kill()
         self._process.wait()
+        self.join()
+        self._process.stdout.close()
 
 
 @unittest.skipIf(not IS_REQUIRED and not has_namespaces(), "No network namespaces can be made.")

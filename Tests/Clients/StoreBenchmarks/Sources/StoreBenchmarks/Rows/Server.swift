@@ -19,64 +19,66 @@ struct Server: Sendable {
   /// One save of one key at a time.
   var saves: Comparison<Setting> {
     let count = options.scaled(200)
-    func readings(_ save: (Timeline) async throws -> Void) async throws -> [Reading] {
-      var timeline = Timeline()
-      var times = OperationTimes()
-      try await save(timeline)
-      for serial in 1...count {
-        timeline.serial = serial
-        try await times.measure { try await save(timeline) }
-      }
-      return [times.reading("save")]
-    }
     return Comparison(
       Setting(row: .serverSave),
       contestants: [
         Contestant(label: Self.store, count: count) { [address] in
           let store = PostgreSQLStore(address: address)
-          return try await readings { try await store.save($0, for: Self.key("0")) }
+          return try await Self.timesOfSaves(count) { try await store.save($0, for: Self.key("0")) }
         },
         Contestant(label: Self.byHand, count: count) { [address] in
           let table = try LibPQByHand(address)
-          return try await readings { try table.save(JSONEncoder().encode($0), as: "0") }
+          return try await Self.timesOfSaves(count) { try table.save(JSONEncoder().encode($0), as: "0") }
         },
       ])
+  }
+
+  private static func timesOfSaves(_ count: Int, _ save: (Timeline) async throws -> Void) async throws -> [Reading] {
+    var timeline = Timeline()
+    var times = OperationTimes()
+    try await save(timeline)
+    for serial in 1...count {
+      timeline.serial = serial
+      try await times.measure { try await save(timeline) }
+    }
+    return [times.reading("save")]
   }
 
   /// A save of each of many keys at once; by hand one after the other.
   var burst: Comparison<Setting> {
     let count = options.scaled(400)
     let timelines = (0..<count).map { (id: "\($0)", timeline: Timeline(serial: $0, postCount: 1)) }
-    func readings(_ time: Duration) -> [Reading] {
-      [
-        Reading(metric: "each save", unit: "µs", value: time.microseconds / Double(count)),
-        Reading(metric: "burst", unit: "ms", value: time.milliseconds),
-      ]
-    }
     return Comparison(
       Setting(row: .serverBurst),
       contestants: [
         Contestant(label: Self.store, count: count) { [address] in
           let store = PostgreSQLStore(address: address)
           try await store.removeAll(in: Self.collection)
-          return readings(
-            try await ContinuousClock().measure {
-              try await withThrowingTaskGroup(of: Void.self) { group in
-                for (id, timeline) in timelines {
-                  group.addTask { try await store.save(timeline, for: Self.key(id)) }
-                }
-                try await group.waitForAll()
+          let time = try await ContinuousClock().measure {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+              for (id, timeline) in timelines {
+                group.addTask { try await store.save(timeline, for: Self.key(id)) }
               }
-            })
+              try await group.waitForAll()
+            }
+          }
+          return Self.readings(time, count: count)
         },
         Contestant(label: Self.byHand, count: count) { [address] in
           let table = try LibPQByHand(address)
-          return readings(
-            try ContinuousClock().measure {
-              for (id, timeline) in timelines { try table.save(JSONEncoder().encode(timeline), as: id) }
-            })
+          let time = try ContinuousClock().measure {
+            for (id, timeline) in timelines { try table.save(JSONEncoder().encode(timeline), as: id) }
+          }
+          return Self.readings(time, count: count)
         },
       ])
+  }
+
+  private static func readings(_ time: Duration, count: Int) -> [Reading] {
+    [
+      Reading(metric: "each save", unit: "µs", value: time.microseconds / Double(count)),
+      Reading(metric: "burst", unit: "ms", value: time.milliseconds),
+    ]
   }
 
   private static let collection = "server"
