@@ -27,6 +27,6 @@ let package = Package(
         .product(name: "Multicast", package: "Moments"),
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
-      swiftSettings: swiftSettings)
+      swiftSettings: swiftSettings),
   ]
 )

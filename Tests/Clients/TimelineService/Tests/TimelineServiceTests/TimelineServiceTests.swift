@@ -69,7 +69,8 @@ import Testing
       await server.setOnline(false)
       let second = try await client.execute(uri: "/timelines/0", method: .get)
       #expect(try decode(MomentsDetails.self, second) == timeline)
-      try expectProblem(.badGateway, "could not be reached", try await client.execute(uri: "/timelines/1", method: .get))
+      let unknown = try await client.execute(uri: "/timelines/1", method: .get)
+      try expectProblem(.badGateway, "could not be reached", unknown)
     }
   }
 
@@ -79,7 +80,8 @@ import Testing
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9/events", method: .get))
       try expectProblem(.notFound, "/nothing", try await client.execute(uri: "/nothing", method: .get))
       let long = String(repeating: "x", count: 1_000)
-      try expectProblem(.badRequest, "200 is the limit", try await client.execute(uri: "/timelines/\(long)", method: .get))
+      let tooLong = try await client.execute(uri: "/timelines/\(long)", method: .get)
+      try expectProblem(.badRequest, "200 is the limit", tooLong)
       let wrong = try await client.execute(uri: "/timelines/0", method: .delete)
       try expectProblem(.methodNotAllowed, "Use GET", wrong)
       #expect(wrong.headers[.allow] == "GET")
