@@ -98,9 +98,19 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// Whether it isn't known if a commit was made, because the server's answer was lost.
+  var isUnknownOutcome: Bool {
+    guard case .postgreSQL(let state, _) = source else { return false }
+    return state == Self.unknownOutcomeState
+  }
+
+  /// `statement_completion_unknown`.
+  static let unknownOutcomeState = "40003"
+
   /// Advice by the class of an `SQLSTATE`, its first two characters; see appendix A of PostgreSQL's documentation.
   private static func postgreSQLAdvice(_ state: String) -> String {
     switch state.prefix(2) {
+    case "40" where state == unknownOutcomeState: "Load what is stored, then try again if it must be."
     case "08", "57": "Check that the server runs and can be reached, then try again."
     case "28", "3D": "Check the address, the user, the password and the name of the database."
     case "42": "Check that the user may make and use tables in the schema, and that they are the store's."

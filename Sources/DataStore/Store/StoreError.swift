@@ -48,9 +48,11 @@ public enum StoreError: Error, Hashable, Sendable {
   case readFailed(SystemError)
 
   /// The system refused to write. The old value is still there.
+  ///
+  /// Where a server's answer was lost, and it can't be asked, the new one may be there too: the `SQLSTATE` is then 40003.
   case writeFailed(SystemError)
 
-  /// The system refused to remove. The value is still there.
+  /// The system refused to remove. The value is still there, but for a lost answer, as above.
   case removeFailed(SystemError)
 }
 
@@ -84,6 +86,8 @@ extension StoreError: CustomStringConvertible {
       "The store was corrupt (\(reason)). It is kept in \(movedTo), and an empty one takes its place: save again."
     case .readFailed(let error):
       "The store could not read. \(error)"
+    case .writeFailed(let error) where error.isUnknownOutcome, .removeFailed(let error) where error.isUnknownOutcome:
+      "It isn't known whether the change was made. \(error)"
     case .writeFailed(let error):
       "The store could not write; the old value is still there. \(error)"
     case .removeFailed(let error):

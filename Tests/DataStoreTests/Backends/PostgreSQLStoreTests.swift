@@ -71,25 +71,60 @@
       }
     }
 
-    @Test(arguments: PostgreSQLProxy.Cut.allCases)
+    @Test(arguments: PostgreSQLProxy.Cut.allCases, PostgreSQLProxy.Commit.allCases)
     func `A commit is made once, whether the connection breaks before the server has it or before it answers`(
-      cut: PostgreSQLProxy.Cut
+      cut: PostgreSQLProxy.Cut, commit: PostgreSQLProxy.Commit
     ) async throws {
       let proxy = try PostgreSQLProxy(to: try #require(place.serverFolder))
-      let store = place.store(host: proxy.host)
+      let (store, other) = (place.store(host: proxy.host), place.store())
       var tag: StoreTag?
       for number in 1...8 {
-        if number.isMultiple(of: 2) { proxy.cutNextCommit(cut) }
+        // A commit that meets a change of another writer locks the store.
+        if commit == .transaction { try await other.save(number, for: StoreKey("other")) }
+        if number.isMultiple(of: 2) { proxy.cutNext(commit, cut) }
         var batch = StoreBatch()
         batch.require(tag, of: key)
         batch.save(number, for: key)
         tag = try await store.commit(batch).tag
         #expect(proxy.hasCut)
-        #expect(try await place.store().load(key)?.value == number)
+        #expect(try await other.load(key)?.value == number)
       }
-      let changes = try place.connection().first("SELECT count(*) FROM datastore_change") { $0.integer(0) }
+      let changes = try place.connection().first("SELECT count(*) FROM datastore_change WHERE name = 'counter'") {
+        $0.integer(0)
+      }
       #expect(changes == 8)
       extendLifetime(proxy)
+    }
+
+    @Test func `What the server gets late of a lost connection changes nothing`() async throws {
+      let (store, late) = (place.store(), try place.connection())
+      try await store.save(1, for: key)
+      let known = try #require(try late.first(PostgreSQLLayout.newestChange) { $0.integer(0) })
+      var change = PostgreSQLChange()
+      change.write(StoreWrite(name: "counter", bytes: Data("late".utf8)))
+      let wasMade = try place.connection().first(
+        PostgreSQLLayout.wasMade, .integer(known), .integer(late.writer), .integer(1)
+      ) { $0.optionalBool(0) }
+      #expect(wasMade == false)
+      #expect(try late.make(change, number: 1, known: known) == nil)
+      #expect(try await store.load(key)?.value == 1)
+    }
+
+    @Test func `Whether a change was made isn't known when the log of its time was cut`() async throws {
+      let store = place.store()
+      try await store.save(1, for: key)
+      let connection = try place.connection()
+      let known = try #require(try connection.first(PostgreSQLLayout.newestChange) { $0.integer(0) })
+      try connection.run(script: "INSERT INTO datastore_value SELECT 'n' || i, '' FROM generate_series(1, 6000) AS i")
+      let wasMade = try connection.first(
+        PostgreSQLLayout.wasMade, .integer(known), .integer(connection.writer), .integer(1)
+      ) { $0.optionalBool(0) }
+      #expect(wasMade == .some(nil))
+      let count = try #require(try connection.first("SELECT count(*) FROM datastore_change") { $0.integer(0) })
+      #expect(4_096...5_121 ~= count)
+      // A store that knew the log's beginning alone goes on.
+      try await store.save(2, for: key)
+      #expect(try await place.store().load(key)?.value == 2)
     }
 
     @Test func `A change of another program is noticed, also if it uses no lock`() async throws {

@@ -11,14 +11,22 @@
     import Musl
   #endif
 
-  /// A way to a server's socket that breaks at a `COMMIT`, when a test says so.
+  /// A way to a server's socket that breaks at a commit, when a test says so.
   final class PostgreSQLProxy: Sendable {
     /// Where the way breaks.
     enum Cut: CaseIterable {
-      /// The server gets no `COMMIT`.
+      /// The server doesn't get the commit.
       case before
       /// The server commits, and the client gets no answer.
       case after
+    }
+
+    /// What commits.
+    enum Commit: CaseIterable {
+      /// The statement of a change that is a transaction by itself.
+      case change
+      /// The `COMMIT` of a transaction that has locked the store.
+      case transaction
     }
 
     private static let fileName = ".s.PGSQL.5432"
@@ -26,7 +34,7 @@
     private let folder = TemporaryFolder()
     private let target: String
     private let listener: CInt
-    private let nextCut = Mutex<Cut?>(nil)
+    private let nextCut = Mutex<(cut: Cut, commit: Commit)?>(nil)
 
     /// Opens a way to the server whose socket is in a folder.
     init(to serverFolder: String) throws {
@@ -57,11 +65,11 @@
     var host: String { folder.url.path(percentEncoded: false) }
 
     /// Breaks the way of the connection that is the next one to commit.
-    func cutNextCommit(_ cut: Cut) {
-      nextCut.withLock { $0 = cut }
+    func cutNext(_ commit: Commit, _ cut: Cut) {
+      nextCut.withLock { $0 = (cut, commit) }
     }
 
-    /// Whether the way has broken since ``cutNextCommit(_:)``.
+    /// Whether the way has broken since ``cutNext(_:_:)``.
     var hasCut: Bool { nextCut.withLock { $0 == nil } }
 
     private func connect(_ client: CInt) {
@@ -73,9 +81,9 @@
       }
       let pair = Pair(client: client, server: server)
       Thread.detachNewThread { [weak self] in
+        var requests = Requests()
         Self.copy(from: client, to: server) { bytes in
-          // A query of this text alone is one write of libpq's.
-          guard bytes.suffix(7).elementsEqual("COMMIT\0".utf8), let cut = self?.takeCut() else { return true }
+          guard let commit = requests.commit(in: bytes), let cut = self?.takeCut(of: commit) else { return true }
           pair.isCut.store(true, ordering: .sequentiallyConsistent)
           return cut == .after
         }
@@ -87,10 +95,32 @@
       }
     }
 
-    private func takeCut() -> Cut? {
-      nextCut.withLock { cut in
-        defer { cut = nil }
+    private func takeCut(of commit: Commit) -> Cut? {
+      nextCut.withLock { next in
+        guard let cut = next?.cut, next?.commit == commit else { return nil }
+        next = nil
         return cut
+      }
+    }
+
+    /// Finds the commits among the requests of a connection, each of which is one write of libpq's.
+    private struct Requests {
+      /// The name that the statement of a change was prepared under, with the zero behind it.
+      private var changeName: ArraySlice<UInt8>?
+
+      mutating func commit(in bytes: ArraySlice<UInt8>) -> Commit? {
+        if bytes.suffix(7).elementsEqual("COMMIT\0".utf8) { return .transaction }
+        // The type of a message, four bytes of length, and zero-terminated texts.
+        let texts = bytes.dropFirst(5)
+        switch bytes.first.map({ UnicodeScalar($0) }) {
+        case "P" where texts.firstRange(of: "datastore_commit(".utf8) != nil:
+          changeName = texts.prefix { $0 != 0 } + [0]
+          return nil
+        case "B":
+          guard let changeName else { return nil }
+          return texts.dropFirst().starts(with: changeName) ? .change : nil
+        default: return nil
+        }
       }
     }
 

@@ -9,19 +9,41 @@
   /// **Group commit.** All commits of a group are one transaction, so they share one synchronisation of the server. If a
   /// statement fails, the transaction is rolled back, and each commit is made by itself: then only the one at fault fails.
   ///
+  /// **One exchange.** Decisions rest on what the backend knows, and the server makes the change if no other writer has made
+  /// one that isn't known. Only if one has, the decisions are made again in a transaction that locks the store, and so are
+  /// those of the next commits until one meets nobody.
+  ///
   /// **A lost connection** is opened again, and what was under way is done again, until the timeout has passed. A commit
-  /// whose answer was lost isn't done twice: the server knows by the number of the transaction what became of it.
+  /// whose answer was lost isn't made twice: the log says whether it was made.
   package struct PostgreSQLBackend: StoreBackend {
-    /// Distinguishes this backend's changes from external ones.
-    private let writer = Int64.random(in: 1 ... .max)
     private let address: String
     private let timeout: Duration
     private var connection: PostgreSQLConnection?
-    /// The connection while a transaction is open on it.
-    private var transaction: PostgreSQLConnection?
+    /// The connection of a call that must use one and the same.
+    private var current: PostgreSQLConnection?
+    private var decision: Decision?
+    private var log = PostgreSQLLog()
     private var watch: PostgreSQLWatch?
-    /// The last change that ``takeExternalChanges()`` has seen.
-    private var lastChange: Int64 = 0
+    /// Whether the last commit met no changes of other writers.
+    private var isAlone = true
+    /// The number of the last commit.
+    private var commitNumber: Int64 = 0
+
+    /// What is known while commits are decided.
+    private struct Decision {
+      /// The values that may be changed; the first one that is read brings all of them.
+      let names: Set<String>
+      var bytes: [String: Data]?
+    }
+
+    /// A commit that was sent, and isn't answered yet.
+    private struct Unanswered<Result> {
+      let known: Int64
+      let writer: Int64
+      let number: Int64
+      /// The result if it was made.
+      let result: Result
+    }
 
     /// Creates a backend in a database, whose tables the first call makes if they are missing.
     ///
@@ -35,10 +57,23 @@
     // MARK: - Reading
 
     package mutating func read(_ name: String) throws(StoreError) -> Data? {
+      if let decision, decision.names.count > 1, decision.names.contains(name) {
+        if let bytes = decision.bytes { return bytes[name] }
+        let bytes = try readSeveral(decision.names)
+        self.decision?.bytes = bytes
+        return bytes[name]
+      }
       let statement = StorePartName.isPart(name) ? PostgreSQLLayout.readPart : PostgreSQLLayout.read
       return try perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
         try connection.first(statement, .text(name)) { $0.bytes(0) }
       }
+    }
+
+    private mutating func readSeveral(_ names: Set<String>) throws(StoreError) -> [String: Data] {
+      let rows = try perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
+        try connection.all(PostgreSQLLayout.readSeveral, .texts(Array(names))) { ($0.text(0), $0.bytes(1)) }
+      }
+      return Dictionary(rows) { first, _ in first }
     }
 
     package mutating func names() throws(StoreError) -> [String] {
@@ -50,11 +85,14 @@
     package mutating func snapshot<Result>(
       _ body: (inout Self) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-      if transaction != nil { return try body(&self) }
-      return try performTransaction(PostgreSQLLayout.beginSnapshot, StoreError.readFailed) {
-        (backend, _) throws(StoreError) in try body(&backend)
+      if current != nil { return try body(&self) }
+      return try retrying(StoreError.readFailed) { (backend, connection) throws(StoreError) in
+        try backend.performTransaction(PostgreSQLLayout.beginSnapshot, on: connection, StoreError.readFailed, body)
       }
     }
+
+    /// Known while commits are decided, without asking the server; what isn't true by then fails the commits.
+    package mutating func externalVersion() throws(StoreError) -> UInt64? { decision == nil ? nil : log.version }
 
     // MARK: - Committing
 
@@ -70,7 +108,7 @@
       do throws(StoreError) {
         return try makeCommits(group, deciding: decide).map { .success($0) }
       } catch {
-        if group.count == 1 || error.isLockout { return group.map { _ in .failure(error) } }
+        if group.count == 1 || error.concernsServer { return group.map { _ in .failure(error) } }
       }
       var results: [Result<Bool, StoreError>] = []
       for (index, writes) in group.enumerated() {
@@ -91,54 +129,117 @@
       _ group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> [Bool] {
       let failure = group.contains { !$0.isEmpty } ? StoreError.writeFailed : StoreError.removeFailed
-      return try performTransaction(PostgreSQLLayout.beginChange, failure) {
-        (backend, connection) throws(StoreError) in
-        var made: [Bool] = []
-        for (index, writes) in group.enumerated() {
-          let decision = try decide(index, &backend)
-          // A decision may go on after an error, because a check for external changes that fails stops no commit. Then
-          // the server has given the transaction up.
-          guard connection.isInTransaction else { throw failure(.abortedTransaction(connection.place)) }
-          guard case .proceed(let removals) = decision else {
-            made.append(false)
-            continue
-          }
-          do throws(SystemError) {
-            for name in removals { try Self.remove(name, on: connection) }
-            for write in writes { try Self.write(write, on: connection) }
-          } catch {
-            throw failure(error)
-          }
-          made.append(true)
+      return try change(failure) { (backend, connection, unanswered) throws(StoreError) in
+        if backend.isAlone {
+          let made = try backend.makeUnlocked(group, on: connection, failure, &unanswered, deciding: decide)
+          if let made { return made }
+        }
+        return try backend.makeLocked(group, on: connection, failure, &unanswered, deciding: decide)
+      }
+    }
+
+    /// Makes commits in one exchange, if nothing has changed that isn't known.
+    ///
+    /// - Returns: `nil`, and nothing is changed, if something has, or if a commit is abandoned: that must not come of it.
+    private mutating func makeUnlocked(
+      _ group: [[StoreWrite]], on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
+      _ unanswered: inout Unanswered<[Bool]>?, deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
+    ) throws(StoreError) -> [Bool]? {
+      guard let known = log.newest else { return nil }
+      let before = log
+      current = connection
+      defer { current = nil }
+      do throws(StoreError) {
+        let (change, made) = try self.decide(group, decide)
+        if made.allSatisfy(\.self) {
+          if try send(change, known: known, on: connection, failure, &unanswered, result: made) { return made }
+          unanswered = nil
+          isAlone = false
+        }
+      } catch {
+        log.rollBack(to: before)
+        throw error
+      }
+      log.rollBack(to: before)
+      return nil
+    }
+
+    /// Makes commits in a transaction that locks the store.
+    private mutating func makeLocked(
+      _ group: [[StoreWrite]], on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
+      _ unanswered: inout Unanswered<[Bool]>?, deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
+    ) throws(StoreError) -> [Bool] {
+      try performTransaction(PostgreSQLLayout.beginChange, on: connection, failure) { (backend) throws(StoreError) in
+        backend.isAlone = try backend.readLog(on: connection, failure)
+        let (change, made) = try backend.decide(group, decide)
+        if made.contains(true) {
+          _ = try backend.send(change, known: nil, on: connection, failure, &unanswered, result: made)
         }
         return made
       }
     }
 
-    private static func write(_ write: StoreWrite, on connection: PostgreSQLConnection) throws(SystemError) {
-      let statement = StorePartName.isPart(write.name) ? PostgreSQLLayout.writePart : PostgreSQLLayout.write
-      try connection.run(statement, .text(write.name), .bytes(write.bytes))
+    /// Decides what becomes of each commit of a group.
+    private mutating func decide(
+      _ group: [[StoreWrite]], _ decide: (Int, inout Self) throws(StoreError) -> CommitDecision
+    ) throws(StoreError) -> (change: PostgreSQLChange, made: [Bool]) {
+      decision = Decision(names: Set(group.joined().lazy.map(\.name).filter { !StorePartName.isPart($0) }))
+      defer { decision = nil }
+      var change = PostgreSQLChange()
+      var made: [Bool] = []
+      for (index, writes) in group.enumerated() {
+        guard case .proceed(let removals) = try decide(index, &self) else {
+          made.append(false)
+          continue
+        }
+        for name in removals { change.remove(name) }
+        for write in writes { change.write(write) }
+        made.append(true)
+      }
+      return (change, made)
     }
 
-    private static func remove(_ name: String, on connection: PostgreSQLConnection) throws(SystemError) {
-      try connection.run(
-        StorePartName.isPart(name) ? PostgreSQLLayout.removePart : PostgreSQLLayout.remove, .text(name))
+    /// Makes a change.
+    ///
+    /// - Returns: Whether nothing has changed behind what is known; otherwise nothing is changed.
+    private mutating func send<Result>(
+      _ change: PostgreSQLChange, known: Int64?, on connection: PostgreSQLConnection,
+      _ failure: (SystemError) -> StoreError, _ unanswered: inout Unanswered<Result>?, result: Result
+    ) throws(StoreError) -> Bool {
+      commitNumber += 1
+      unanswered = Unanswered(
+        known: log.newest ?? 0, writer: connection.writer, number: commitNumber, result: result)
+      do throws(SystemError) {
+        guard let newest = try connection.make(change, number: commitNumber, known: known) else { return false }
+        log.advance(to: newest)
+        return true
+      } catch {
+        throw failure(error)
+      }
     }
 
     /// Moves a row to the table `datastore_quarantine`.
     package mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
-      try performTransaction(PostgreSQLLayout.beginChange, StoreError.writeFailed) {
-        (_, connection) throws(StoreError) -> String? in
-        do throws(SystemError) {
-          let stored = try connection.first(PostgreSQLLayout.read, .text(name)) { $0.bytes(0) }
-          guard stored == bytes else { return nil }
-          let id = try connection.first(
-            PostgreSQLLayout.quarantine, .text(name), .text(time.formatted(.iso8601)), .bytes(bytes)
-          ) { $0.integer(0) }
-          try Self.remove(name, on: connection)
-          return "\(connection.place), table datastore_quarantine, id \(id ?? 0)"
-        } catch {
-          throw .writeFailed(error)
+      try change(StoreError.writeFailed) { (backend, connection, unanswered) throws(StoreError) in
+        try backend.performTransaction(PostgreSQLLayout.beginChange, on: connection, StoreError.writeFailed) {
+          (backend) throws(StoreError) -> String? in
+          _ = try backend.readLog(on: connection, StoreError.writeFailed)
+          let id: Int64?
+          do throws(SystemError) {
+            let stored = try connection.first(PostgreSQLLayout.read, .text(name)) { $0.bytes(0) }
+            guard stored == bytes else { return nil }
+            id = try connection.first(
+              PostgreSQLLayout.quarantine, .text(name), .text(time.formatted(.iso8601)), .bytes(bytes)
+            ) { $0.integer(0) }
+          } catch {
+            throw .writeFailed(error)
+          }
+          let place = "\(connection.place), table datastore_quarantine, id \(id ?? 0)"
+          var change = PostgreSQLChange()
+          change.remove(name)
+          _ = try backend.send(
+            change, known: nil, on: connection, StoreError.writeFailed, &unanswered, result: place)
+          return place
         }
       }
     }
@@ -147,12 +248,16 @@
     ///
     /// What the server keeps beside its tables, such as its write-ahead log, its replicas and backups, is its owner's.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
-      try performTransaction(PostgreSQLLayout.beginChange, StoreError.removeFailed) {
-        (_, connection) throws(StoreError) in
-        do throws(SystemError) {
-          try Self.erase(isErased, on: connection)
-        } catch {
-          throw .removeFailed(error)
+      // What is deleted twice is deleted.
+      try retrying(StoreError.removeFailed) { (backend, connection) throws(StoreError) in
+        try backend.performTransaction(PostgreSQLLayout.beginChange, on: connection, StoreError.removeFailed) {
+          (backend) throws(StoreError) in
+          backend.commitNumber += 1
+          do throws(SystemError) {
+            try Self.erase(isErased, number: backend.commitNumber, on: connection)
+          } catch {
+            throw .removeFailed(error)
+          }
         }
       }
       // Also if nothing was deleted now, because an earlier call may have failed in between.
@@ -162,8 +267,9 @@
     }
 
     private static func erase(
-      _ isErased: (StoredItem) -> Bool, on connection: PostgreSQLConnection
+      _ isErased: (StoredItem) -> Bool, number: Int64, on connection: PostgreSQLConnection
     ) throws(SystemError) {
+      var change = PostgreSQLChange()
       func bytes(_ statement: String, _ parameter: PostgreSQLConnection.Parameter) -> Data {
         do throws(SystemError) { return try connection.first(statement, parameter) { $0.bytes(0) } ?? Data() } catch {
           return Data()
@@ -174,18 +280,17 @@
       ] {
         for name in try connection.all(names, read: { $0.text(0) })
         where isErased(StoredItem(name: name, bytes: { bytes(read, .text(name)) })) {
-          try remove(name, on: connection)
+          change.remove(name)
         }
       }
+      _ = try connection.make(change, number: number, known: nil)
       for (id, name) in try connection.all(PostgreSQLLayout.quarantined, read: { ($0.integer(0), $0.text(1)) })
       where isErased(StoredItem(name: name, bytes: { bytes(PostgreSQLLayout.readQuarantined, .integer(id)) })) {
         try connection.run(PostgreSQLLayout.removeQuarantined, .integer(id))
       }
       // The log has the names, so it is cut: other stores read again what they know.
-      try connection.run(PostgreSQLLayout.logErasure)
-      let newest = try connection.first(PostgreSQLLayout.newestChange) { $0.integer(0) } ?? 0
+      let newest = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
       try connection.run(PostgreSQLLayout.forgetChanges, .integer(newest))
-      try connection.run(PostgreSQLLayout.recordCut, .integer(newest - 1))
     }
 
     /// Takes an advisory lock of the connection.
@@ -206,30 +311,55 @@
         throw .readFailed(error)
       }
       // What is changed from here on is notified.
-      lastChange = try perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
-        try connection.first(PostgreSQLLayout.newestChange) { $0.integer(0) } ?? 0
+      try perform(StoreError.readFailed) { (backend, connection) throws(SystemError) in
+        try backend.beginLog(on: connection)
       }
     }
 
     package mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges {
       if watch == nil { return .names([]) }
-      let (last, writer) = (lastChange, writer)
-      let changes: [(id: Int64, name: String?)]
-      let lastCut: Int64
-      do throws(StoreError) {
-        (changes, lastCut) = try perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
-          (
-            try connection.all(PostgreSQLLayout.changes, .integer(last), .integer(writer)) { row in
-              (id: row.integer(0), name: row.isNull(1) ? nil : row.text(1))
-            }, try connection.first(PostgreSQLLayout.lastCut) { $0.integer(0) } ?? 0
-          )
+      if decision == nil {
+        do throws(StoreError) {
+          try perform(StoreError.readFailed) { (backend, connection) throws(SystemError) in
+            _ = try backend.readLog(on: connection)
+          }
+        } catch {
+          // An error would mean that the watch broke, which has a connection of its own. What reads next meets the same one.
+          return .unknown
         }
-      } catch {
-        // An error would mean that the watch broke, which has a connection of its own. What reads next meets the same one.
-        return .unknown
       }
-      lastChange = changes.last?.id ?? last
-      return last < lastCut ? .unknown : .names(changes.compactMap(\.name))
+      return log.takeReport()
+    }
+
+    private mutating func beginLog(on connection: PostgreSQLConnection) throws(SystemError) {
+      log.begin(at: try connection.first(PostgreSQLLayout.newestChange) { $0.integer(0) } ?? 0)
+    }
+
+    /// Reads what is new in the log.
+    ///
+    /// - Returns: Whether other writers have changed nothing.
+    private mutating func readLog(on connection: PostgreSQLConnection) throws(SystemError) -> Bool {
+      guard let newest = log.newest else {
+        try beginLog(on: connection)
+        return true
+      }
+      func rows(from id: Int64) throws(SystemError) -> [(id: Int64, name: String?)] {
+        try connection.all(PostgreSQLLayout.changes, .integer(id), .integer(connection.writer)) {
+          (id: $0.integer(0), name: $0.optionalText(1))
+        }
+      }
+      var found = try rows(from: newest)
+      // A server whose log ends before it isn't the one it was.
+      if found.isEmpty { found = try rows(from: 0) }
+      let isAlone = !log.record(found)
+      if watch == nil { _ = log.takeReport() }
+      return isAlone
+    }
+
+    private mutating func readLog(
+      on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError
+    ) throws(StoreError) -> Bool {
+      do throws(SystemError) { return try readLog(on: connection) } catch { throw failure(error) }
     }
   }
 
@@ -245,7 +375,7 @@
         let milliseconds = timeout.components.seconds * 1_000
         let seconds = PostgreSQLConnection.longestSilence(within: timeout)
         try new.run(
-          script: "SET datastore.writer = '\(writer)'; SET lock_timeout = \(max(1, milliseconds)); "
+          script: "SET \(PostgreSQLLayout.storeSetting) = 'true'; SET lock_timeout = \(max(1, milliseconds)); "
             + "SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; "
             // A client that the network has taken away must not hold the store's lock, or its own ones, for hours.
             + "SET idle_in_transaction_session_timeout = \(max(1_000, 2 * milliseconds)); "
@@ -279,9 +409,9 @@
       _ failure: (SystemError) -> StoreError,
       _ body: (inout Self, PostgreSQLConnection) throws(SystemError) -> Result
     ) throws(StoreError) -> Result {
-      if let transaction {
+      if let current {
         do throws(SystemError) {
-          return try body(&self, transaction)
+          return try body(&self, current)
         } catch {
           throw failure(error)
         }
@@ -295,40 +425,66 @@
       }
     }
 
-    /// Runs a transaction, and again if the connection is lost before it is made.
-    private mutating func performTransaction<R>(
-      _ begin: String, _ failure: (SystemError) -> StoreError,
-      _ body: (inout Self, PostgreSQLConnection) throws(StoreError) -> R
-    ) throws(StoreError) -> R {
-      // The number of a transaction whose commit was not answered.
-      var unknown: (number: String, result: R)?
-      return try retrying(failure) { (backend, connection) throws(StoreError) in
-        let outcome: Result<R, StoreError>
-        // What was seen in a transaction that isn't made was not seen.
-        let lastChange = backend.lastChange
-        do throws(SystemError) {
-          if let (number, result) = unknown {
-            if try connection.isCommitted(number, waitingAtMost: backend.timeout) { return result }
-            unknown = nil
+    /// Runs a transaction.
+    private mutating func performTransaction<Result>(
+      _ begin: String, on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
+      _ body: (inout Self) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+      // What was seen in a transaction that isn't made was not seen.
+      let before = log
+      do throws(StoreError) {
+        do throws(SystemError) { try connection.run(script: begin) } catch { throw failure(error) }
+        current = connection
+        defer { current = nil }
+        let result = try body(&self)
+        do throws(SystemError) { try connection.commit() } catch { throw failure(error) }
+        return result
+      } catch {
+        connection.rollBack()
+        log.rollBack(to: before)
+        throw error
+      }
+    }
+
+    /// Makes a change, once, whether or not it is answered.
+    ///
+    /// - Parameter attempt: Makes the change on a connection, and records what it sends. It is called again if the connection
+    ///   is lost before the change is made.
+    /// - Throws: What `attempt` throws, or that it isn't known whether the change was made.
+    private mutating func change<Result>(
+      _ failure: (SystemError) -> StoreError,
+      _ attempt: (inout Self, PostgreSQLConnection, inout Unanswered<Result>?) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+      var unanswered: Unanswered<Result>?
+      do throws(StoreError) {
+        return try retrying(failure) { (backend, connection) throws(StoreError) in
+          if let sent = unanswered {
+            if try Self.wasMade(sent, on: connection, failure) { return sent.result }
+            unanswered = nil
           }
-          let number = try connection.run(script: begin).first?.first
-          backend.transaction = connection
-          defer { backend.transaction = nil }
-          outcome = Result { () throws(StoreError) in try body(&backend, connection) }
-          if case .success(let result) = outcome {
-            unknown = number.map { ($0, result) }
-            try connection.commit()
+          do throws(StoreError) {
+            return try attempt(&backend, connection, &unanswered)
+          } catch {
+            if !connection.isLost { unanswered = nil }
+            throw error
           }
-        } catch {
-          connection.rollBack()
-          backend.lastChange = lastChange
-          throw failure(error)
         }
-        if case .failure = outcome {
-          connection.rollBack()
-          backend.lastChange = lastChange
-        }
-        return try outcome.get()
+      } catch {
+        throw unanswered == nil ? error : failure(.unknownOutcome(connection?.place ?? "PostgreSQL"))
+      }
+    }
+
+    private static func wasMade<Result>(
+      _ sent: Unanswered<Result>, on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError
+    ) throws(StoreError) -> Bool {
+      do throws(SystemError) {
+        let wasMade = try connection.first(
+          PostgreSQLLayout.wasMade, .integer(sent.known), .integer(sent.writer), .integer(sent.number)
+        ) { $0.optionalBool(0) }
+        guard let wasMade = wasMade ?? nil else { throw .unknownOutcome(connection.place) }
+        return wasMade
+      } catch {
+        throw failure(error)
       }
     }
 

@@ -19,9 +19,11 @@
 
     /// A value handed to a statement.
     enum Parameter {
-      case integer(Int64)
+      case integer(Int64?)
       case text(String)
       case bytes(Data)
+      case texts([String])
+      case byteStrings([Data])
     }
 
     /// A row of a result.
@@ -40,11 +42,24 @@
 
       func bool(_ column: CInt) -> Bool { bytes(column).first == 1 }
 
-      func isNull(_ column: CInt) -> Bool { PQgetisnull(result, number, column) == 1 }
+      /// The integer, or `nil` for `NULL`.
+      func optionalInteger(_ column: CInt) -> Int64? { isNull(column) ? nil : integer(column) }
+
+      /// The text, or `nil` for `NULL`.
+      func optionalText(_ column: CInt) -> String? { isNull(column) ? nil : text(column) }
+
+      /// Whether it is true, or `nil` for `NULL`.
+      func optionalBool(_ column: CInt) -> Bool? { isNull(column) ? nil : bool(column) }
+
+      private func isNull(_ column: CInt) -> Bool { PQgetisnull(result, number, column) == 1 }
     }
 
     /// The server and the database, without a password, for errors.
     let place: String
+    /// The number that changes made on this connection have in the log.
+    ///
+    /// A new connection has another one, so that what the server gets late of a lost one is the change of another writer.
+    let writer = Int64.random(in: 1 ... .max)
     private let handle: OpaquePointer
     private var statements: [String: String] = [:]
     private var lockedNames: Set<String> = []
@@ -105,19 +120,12 @@
     // MARK: - Statements
 
     /// Runs statements that need no parameters, in one exchange.
-    ///
-    /// - Returns: The rows of the last one, in text.
-    @discardableResult
-    func run(script: String) throws(SystemError) -> [[String]] {
+    func run(script: String) throws(SystemError) {
       turn.lock()
       defer { turn.unlock() }
       let result = PQexec(handle, script)
       defer { PQclear(result) }
       try check(result, "running")
-      guard let result else { return [] }
-      return (0..<PQntuples(result)).map { number in
-        (0..<PQnfields(result)).map { Row(result: result, number: number).text($0) }
-      }
     }
 
     /// Runs a statement, which stays prepared for the next time.
@@ -188,25 +196,17 @@
       }
     }
 
-    /// Whether a transaction was made whose answer was lost.
+    /// Makes a change: alone, or as a part of a transaction.
     ///
     /// - Parameters:
-    ///   - number: The number of the transaction.
-    ///   - timeout: How long one may be in progress, because the server hasn't noticed yet that its connection has ended.
-    func isCommitted(_ number: String, waitingAtMost timeout: Duration) throws(SystemError) -> Bool {
-      let end = ContinuousClock.now + timeout
-      while true {
-        switch try first(PostgreSQLLayout.fate, .text(number), read: { $0.text(0) }) {
-        case "committed": return true
-        case "in progress" where .now < end: usleep(1_000)
-        case "in progress": throw .unknownOutcome(of: number, place)
-        default: return false
-        }
-      }
+    ///   - change: What to store and to remove.
+    ///   - number: The number of the commit.
+    ///   - known: The last change in the log that is known; `nil` if nobody can make another one.
+    /// - Returns: The last change in the log; `nil`, and nothing is changed, if another writer made one that isn't known.
+    func make(_ change: PostgreSQLChange, number: Int64, known: Int64?) throws(SystemError) -> Int64? {
+      let parameters = [.integer(known), .integer(writer), .integer(number)] + change.parameters
+      return try lockedRows(of: PostgreSQLLayout.commit, parameters) { $0.optionalInteger(0) }.first ?? nil
     }
-
-    /// Whether a transaction is open in which no statement has failed.
-    var isInTransaction: Bool { turn.withLock { PQtransactionStatus(handle) == PQTRANS_INTRANS } }
 
     /// Rolls a transaction back.
     ///
@@ -316,31 +316,53 @@
       return body(copies.map { UnsafePointer($0) } + [nil])
     }
 
-    /// Calls `body` with the addresses and the lengths of bytes.
+    /// Calls `body` with the addresses and the lengths of bytes, and `nil` for `NULL`.
     private static func withBytes<Result>(
-      _ values: [Data], _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<CInt>) -> Result
+      _ values: [Data?], _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<CInt>) -> Result
     ) -> Result {
-      // Data's own bytes are only valid in a closure for each of them, so they are copied, but for one.
-      let buffers = values.map { value in
+      // Data's own bytes are only valid in a closure for each of them, so they are copied.
+      let buffers = values.map { value -> UnsafeMutableRawBufferPointer? in
+        guard let value else { return nil }
         // Of no length there is no address, which would mean `NULL`.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, value.count), alignment: 1)
         value.copyBytes(to: buffer)
         return buffer
       }
-      defer { for buffer in buffers { buffer.deallocate() } }
-      let addresses = buffers.map { UnsafePointer($0.baseAddress?.assumingMemoryBound(to: CChar.self)) }
-      return body(addresses, values.map { CInt($0.count) })
+      defer { for buffer in buffers { buffer?.deallocate() } }
+      let addresses = buffers.map { UnsafePointer($0?.baseAddress?.assumingMemoryBound(to: CChar.self)) }
+      return body(addresses, values.map { CInt($0?.count ?? 0) })
     }
   }
 
   extension PostgreSQLConnection.Parameter {
-    /// The binary format of the parameter.
-    fileprivate var bytes: Data {
+    /// The binary format of the parameter; `nil` for `NULL`.
+    fileprivate var bytes: Data? {
       switch self {
-      case .integer(let number): withUnsafeBytes(of: number.bigEndian) { Data($0) }
+      case .integer(let number): number.map { Self.bigEndian($0) }
       case .text(let text): Data(text.utf8)
       case .bytes(let bytes): bytes
+      case .texts(let texts): Self.array(texts.map { Data($0.utf8) }, ofType: 25)
+      case .byteStrings(let values): Self.array(values, ofType: 17)
       }
+    }
+
+    /// The binary format of an array of one dimension: the number of dimensions, whether it has nulls, the type's number in
+    /// `pg_type`, length and lower bound of the dimension, and each element behind its length; see `array_recv` in
+    /// PostgreSQL's source.
+    private static func array(_ elements: [Data], ofType type: Int32) -> Data {
+      var bytes = Data(capacity: 20 + elements.reduce(0) { $0 + 4 + $1.count })
+      for field in [elements.isEmpty ? 0 : 1, 0, type] { bytes += bigEndian(field) }
+      if elements.isEmpty { return bytes }
+      for field in [Int32(elements.count), 1] { bytes += bigEndian(field) }
+      for element in elements {
+        bytes += bigEndian(Int32(element.count))
+        bytes += element
+      }
+      return bytes
+    }
+
+    private static func bigEndian(_ number: some FixedWidthInteger) -> Data {
+      withUnsafeBytes(of: number.bigEndian) { Data($0) }
     }
   }
 #endif

@@ -6,12 +6,11 @@
       return state.hasPrefix("08") || state.hasPrefix("57P")
     }
 
-    /// A commit whose answer was lost, and of which the server doesn't say yet what becomes of it.
-    static func unknownOutcome(of transaction: String, _ place: String) -> SystemError {
+    /// A commit whose answer was lost, and of which the server doesn't say what became of it.
+    static func unknownOutcome(_ place: String) -> SystemError {
       SystemError(
         code: 0, operation: "committing", path: place,
-        source: .postgreSQL(
-          state: "40003", message: "the connection was lost, and transaction \(transaction) is still in progress"))
+        source: .postgreSQL(state: unknownOutcomeState, message: "the connection was lost before the server answered"))
     }
 
     /// The transaction of a commit that the server has given up at an error.
@@ -19,6 +18,17 @@
       SystemError(
         code: 0, operation: "committing", path: place,
         source: .postgreSQL(state: "25P02", message: "the transaction was rolled back at an earlier error"))
+    }
+  }
+
+  extension StoreError {
+    /// Whether it is the server's fault, or the way's to it, and not that of what is stored.
+    var concernsServer: Bool {
+      switch self {
+      case .readFailed(let error), .writeFailed(let error), .removeFailed(let error):
+        error.isLockedOut || error.isLostConnection || error.isUnknownOutcome
+      default: false
+      }
     }
   }
 #endif

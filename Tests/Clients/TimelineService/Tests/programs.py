@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -86,11 +87,19 @@ class Program:
         return status
 
 
-def server(port: int, state: pathlib.Path, machine: str | None = None) -> Program:
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def server(
+    port: int, state: pathlib.Path, machine: str | None = None, data: pathlib.Path = SUPPORT / "bff" / "data.json"
+) -> Program:
     """The server of the timelines, which keeps in a file what happens."""
     return Program(
         port, "/control/health", sys.executable, str(SUPPORT / "bff" / "server.py"), "--port", str(port),
-        "--state", str(state), machine=machine,
+        "--state", str(state), "--data", str(data), machine=machine,
     )
 
 

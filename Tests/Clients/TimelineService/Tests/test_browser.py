@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
-import socket
 import tempfile
 import unittest
 
@@ -30,12 +29,6 @@ REASON = "There is no Chromium with its driver, or no selenium."
 
 SHORTLY = 1.0
 """In seconds: how soon what is done in one window shows in the other."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Window:
@@ -88,9 +81,9 @@ class BrowserTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, folder)
         pictures = pathlib.Path(os.environ.get("SCREENSHOTS", folder))
         pictures.mkdir(parents=True, exist_ok=True)
-        self.server = programs.server(free_port(), folder / "state")
+        self.server = programs.server(programs.free_port(), folder / "state")
         upstream = f"{self.server.address}/graphql"
-        self.services = [programs.service(free_port(), f"file:{folder / 'store'}", upstream) for _ in range(2)]
+        self.services = [programs.service(programs.free_port(), f"file:{folder / 'store'}", upstream) for _ in range(2)]
         for program in [self.server, *self.services]:
             self.addCleanup(program.stop)
             program.start()

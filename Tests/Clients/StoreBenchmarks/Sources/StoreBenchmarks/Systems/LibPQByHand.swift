@@ -11,6 +11,7 @@ final class LibPQByHand {
     guard PQstatus(connection) == CONNECTION_OK else {
       throw BenchmarkError.server(String(cString: PQerrorMessage(connection)))
     }
+    PQsetNoticeProcessor(connection, { _, _ in }, nil)
     try run("CREATE TABLE IF NOT EXISTS by_hand (name text PRIMARY KEY, bytes bytea NOT NULL)")
     try run("TRUNCATE by_hand")
     try check(

@@ -1,0 +1,53 @@
+#if PostgreSQL
+  internal import Foundation
+
+  /// What a transaction stores and removes, sent in one statement.
+  struct PostgreSQLChange {
+    private var values = Rows()
+    private var parts = Rows()
+
+    mutating func write(_ write: StoreWrite) {
+      if StorePartName.isPart(write.name) {
+        parts.store(write.bytes, as: write.name)
+      } else {
+        values.store(write.bytes, as: write.name)
+      }
+    }
+
+    mutating func remove(_ name: String) {
+      if StorePartName.isPart(name) { parts.remove(name) } else { values.remove(name) }
+    }
+
+    /// The parameters of ``PostgreSQLLayout/commit`` that say what changes.
+    var parameters: [PostgreSQLConnection.Parameter] {
+      [
+        .texts(values.names), .byteStrings(values.bytes), .texts(parts.names), .byteStrings(parts.bytes),
+        .texts(values.removed), .texts(parts.removed),
+      ]
+    }
+
+    /// The rows of one table.
+    ///
+    /// What is removed and then stored is stored, as removals come first.
+    private struct Rows {
+      private(set) var names: [String] = []
+      private(set) var bytes: [Data] = []
+      private(set) var removed: [String] = []
+      private var indices: [String: Int] = [:]
+
+      mutating func store(_ value: Data, as name: String) {
+        if let index = indices[name] {
+          bytes[index] = value
+        } else {
+          indices[name] = names.count
+          names.append(name)
+          bytes.append(value)
+        }
+      }
+
+      mutating func remove(_ name: String) {
+        removed.append(name)
+      }
+    }
+  }
+#endif

@@ -1,0 +1,72 @@
+#if PostgreSQL
+  import Testing
+
+  @testable import DataStore
+
+  @Suite struct PostgreSQLLogTests {
+    private var log = PostgreSQLLog()
+
+    init() {
+      log.begin(at: 5)
+    }
+
+    @Test mutating func `Own changes are no external ones`() {
+      let version = log.version
+      let isNew = log.record([(5, nil), (6, nil), (7, nil)])
+      #expect(!isNew)
+      #expect(log.newest == 7)
+      log.advance(to: 8)
+      #expect(log.newest == 8)
+      #expect(log.version == version)
+      let report = log.takeReport()
+      #expect(report == .names([]))
+    }
+
+    @Test mutating func `Changes of others are reported once, in order, and make another version`() {
+      let version = log.version
+      let isFirstNew = log.record([(5, "known"), (6, "a"), (7, nil)])
+      #expect(isFirstNew)
+      let isSecondNew = log.record([(7, nil), (9, "b")])
+      #expect(isSecondNew)
+      #expect(log.version == version + 2)
+      let report = log.takeReport()
+      #expect(report == .names(["a", "b"]))
+      let nextReport = log.takeReport()
+      #expect(nextReport == .names([]))
+    }
+
+    @Test(arguments: [[], [(6, nil), (7, nil)], [(2, nil)]] as [[(Int64, String?)]])
+    mutating func `A log without the known change may hide any`(rows: [(Int64, String?)]) {
+      let version = log.version
+      let isNew = log.record(rows.map { (id: $0.0, name: $0.1) })
+      #expect(isNew)
+      #expect(log.newest == rows.last?.0 ?? 0)
+      #expect(log.version == version + 1)
+      let report = log.takeReport()
+      #expect(report == .unknown)
+    }
+
+    @Test mutating func `A log that was empty hides nothing`() {
+      log.begin(at: 0)
+      let isFirstNew = log.record([])
+      #expect(!isFirstNew)
+      let isSecondNew = log.record([(3, nil)])
+      #expect(!isSecondNew)
+      #expect(log.newest == 3)
+    }
+
+    @Test mutating func `A version isn't used again after a transaction that wasn't made`() {
+      let before = log
+      let isNew = log.record([(5, nil), (6, "a")])
+      #expect(isNew)
+      let used = log.version
+      log.rollBack(to: before)
+      #expect(log.newest == 5)
+      let report = log.takeReport()
+      #expect(report == .names([]))
+      let isNewAgain = log.record([(5, nil), (6, "a"), (7, "a")])
+      #expect(isNewAgain)
+      #expect(log.version > used)
+    }
+  }
+#endif
