@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import pathlib
@@ -56,6 +57,10 @@ class Program:
             return self.get(self._health) is not None
         except (OSError, subprocess.CalledProcessError):
             return False
+
+    def connection(self) -> http.client.HTTPConnection:
+        """A connection from this machine, to be closed by the caller."""
+        return http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=60)
 
     def get(self, path: str) -> bytes:
         return self.request("GET", path)[1]

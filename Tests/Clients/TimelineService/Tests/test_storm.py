@@ -27,7 +27,7 @@ import programs
 IS_REQUIRED = os.environ.get("MOMENTS_REQUIRE_POSTGRESQL") == "1"
 CLUSTER = str(programs.SUPPORT / "postgresql" / "cluster")
 LIKES = int(os.environ.get("MOMENTS_LIKES", "1000"))
-USERS = 20
+USERS = 100
 SERVICES = 4
 CALLERS = 16
 OBSERVED_USERS = 3
@@ -51,7 +51,8 @@ class Observer(threading.Thread):
 
     def __init__(self, service: programs.Program, user: str) -> None:
         super().__init__(daemon=True)
-        self._service, self._user = service, user
+        self._service = service
+        self.user = user
         self.liked: set[str] = set()
         self.count = 0
         self.faults: list[str] = []
@@ -60,9 +61,9 @@ class Observer(threading.Thread):
 
     def run(self) -> None:
         while not self.has_ended:
+            connection = self._service.connection()
             try:
-                connection = http.client.HTTPConnection(self._service.address.removeprefix("http://"), timeout=60)
-                connection.request("GET", f"/timelines/{self._user}/events")
+                connection.request("GET", f"/timelines/{self.user}/events")
                 for line in connection.getresponse():
                     if self.has_ended:
                         break
@@ -70,11 +71,13 @@ class Observer(threading.Thread):
                         self._take(json.loads(line[6:]))
             except (OSError, http.client.HTTPException):
                 time.sleep(0.1)
+            finally:
+                connection.close()
 
     def _take(self, event: dict) -> None:
         liked = {moment["id"] for moment in event["timeline"]["moments"] if moment["isLiked"]}
         if missing := self.liked - liked:
-            self.faults.append(f"event {self.count} of user {self._user} lacks {sorted(missing)}")
+            self.faults.append(f"event {self.count} of user {self.user} lacks {sorted(missing)}")
         self.liked |= liked
         self.count += 1
 
@@ -91,19 +94,17 @@ class Caller(threading.Thread):
         self.start()
 
     def run(self) -> None:
+        connections = [service.connection() for service in self._services]
         try:
-            connections = [
-                http.client.HTTPConnection(service.address.removeprefix("http://"), timeout=60)
-                for service in self._services
-            ]
             while True:
-                try:
-                    user, moment = self._work.get_nowait()
-                except queue.Empty:
-                    return
-                self._like(user, moment, random.choice(connections))
+                self._like(*self._work.get_nowait(), random.choice(connections))
+        except queue.Empty:
+            pass
         except BaseException as error:  # The test shows it.
             self.error = error
+        finally:
+            for connection in connections:
+                connection.close()
 
     def _like(self, user: str, moment: str, connection: http.client.HTTPConnection) -> None:
         for attempt in range(1, 1_000):
@@ -210,10 +211,10 @@ class StormTest(unittest.TestCase):
                 timeline = json.loads(service.get(f"/timelines/{user}"))
                 self.assertTrue(all(moment["isLiked"] for moment in timeline["moments"]))
         for observer in observers:
-            expected = {moment for user, moment in likes if user == observer._user}
-            programs.wait_until(lambda: observer.liked == expected, f"an observer of user {observer._user} sees all likes")
-            observer.has_ended = True
+            expected = {moment for user, moment in likes if user == observer.user}
+            programs.wait_until(lambda: observer.liked == expected, f"an observer of user {observer.user} sees all likes")
             self.assertEqual(observer.faults, [])
+            observer.has_ended = True
         problems: dict[str, int] = {}
         for caller in callers:
             for problem, count in caller.problems.items():
