@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Hummingbird
 internal import Moments
+internal import TimelineServer
 
 /// Serves timelines to browsers: a page, JSON, and a stream of events.
 @main

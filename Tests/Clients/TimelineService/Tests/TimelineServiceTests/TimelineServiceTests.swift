@@ -12,7 +12,7 @@ import NIOHTTP1
 import Repository
 import Testing
 
-@testable import TimelineService
+@testable import TimelineServer
 
 @Suite(.timeLimit(.minutes(5))) struct TimelineServiceTests {
   private let server = DemonstrationServer()

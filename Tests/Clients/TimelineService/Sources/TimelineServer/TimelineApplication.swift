@@ -1,9 +1,10 @@
-internal import Hummingbird
-internal import Moments
+package import Hummingbird
+package import Moments
 
 /// The service over one repository.
-enum TimelineApplication {
-  static func make(
+package enum TimelineApplication {
+  /// Returns an application that serves the timelines of a repository.
+  package static func make(
     _ repo: MomentsRepo, address: BindAddress = .hostname()
   ) -> Application<RouterResponder<BasicRequestContext>> {
     let router = Router()

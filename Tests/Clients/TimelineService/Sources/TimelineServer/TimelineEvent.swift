@@ -1,21 +1,25 @@
 internal import Foundation
-internal import Hummingbird
-internal import Moments
+package import Hummingbird
+package import Moments
 
-/// What a browser shows of a timeline: all of it, so that one event makes good for all before it.
-struct TimelineEvent: Equatable, Sendable {
+/// A server-sent event with a whole timeline, so that each event replaces all earlier ones.
+package struct TimelineEvent: Equatable, Sendable {
   private struct Content: Encodable {
     let timeline: MomentsDetails
-    /// The moments whose likes the server doesn't have.
     let waiting: [String]
   }
 
   /// The same for the same content, in every service and after each start.
-  let id: String
-  /// The event as it is sent.
-  let bytes: ByteBuffer
+  package let id: String
+  /// The encoded event.
+  package let bytes: ByteBuffer
 
-  init(_ timeline: MomentsDetails, waiting: [String]) throws {
+  /// Encodes an event.
+  ///
+  /// - Parameters:
+  ///   - timeline: The timeline.
+  ///   - waiting: The moments whose likes the server doesn't have yet.
+  package init(_ timeline: MomentsDetails, waiting: [String]) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
     let content = try encoder.encode(Content(timeline: timeline, waiting: waiting.sorted()))
@@ -26,7 +30,7 @@ struct TimelineEvent: Equatable, Sendable {
     self.bytes = bytes
   }
 
-  static func == (first: Self, second: Self) -> Bool { first.id == second.id }
+  package static func == (first: Self, second: Self) -> Bool { first.id == second.id }
 
   /// FNV-1a of 64 bits: draft-eastlake-fnv.
   private static func fingerprint(of bytes: Data) -> UInt64 {

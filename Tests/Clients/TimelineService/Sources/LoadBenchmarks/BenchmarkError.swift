@@ -1,0 +1,22 @@
+/// A failure of a benchmark.
+enum BenchmarkError: Error, CustomStringConvertible {
+  case usage(String)
+  case hung(system: String, seconds: Int)
+  case notConverged(system: String, streams: Int)
+  case likeFailed(system: String, status: Int)
+  case noResidentMemory
+  case noFreePort
+  case unreachable(system: String)
+
+  var description: String {
+    switch self {
+    case .usage(let problem): "\(problem)\n\n\(Options.usage)"
+    case .hung(let system, let seconds): "\(system) did not finish within \(seconds) seconds."
+    case .notConverged(let system, let streams): "\(streams) streams of \(system) don't show the last like."
+    case .likeFailed(let system, let status): "\(system) answered a like with the status \(status)."
+    case .noResidentMemory: "The resident memory can't be read from /proc."
+    case .noFreePort: "There is no free port."
+    case .unreachable(let system): "\(system) can't be reached."
+    }
+  }
+}

@@ -1,0 +1,113 @@
+internal import BenchmarkKit
+internal import Foundation
+
+/// Event streams that are open while likes are made, at times that don't depend on the answers.
+struct Load: Sendable {
+  static let slowest = "POST → last stream, p99"
+  static let memory = "memory of an idle stream"
+
+  /// The number of connections that make likes.
+  private static let callers = 16
+
+  private let row: Row
+  private let options: Options
+  private let workspace: Workspace
+
+  init(_ row: Row, _ options: Options, _ workspace: Workspace) {
+    (self.row, self.options, self.workspace) = (row, options, workspace)
+  }
+
+  private var timelines: Int { row.timelines(ofStreams: options.streams) }
+
+  var comparison: Comparison<Setting> {
+    Comparison(
+      Setting(row: row, timelines: timelines),
+      contestants: ServiceKind.allCases.map { kind in
+        Contestant(label: kind.label, count: options.seconds * options.likesPerSecond) {
+          try await workspace.withFolder { folder in try await measure(kind, folder) }
+        }
+      })
+  }
+
+  private func measure(_ kind: ServiceKind, _ folder: URL) async throws -> [Reading] {
+    let service = try ServiceProcess(kind, timelines: timelines, folder: folder)
+    defer { service.stop() }
+    var streams = Array(repeating: 0, count: timelines)
+    for stream in 0..<options.streams { streams[stream % timelines] += 1 }
+    let browsers = Browsers(port: service.port, streamsOfTimeline: streams)
+    do {
+      let readings = try await measure(service, browsers)
+      try await browsers.close()
+      return readings
+    } catch {
+      try await browsers.close()
+      throw error
+    }
+  }
+
+  private func measure(_ service: ServiceProcess, _ browsers: Browsers) async throws -> [Reading] {
+    try await reach(service, browsers)
+    // The first stream of each timeline brings the timeline into memory.
+    for timeline in 1..<max(timelines, 2) where timeline < timelines { try await browsers.open(timeline) }
+    try await Task.sleep(for: .seconds(1))
+    let before = try service.residentMemory()
+    let further = options.streams - timelines
+    for stream in 0..<further { try await browsers.open(stream % timelines) }
+    try await Task.sleep(for: .seconds(1))
+    let growth = Double(try service.residentMemory() - before) / Double(max(further, 1)) / 1_024
+    try await makeLikes(browsers)
+    try await waitUntilAllShow(service, browsers)
+    let latencies = try await browsers.read(\.latencies).sorted().map { $0 * 1_000 }
+    return [
+      Reading(metric: Self.slowest, unit: "ms", value: latencies[(latencies.count * 99 - 1) / 100]),
+      Reading(metric: "p50", unit: "ms", value: latencies[latencies.count / 2]),
+      Reading(metric: Self.memory, unit: "KiB", value: growth),
+      Reading(
+        metric: "memory at the end", unit: "MiB", value: Double(try service.residentMemory()) / 1_048_576),
+      Reading(
+        metric: "older after newer", unit: "events", value: Double(try await browsers.read(\.regressions)),
+        isCompared: false),
+    ]
+  }
+
+  /// Opens the first stream, as soon as the service listens.
+  private func reach(_ service: ServiceProcess, _ browsers: Browsers) async throws {
+    for attempt in 1...200 {
+      do {
+        return try await browsers.open(0)
+      } catch {
+        if attempt == 200 { throw BenchmarkError.unreachable(system: service.kind.label) }
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+
+  private func makeLikes(_ browsers: Browsers) async throws {
+    let callers = try await withThrowingTaskGroup { group in
+      for _ in 0..<Self.callers { group.addTask { try await browsers.openCaller() } }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    let start = ContinuousClock.now
+    for number in 0..<options.seconds * options.likesPerSecond {
+      try await Task.sleep(until: start + .seconds(number) / options.likesPerSecond, clock: .continuous)
+      let (timeline, round) = (number % timelines, number / timelines)
+      try await browsers.like(
+        timeline, ShownTimeline.moment(ofLike: round), isLiked: ShownTimeline.isLiked(byLike: round), key: "\(number)",
+        on: callers[number % callers.count])
+    }
+  }
+
+  private func waitUntilAllShow(_ service: ServiceProcess, _ browsers: Browsers) async throws {
+    let label = service.kind.label
+    let end = ContinuousClock.now + .seconds(60)
+    while try await browsers.read(\.missingCount) > 0 {
+      if .now > end {
+        throw BenchmarkError.notConverged(system: label, streams: try await browsers.read(\.missingCount))
+      }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    if let status = try await browsers.read(\.failedStatus) {
+      throw BenchmarkError.likeFailed(system: label, status: status)
+    }
+  }
+}

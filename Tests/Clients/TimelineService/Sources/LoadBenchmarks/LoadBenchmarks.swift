@@ -1,0 +1,46 @@
+internal import BenchmarkKit
+internal import Foundation
+
+/// Measures the service under load, beside the same service written the usual way.
+@main
+struct LoadBenchmarks {
+  static func main() async {
+    do {
+      let arguments = CommandLine.arguments.dropFirst()
+      if arguments.first == ServiceProcess.flag, let description = arguments.dropFirst().first {
+        return try await ServiceProcess.run(description)
+      }
+      try await compare(Options(arguments))
+    } catch let error as UsageError {
+      fail(BenchmarkError.usage(error.problem))
+    } catch {
+      fail(error)
+    }
+  }
+
+  private static func fail(_ error: any Error) -> Never { Output.fail("LoadBenchmarks", error) }
+
+  private static func compare(_ options: Options) async throws {
+    try OpenFiles.raiseLimit()
+    let workspace = try Workspace(of: "LoadBenchmarks", in: options.folder)
+    defer { try? workspace.remove() }
+    let base = ServiceKind.usual.label
+    var report = Report(conditions: Conditions(options.run))
+    var runner = Runner(options.run, base: base) { fail(BenchmarkError.hung(system: $0, seconds: $1)) }
+    if !options.run.printsJSON {
+      Output.show("\(report.conditions.header(base: base))")
+      Output.show("\(options.streams) event streams, \(options.likesPerSecond) likes a second, \(options.seconds) seconds.")
+    }
+    for row in options.rows {
+      let result = try await runner.run(Load(row, options, workspace).comparison)
+      report.comparisons.append(result)
+      if !options.run.printsJSON { Output.show("\n\(Table(result))") }
+    }
+    if options.run.scale == 1 { report.goals = Goal.all(in: report.comparisons) }
+    if options.run.printsJSON {
+      Output.show(try Output.json(report))
+    } else if let goals = report.goals {
+      Output.show("\n" + goals.map(\.description).joined(separator: "\n"))
+    }
+  }
+}

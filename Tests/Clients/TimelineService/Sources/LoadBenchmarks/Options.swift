@@ -1,0 +1,46 @@
+internal import BenchmarkKit
+internal import Foundation
+
+/// The options of the command line.
+struct Options: Sendable {
+  private(set) var run = RunOptions(timeout: 600)
+  private(set) var rows = Row.allCases
+  private(set) var folder = FileManager.default.temporaryDirectory
+  private var streamCount = 1_000
+  private(set) var likesPerSecond = 200
+
+  static let usage = """
+    usage: LoadBenchmarks [options]
+      --rows \(Row.allCases.map(\.rawValue).joined(separator: ","))
+                     the rows to measure
+      --streams 1000 the number of open event streams
+      --rate 200     the number of likes per second
+      --runs 5       the number of runs that each median is taken of
+      --scale 1      the length of a run and its number of streams; 0.01 shows that everything works
+      --folder PATH  the parent folder of the stores; the temporary directory by default
+      --timeout 600  the number of seconds after which a run counts as hung
+      --seed N       the seed of the order of the systems
+      --json         print the report as JSON
+    """
+
+  init(_ arguments: some Sequence<String>) throws(UsageError) {
+    var (rows, folder, streamCount, likesPerSecond) = (rows, folder, streamCount, likesPerSecond)
+    try run.read(arguments) { (name, value) throws(UsageError) in
+      switch name {
+      case "--rows": rows = try RunOptions.parseList(value, Row.init(rawValue:))
+      case "--folder": folder = URL(filePath: value, directoryHint: .isDirectory)
+      case "--streams": streamCount = try RunOptions.parse(value, RunOptions.positive)
+      case "--rate": likesPerSecond = try RunOptions.parse(value, RunOptions.positive)
+      default: return false
+      }
+      return true
+    }
+    (self.rows, self.folder, self.streamCount, self.likesPerSecond) = (rows, folder, streamCount, likesPerSecond)
+  }
+
+  /// The number of open event streams.
+  var streams: Int { run.scaled(streamCount, atLeast: 10) }
+
+  /// The time during which likes are made, in seconds.
+  var seconds: Int { run.scaled(10, atLeast: 1) }
+}

@@ -1,0 +1,21 @@
+internal import BenchmarkKit
+
+/// The ways to spread the event streams over timelines.
+enum Row: String, CaseIterable, Codable, Sendable {
+  /// Ten streams of each timeline.
+  case spread
+  /// All streams of one timeline.
+  case one
+
+  func timelines(ofStreams streams: Int) -> Int { self == .one ? 1 : max(1, streams / 10) }
+}
+
+/// The setting of a table.
+struct Setting: ComparisonSetting, Equatable {
+  let row: Row
+  let timelines: Int
+
+  var description: String { "\(row.rawValue): \(timelines) timeline\(timelines == 1 ? "" : "s")" }
+
+  var needsWarmUp: Bool { false }
+}

@@ -1,0 +1,105 @@
+internal import DataStore
+internal import Foundation
+internal import Hummingbird
+internal import Moments
+internal import TimelineServer
+
+/// The services that are compared.
+enum ServiceKind: String, CaseIterable, Codable, Sendable {
+  case repository, usual
+
+  var label: String {
+    switch self {
+    case .repository: "MomentsRepo"
+    case .usual: "AsyncStreams"
+    }
+  }
+}
+
+/// A service in a process of its own, so that its memory can be measured.
+///
+/// The process is this executable with `--service` and a description.
+final class ServiceProcess {
+  static let flag = "--service"
+
+  private struct Description: Codable {
+    let kind: ServiceKind
+    let port: Int
+    let timelines: Int
+    let folder: URL
+  }
+
+  let kind: ServiceKind
+  let port: Int
+  private let process = Process()
+
+  init(_ kind: ServiceKind, timelines: Int, folder: URL) throws {
+    self.kind = kind
+    port = try freePort()
+    let description = Description(kind: kind, port: port, timelines: timelines, folder: folder)
+    process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+    process.arguments = [Self.flag, String(decoding: try JSONEncoder().encode(description), as: UTF8.self)]
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+  }
+
+  /// Kills the process, because the usual service ends no stream at a graceful shutdown.
+  func stop() {
+    kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+  }
+
+  /// The resident memory in bytes, rounded up to pages.
+  func residentMemory() throws -> Int {
+    guard let statm = FileManager.default.contents(atPath: "/proc/\(process.processIdentifier)/statm"),
+      let pages = String(decoding: statm, as: UTF8.self).split(separator: " ").dropFirst().first.flatMap({ Int($0) })
+    else { throw BenchmarkError.noResidentMemory }
+    return pages * sysconf(Int32(_SC_PAGESIZE))
+  }
+
+  /// Serves in the process that an initializer started, until a signal ends it.
+  static func run(_ description: String) async throws {
+    try OpenFiles.raiseLimit()
+    let description = try JSONDecoder().decode(Description.self, from: Data(description.utf8))
+    let upstream = Upstream(timelines: description.timelines)
+    let address = BindAddress.hostname("127.0.0.1", port: description.port)
+    switch description.kind {
+    case .repository:
+      let repo = MomentsRepo(
+        persistentDataStore: PersistentDataStore(FileStore(folder: description.folder)),
+        getMomentsByUserIDSession: upstream, updateMomentLikeSession: upstream)
+      try await TimelineApplication.make(repo, address: address).runService()
+    case .usual: try await UsualService(upstream: upstream).application(address).runService()
+    }
+  }
+}
+
+private func freePort() throws -> Int {
+  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  guard descriptor >= 0 else { throw BenchmarkError.noFreePort }
+  defer { close(descriptor) }
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+  var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+  let port = withUnsafeMutablePointer(to: &address) { pointer -> Int? in
+    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
+    } ? Int(UInt16(bigEndian: pointer.pointee.sin_port)) : nil
+  }
+  guard let port else { throw BenchmarkError.noFreePort }
+  return port
+}
+
+/// The limit of the open files of this process.
+enum OpenFiles {
+  /// Raises the limit as far as the system allows.
+  static func raiseLimit() throws {
+    var limits = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    guard getrlimit(resource, &limits) == 0 else { throw POSIXError(.EINVAL) }
+    limits.rlim_cur = limits.rlim_max
+    guard setrlimit(resource, &limits) == 0 else { throw POSIXError(.EPERM) }
+  }
+}

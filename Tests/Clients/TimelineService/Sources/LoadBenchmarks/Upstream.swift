@@ -1,0 +1,56 @@
+internal import GraphQLClient
+internal import Moments
+internal import Synchronization
+
+/// The server of the timelines, within the process of a service.
+///
+/// It answers at once. The name of a timeline's user is the number of likes that it has had; see ``ShownTimeline``.
+final class Upstream: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
+  private let timelines: Mutex<[String: (details: MomentsDetails, version: Int)]>
+
+  init(timelines count: Int) {
+    let moments = (0..<ShownTimeline.momentCount).map { number in
+      MomentsDetails.Moment(
+        id: "\(number)", userDetails: .init(name: "Taylor Swift", avatar: "https://example.com/avatars/1.png"),
+        type: .photos, title: "the pic is awesome", url: nil, photos: ["https://example.com/photos/\(number).png"],
+        createdDate: "\(1_605_521_360 - number)", isLiked: false, likes: [])
+    }
+    let timelines = (0..<count).map { number in
+      let user = MomentsDetails.UserDetails(
+        id: "\(number)", name: "0", avatar: "https://example.com/avatars/\(number).png",
+        backgroundImage: "https://example.com/backgrounds/\(number).png")
+      return ("\(number)", (details: MomentsDetails(userDetails: user, moments: moments), version: 0))
+    }
+    self.timelines = Mutex(Dictionary(uniqueKeysWithValues: timelines))
+  }
+
+  func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
+    try change(userID) { _ in false }
+  }
+
+  func updateLike(
+    _ isLiked: Bool, momentID: String, fromUserID userID: String
+  ) async throws(APISessionError) -> MomentsDetails {
+    try change(userID) { details in
+      guard let index = details.moments.firstIndex(where: { $0.id == momentID }) else { return false }
+      details.moments[index].isLiked = isLiked
+      return true
+    }
+  }
+
+  private func change(
+    _ userID: String, _ body: (inout MomentsDetails) -> Bool
+  ) throws(APISessionError) -> MomentsDetails {
+    let details = timelines.withLock { timelines -> MomentsDetails? in
+      guard var timeline = timelines[userID] else { return nil }
+      if body(&timeline.details) {
+        timeline.version += 1
+        timeline.details.userDetails.name = "\(timeline.version)"
+        timelines[userID] = timeline
+      }
+      return timeline.details
+    }
+    guard let details else { throw .graphQL([GraphQLError(message: "There is no user \(userID).")]) }
+    return details
+  }
+}
