@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// It differs from `Mutex<State>` in two ways:
 /// - The state has an allocation of its own, so that the type of the mutex doesn't depend on `State`. If `State` is
-///   generic, each locking of a `Mutex<State>` looks up the type's metadata, which takes longer than the rest of the
+///   generic, locking a `Mutex<State>` looks up the type's metadata each time, which takes longer than the rest of the
 ///   call.
 /// - On Linux, `Mutex` waits for another thread in code of the toolchain's library, which the thread sanitizer doesn't
 ///   instrument. The sanitizer would therefore report a race between two critical sections; ``SanitizerOrder`` shows it
