@@ -1,9 +1,9 @@
-/// The error of a subscriber whose bounded buffer was full when one more element arrived.
+/// The error thrown to a subscriber whose bounded buffer was full when another element arrived.
 ///
-/// A subscriber meets it only where it chose the ``BufferingPolicy/error(_:_:)`` policy. To go on, subscribe again; to
-/// avoid it, read faster, raise the capacity, or choose a policy that drops.
+/// Only a subscriber with the ``BufferingPolicy/error(_:_:)`` policy receives this error. To continue reading,
+/// subscribe again. To prevent the error, read faster, raise the capacity, or choose a policy that drops elements.
 public struct BufferOverflow: Error, Sendable, Hashable, CustomStringConvertible {
-  /// How many elements the subscriber's buffer held when it overflowed, in elements.
+  /// The number of elements in the subscriber's buffer when it overflowed.
   public let capacity: Int
 
   /// Creates the error of a buffer that held `capacity` elements.
@@ -11,9 +11,9 @@ public struct BufferOverflow: Error, Sendable, Hashable, CustomStringConvertible
     self.capacity = capacity
   }
 
-  /// Says what happened and what helps.
+  /// A message that states the cause and the possible remedies.
   public var description: String {
-    "The reader fell behind: its buffer of \(capacity) elements was full when another arrived. "
+    "The subscriber fell behind: its buffer of \(capacity) elements was full when another element arrived. "
       + "Read faster, raise the capacity, or choose a policy that drops elements."
   }
 }

@@ -1,17 +1,17 @@
-/// What a subscriber's buffer does while the subscriber is busy.
+/// The capacity of a subscriber's buffer, and its behaviour when it is full.
 ///
-/// A buffer belongs to one subscriber: a full one never touches the sender, the replay, or another subscriber. A
-/// subscriber that is suspended in `next()` gets the element by a direct hand-off, and its buffer is not used.
+/// Each subscriber has a buffer of its own. A full buffer never affects the sender, the replay, or another subscriber.
+/// A subscriber that is suspended in `next()` receives the element by a direct hand-off, which doesn't use the buffer.
 ///
 /// | With capacity 2, `[1, 2]` buffered, then `3` | buffer | here | Combine | Kotlin | `AsyncStream` |
 /// | --- | --- | --- | --- | --- | --- |
-/// | the oldest goes | `[2, 3]` | ``dropOldest(_:)`` | `dropOldest` | `DROP_OLDEST` | `bufferingNewest` |
-/// | the incoming goes | `[1, 2]` | ``dropNewest(_:)`` | `dropNewest` | `DROP_LATEST` | `bufferingOldest` |
-/// | the newest gives way | `[1, 3]` | ``replaceNewest(_:)`` | – | – | – |
-/// | the reader fails | `[1, 2]`, then the error | ``error(_:_:)`` | `customError` | – | – |
+/// | discard the oldest element | `[2, 3]` | ``dropOldest(_:)`` | `dropOldest` | `DROP_OLDEST` | `bufferingNewest` |
+/// | discard the incoming element | `[1, 2]` | ``dropNewest(_:)`` | `dropNewest` | `DROP_LATEST` | `bufferingOldest` |
+/// | replace the newest element | `[1, 3]` | ``replaceNewest(_:)`` | – | – | – |
+/// | fail the subscriber | `[1, 2]`, then the error | ``error(_:_:)`` | `customError` | – | – |
 ///
-/// A buffer holds at least a channel's replay: the effective capacity is the larger of the two, so that a replay never
-/// overflows.
+/// The effective capacity is the larger of the policy's capacity and the channel's replay, so a replay never overflows
+/// a buffer.
 public struct BufferingPolicy<Failure: Error>: Sendable {
   enum Overflow: Sendable {
     case dropOldest
@@ -23,15 +23,15 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
   let capacity: Int
   let overflow: Overflow
 
-  /// Whether the beginning of a backlog is kept, and what comes later may find no place.
+  /// Whether a full buffer keeps its oldest elements, so that a later element may be discarded.
   var keepsOldest: Bool { if case .dropOldest = overflow { false } else { true } }
 
   var isUnbounded: Bool { capacity == .max && !keepsOldest }
 
-  /// Makes the error of an ``error(_:_:)`` policy.
+  /// Returns the error that an ``error(_:_:)`` policy makes of an overflow.
   func makeError(_ overflow: BufferOverflow) -> Failure {
     guard case .error(let makeError) = self.overflow else {
-      preconditionFailure("Only a reader with an error policy overflows.")
+      preconditionFailure("Only a subscriber with the error policy overflows.")
     }
     return makeError(overflow)
   }
@@ -42,70 +42,72 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
     self.overflow = overflow
   }
 
-  /// Keeps every element until it is read.
+  /// Keeps every element until the subscriber reads it.
   ///
-  /// Nothing is dropped, so memory grows with the subscriber's lag.
+  /// No element is dropped, so memory grows with the subscriber's lag.
   public static var unbounded: Self { Self(capacity: .max, overflow: .dropOldest) }
 
-  /// Keeps the newest element only, as ``dropOldest(_:)`` with capacity 1.
+  /// Keeps only the newest element, like ``dropOldest(_:)`` with capacity 1.
   ///
-  /// A subscriber of state converges on the last value, whatever its pace.
+  /// A subscriber of state always converges on the last value, however slowly it reads.
   public static var latest: Self { .dropOldest(1) }
 
-  /// Keeps the newest elements: a full buffer discards its oldest to make room.
+  /// Keeps the newest elements: a full buffer discards its oldest element to make room for the incoming one.
   ///
-  /// - Parameter capacity: How many elements wait at most. At least 1, or the program stops with a message.
+  /// - Parameter capacity: The maximum number of buffered elements, which must be at least 1.
   public static func dropOldest(_ capacity: Int) -> Self {
     Self(capacity: capacity, overflow: .dropOldest)
   }
 
-  /// Keeps the oldest elements: a full buffer discards what arrives.
+  /// Keeps the oldest elements: a full buffer discards the incoming element.
   ///
-  /// - Parameter capacity: How many elements wait at most. At least 1, or the program stops with a message.
+  /// - Parameter capacity: The maximum number of buffered elements, which must be at least 1.
   public static func dropNewest(_ capacity: Int) -> Self {
     Self(capacity: capacity, overflow: .dropNewest)
   }
 
-  /// Keeps the oldest elements and the very newest: a full buffer discards its newest to make room for what arrives.
+  /// Keeps the oldest elements and the last one: a full buffer replaces its newest element with the incoming one.
   ///
-  /// - Parameter capacity: How many elements wait at most. At least 1, or the program stops with a message.
+  /// - Parameter capacity: The maximum number of buffered elements, which must be at least 1.
   public static func replaceNewest(_ capacity: Int) -> Self {
     Self(capacity: capacity, overflow: .replaceNewest)
   }
 
-  /// Ends the subscriber with an error at the first element that finds the buffer full.
+  /// Fails the subscriber when an element arrives while its buffer is full.
   ///
-  /// That element is discarded and counted as dropped. The subscriber still reads what it had, then its `next()` throws
-  /// the error once, then returns nil for ever. Other subscribers, the replay and the sender notice nothing.
+  /// That element is discarded and counted as dropped, and the subscriber accepts no further elements. It still reads
+  /// its backlog; then its `next()` throws the error once, and returns `nil` on every later call. Other subscribers,
+  /// the replay and the sender are not affected.
   ///
   /// - Parameters:
-  ///   - capacity: How many elements wait at most. At least 1, or the program stops with a message.
-  ///   - makeError: Makes the error. It runs once, in the subscriber's `next()`, outside any lock.
+  ///   - capacity: The maximum number of buffered elements, which must be at least 1.
+  ///   - makeError: A closure that returns the error to throw. It runs once, in the subscriber's `next()`, outside any
+  ///     lock.
   public static func error(_ capacity: Int, _ makeError: @escaping @Sendable (BufferOverflow) -> Failure) -> Self {
     Self(capacity: capacity, overflow: .error(makeError))
   }
 }
 
 extension BufferingPolicy where Failure == BufferOverflow {
-  /// Ends the subscriber with a ``BufferOverflow`` at the first element that finds the buffer full.
+  /// Fails the subscriber with a ``BufferOverflow`` when an element arrives while its buffer is full.
   ///
-  /// - Parameter capacity: How many elements wait at most. At least 1, or the program stops with a message.
+  /// - Parameter capacity: The maximum number of buffered elements, which must be at least 1.
   public static func error(_ capacity: Int) -> Self {
     .error(capacity) { $0 }
   }
 }
 
 extension BufferingPolicy where Failure == any Error {
-  /// Ends the subscriber with a ``BufferOverflow`` at the first element that finds the buffer full.
+  /// Fails the subscriber with a ``BufferOverflow`` when an element arrives while its buffer is full.
   ///
-  /// - Parameter capacity: How many elements wait at most. At least 1, or the program stops with a message.
+  /// - Parameter capacity: The maximum number of buffered elements, which must be at least 1.
   public static func error(_ capacity: Int) -> Self {
     .error(capacity) { $0 }
   }
 }
 
 extension BufferingPolicy: CustomStringConvertible {
-  /// The policy as it is written: `dropOldest(64)`.
+  /// The policy as it is written in code, such as `dropOldest(64)`.
   public var description: String {
     switch overflow {
     case .dropOldest where capacity == .max: "unbounded"

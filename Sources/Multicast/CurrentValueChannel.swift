@@ -1,6 +1,7 @@
-/// A value that changes, and any number of `for await` subscribers that observe it.
+/// A mutable value that any number of `for await` subscribers observe.
 ///
-/// What Rx calls a `BehaviorSubject`: there is always a value, and a subscriber gets the current one first.
+/// A current-value channel is Rx's `BehaviorSubject`: it always has a value, and a subscriber receives the current
+/// value first.
 ///
 /// ```swift
 /// let state = CurrentValueChannel<LoadState, Never>(.idle)
@@ -8,21 +9,23 @@
 /// state.update { $0 = .loaded }
 /// ```
 ///
-/// - **Ordering**: Any number of tasks may send or update; all subscribers and ``value`` see one order.
-/// - **Buffering**: The default, `.latest`, lets a slow subscriber skip values and always converge on the last one.
-/// - **After the end**: ``value`` stays, and a late subscriber gets it, then the end or the error. (Rx's gives only the
-///   end; here a screen that opens late still shows the last state.)
-/// - **Dropping** the channel finishes it.
+/// - **Ordering**: Any number of tasks may send or update. All subscribers and ``value`` observe the same order.
+/// - **Buffering**: With the default policy, `.latest`, a slow subscriber skips values and always converges on the last
+///   one.
+/// - **After termination**: ``value`` stays available, and a late subscriber receives it before the completion or the
+///   error. A late subscriber of Rx's subject receives only the completion; here a screen that opens late still shows
+///   the last state.
+/// - **Lifetime**: Releasing the last reference to the channel finishes it.
 public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Value, Failure>
   private let buffering: BufferingPolicy<Failure>
   private let live = MulticastDiagnostics.LiveChannel()
 
-  /// Creates a channel whose value is `initial`.
+  /// Creates a channel with an initial value.
   ///
   /// - Parameters:
-  ///   - initial: The value until another is sent.
-  ///   - buffering: What a subscriber's buffer does while the subscriber is busy. A subscriber may choose otherwise by
+  ///   - initial: The current value until another one is sent.
+  ///   - buffering: The policy of each subscriber's buffer. A subscriber can choose another one with
   ///     ``MulticastStream/buffering(_:)``.
   public init(_ initial: Value, buffering: BufferingPolicy<Failure> = .latest) {
     core = ChannelCore(replay: 1)
@@ -34,24 +37,26 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
     core.finish()
   }
 
-  /// The current value: the last one sent, also after the end.
+  /// The last value sent, which stays available after termination.
   public var value: Value { current.value }
 
   private var current: (value: Value, version: Int) {
     let current = core.versioned
-    // The initial value is sent before any call can ask, and only `resetReplay`, which isn't offered here, empties it.
+    // There always is a latest value: `init` sends one, and only `resetReplay`, which this type doesn't offer, would
+    // remove it.
     return (current.latest!, current.version)
   }
 
-  /// Makes `value` the current one and sends it to every subscriber, without waiting for any of them.
+  /// Makes `value` the current value and sends it to every subscriber, without waiting for any of them.
   ///
-  /// After the end it changes nothing.
+  /// Does nothing if the channel has terminated.
   ///
-  /// Takes constant time, amortised, and time for each subscriber that waits and for each whose policy keeps the start
-  /// of its backlog. Where subscribers lag and the slowest is not an unbounded one, every 16th send also looks at each
-  /// subscriber's place.
+  /// - Complexity: O(1) amortised, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
+  ///   or whose policy keeps the oldest elements. Every 16th call also takes O(*n*), where *n* is the number of the
+  ///   other subscribers, unless all of these are suspended, or the slowest is unbounded and hasn't read since the last
+  ///   check.
   ///
-  /// - Returns: Whether the channel took the value.
+  /// - Returns: Whether the channel accepted the value.
   @discardableResult
   public func send(_ value: Value) -> SendResult {
     core.send(value)
@@ -59,13 +64,14 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
 
   /// Reads, changes and publishes the value as one atomic step.
   ///
-  /// Where another value is sent meanwhile, the step is tried again on that one: `body` may run more than once, so let
-  /// it do nothing but compute. It never runs under a lock and may read the channel. If it sends to the channel, it runs
-  /// again on what it sent, and would do so for ever if it sends each time. After the end `body` still runs on the last
-  /// value, and its change is discarded.
+  /// If another value is sent in the meantime, `body` runs again on that value. `body` can therefore run more than once
+  /// and should have no side effects. It never runs under a lock and may read the channel. A `body` that sends to the
+  /// channel runs again on the value it sent; if it sends each time it runs, the call never returns. If the channel has
+  /// terminated, `body` still runs on the last value, and its change is discarded.
   ///
-  /// - Returns: What the `body` returned whose change was published.
-  /// - Throws: What `body` throws; then nothing is published.
+  /// - Parameter body: A closure that changes the current value in place.
+  /// - Returns: The result of the run of `body` whose change was published.
+  /// - Throws: The error that `body` throws, in which case nothing is published.
   public func update<Result, E: Error>(_ body: (inout Value) throws(E) -> Result) throws(E) -> Result {
     while true {
       let current = current
@@ -75,25 +81,25 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
     }
   }
 
-  /// Ends the channel: every subscriber reads what it had, then nil.
+  /// Finishes the channel: every subscriber reads its backlog, then `nil`.
   ///
-  /// Does nothing after the end.
+  /// Does nothing if the channel has already terminated.
   public func finish() {
     core.finish()
   }
 
-  /// Fails the channel: every subscriber reads what it had, then its `next()` throws `error` once.
+  /// Fails the channel: every subscriber reads its backlog, then its `next()` throws `error` once.
   ///
-  /// Does nothing after the end.
+  /// Does nothing if the channel has already terminated.
   public func finish(throwing error: Failure) {
     core.finish(error)
   }
 
-  /// The receiving side, with the channel's buffering.
+  /// The receiving side, with the channel's buffering policy.
   public var stream: MulticastStream<Value, Failure> {
     MulticastStream(core: core, policy: buffering)
   }
 
-  /// How many subscribers are registered: subscribed, and not cancelled, dropped, overflowed or ended.
+  /// The number of registered subscribers: those that are neither cancelled, released, overflowed nor finished.
   public var subscriberCount: Int { core.subscriberCount }
 }

@@ -1,46 +1,48 @@
-/// A ``CurrentValueChannel`` without an end: it has no `finish`, and no failure.
+/// A ``CurrentValueChannel`` that can neither finish nor fail.
 ///
-/// What Rx calls a `BehaviorRelay`. Its subscribers' loops end when the relay is dropped.
+/// A current-value relay is Rx's `BehaviorRelay`. Its subscribers' loops end when the relay is released.
 public final class CurrentValueRelay<Value: Sendable>: Sendable {
   private let channel: CurrentValueChannel<Value, Never>
 
-  /// Creates a relay whose value is `initial`.
+  /// Creates a relay with an initial value.
   ///
   /// - Parameters:
-  ///   - initial: The value until another is sent.
-  ///   - buffering: What a subscriber's buffer does while the subscriber is busy. A subscriber may choose otherwise by
+  ///   - initial: The current value until another one is sent.
+  ///   - buffering: The policy of each subscriber's buffer. A subscriber can choose another one with
   ///     ``MulticastStream/buffering(_:)``.
   public init(_ initial: Value, buffering: BufferingPolicy<Never> = .latest) {
     channel = CurrentValueChannel(initial, buffering: buffering)
   }
 
-  /// The current value: the last one sent.
+  /// The last value sent.
   public var value: Value { channel.value }
 
-  /// Makes `value` the current one and sends it to every subscriber, without waiting for any of them.
+  /// Makes `value` the current value and sends it to every subscriber, without waiting for any of them.
   ///
-  /// Takes constant time, amortised, and time for each subscriber that waits and for each whose policy keeps the start
-  /// of its backlog. Where subscribers lag and the slowest is not an unbounded one, every 16th send also looks at each
-  /// subscriber's place.
+  /// - Complexity: O(1) amortised, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
+  ///   or whose policy keeps the oldest elements. Every 16th call also takes O(*n*), where *n* is the number of the
+  ///   other subscribers, unless all of these are suspended, or the slowest is unbounded and hasn't read since the last
+  ///   check.
   public func send(_ value: Value) {
     channel.send(value)
   }
 
   /// Reads, changes and publishes the value as one atomic step.
   ///
-  /// Where another value is sent meanwhile, the step is tried again on that one: `body` may run more than once, so let
-  /// it do nothing but compute. It never runs under a lock and may read the relay. If it sends to the relay, it runs again
-  /// on what it sent, and would do so for ever if it sends each time.
+  /// If another value is sent in the meantime, `body` runs again on that value. `body` can therefore run more than once
+  /// and should have no side effects. It never runs under a lock and may read the relay. A `body` that sends to the
+  /// relay runs again on the value it sent; if it sends each time it runs, the call never returns.
   ///
-  /// - Returns: What the `body` returned whose change was published.
-  /// - Throws: What `body` throws; then nothing is published.
+  /// - Parameter body: A closure that changes the current value in place.
+  /// - Returns: The result of the run of `body` whose change was published.
+  /// - Throws: The error that `body` throws, in which case nothing is published.
   public func update<Result, E: Error>(_ body: (inout Value) throws(E) -> Result) throws(E) -> Result {
     try channel.update(body)
   }
 
-  /// The receiving side, with the relay's buffering.
+  /// The receiving side, with the relay's buffering policy.
   public var stream: MulticastStream<Value, Never> { channel.stream }
 
-  /// How many subscribers are registered: subscribed, and not cancelled or dropped.
+  /// The number of registered subscribers: those that are neither cancelled, released nor overflowed.
   public var subscriberCount: Int { channel.subscriberCount }
 }

@@ -1,6 +1,6 @@
-/// Broadcasts elements to any number of `for await` subscribers, with replay.
+/// A channel that broadcasts elements to any number of `for await` subscribers, with replay.
 ///
-/// The sending side. Hand out ``stream``, which can't send, to code that only receives.
+/// The channel is the sending side. Code that only receives gets the channel's ``stream``, which can't send.
 ///
 /// ```swift
 /// let events = MulticastChannel<String, Never>(buffering: .unbounded)
@@ -8,16 +8,16 @@
 /// events.send("opened")
 /// ```
 ///
-/// With `replay: 0` it is what Rx calls a `PublishSubject`: a subscriber sees what is sent after it subscribed. With
-/// `replay: n` it is a `ReplaySubject`: a subscriber first gets the newest `n` elements. For state that always has a
-/// value use ``CurrentValueChannel``; where nothing may ever end the broadcast use ``MulticastRelay``.
+/// With `replay: 0` the channel is Rx's `PublishSubject`: a subscriber receives the elements sent after it subscribed.
+/// With `replay: n` it is Rx's `ReplaySubject`: a subscriber first receives the newest `n` elements. For state that
+/// always has a value, use ``CurrentValueChannel``. For a broadcast that must not end, use ``MulticastRelay``.
 ///
-/// - **Ordering**: Any number of tasks may send; all subscribers, the replay and ``latest`` see one order.
+/// - **Ordering**: Any number of tasks may send. All subscribers, the replay and ``latest`` observe the same order.
 /// - **Isolation**: Every method is synchronous, never waits for a subscriber, and may be called from any isolation, so
-///   an actor changes its state and publishes it in one step.
-/// - **After the end**: The first of ``finish()`` and ``finish(throwing:)`` counts. Subscribers read what they had,
-///   then the end. Late subscribers get the replay, then the end.
-/// - **Dropping** the channel finishes it.
+///   an actor can change its state and publish it in one step.
+/// - **Termination**: The first call of ``finish()`` or ``finish(throwing:)`` takes effect. Subscribers read their
+///   backlog, then the completion or the error. Late subscribers receive the replay first.
+/// - **Lifetime**: Releasing the last reference to the channel finishes it.
 public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
   private let buffering: BufferingPolicy<Failure>
@@ -26,10 +26,10 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
   /// Creates a channel.
   ///
   /// - Parameters:
-  ///   - replay: How many of the newest elements a new subscriber gets first. At least 0, or the program stops with a
-  ///     message.
-  ///   - buffering: What a subscriber's buffer does while the subscriber is busy. There is no default: to drop, to fail
-  ///     or to grow is a choice. A subscriber may choose otherwise by ``MulticastStream/buffering(_:)``.
+  ///   - replay: The number of newest elements that a new subscriber receives first, which must be at least 0.
+  ///   - buffering: The policy of each subscriber's buffer. It has no default, because whether to drop elements, to
+  ///     fail, or to grow without limit depends on their use. A subscriber can choose another policy with
+  ///     ``MulticastStream/buffering(_:)``.
   public init(replay: Int = 0, buffering: BufferingPolicy<Failure>) {
     core = ChannelCore(replay: replay)
     self.buffering = buffering
@@ -41,46 +41,47 @@ public final class MulticastChannel<Element: Sendable, Failure: Error>: Sendable
 
   /// Sends an element to every subscriber, without waiting for any of them.
   ///
-  /// After the end it changes nothing.
+  /// Does nothing if the channel has terminated.
   ///
-  /// Takes constant time, amortised, and time for each subscriber that waits and for each whose policy keeps the start
-  /// of its backlog. Where subscribers lag and the slowest is not an unbounded one, every 16th send also looks at each
-  /// subscriber's place.
+  /// - Complexity: O(1) amortised, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
+  ///   or whose policy keeps the oldest elements. Every 16th call also takes O(*n*), where *n* is the number of the
+  ///   other subscribers, unless all of these are suspended, or the slowest is unbounded and hasn't read since the last
+  ///   check.
   ///
-  /// - Returns: Whether the channel took the element.
+  /// - Returns: Whether the channel accepted the element.
   @discardableResult
   public func send(_ element: Element) -> SendResult {
     core.send(element)
   }
 
-  /// Ends the channel: every subscriber reads what it had, then nil.
+  /// Finishes the channel: every subscriber reads its backlog, then `nil`.
   ///
-  /// Does nothing after the end.
+  /// Does nothing if the channel has already terminated.
   public func finish() {
     core.finish()
   }
 
-  /// Fails the channel: every subscriber reads what it had, then its `next()` throws `error` once.
+  /// Fails the channel: every subscriber reads its backlog, then its `next()` throws `error` once.
   ///
-  /// Does nothing after the end.
+  /// Does nothing if the channel has already terminated.
   public func finish(throwing error: Failure) {
     core.finish(error)
   }
 
-  /// The receiving side, with the channel's buffering.
+  /// The receiving side, with the channel's buffering policy.
   public var stream: MulticastStream<Element, Failure> {
     MulticastStream(core: core, policy: buffering)
   }
 
-  /// The newest element that a new subscriber would get; nil when nothing is replayed.
+  /// The newest element of the replay, or `nil` if the replay is empty.
   public var latest: Element? { core.latest }
 
-  /// How many subscribers are registered: subscribed, and not cancelled, dropped, overflowed or ended.
+  /// The number of registered subscribers: those that are neither cancelled, released, overflowed nor finished.
   public var subscriberCount: Int { core.subscriberCount }
 
   /// Empties the replay, for example when a user logs out.
   ///
-  /// What subscribers already have waiting stays theirs.
+  /// Elements that are already buffered for a subscriber are still delivered to it.
   public func resetReplay() {
     core.resetReplay()
   }

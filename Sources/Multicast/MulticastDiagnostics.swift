@@ -1,26 +1,27 @@
 internal import Synchronization
 
-/// Process-wide counts of what is alive, to find leaks in tests and while debugging.
+/// Process-wide counts of live channels and subscriptions, for finding leaks in tests and while debugging.
 ///
-/// The counterpart of RxSwift's `Resources.total`, always on: each count costs one atomic addition when the object is
-/// made and one when it goes. Both return to their baseline when everything made since is released.
+/// These counts are the counterpart of RxSwift's `Resources.total`, and are always maintained: each costs one atomic
+/// addition when an object is created and one when it is released. A count returns to its baseline once every object
+/// created since has been released.
 public enum MulticastDiagnostics {
-  /// How many subscriptions exist: one for each iterator's loop and each ``MulticastSubscription`` still held.
+  /// The number of live subscriptions: one for each ``MulticastSubscription``, and one for each iterator of a stream.
   public static var liveSubscriptions: Int { subscriptions.load(ordering: .relaxed) }
 
-  /// How many channels and relays exist.
+  /// The number of live channels and relays.
   public static var liveChannels: Int { channels.load(ordering: .relaxed) }
 
   private static let subscriptions = Atomic<Int>(0)
   private static let channels = Atomic<Int>(0)
 
-  /// Counts one live subscription for as long as it exists.
+  /// Counts one live subscription for as long as this token exists.
   struct LiveSubscription: ~Copyable, Sendable {
     init() { subscriptions.add(1, ordering: .relaxed) }
     deinit { subscriptions.subtract(1, ordering: .relaxed) }
   }
 
-  /// Counts one live channel for as long as it exists.
+  /// Counts one live channel for as long as this token exists.
   struct LiveChannel: ~Copyable, Sendable {
     init() { channels.add(1, ordering: .relaxed) }
     deinit { channels.subtract(1, ordering: .relaxed) }

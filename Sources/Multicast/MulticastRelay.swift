@@ -1,41 +1,43 @@
-/// A ``MulticastChannel`` without an end: it has no `finish`, and no failure.
+/// A ``MulticastChannel`` that can neither finish nor fail.
 ///
-/// What Rx calls a `PublishRelay` (`replay: 0`) or `ReplayRelay`. Its subscribers' loops end when the relay is dropped.
+/// A multicast relay is Rx's `PublishRelay` (with `replay: 0`) or `ReplayRelay`. Its subscribers' loops end when the
+/// relay is released.
 public final class MulticastRelay<Element: Sendable>: Sendable {
   private let channel: MulticastChannel<Element, Never>
 
   /// Creates a relay.
   ///
   /// - Parameters:
-  ///   - replay: How many of the newest elements a new subscriber gets first. At least 0, or the program stops with a
-  ///     message.
-  ///   - buffering: What a subscriber's buffer does while the subscriber is busy. There is no default: to drop or to
-  ///     grow is a choice. A subscriber may choose otherwise by ``MulticastStream/buffering(_:)``.
+  ///   - replay: The number of newest elements that a new subscriber receives first, which must be at least 0.
+  ///   - buffering: The policy of each subscriber's buffer. It has no default, because whether to drop elements or to
+  ///     grow without limit depends on their use. A subscriber can choose another policy with
+  ///     ``MulticastStream/buffering(_:)``.
   public init(replay: Int = 0, buffering: BufferingPolicy<Never>) {
     channel = MulticastChannel(replay: replay, buffering: buffering)
   }
 
   /// Sends an element to every subscriber, without waiting for any of them.
   ///
-  /// Takes constant time, amortised, and time for each subscriber that waits and for each whose policy keeps the start
-  /// of its backlog. Where subscribers lag and the slowest is not an unbounded one, every 16th send also looks at each
-  /// subscriber's place.
+  /// - Complexity: O(1) amortised, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
+  ///   or whose policy keeps the oldest elements. Every 16th call also takes O(*n*), where *n* is the number of the
+  ///   other subscribers, unless all of these are suspended, or the slowest is unbounded and hasn't read since the last
+  ///   check.
   public func send(_ element: Element) {
     channel.send(element)
   }
 
-  /// The receiving side, with the relay's buffering.
+  /// The receiving side, with the relay's buffering policy.
   public var stream: MulticastStream<Element, Never> { channel.stream }
 
-  /// The newest element that a new subscriber would get; nil when nothing is replayed.
+  /// The newest element of the replay, or `nil` if the replay is empty.
   public var latest: Element? { channel.latest }
 
-  /// How many subscribers are registered: subscribed, and not cancelled or dropped.
+  /// The number of registered subscribers: those that are neither cancelled, released nor overflowed.
   public var subscriberCount: Int { channel.subscriberCount }
 
   /// Empties the replay, for example when a user logs out.
   ///
-  /// What subscribers already have waiting stays theirs.
+  /// Elements that are already buffered for a subscriber are still delivered to it.
   public func resetReplay() {
     channel.resetReplay()
   }

@@ -1,7 +1,7 @@
 /// The receiving side of a channel: an asynchronous sequence that any number of tasks may iterate.
 ///
-/// Each `makeAsyncIterator()`, so each `for await`, is a subscription of its own: it gets the channel's replay, then
-/// every later element in the order of sending, then the end.
+/// Each call of `makeAsyncIterator()`, and therefore each `for await` loop, creates a subscription of its own. It
+/// receives the channel's replay, then every later element in the order of sending, then the completion or the error.
 ///
 /// ```swift
 /// for await message in messages.stream {
@@ -9,38 +9,42 @@
 /// }
 /// ```
 ///
-/// - **Ordering**: All subscribers see one order. Nothing arrives twice. An element is missing only where the
-///   subscriber's ``BufferingPolicy`` dropped it, and is then counted in ``MulticastSubscription/droppedCount``.
-/// - **Registration**: A subscription is in force when `makeAsyncIterator()` or ``subscribe()`` returns, and the replay
-///   is taken in the same moment: nothing falls between the two.
-/// - **Cancellation**: Cancelling the reading task makes its `next()` return nil promptly and unregisters the
+/// - **Ordering**: All subscribers observe the same order, and no element arrives twice. An element is missing only if
+///   the subscriber's ``BufferingPolicy`` dropped it, and is then counted in ``MulticastSubscription/droppedCount``.
+/// - **Registration**: A subscription is registered when `makeAsyncIterator()` or ``subscribe()`` returns. The replay
+///   is taken in the same critical section, so no element is lost or duplicated between the two.
+/// - **Cancellation**: Cancelling the reading task makes its `next()` return `nil` promptly and unregisters the
 ///   subscription. Leaving the loop unregisters it at once.
-/// - **After the end**: A late subscriber gets the replay, then the end or the error.
+/// - **After termination**: A late subscriber receives the replay, then the completion or the error.
 ///
-/// A stream never keeps its channel alive: when the channel is dropped, its streams finish.
+/// A stream never keeps its channel alive: when the channel is released, its streams finish.
 public struct MulticastStream<Element: Sendable, Failure: Error>: AsyncSequence, Sendable {
   /// The iterator of one subscription.
   public typealias AsyncIterator = MulticastSubscription<Element, Failure>.AsyncIterator
 
   let core: ChannelCore<Element, Failure>
-  /// What the buffer of a subscriber does while the subscriber is busy.
+  /// The policy of each subscriber's buffer.
   package let policy: BufferingPolicy<Failure>
 
-  /// Subscribes, and returns the iterator that reads.
+  /// Registers a subscriber, and returns the iterator that reads its elements.
   ///
-  /// Takes constant time. A subscriber whose policy keeps the start of its backlog also copies the replay.
+  /// - Complexity: O(1), or O(*r*) if the policy keeps the oldest elements, where *r* is the number of replayed
+  ///   elements.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(reader: ChannelReader(core: core, policy: policy))
   }
 
-  /// Subscribes now, to read later: what is sent from here on waits in the subscription's buffer.
+  /// Registers a subscriber now whose elements are read later.
   ///
-  /// Takes constant time. A subscriber whose policy keeps the start of its backlog also copies the replay.
+  /// Elements sent from this call on wait in the subscription's buffer until a task iterates the subscription.
+  ///
+  /// - Complexity: O(1), or O(*r*) if the policy keeps the oldest elements, where *r* is the number of replayed
+  ///   elements.
   public func subscribe() -> MulticastSubscription<Element, Failure> {
     MulticastSubscription(ChannelReader(core: core, policy: policy))
   }
 
-  /// The same stream with this subscriber's own buffering instead of the channel's.
+  /// Returns a stream of the same channel whose subscribers use `policy` instead of the channel's policy.
   public func buffering(_ policy: BufferingPolicy<Failure>) -> MulticastStream {
     MulticastStream(core: core, policy: policy)
   }

@@ -1,12 +1,12 @@
-/// One registered subscriber of a channel.
+/// A registered subscriber of a channel.
 ///
-/// ``MulticastStream/subscribe()`` makes it; it is in force from then on, whether or not a task iterates it yet. All
-/// its iterators share it: an element goes to one of them, first come, first served. To give every loop all elements,
-/// iterate the ``MulticastStream`` instead.
+/// ``MulticastStream/subscribe()`` creates a subscription. It receives elements from then on, even if no task iterates
+/// it yet. Its iterators share it: each element goes to one of them, first come, first served. To deliver all elements
+/// to each of several loops, iterate the ``MulticastStream`` instead.
 ///
 /// - **Cancellation**: Cancelling a task that reads, or calling ``cancel()``, ends the subscription for all its
-///   iterators and releases its backlog. An element that was already handed off is still returned.
-/// - **Dropping** the subscription and its last iterator unregisters it at once.
+///   iterators and releases its backlog. An element that was already handed off to a `next()` is still returned.
+/// - **Lifetime**: Releasing the subscription and its last iterator unregisters the subscriber at once.
 public final class MulticastSubscription<Element: Sendable, Failure: Error>: AsyncSequence, Sendable {
   private let reader: ChannelReader<Element, Failure>
 
@@ -14,25 +14,26 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
     self.reader = reader
   }
 
-  /// How many elements were sent to this subscription that it will never return, because its policy dropped them or
-  /// because it was cancelled before it read them.
+  /// The number of elements that this subscription will never return, because its policy dropped them or because it was
+  /// cancelled before they were read.
   ///
-  /// Exact at every moment: received, dropped and still buffered elements together are the replayed ones and all sent
-  /// while it was registered. What a call of `next()` has fetched for later calls is buffered until they read it, or
-  /// until it is discarded right after a ``cancel()`` that met that call.
+  /// The count is exact at all times: the elements received, dropped and still buffered add up to the elements replayed
+  /// and sent while the subscription was registered. Elements that a call of `next()` has fetched in advance count as
+  /// buffered until later calls return them. If ``cancel()`` runs concurrently with that call, they count as buffered
+  /// until they are discarded, shortly after the call.
   public var droppedCount: Int { reader.droppedCount }
 
-  /// Ends this subscription: every call of `next()`, waiting or to come, returns nil, and the backlog is released.
+  /// Ends this subscription: every pending and later call of `next()` returns `nil`, and the backlog is released.
   public func cancel() {
     reader.cancel()
   }
 
-  /// Returns an iterator over what this subscription has not delivered yet.
+  /// Returns an iterator over the elements that this subscription has not delivered yet.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(reader: reader)
   }
 
-  /// Reads one subscription.
+  /// An iterator that reads the elements of one subscription.
   public struct AsyncIterator: AsyncIteratorProtocol {
     @usableFromInline
     let reader: ChannelReader<Element, Failure>
@@ -41,18 +42,18 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
       self.reader = reader
     }
 
-    /// Returns the next element, waiting for one if need be; nil at the end and for ever after.
+    /// Returns the next element, or `nil` once the subscription has ended.
     ///
-    /// Runs on the caller's isolation without an extra hop.
+    /// Suspends until an element is available. Runs on the caller's isolation without an extra hop.
     ///
-    /// - Throws: The channel's failure, or the error of this subscriber's ``BufferingPolicy/error(_:_:)`` policy: once,
-    ///   after everything that was buffered.
+    /// - Throws: The channel's failure, or the error of this subscriber's ``BufferingPolicy/error(_:_:)`` policy.
+    ///   Either is thrown once, after all buffered elements.
     @inlinable
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws(Failure) -> Element? {
-      // Inlinable, because the peer benchmarks say so: in a client's loop it takes less than half the time for an
-      // element of a backlog, as the hops between executors and the frame of the call go.
+      // Inlinable, because the peer benchmarks measure less than half the time for each element of a backlog in a
+      // client's loop: inlining removes the call's frame and its executor hops.
       if reader.beginTakingFromBatch() { return reader.takeFromBatch() }
       switch try await reader.advance() {
       case .batch: return reader.takeFromBatch()

@@ -1,9 +1,9 @@
-/// What became of a value given to a channel's `send`.
+/// The result of a channel's `send`.
 @frozen
 public enum SendResult: Sendable, Hashable {
-  /// The value is in the channel's order: every subscriber registered at that moment has it, has it waiting, or has
+  /// The channel accepted the value: each subscriber registered at that time has received it, has it buffered, or has
   /// counted it as dropped.
   case sent
-  /// The channel had ended. Nothing changed, and no subscriber gets the value.
+  /// The channel had already terminated. Nothing changed, and no subscriber receives the value.
   case terminated
 }

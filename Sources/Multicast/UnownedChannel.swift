@@ -1,17 +1,18 @@
 /// The sending side of a channel that lives as long as its streams and subscriptions do.
 ///
-/// For an owner of very many channels, such as a store with one for each key: a channel that no stream, subscription or
-/// iterator refers to is released, although its owner remains. A stream that is kept and iterated later still works,
-/// because the stream keeps the channel. The owner calls ``finish()`` before it goes.
+/// It serves an owner of very many channels, such as a store with one channel for each key: a channel is released as
+/// soon as no stream, subscription or iterator refers to it, even though its owner remains. A stream that is kept and
+/// iterated later still works, because a stream keeps such a channel alive. The owner must call ``finish()`` before it
+/// is released, because releasing this value doesn't finish the channel.
 package struct UnownedChannel<Element: Sendable> {
   private weak var core: ChannelCore<Element, Never>?
 
-  /// Creates a channel with its first stream, which keeps the channel alive.
+  /// Creates a channel and its first stream, which keeps the channel alive.
   ///
   /// - Parameters:
-  ///   - replay: How many of the newest elements a new subscriber gets first.
-  ///   - onRelease: Called when nothing refers to the channel any more, on the thread that released it, which may hold
-  ///     any lock. So it should only start a task.
+  ///   - replay: The number of newest elements that a new subscriber receives first.
+  ///   - onRelease: A closure that runs when the last reference to the channel is released. It should do no more than
+  ///     start a task, because it runs on the releasing thread, which may hold any lock.
   package static func makeStream(
     replay: Int, onRelease: (@Sendable () -> Void)? = nil
   ) -> (channel: UnownedChannel, stream: MulticastStream<Element, Never>) {
@@ -26,10 +27,10 @@ package struct UnownedChannel<Element: Sendable> {
   /// Whether a stream, subscription or iterator refers to the channel.
   package var isReferenced: Bool { core != nil }
 
-  /// How many subscriptions and iterators read the channel.
+  /// The number of registered subscribers, or 0 once the channel has been released.
   package var subscriberCount: Int { core?.subscriberCount ?? 0 }
 
-  /// Another stream of the channel; `nil` once the channel is released.
+  /// Another stream of the channel, or `nil` once the channel has been released.
   package var stream: MulticastStream<Element, Never>? {
     core.map { MulticastStream(core: $0, policy: .unbounded) }
   }
@@ -44,7 +45,7 @@ package struct UnownedChannel<Element: Sendable> {
     core?.resetReplay()
   }
 
-  /// Ends the channel: every subscriber reads what it has, then the end.
+  /// Finishes the channel: every subscriber reads its backlog, then `nil`.
   package func finish() {
     core?.finish()
   }

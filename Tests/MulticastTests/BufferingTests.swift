@@ -2,7 +2,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// C5–C8, C19, C20 and C22: what a busy reader's buffer keeps, drops and counts.
+/// C5–C8, C19, C20 and C22: the elements that a busy subscriber's buffer keeps, drops and counts.
 @Suite struct BufferingTests {
   let executor = ManualTaskExecutor()
 
@@ -13,7 +13,7 @@ import Testing
     let dropped: Int
   }
 
-  /// Capacity 3, elements 1…5 unread.
+  /// The results of sending the elements 1 to 5 to a subscriber with capacity 3 that doesn't read.
   static let examples = [
     Example(
       testDescription: "unbounded", policy: .unbounded,
@@ -34,7 +34,7 @@ import Testing
   ]
 
   @Test(arguments: examples)
-  func `Five elements unread at capacity three`(_ example: Example) async {
+  func `Each policy keeps its part of five elements at capacity three`(_ example: Example) async {
     let channel = MulticastChannel<Int, any Error>(buffering: example.policy)
     let subscription = channel.stream.subscribe()
     for element in 1...5 { #expect(channel.send(element) == .sent) }
@@ -49,25 +49,27 @@ import Testing
     (.dropNewest(2), Event.elements(1, 2)),
     (.replaceNewest(2), Event.elements(1, 3)),
   ])
-  func `Three elements at capacity two`(_ policy: BufferingPolicy<Never>, _ expected: [Event<Int>]) async {
+  func `Each dropping policy keeps two of three elements at capacity two`(
+    _ policy: BufferingPolicy<Never>, _ expected: [Event<Int>]
+  ) async {
     let channel = MulticastChannel<Int, Never>(buffering: policy)
     let subscription = channel.stream.subscribe()
     for element in 1...3 { channel.send(element) }
     #expect(await subscription.read(2) == expected)
     #expect(subscription.droppedCount == 1)
-    // The reader is even with the channel again: nothing is dropped.
+    // The subscriber has caught up with the channel, so nothing more is dropped.
     channel.send(4)
     channel.finish()
     #expect(await subscription.read(2) == [.element(4), .finished])
     #expect(subscription.droppedCount == 1)
   }
 
-  @Test func `A suspended reader is handed the element and its buffer is not used`() {
+  @Test func `A suspended subscriber receives the element by hand-off and doesn't use its buffer`() {
     let channel = MulticastChannel<Int, any Error>(buffering: .error(1))
     let subscription = channel.stream.subscribe()
     let reader = Reader(subscription, on: executor)
     executor.runUntilIdle()
-    // The first is handed over, the second fills the buffer; nothing overflows.
+    // The first element is handed off and the second fills the buffer, so nothing overflows.
     channel.send(1)
     channel.send(2)
     #expect(channel.subscriberCount == 1)
@@ -79,7 +81,7 @@ import Testing
     #expect(reader.events == Event.elements(1, 2) + [.finished])
   }
 
-  @Test func `A full buffer touches neither the sender, nor the replay, nor another reader`() async {
+  @Test func `A full buffer affects neither the sender, nor the replay, nor another subscriber`() async {
     let channel = MulticastChannel<Int, any Error>(replay: 1, buffering: .unbounded)
     let stalled = channel.stream.buffering(.error(1)).subscribe()
     let healthy = channel.stream.subscribe()
@@ -92,7 +94,7 @@ import Testing
     #expect(await channel.stream.subscribe().read(2) == [.element(3), .finished])
   }
 
-  @Test func `A channel of state converges on the last value`() async {
+  @Test func `A subscriber of a current-value channel converges on the last value`() async {
     let channel = CurrentValueChannel<Int, Never>(0)
     let subscription = channel.stream.subscribe()
     for element in 1...100 { channel.send(element) }
@@ -101,13 +103,13 @@ import Testing
     #expect(subscription.droppedCount == 100)
   }
 
-  @Test func `An overflow error is made once, by the reader, outside any lock`() async {
+  @Test func `An overflow error is made once, in next, outside any lock`() async {
     let made = Recorder<Int>()
     let counts = Recorder<Int>()
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let policy = BufferingPolicy<Failure>.error(2) { [weak channel] overflow in
       made.record(overflow.capacity)
-      // Would never return if a lock were held here.
+      // This call would deadlock if a lock were held here.
       counts.record(channel?.subscriberCount ?? -1)
       return .first
     }
@@ -121,7 +123,7 @@ import Testing
     #expect(subscription.droppedCount == 1)
   }
 
-  @Test func `After an overflow the reader's own error comes, whatever ends the channel`() async {
+  @Test func `After an overflow, a subscriber throws its own error, however the channel terminates`() async {
     let channel = MulticastChannel<Int, Failure>(buffering: .error(1) { _ in .first })
     let subscription = channel.stream.subscribe()
     channel.send(1)
@@ -153,7 +155,7 @@ import Testing
   }
 
   @Test(arguments: [BufferingPolicy<Never>.dropOldest(4), .dropNewest(4), .replaceNewest(4), .unbounded, .latest])
-  func `Received, dropped and buffered elements are all that was replayed and sent`(
+  func `Received, dropped and buffered elements add up to the replayed and sent ones`(
     _ policy: BufferingPolicy<Never>
   ) async {
     let channel = MulticastChannel<Int, Never>(replay: 2, buffering: policy)
@@ -173,14 +175,14 @@ import Testing
     #expect(received + subscription.droppedCount == offered)
   }
 
-  @Test func `A capacity below one stops the program and names the argument`() async {
+  @Test func `A capacity below one stops the program with a message that names the argument`() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       _ = BufferingPolicy<Never>.dropOldest(0)
     }
     #expect(message(of: result).contains("'capacity' must be at least 1, but is 0"))
   }
 
-  @Test func `A negative replay stops the program and names the argument`() async {
+  @Test func `A negative replay stops the program with a message that names the argument`() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       _ = MulticastChannel<Int, Never>(replay: -1, buffering: .unbounded)
     }

@@ -2,11 +2,11 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// C14–C16, C18 and C23: how a reader leaves.
+/// C14–C16, C18 and C23: cancelling and releasing subscribers.
 @Suite struct CancellationTests {
   let executor = ManualTaskExecutor()
 
-  @Test func `Cancelling a suspended reader returns nil and unregisters, for ever`() async {
+  @Test func `A cancelled suspended subscriber returns nil permanently and is unregistered`() async {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     let reader = Reader(subscription, on: executor)
@@ -19,7 +19,7 @@ import Testing
     #expect(await subscription.read(2) == [.finished, .finished])
   }
 
-  @Test func `A reader cancelled before it suspends returns nil and unregisters`() {
+  @Test func `A subscriber cancelled before it suspends returns nil and is unregistered`() {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     channel.send(1)
     let reader = Reader(channel.stream, on: executor)
@@ -29,7 +29,7 @@ import Testing
     #expect(channel.subscriberCount == 0)
   }
 
-  @Test func `A reader cancelled with a backlog returns nil next and the backlog is released`() async {
+  @Test func `A subscriber cancelled with a backlog returns nil next and releases the backlog`() async {
     let released = Recorder<Int>()
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
@@ -42,13 +42,13 @@ import Testing
     #expect(reader.newEvents() == [.element(Token(1)), .finished])
     #expect(released.values == [2, 3, 1])
     #expect(channel.subscriberCount == 0)
-    // Nothing is lost from the count: one was received, two will never be.
+    // One element was received, and the two others count as dropped.
     #expect(subscription.droppedCount == 2)
     channel.send(Token(4))
     #expect(await subscription.read(1) == [.finished])
   }
 
-  @Test func `An element that was handed over is returned although the task is cancelled`() {
+  @Test func `An element that was handed off is returned even though the task is cancelled`() {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let reader = Reader(channel.stream, on: executor)
     executor.runUntilIdle()
@@ -74,7 +74,7 @@ import Testing
     #expect(counts.values == [0])
   }
 
-  @Test func `cancel ends a subscription for all its iterators`() async {
+  @Test func `Cancelling a subscription ends all its iterators`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     let readers = (0..<2).map { _ in Reader(subscription, on: executor) }
@@ -87,7 +87,7 @@ import Testing
     #expect(await subscription.read(1) == [.finished])
   }
 
-  @Test func `Cancelling one reader leaves the others`() async {
+  @Test func `Cancelling one subscriber doesn't affect the others`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let leaving = Reader(channel.stream, on: executor)
     let staying = Reader(channel.stream, on: executor)
@@ -102,7 +102,7 @@ import Testing
     #expect(staying.events == [.element(1), .element(2), .finished])
   }
 
-  @Test func `Leaving a loop unregisters and releases at once`() async {
+  @Test func `Leaving a loop unregisters the subscriber and releases its backlog at once`() async {
     let released = Recorder<Int>()
     let channel = MulticastChannel<Token, Never>(replay: 3, buffering: .unbounded)
     for id in 1...3 { channel.send(Token(id) { released.record($0) }) }
@@ -116,7 +116,7 @@ import Testing
     #expect(released.values == [1, 2, 3])
   }
 
-  @Test func `Dropping the last iterator or subscription unregisters`() async {
+  @Test func `Releasing the last iterator or subscription unregisters the subscriber`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     var subscription: MulticastSubscription? = channel.stream.subscribe()
     var iterator = subscription?.makeAsyncIterator()
@@ -146,7 +146,7 @@ import Testing
     #expect(second.events.last == .finished)
   }
 
-  @Test func `Two tasks on one failing subscription: one gets the error, both end`() {
+  @Test func `Of two tasks on one failing subscription, one throws the error, and both end`() {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     let first = Reader(subscription, on: executor)
@@ -158,7 +158,7 @@ import Testing
     #expect(second.events == [.finished])
   }
 
-  @Test func `subscriberCount is exact at overflow, cancel, drop and finish`() {
+  @Test func `subscriberCount is exact after overflow, cancel, release and finish`() {
     let channel = MulticastChannel<Int, any Error>(buffering: .error(1))
     let overflowing = channel.stream.subscribe()
     let cancelled = channel.stream.buffering(.unbounded).subscribe()

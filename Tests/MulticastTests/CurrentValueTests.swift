@@ -5,14 +5,14 @@ import Testing
 @Suite struct CurrentValueTests {
   let executor = ManualTaskExecutor()
 
-  @Test func `There is always a value`() {
+  @Test func `A current-value channel always has a value`() {
     let channel = CurrentValueChannel<Int, Never>(1)
     #expect(channel.value == 1)
     channel.send(2)
     #expect(channel.value == 2)
   }
 
-  @Test func `update reads, changes and publishes in one step, and returns what its body returns`() async {
+  @Test func `update reads, changes and publishes in one step, and returns its body's result`() async {
     let channel = CurrentValueChannel<[Int], Never>([1], buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     let count = channel.update { value in
@@ -38,7 +38,7 @@ import Testing
     #expect(await subscription.read(2) == [.element(1), .finished])
   }
 
-  @Test func `An update meets a value sent meanwhile and is tried again on it`() async {
+  @Test func `update runs its body again when another value was sent in the meantime`() async {
     let channel = CurrentValueChannel<Int, Never>(0, buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     let seen = Recorder<Int>()
@@ -52,7 +52,7 @@ import Testing
     #expect(await subscription.read(3) == Event.elements(0, 10, 11))
   }
 
-  @Test func `No update is lost among many`() async {
+  @Test func `Concurrent updates are all applied`() async {
     let channel = CurrentValueRelay(0)
     await withTaskGroup { group in
       for _ in 0..<4 { group.addTask { for _ in 0..<1_000 { channel.update { $0 += 1 } } } }
@@ -60,7 +60,7 @@ import Testing
     #expect(channel.value == 4_000)
   }
 
-  @Test func `After the end an update is computed and discarded`() {
+  @Test func `An update after termination runs its body and discards the change`() {
     let channel = CurrentValueChannel<Int, Never>(1)
     channel.finish()
     let result = channel.update { value in
@@ -71,7 +71,7 @@ import Testing
     #expect(channel.value == 1)
   }
 
-  @Test func `A relay of state follows its value`() {
+  @Test func `Subscribers of a current-value relay receive each of its values`() {
     let relay = CurrentValueRelay("idle")
     let reader = Reader(relay.stream, on: executor)
     executor.runUntilIdle()

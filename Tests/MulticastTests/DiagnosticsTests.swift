@@ -2,8 +2,8 @@ import Multicast
 import Testing
 
 @Suite struct DiagnosticsTests {
-  /// The counts are of the whole process, so they are read in one of their own.
-  @Test func `Live counts rise with what is made and return to their baseline`() async {
+  /// The counts cover the whole process, so this test reads them in a process of its own.
+  @Test func `Live counts rise with each object created and return to their baseline`() async {
     await #expect(processExitsWith: .success) {
       precondition(MulticastDiagnostics.liveChannels == 0)
       precondition(MulticastDiagnostics.liveSubscriptions == 0)

@@ -2,11 +2,11 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// C9–C12 and C17: how a channel ends and what is left after it.
+/// C9–C12 and C17: the termination of a channel, and its behaviour afterwards.
 @Suite struct EndTests {
   let executor = ManualTaskExecutor()
 
-  @Test func `A finish comes after the backlog, once, then nil for ever`() async {
+  @Test func `A finish arrives once, after the backlog, and every later call returns nil`() async {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     channel.send(1)
@@ -14,7 +14,7 @@ import Testing
     #expect(await subscription.read(4) == [.element(1), .finished, .finished, .finished])
   }
 
-  @Test func `A failure comes after the backlog, once, then nil for ever`() async {
+  @Test func `A failure arrives once, after the backlog, and every later call returns nil`() async {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     channel.send(1)
@@ -22,7 +22,7 @@ import Testing
     #expect(await subscription.read(4) == [.element(1), .failed("first"), .finished, .finished])
   }
 
-  @Test func `Suspended readers are resumed by a finish`() {
+  @Test func `A finish resumes suspended subscribers`() {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let readers = (0..<3).map { _ in Reader(channel.stream, on: executor) }
     executor.runUntilIdle()
@@ -31,7 +31,7 @@ import Testing
     for reader in readers { #expect(reader.events == [.finished]) }
   }
 
-  @Test func `Suspended readers are resumed by a failure`() {
+  @Test func `A failure resumes suspended subscribers`() {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let readers = (0..<3).map { _ in Reader(channel.stream, on: executor) }
     executor.runUntilIdle()
@@ -55,7 +55,7 @@ import Testing
     #expect(await finished.read(2) == [.finished, .finished])
   }
 
-  @Test func `A late reader gets the replay, then the end or the error`() async {
+  @Test func `A late subscriber receives the replay, then the completion or the error`() async {
     let finished = MulticastChannel<Int, Failure>(replay: 2, buffering: .unbounded)
     let failed = MulticastChannel<Int, Failure>(replay: 2, buffering: .unbounded)
     for channel in [finished, failed] { for element in 1...3 { channel.send(element) } }
@@ -68,7 +68,7 @@ import Testing
     #expect(finished.subscriberCount == 0)
   }
 
-  @Test func `A late reader of state gets the last value, then the end`() async {
+  @Test func `A late subscriber of a current-value channel receives the last value, then the error`() async {
     let channel = CurrentValueChannel<Int, Failure>(1)
     channel.send(2)
     channel.finish(throwing: .first)
@@ -76,7 +76,7 @@ import Testing
     #expect(await channel.stream.subscribe().read(3) == [.element(2), .failed("first"), .finished])
   }
 
-  @Test func `Sending after the end changes nothing`() async {
+  @Test func `Sending after termination changes nothing`() async {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     channel.send(1)
     channel.finish()
@@ -90,7 +90,7 @@ import Testing
     #expect(state.value == 1)
   }
 
-  @Test func `Dropping a channel finishes it: readers drain, then end`() async {
+  @Test func `Releasing a channel finishes it after its subscribers' backlogs`() async {
     var channel: MulticastChannel<Int, Never>? = MulticastChannel(replay: 1, buffering: .unbounded)
     let stream = channel!.stream
     let behind = stream.subscribe()
@@ -117,7 +117,7 @@ import Testing
     withExtendedLifetime(remains) {}
   }
 
-  @Test func `Dropping a relay ends its readers' loops`() {
+  @Test func `Releasing a relay ends its subscribers' loops`() {
     var relay: MulticastRelay<Int>? = MulticastRelay(replay: 1, buffering: .unbounded)
     let reader = Reader(relay!.stream, on: executor)
     relay!.send(1)

@@ -1,7 +1,7 @@
 import Multicast
 import Testing
 
-/// C24: writing is synchronous from any isolation, and reading stays on the reader's own.
+/// C24: sending is synchronous from any isolation, and reading stays on the caller's isolation.
 @Suite struct IsolationTests {
   actor Counter {
     private let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
@@ -17,7 +17,7 @@ import Testing
 
     func finish() { channel.finish() }
 
-    /// Reads on this actor: the isolation is checked after every element.
+    /// Reads on this actor, and checks the isolation after each element.
     func sum(of stream: MulticastStream<Int, Never>) async -> Int {
       var sum = 0
       for await element in stream {
@@ -38,7 +38,7 @@ import Testing
     #expect(await subscription.read(101) == (1...100).map { .element($0) } + [.finished])
   }
 
-  @Test func `A reader on an actor reads on it`() async {
+  @Test func `A loop on an actor stays on that actor`() async {
     let counter = Counter()
     let channel = MulticastChannel<Int, Never>(replay: 3, buffering: .unbounded)
     for element in 1...3 { channel.send(element) }
@@ -47,7 +47,7 @@ import Testing
   }
 
   @MainActor
-  @Test func `A reader on the main actor reads on it`() async {
+  @Test func `A loop on the main actor stays on the main actor`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     let sender = Task.detached {
@@ -63,7 +63,7 @@ import Testing
     await sender.value
   }
 
-  @Test func `A stream that cannot fail needs no try, and a failing one throws its own type`() async {
+  @Test func `A stream that can't fail needs no try, and a failing stream throws its Failure type`() async {
     let never = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     never.finish()
     for await _ in never.stream {}
@@ -72,7 +72,7 @@ import Testing
     failing.finish(throwing: .second)
     do {
       for try await _ in failing.stream {}
-      Issue.record("The stream must throw.")
+      Issue.record("The stream didn't throw.")
     } catch {
       // The catch is exhaustive: `error` is a `Failure`.
       let failure: Failure = error

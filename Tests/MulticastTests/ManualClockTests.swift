@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test func `It stands still until it is advanced`() async {
+  @Test func `A manual clock stands still until it is advanced`() async {
     #expect(clock.now.offset == .zero)
     clock.advance(by: .seconds(2))
     clock.advance(by: .milliseconds(500))
@@ -24,7 +24,7 @@ import Testing
     #expect(clock.minimumResolution == .zero)
   }
 
-  @Test func `A sleeper is woken when its time has come, and not before`() async {
+  @Test func `A sleeper wakes when its deadline is reached, and not before`() async {
     let sleeper = sleeper(.seconds(3))
     await clock.sleepers()
     clock.advance(by: .seconds(2))
@@ -34,7 +34,7 @@ import Testing
     #expect(await sleeper.value)
   }
 
-  @Test func `Who waits for sleepers and is cancelled waits no longer`() async {
+  @Test func `Cancelling a task that waits for sleepers ends its wait`() async {
     let executor = ManualTaskExecutor()
     let early = Task(executorPreference: executor) { [clock] in await clock.sleepers() }
     early.cancel()
@@ -44,14 +44,14 @@ import Testing
     executor.runUntilIdle()
     await early.value
     await late.value
-    // Nobody is woken twice.
+    // Neither wait is resumed a second time.
     let sleeper = sleeper(.seconds(1))
     await clock.sleepers()
     clock.advance(by: .seconds(1))
     #expect(await sleeper.value)
   }
 
-  @Test func `Sleepers are told by their deadlines`() async {
+  @Test func `Pending sleeps are listed by their deadlines`() async {
     let sleepers = [sleeper(.seconds(3)), sleeper(.seconds(1)), sleeper(.seconds(2))]
     await clock.sleepers(3)
     #expect(clock.pendingSleeps == [.seconds(1), .seconds(2), .seconds(3)])
@@ -78,7 +78,7 @@ import Testing
     withExtendedLifetime(tasks) {}
   }
 
-  @Test func `A cancelled sleeper is gone at once`() async {
+  @Test func `A cancelled sleeper is removed at once`() async {
     let sleeper = sleeper(.seconds(3))
     await clock.sleepers()
     sleeper.cancel()
@@ -86,7 +86,7 @@ import Testing
     #expect(clock.pendingSleeps == [])
   }
 
-  @Test func `Who is cancelled already does not sleep`() async {
+  @Test func `A task that is already cancelled doesn't sleep`() async {
     let gate = Gate()
     let task = Task { [clock] in
       await gate.pass()
@@ -96,18 +96,18 @@ import Testing
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  @Test func `A deadline that has passed is no sleep`() async throws {
+  @Test func `Sleeping until a deadline that has passed returns at once`() async throws {
     clock.advance(by: .seconds(5))
     try await clock.sleep(until: ManualClock.Instant().advanced(by: .seconds(5)))
     try await clock.sleep(for: .zero)
     #expect(clock.pendingSleeps == [])
   }
 
-  @Test func `Sleeping, waking and cancelling at the same time loses nobody`() async {
+  @Test func `Every sleeper wakes although others sleep, wake and are cancelled concurrently`() async {
     let tasks = (0..<500).map { number in sleeper(.seconds(number % 7)) }
     for (number, task) in tasks.enumerated() where number % 3 == 0 { task.cancel() }
     for _ in 0..<7 { clock.advance(by: .seconds(1)) }
-    // Those who come late sleep still, until somebody advances the clock again.
+    // Tasks that fall asleep late sleep until the clock is advanced again.
     let advancing = Task { [clock] in
       while !Task.isCancelled {
         clock.advance(by: .seconds(7))
@@ -118,7 +118,7 @@ import Testing
     advancing.cancel()
   }
 
-  @Test func `Equal seeds give equal numbers`() {
+  @Test func `Generators with equal seeds return equal numbers`() {
     var generator = SplitMix64(seed: 1)
     var again = SplitMix64(seed: 1)
     var other = SplitMix64(seed: 2)

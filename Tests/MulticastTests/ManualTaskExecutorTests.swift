@@ -31,7 +31,7 @@ import Testing
     #expect(orders[0].sorted() == Array(1...8))
   }
 
-  @Test func `No more jobs run than were asked for`() {
+  @Test func `The number of jobs run doesn't exceed the limit`() {
     var random = SplitMix64(seed: 1)
     startTasks()
     #expect(executor.run(atMost: 3, using: &random) == 3)

@@ -2,11 +2,11 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// Sharing one iteration of any sequence.
+/// The sharing of one iteration of a sequence.
 @Suite(.timeLimit(.minutes(15))) struct MulticastSequenceTests {
   let executor = ManualTaskExecutor()
 
-  /// A base sequence that counts what is asked of it and yields what a test makes of the count.
+  /// A base sequence that counts its iterations and requests, and yields the elements that a test's closure returns.
   struct Base: AsyncSequence, Sendable {
     let iterations = CurrentValueRelay(0)
     let pulls = CurrentValueRelay(0)
@@ -45,17 +45,18 @@ import Testing
     }
   }
 
-  /// Waits for ever, or until the task is cancelled.
+  /// Suspends until the task is cancelled.
   private static func wait() async {
     let never = CurrentValueRelay(0)
     for await _ in never.stream {}
   }
 
+  /// Suspends until the relay's value is at least `value`.
   private func reached(_ relay: CurrentValueRelay<Int>, _ value: Int) async {
     for await current in relay.stream where current >= value { return }
   }
 
-  @Test func `One iteration serves all readers, and the first gets the first element`() async throws {
+  @Test func `All subscribers share one iteration, and receive its first element`() async throws {
     let gate = Gate()
     let base = Base { _, pull in
       if pull == 1 { await gate.pass() }
@@ -72,7 +73,7 @@ import Testing
     #expect(base.iterations.value == 1)
   }
 
-  @Test func `A late reader gets the replay, then what follows`() async throws {
+  @Test func `A late subscriber of a shared sequence receives the replay, then later elements`() async throws {
     let gate = Gate()
     let base = Base { _, pull in
       if pull == 4 { await gate.pass() }
@@ -87,7 +88,7 @@ import Testing
     #expect(try await late.next() == nil)
   }
 
-  @Test func `When the last reader leaves, the iteration is cancelled, and the next reader starts another`()
+  @Test func `The iteration is cancelled when the last subscriber leaves, and the next subscriber starts another`()
     async throws
   {
     let base = Base { iteration, pull in
@@ -106,12 +107,12 @@ import Testing
     }
     await reached(base.cancellations, 1)
     var third = shared.makeAsyncIterator()
-    // Not the replay of the first iteration, but the first element of the second.
+    // This is the first element of the second iteration, and not the replay of the first.
     #expect(try await third.next() == 21)
     #expect(base.iterations.value == 2)
   }
 
-  @Test func `Cancelling the only reader of a base that never yields ends both`() async {
+  @Test func `Cancelling the only subscriber of a base that never yields ends both`() async {
     let base = Base { _, _ in
       await Self.wait()
       return nil
@@ -126,7 +127,7 @@ import Testing
     await reached(base.cancellations, 1)
   }
 
-  @Test func `A base that ends at once ends its readers, early and late`() async throws {
+  @Test func `A base that ends at once ends early and late subscribers`() async throws {
     let base = Base { _, _ in nil }
     let shared = base.multicast(replay: 1, buffering: .unbounded)
     for _ in 0..<3 {
@@ -137,7 +138,7 @@ import Testing
     #expect(base.iterations.value == 1)
   }
 
-  @Test func `A base that fails passes its error on, after the backlog, early and late`() async throws {
+  @Test func `A base that fails passes its error to early and late subscribers after their backlogs`() async throws {
     let base = Base { _, pull throws(Failure) in
       if pull == 3 { throw .first }
       return pull
@@ -154,20 +155,20 @@ import Testing
     #expect(base.iterations.value == 1)
   }
 
-  @Test func `A base is not asked for what its only reader would drop`() async throws {
+  @Test func `No element is requested that the only subscriber would drop`() async throws {
     let base = Base { _, pull in pull }
     let shared = base.multicast(buffering: .dropNewest(2))
     var iterator = shared.makeAsyncIterator()
     await reached(base.pulls, 2)
     for element in 1...100 {
       #expect(try await iterator.next() == element)
-      // Two are in the buffer again, and no third is asked for.
+      // The buffer holds two elements again, and no third one is requested.
       await reached(base.pulls, element + 2)
       #expect(base.pulls.value == element + 2)
     }
   }
 
-  /// A base that says when nobody iterates it any more.
+  /// A base that opens a gate when its iterator is released.
   private struct Watched: AsyncSequence, Sendable {
     let base: Base
     let isOver = Gate()
@@ -186,7 +187,7 @@ import Testing
     }
   }
 
-  @Test func `A base is not asked once more when its last reader leaves`() async {
+  @Test func `No further element is requested when the last subscriber leaves`() async {
     for _ in 0..<100 {
       let base = Base { _, pull in pull }
       let watched = Watched(base: base)
@@ -201,7 +202,7 @@ import Testing
     }
   }
 
-  @Test func `A base is not asked for what would make its only reader fail`() async throws {
+  @Test func `No element is requested that would overflow the only subscriber`() async throws {
     let base = Base { _, pull in pull <= 100 ? pull : nil }
     let shared = base.multicast(buffering: .error(3) { _ in .second })
     var received: [Int] = []
@@ -209,7 +210,7 @@ import Testing
     #expect(received == Array(1...100))
   }
 
-  @Test func `A base is asked freely where a reader wants the latest`() async throws {
+  @Test func `Elements are always requested for a subscriber with the latest policy`() async throws {
     let base = Base { _, pull in
       if pull == 1_000 { await Self.wait() }
       return pull
@@ -220,7 +221,7 @@ import Testing
     #expect(try await iterator.next() == 999)
   }
 
-  @Test func `Each reader may have its own buffering`() async throws {
+  @Test func `Each subscriber of a shared sequence may have its own buffering`() async throws {
     let base = Base { _, pull in
       if pull == 11 { await Self.wait() }
       return pull
@@ -233,7 +234,7 @@ import Testing
     #expect(try await latest.next() == 10)
   }
 
-  @Test func `Readers that come and go while the base yields: each sees a run of the order`() async throws {
+  @Test func `Subscribers that join and leave while the base yields receive consecutive elements`() async throws {
     for _ in 0..<300 {
       let base = Base { _, pull in pull <= 50 ? pull : nil }
       let shared = base.multicast(replay: 1, buffering: .unbounded)

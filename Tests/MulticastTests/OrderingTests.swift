@@ -2,11 +2,11 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// C1–C4 and C21: what a reader sees, in which order, and from when on.
+/// C1–C4 and C21: the elements that a subscriber receives, their order, and the start of a subscription.
 @Suite struct OrderingTests {
   let executor = ManualTaskExecutor()
 
-  @Test func `A reader sees the replay, then the sends, in send order`() async {
+  @Test func `A subscriber receives the replay, then later elements, in the order of sending`() async {
     let channel = MulticastChannel<Int, Never>(replay: 3, buffering: .unbounded)
     for element in 1...5 { channel.send(element) }
     let subscription = channel.stream.subscribe()
@@ -14,7 +14,7 @@ import Testing
     #expect(await subscription.read(7) == Event.elements(3, 4, 5, 6, 7, 8, 9))
   }
 
-  @Test func `Fewer elements than the replay holds are all replayed`() async {
+  @Test func `A replay that isn't full yet is replayed as a whole`() async {
     let channel = MulticastChannel<Int, Never>(replay: 3, buffering: .unbounded)
     channel.send(1)
     channel.send(2)
@@ -32,7 +32,7 @@ import Testing
     #expect(await subscription.read(4) == [.element(7), .element(7), .element(7), .finished])
   }
 
-  @Test func `Many senders: every reader, the replay and latest see one order`() async {
+  @Test func `With many senders, every subscriber, the replay and latest observe one order`() async {
     let channel = MulticastChannel<Int, Never>(replay: 4_000, buffering: .unbounded)
     let readers = (0..<4).map { _ in channel.stream.subscribe() }
     await withTaskGroup { group in
@@ -49,7 +49,7 @@ import Testing
     for order in orders.dropFirst() { #expect(order == orders[0]) }
     #expect(orders[0].dropLast().last == latest.map { .element($0) })
     for sender in 0..<4 {
-      // Each sender's own elements keep the sender's order.
+      // The elements of each sender keep that sender's order.
       let own = orders[0].compactMap { event -> Int? in
         if case .element(let element) = event, element / 1_000 == sender { element } else { nil }
       }
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func `A subscription is in force when subscribe returns`() async {
+  @Test func `A subscriber is registered when subscribe returns`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     #expect(channel.subscriberCount == 1)
@@ -65,7 +65,7 @@ import Testing
     #expect(await subscription.read(1) == Event.elements(1))
   }
 
-  @Test func `A subscription is in force when makeAsyncIterator returns`() async {
+  @Test func `A subscriber is registered when makeAsyncIterator returns`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     var iterator = channel.stream.makeAsyncIterator()
     #expect(channel.subscriberCount == 1)
@@ -99,7 +99,7 @@ import Testing
     #expect(await second.next() == nil)
   }
 
-  @Test func `resetReplay empties the replay and leaves the backlogs`() async {
+  @Test func `resetReplay empties the replay and keeps the backlogs`() async {
     let channel = MulticastChannel<Int, Never>(replay: 2, buffering: .unbounded)
     channel.send(1)
     channel.send(2)
@@ -114,7 +114,7 @@ import Testing
     #expect(await late.read(2) == [.element(3), .finished])
   }
 
-  @Test func `Without replay nothing is latest`() {
+  @Test func `latest is nil without a replay`() {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     channel.send(1)
     #expect(channel.latest == nil)

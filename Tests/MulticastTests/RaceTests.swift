@@ -3,13 +3,13 @@ import Multicast
 import Synchronization
 import Testing
 
-/// Two or three things at once, many times over: whatever the interleaving, the contract holds.
+/// Races of two or three operations, repeated many times: the guarantees hold for every interleaving.
 ///
-/// `MOMENTS_RACE_ROUNDS` in the environment says how many times.
+/// The environment variable `MOMENTS_RACE_ROUNDS` sets the number of rounds.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct RaceTests {
   static let rounds = ProcessInfo.processInfo.environment["MOMENTS_RACE_ROUNDS"].flatMap { Int($0) } ?? 1_000
 
-  /// Runs the operations at once: each waits until all have started.
+  /// Runs the operations concurrently, and each one only after all have started.
   private func race(_ operations: (@Sendable () async -> Void)...) async {
     let waiting = Counter(operations.count)
     await withTaskGroup { group in
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  /// Reads to the end.
+  /// Reads a sequence until it terminates.
   private static func events<Failure: Error>(
     of sequence: some AsyncSequence<Int, Failure>
   ) async -> [Event<Int>] {
@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 3], [BufferingPolicy<Never>.unbounded, .dropNewest(20)])
-  func `Subscribing while sending: no gap, no duplicate`(replay: Int, policy: BufferingPolicy<Never>) async {
+  func `Subscribing while sending causes no gap and no duplicate`(replay: Int, policy: BufferingPolicy<Never>) async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Never>(replay: replay, buffering: policy)
       let seen = Recorder<[Event<Int>]>()
@@ -48,14 +48,14 @@ import Testing
         },
         { seen.record(await Self.events(of: channel.stream)) })
       let events = seen.values[0]
-      // Whatever came first, the rest follows without a gap up to the end; of a replay there is always something.
+      // The elements are consecutive up to the last one, and a replay is never empty.
       #expect(events == (20 - (events.count - 1)..<20).map { .element($0) } + [.finished])
       #expect(events.count > replay)
     }
   }
 
   @Test(arguments: [BufferingPolicy<Never>.unbounded, .dropNewest(20)])
-  func `Subscribing again and again while sending: what follows a replay is what was sent next`(
+  func `Each of many subscribers receives its replay and the elements sent next without a gap`(
     policy: BufferingPolicy<Never>
   ) async {
     let channel = MulticastChannel<Int, Never>(replay: 2, buffering: policy)
@@ -79,7 +79,7 @@ import Testing
       })
   }
 
-  @Test func `Subscribing while finishing: every reader ends`() async {
+  @Test func `A subscriber that subscribes while the channel fails receives the replay and the error`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Failure>(replay: 1, buffering: .unbounded)
       channel.send(1)
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func `Cancelling while sending: a prefix, then the end`() async {
+  @Test func `A subscriber cancelled while sending receives a prefix, then nil`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func `Cancelling, finishing and failing at once: one end`() async {
+  @Test func `Concurrent cancellation, finish and failure terminate a subscriber once`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test func `Overflowing while reading: everything, or a prefix and the error`() async {
+  @Test func `A subscriber that may overflow while reading receives everything, or a prefix and the error`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, any Error>(buffering: .error(2))
       let subscription = channel.stream.subscribe()
@@ -144,7 +144,7 @@ import Testing
   }
 
   @Test(arguments: [BufferingPolicy<Never>.dropOldest(3), .dropNewest(3), .replaceNewest(3), .latest])
-  func `Dropping while reading: in order, and every element is received or counted`(
+  func `Elements dropped while reading are counted, and the others arrive in order`(
     _ policy: BufferingPolicy<Never>
   ) async {
     for _ in 0..<Self.rounds {
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func `Dropping an iterator while sending: nothing stays alive`() async {
+  @Test func `Releasing an iterator while sending leaves nothing alive`() async {
     let live = Counter()
     for round in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
@@ -181,7 +181,7 @@ import Testing
         },
         {
           var iterator = channel.stream.makeAsyncIterator()
-          // Sometimes it has read, sometimes not; it never waits.
+          // The iterator has read an element in every other round. It never suspends, as an element was just sent.
           if round.isMultiple(of: 2) { channel.send(Token(10)) }
           if round.isMultiple(of: 2) { _ = await iterator.next() }
         })
@@ -190,7 +190,7 @@ import Testing
     }
   }
 
-  @Test func `Dropping the channel while reading: every reader ends`() async {
+  @Test func `Releasing the channel while a subscriber reads finishes the subscriber`() async {
     for _ in 0..<Self.rounds {
       let holder = Lock<MulticastChannel<Int, Never>?>(MulticastChannel(replay: 1, buffering: .unbounded))
       let stream = holder.withLock { $0!.stream }
@@ -203,7 +203,7 @@ import Testing
     }
   }
 
-  @Test func `Two tasks on one subscription while sending: each element once, both end`() async {
+  @Test func `Two tasks that share a subscription while sending receive each element once, and both end`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
@@ -224,7 +224,7 @@ import Testing
     }
   }
 
-  @Test func `Two calls and two elements on one subscription: both calls get one of the two`() async {
+  @Test func `Two concurrent calls on one subscription receive one each of two elements`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
@@ -238,18 +238,19 @@ import Testing
           channel.send(0)
           channel.send(1)
           while seen.values.isEmpty { await Task.yield() }
-          // The other call has an element already, or has it coming: this one is not for it.
+          // The other call has an element already, or one is on its way, so neither call may receive this one.
           channel.send(2)
         }, call, call)
       #expect(Set(seen.values) == [0, 1])
     }
   }
 
-  @Test func `Two tasks on one subscription with a backlog: each element once, ascending`() async {
+  @Test func `Two tasks that share a backlog receive each element once, in ascending order`() async {
     for _ in 0..<Self.rounds / 20 {
       let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
       let subscription = channel.stream.subscribe()
-      // Many batches, and the last one not full, read as fast as can be: the two meet within one taking.
+      // Many batches, of which the last isn't full, are read as fast as possible, so that the two tasks collide while
+      // one of them takes from a batch.
       for element in 0..<10_001 { channel.send(element) }
       let seen = Recorder<[Int]>()
       let read: @Sendable () async -> Void = {
@@ -272,7 +273,7 @@ import Testing
     }
   }
 
-  @Test func `Cancelling in the middle of a batch: a prefix, then the end, and nothing stays alive`() async {
+  @Test func `A subscriber cancelled within a batch receives a prefix, then nil, and leaves nothing alive`() async {
     let live = Counter()
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
@@ -285,7 +286,7 @@ import Testing
       await race(
         { for await element in subscription { seen.record(element.id) } },
         { subscription.cancel() })
-      // What a call under way had set aside goes right after it.
+      // The batch of a concurrent call of `next()` is released shortly after that call.
       while live.value > 0 { await Task.yield() }
       let count = seen.values.count
       #expect(seen.values == Array(0..<count))
@@ -294,7 +295,7 @@ import Testing
     }
   }
 
-  @Test func `Cancelling while a reader reads a few and stops: nothing stays alive, and all is counted`() async {
+  @Test func `A subscriber cancelled after a few elements leaves nothing alive and counts the rest as dropped`() async {
     let live = Counter()
     for round in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
@@ -317,7 +318,7 @@ import Testing
   }
 
   @Test(arguments: [BufferingPolicy<Never>.latest, .dropOldest(5), .dropOldest(20), .unbounded])
-  func `A reader that lags while elements are released: in order, and nothing it needs is gone`(
+  func `A lagging subscriber receives its window in order while other elements are released`(
     _ policy: BufferingPolicy<Never>
   ) async {
     let live = Counter()
@@ -352,7 +353,7 @@ import Testing
     }
   }
 
-  @Test func `An element handed to a call that has not come to wait yet is whole`() async {
+  @Test func `An element handed off to a call that has not suspended yet is complete`() async {
     for _ in 0..<Self.rounds {
       let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
       let isParking = UnorderedFlag()
@@ -364,7 +365,8 @@ import Testing
         channel.finish()
       }
       let subscriptions = [channel.stream.subscribe(), channel.stream.subscribe()]
-      // Whichever reader comes last lets go of it, between saying that it waits and waiting.
+      // The last of the two subscribers releases this element, after it has parked its continuation and before its task
+      // has suspended.
       channel.send(
         Token(0) { _ in
           isParking.raise()
@@ -383,7 +385,8 @@ import Testing
   }
 }
 
-/// A flag that orders nothing, so that the thread sanitizer is shown no order but that of the code it looks at.
+/// A flag without memory ordering, so that the thread sanitizer sees only the order that the code under test
+/// establishes.
 private final class UnorderedFlag: Sendable {
   private let isRaised = Atomic(false)
 

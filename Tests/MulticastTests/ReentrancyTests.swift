@@ -1,11 +1,11 @@
 import Multicast
 import Testing
 
-/// C13: whatever runs from inside a channel's call may use the channel.
+/// C13: code that runs inside a call of a channel may use the channel.
 ///
-/// A lock held too long shows as a hang here.
+/// A test that runs code under the channel's lock hangs.
 @Suite(.timeLimit(.minutes(15))) struct ReentrancyTests {
-  /// Runs every job inside `enqueue`, so inside the `resume` that made it ready.
+  /// An executor that runs each job inside `enqueue`, and therefore inside the `resume` that made the job ready.
   final class InlineExecutor: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {
       UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor())
@@ -14,7 +14,7 @@ import Testing
 
   typealias TokenChannel = MulticastChannel<Token, Never>
 
-  @Test func `A reader resumed inside send may send, subscribe and finish`() {
+  @Test func `A subscriber resumed inside send may send, subscribe and finish`() {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     let executor = InlineExecutor()
     let nested = Recorder<MulticastSubscription<Int, Never>>()
@@ -29,7 +29,7 @@ import Testing
     #expect(channel.subscriberCount == 0)
   }
 
-  @Test func `A reader resumed inside finish may use the channel`() {
+  @Test func `A subscriber resumed inside finish may use the channel`() {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     let results = Recorder<SendResult>()
     let task = Task(executorPreference: InlineExecutor()) {
@@ -42,7 +42,7 @@ import Testing
     withExtendedLifetime(task) {}
   }
 
-  @Test func `A reader resumed inside cancel may use the channel`() {
+  @Test func `A subscriber resumed inside cancel may use the channel`() {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     let results = Recorder<SendResult>()
     let subscription = channel.stream.subscribe()
@@ -55,7 +55,7 @@ import Testing
     withExtendedLifetime(task) {}
   }
 
-  @Test func `A reader resumed inside the cancellation of its task may use the channel, and ends`() {
+  @Test func `A subscriber resumed inside the cancellation of its task may use the channel, and ends`() {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     let results = Recorder<SendResult>()
     let task = Task(executorPreference: InlineExecutor()) {
@@ -70,7 +70,7 @@ import Testing
     #expect(channel.latest == 2)
   }
 
-  @Test func `An element's deinit may read the subscription whose end released it`() async {
+  @Test func `An element's deinit may read the subscription whose completion released it`() async {
     let channel = TokenChannel(buffering: .unbounded)
     let subscriptions = [channel.stream.subscribe(), channel.stream.subscribe()]
     let results = Recorder<[Event<Token>]>()
@@ -87,19 +87,19 @@ import Testing
     #expect(results.values == [[.finished], [.finished], [.finished]])
   }
 
-  /// Each way in which a channel lets go of an element.
+  /// A way in which a channel releases an element.
   struct Release: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let policy: BufferingPolicy<Never>
     var replay = 0
-    /// Which tokens go, in order.
+    /// The ids of the released tokens, in order.
     let expected: [Int]
     let act: @Sendable (TokenChannel, MulticastSubscription<Token, Never>, (Int) -> Token) -> Void
   }
 
   static let releases = [
     Release(testDescription: "dropOldest", policy: .dropOldest(1), expected: Array(1...15)) { channel, _, token in
-      // What nobody needs is released with the sixteenth send at the latest.
+      // Elements that are no longer needed are released by the sixteenth send.
       for id in 1...16 { channel.send(token(id)) }
     },
     Release(testDescription: "dropNewest", policy: .dropNewest(1), expected: [2]) { channel, _, token in
@@ -110,7 +110,7 @@ import Testing
       channel.send(token(1))
       channel.send(token(2))
     },
-    Release(testDescription: "replay moves on", policy: .latest, replay: 1, expected: [1]) {
+    Release(testDescription: "replay advances", policy: .latest, replay: 1, expected: [1]) {
       channel, subscription, token in
       subscription.cancel()
       channel.send(token(1))
@@ -126,7 +126,7 @@ import Testing
       channel.send(token(2))
       subscription.cancel()
     },
-    Release(testDescription: "send after the end", policy: .unbounded, expected: [1]) { channel, _, token in
+    Release(testDescription: "send after termination", policy: .unbounded, expected: [1]) { channel, _, token in
       channel.finish()
       channel.send(token(1))
     },
@@ -140,7 +140,7 @@ import Testing
     release.act(channel, subscription) { id in
       Token(id) { [weak channel] id in
         released.record(id)
-        // Each needs the lock.
+        // Each of these calls needs the lock.
         _ = channel?.subscriberCount
         _ = channel?.stream.subscribe()
       }
@@ -148,7 +148,7 @@ import Testing
     #expect(released.values == release.expected)
   }
 
-  @Test func `Dropping a subscription releases its backlog outside the lock`() {
+  @Test func `Releasing a subscription releases its backlog outside the lock`() {
     let channel = TokenChannel(buffering: .unbounded)
     let released = Recorder<Int>()
     var subscription: MulticastSubscription? = channel.stream.subscribe()
@@ -170,12 +170,12 @@ import Testing
     channel.send(Token(1) { [weak channel] _ in channel?.send(Token(3)) })
     channel.send(Token(2))
     channel.finish()
-    // Token 1 gave way to token 2, and its deinit sent token 3.
+    // Token 2 replaced token 1, whose deinit sent token 3, which replaced token 2.
     #expect(await subscription.read(2) == [.element(Token(3)), .finished])
     #expect(subscription.droppedCount == 2)
   }
 
-  @Test func `What an overflow policy captured is released outside the lock`() {
+  @Test func `The captures of an overflow policy are released outside the lock`() {
     let channel = MulticastChannel<Int, Failure>(buffering: .unbounded)
     let released = Recorder<Int>()
     for ends in [true, false] {

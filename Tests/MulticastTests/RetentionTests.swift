@@ -2,7 +2,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// C26: how long a channel keeps an element alive.
+/// C26: the time for which a channel keeps an element alive.
 @Suite struct RetentionTests {
   let executor = ManualTaskExecutor()
   let live = Counter()
@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 3])
-  func `While every reader waits, nothing is alive but the replay`(replay: Int) {
+  func `While every subscriber is suspended, only the replay is alive`(replay: Int) {
     let channel = MulticastChannel<Token, Never>(replay: replay, buffering: .unbounded)
     let policies: [BufferingPolicy<Never>] = [.unbounded, .latest, .dropOldest(2), .dropNewest(2), .replaceNewest(2)]
     let readers = policies.map { Reader(channel.stream.buffering($0), on: executor) { _ in } }
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 3])
-  func `Without readers nothing is alive but the replay`(replay: Int) {
+  func `Without subscribers, only the replay is alive`(replay: Int) {
     let channel = MulticastChannel<Token, Never>(replay: replay, buffering: .unbounded)
     for id in 0..<40 {
       channel.send(token(id))
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: [1, 4, 100])
-  func `A stalled reader keeps its window alive, and at most 16 elements more`(capacity: Int) {
+  func `A stalled subscriber keeps its window alive, and at most 16 elements more`(capacity: Int) {
     let channel = MulticastChannel<Token, Never>(buffering: .dropOldest(capacity))
     let subscription = channel.stream.subscribe()
     for id in 0..<1_000 {
@@ -53,7 +53,7 @@ import Testing
     #expect(subscription.droppedCount == 1_000 - capacity)
   }
 
-  @Test func `What the slowest reader has taken is released within 16 sends`() async {
+  @Test func `Elements that the slowest subscriber has taken are released within 16 sends`() async {
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
     for id in 0..<200 { channel.send(token(id)) }
@@ -63,7 +63,7 @@ import Testing
     #expect(live.value == 216 - 150)
   }
 
-  @Test func `A reader that leaves lets go of its backlog at once`() {
+  @Test func `A subscriber that leaves releases its backlog at once`() {
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     let leaving = channel.stream.subscribe()
     let staying = channel.stream.subscribe()
@@ -75,11 +75,11 @@ import Testing
   }
 
   @Test(arguments: [10, 64, 65, 1_000])
-  func `A backlog is released oldest first, and all of it`(count: Int) async {
+  func `A whole backlog is released, oldest element first`(count: Int) async {
     let released = Recorder<Int>()
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
-    // So that the log's memory is not used from its beginning.
+    // These elements move the start of the log's ring, so that the backlog may wrap around.
     for id in 0..<24 { channel.send(token(id)) }
     _ = await subscription.read(24)
     #expect(live.value == 0)
@@ -88,7 +88,7 @@ import Testing
     #expect(released.values == Array(0..<count))
   }
 
-  @Test func `A batch that was taken and not read goes when its reader does`() async {
+  @Test func `The unread elements of a batch are released with their subscriber`() async {
     let channel = MulticastChannel<Token, Never>(buffering: .unbounded)
     var subscription: MulticastSubscription? = channel.stream.subscribe()
     for id in 0..<100 { channel.send(token(id)) }
@@ -109,7 +109,7 @@ import Testing
   }
 
   @Test(arguments: [BufferingPolicy<Never>.unbounded, .dropOldest(10), .dropNewest(10)])
-  func `A reader that has read to the end keeps nothing alive, however long it is held`(
+  func `A subscriber that has finished keeps no elements alive while it is retained`(
     _ policy: BufferingPolicy<Never>
   ) async {
     let channel = MulticastChannel<Token, Never>(buffering: policy)
@@ -121,7 +121,7 @@ import Testing
     withExtendedLifetime(subscriptions) {}
   }
 
-  @Test func `When the channel and its readers are gone, nothing is alive`() {
+  @Test func `Releasing the channel and its subscribers releases all elements`() {
     var channel: MulticastChannel<Token, Never>? = MulticastChannel(replay: 2, buffering: .unbounded)
     var subscriptions = [
       channel!.stream.subscribe(), channel!.stream.buffering(.dropNewest(3)).subscribe(),

@@ -2,7 +2,7 @@ import Multicast
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct UnownedChannelTests {
-  @Test func `A stream that is kept and iterated later gets the replay and later elements`() async {
+  @Test func `A stream that is kept and iterated later delivers the replay and later elements`() async {
     let (channel, stream) = UnownedChannel<Int>.makeStream(replay: 1)
     channel.send(1)
     var iterator = stream.makeAsyncIterator()
@@ -27,7 +27,7 @@ import Testing
     #expect(made.channel.stream.map { _ in true } == nil)
   }
 
-  @Test func `After the end subscribers read what they have`() async {
+  @Test func `Subscribers of a finished unowned channel read their backlog`() async {
     let (channel, stream) = UnownedChannel<Int>.makeStream(replay: 0)
     let subscription = stream.subscribe()
     channel.send(1)

@@ -2,7 +2,7 @@ import Multicast
 import Testing
 
 @MainActor @Suite(.timeLimit(.minutes(15))) struct WeakSubscriberTests {
-  /// Follows a sequence as a view model does.
+  /// A view model that receives the elements of a sequence.
   @MainActor
   private final class Screen {
     private let counts: CurrentValueRelay<Int>
@@ -32,7 +32,7 @@ import Testing
     #expect(screen.received == [1, 2, 3])
   }
 
-  @Test func `The object is released while the next element is awaited, which then ends the wait`() async {
+  @Test func `The object can be released while the next element is awaited, which ends the wait`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let elements = channel.stream.subscribe()
     let counts = CurrentValueRelay(0)
@@ -48,7 +48,7 @@ import Testing
     #expect(counts.value == 1)
   }
 
-  @Test func `An object that was released before receives nothing`() async {
+  @Test func `An object released before the first element receives nothing`() async {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
     channel.send(1)
     let counts = CurrentValueRelay(0)

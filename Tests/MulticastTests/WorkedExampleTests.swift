@@ -2,11 +2,11 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// The three examples of the lecture on subjects, step by step: two observers, drained in order after each step.
+/// Three examples of Rx's subjects, step by step, with two observers that are drained in order after each step.
 @Suite struct WorkedExampleTests {
   let executor = ManualTaskExecutor()
 
-  @Test func `Publishing: an observer sees only what is sent after it subscribed`() {
+  @Test func `Publishing: an observer receives only elements sent after it subscribed`() {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     channel.send(1)
     let first = observe(channel.stream)
@@ -21,7 +21,7 @@ import Testing
     #expect(second.events == [.element(3), .finished])
   }
 
-  @Test func `Current value: an observer sees the value there is, then every later one`() {
+  @Test func `Current value: an observer receives the current value, then every later one`() {
     let channel = CurrentValueChannel<Int, Never>(1, buffering: .unbounded)
     let first = observe(channel.stream)
     channel.send(2)
@@ -36,7 +36,7 @@ import Testing
     #expect(channel.value == 3)
   }
 
-  @Test func `Replay of two: an observer sees the newest two, then every later one`() {
+  @Test func `Replay of two: an observer receives the newest two elements, then every later one`() {
     let channel = MulticastChannel<Int, Never>(replay: 2, buffering: .unbounded)
     channel.send(1)
     channel.send(2)
@@ -52,7 +52,7 @@ import Testing
     #expect(second.events == [.element(2), .element(3), .element(4), .finished])
   }
 
-  /// Subscribes at once; the task then reads that subscription.
+  /// Subscribes before this call returns, and reads the subscription in a task.
   private func observe(_ stream: MulticastStream<Int, Never>) -> Reader<Int> {
     Reader(stream.subscribe(), on: executor)
   }

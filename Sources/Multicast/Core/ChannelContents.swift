@@ -1,13 +1,14 @@
-/// What a channel's lock guards: the positions, and the elements at those positions.
+/// The state that a channel's lock guards: the positions, and the elements at those positions.
 ///
-/// Does with elements what ``ChannelState`` says. Nothing here resumes a task or releases an element: what is to be
-/// resumed or released is returned, and the caller drops it after it has left the lock.
+/// The contents apply each action of ``ChannelState`` to the elements. They resume no task and release no element,
+/// because either may run user code. Waiters and elements are returned instead, and the caller resumes and releases
+/// them after it has unlocked.
 ///
-/// Invariant: `kept` holds the elements from `state.floor` to `state.head`, in order.
+/// Invariant: `kept` holds the elements from `state.floor` up to `state.head`, in order.
 struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   private(set) var state: ChannelState<Waiter>
   private(set) var kept = ElementRing<Element>()
-  /// Each buffered subscriber's own buffer, by its id.
+  /// The buffers of the buffered subscribers, by subscriber id.
   private(set) var collected = CollectorBuffers<Element>()
   private var failureBox: FailureBox?
   /// The upstream producer suspended in `demand()`, if any.
@@ -15,7 +16,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
 
   typealias Released = ReleasedElements<Element>
 
-  /// Keeps the error apart, so that the size of the contents does not depend on it.
+  /// A box for the channel's failure, so that the size of the contents doesn't depend on the type of the error.
   private final class FailureBox {
     let failure: Failure
     init(_ failure: Failure) { self.failure = failure }
@@ -27,9 +28,9 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
 
   // MARK: - Sending
 
-  /// Sends an element to every subscriber.
+  /// Records an element for every subscriber.
   ///
-  /// - Returns: Who is to be resumed with the element; nil when the channel had ended.
+  /// - Returns: The waiters to resume with the element, or `nil` if the channel has terminated.
   @inline(__always)
   mutating func send(_ element: Element, releasing released: inout Released) -> ChannelState<Waiter>.Resumptions? {
     if state.hasEnded { return nil }
@@ -51,9 +52,9 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
     }
   }
 
-  /// Ends the channel, if nothing has ended it yet.
+  /// Terminates the channel, unless it has already terminated.
   ///
-  /// - Returns: Who is to be resumed.
+  /// - Returns: The waiters to resume.
   mutating func finish(_ failure: Failure?) -> ContiguousArray<Waiter> {
     guard let waiters = state.finish() else { return [] }
     failureBox = failure.map { FailureBox($0) }
@@ -65,7 +66,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
     release(into: &released)
   }
 
-  /// The newest element that is replayed; nil when there is none.
+  /// The newest element of the replay, or `nil` if the replay is empty.
   var latest: Element? {
     state.replayStart < state.head ? kept.element(at: kept.count - 1) : nil
   }
@@ -93,7 +94,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
     for position in state.replayStart..<state.head { buffer.pointee.append(kept.element(at: position - state.floor)) }
   }
 
-  /// Puts the next elements of a subscriber, at most `limit`, into uninitialised memory.
+  /// Copies or moves a subscriber's next elements, at most `limit`, into uninitialised memory.
   @inline(__always)
   mutating func read(
     _ id: Int, limit: Int, into target: ElementSlots<Element>, releasing released: inout Released
@@ -111,7 +112,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
       collected.buffer(id).pointee.shrink()
       return .elements(1)
     case .end:
-      // The subscriber needs nothing any more, however long it is held.
+      // The subscriber needs no more elements, even if it stays alive.
       release(into: &released)
       return failureBox == nil ? .finished : .failed
     case .overflow(let capacity): return .overflowed(capacity: capacity)
@@ -120,7 +121,9 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
     }
   }
 
-  /// Keeps the waiter, unless there is something to read.
+  /// Stores a suspended call's waiter, unless the subscriber has something to read.
+  ///
+  /// - Returns: Whether the waiter was stored. Otherwise, the caller resumes it.
   @inline(__always)
   mutating func park(_ id: Int, _ waiter: Waiter, releasing released: inout Released) -> Bool {
     if state.isReadable(id) { return false }
@@ -129,12 +132,12 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
     return true
   }
 
-  /// What failed the channel.
+  /// The error that the channel failed with, if any.
   var failure: Failure? { failureBox?.failure }
 
-  /// Ends a subscriber at once and lets go of its backlog.
+  /// Ends a subscriber at once and releases its backlog.
   ///
-  /// - Returns: Who is to be resumed, to find the end.
+  /// - Returns: The waiters to resume, which then return `nil`.
   @inline(__always)
   mutating func cancel(_ id: Int, releasing released: inout Released) -> ContiguousArray<Waiter> {
     if state.isCollector(id) { emptyCollector(id, into: &released) }
@@ -143,11 +146,11 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
     return waiters
   }
 
-  /// Forgets a subscriber of which no call of `next()` can follow.
+  /// Removes a subscriber whose `next()` cannot be called again.
   @inline(__always)
   mutating func remove(_ id: Int, releasing released: inout Released) {
     let waiters = cancel(id, releasing: &released)
-    assert(waiters.isEmpty, "A call that waits holds the subscriber.")
+    assert(waiters.isEmpty, "A suspended call retains its subscriber.")
     state.remove(id)
   }
 
@@ -173,16 +176,16 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   }
 }
 
-/// What a subscriber finds.
+/// The result of reading a subscriber's next elements.
 enum ReadOutcome {
-  /// This many elements were put where the caller said.
+  /// The given number of elements was written to the caller's memory.
   case elements(Int)
-  /// The end, or nothing any more.
+  /// The subscriber has finished or was cancelled. Every later read returns this, too.
   case finished
-  /// The channel's failure, to be thrown now and not again.
+  /// The channel failed. Returned once, for the error to be thrown once.
   case failed
-  /// The subscriber's own overflow, to be thrown now and not again.
+  /// The subscriber's buffer overflowed. Returned once, for the error to be thrown once.
   case overflowed(capacity: Int)
-  /// There is nothing yet.
+  /// No element is available yet.
   case wait
 }

@@ -1,12 +1,13 @@
 extension ChannelCore {
-  /// Waits until a further element would be of use to some subscriber, or the calling task is cancelled.
+  /// Suspends until at least one subscriber would keep another element, or the calling task is cancelled.
   ///
-  /// An element is of no use when every subscriber would drop it, or overflow because of it. One task at a time may
-  /// wait.
+  /// A subscriber doesn't keep an element that it would drop or that would overflow it. Only one task at a time may
+  /// call this.
   func demand() async {
     await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
-        // A cancellation that came before is seen here, one that comes later finds the producer waiting.
+        // `Task.isCancelled` covers a cancellation before this point. The handler of a later one takes the lock after
+        // this section and finds the continuation.
         let mustWait = withContents { contents in
           if contents.state.isElementUseful || Task.isCancelled { return false }
           contents.waitingProducer = continuation
@@ -19,7 +20,7 @@ extension ChannelCore {
     }
   }
 
-  /// Lets a waiting producer go on, if a further element is of use now.
+  /// Resumes the producer suspended in ``demand()``, if any, when a subscriber would keep another element.
   func signalDemand() {
     withContents { contents in
       contents.waitingProducer != nil && contents.state.isElementUseful ? contents.waitingProducer.take() : nil

@@ -1,27 +1,32 @@
 internal import Synchronization
 
-/// The owner of a channel's lock: asks the contents what is to be done, and does it after unlocking.
+/// The owner of a channel's lock, which changes the contents under the lock and performs the resulting actions after
+/// unlocking.
 ///
-/// Streams and subscriptions hold the core, never the channel, so that dropping the channel ends it.
+/// No continuation is resumed and no element is released under the lock, because either may run user code at once: an
+/// executor may run the resumed task inside `resume`, and an element's `deinit` may call the channel. Under the lock,
+/// such a call would deadlock.
+///
+/// Streams and subscriptions refer to the core and never to the channel, so that releasing the channel finishes it.
 final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   typealias Contents = ChannelContents<Element, Failure>
 
   private let contents: Lock<Contents>
-  /// Counts sends and the end.
+  /// The number of calls of `send` and `finish`.
   ///
-  /// It changes only under the lock, and may be read without it.
+  /// It changes only under the lock, and may be read without the lock.
   private let progressCount = Atomic<Int>(0)
 
-  /// Orders a send before the subscribers that its element is handed off to.
+  /// Shows the thread sanitizer that a send happens before the reads of the subscribers that it hands its element to.
   private let handOver = SanitizerOrder()
 
-  /// Called, outside the lock, when the last subscriber has left; nil for a channel that does not mind.
+  /// A closure that runs, outside the lock, when the last subscriber has left, or `nil` if the owner doesn't need it.
   private let onUnused: (@Sendable (ChannelCore) -> Void)?
 
-  /// Counts a channel that has no owner but its streams; `nil` where the owner counts itself.
+  /// The token that counts a channel owned by its streams alone, or `nil` if the owner counts itself.
   private let live: MulticastDiagnostics.LiveChannel?
 
-  /// Called when nothing refers to the core any more.
+  /// A closure that runs when the last reference to the core is released.
   private let onRelease: (@Sendable () -> Void)?
 
   init(
@@ -38,19 +43,19 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     onRelease?()
   }
 
-  /// Whether a producer waits for ``demand()`` and is to be signalled.
+  /// Whether the channel's producer calls ``demand()`` and needs ``signalDemand()``.
   var isPulled: Bool { onUnused != nil }
 
-  /// Whether the channel has not ended and has no subscribers.
+  /// Whether the channel has neither terminated nor any subscribers.
   var isUnused: Bool { contents.withLock { !$0.state.hasEnded && $0.state.subscriberCount == 0 } }
 
-  /// Runs `body` alone with the contents.
+  /// Runs `body` with exclusive access to the contents.
   func withContents<Result>(_ body: (inout Contents) -> Result) -> Result { contents.withLock(body) }
 
   var latest: Element? { contents.withLock { $0.latest } }
   var subscriberCount: Int { contents.withLock { $0.state.subscriberCount } }
 
-  /// The newest element and how many were sent with it, both of one moment.
+  /// The newest element and the number of elements sent up to it, read in one critical section.
   var versioned: (latest: Element?, version: Int) { contents.withLock { ($0.latest, $0.state.head) } }
 
   // MARK: - Sending
@@ -68,7 +73,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     return .sent
   }
 
-  /// Sends only if nothing was sent since `version`; else returns nil.
+  /// Sends an element if no element was sent since `version`, and returns `nil` otherwise.
   func send(_ element: Element, ifVersionIs version: Int) -> SendResult? {
     var released = Contents.Released()
     defer { released.release() }
@@ -83,7 +88,9 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     return .sent
   }
 
-  /// Hands the element off, outside the lock: an executor may run the resumed task before `resume` returns.
+  /// Hands the element off to the waiters.
+  ///
+  /// Must not be called under the lock, because an executor may run the resumed task before `resume` returns.
   @inline(__always)
   private func resume(_ resumptions: ChannelState<Waiter>.Resumptions, with element: Element) {
     switch resumptions {
@@ -113,21 +120,27 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
 
   // MARK: - Reading
 
-  /// Differs from an earlier value if anything was sent since, or the channel ended.
+  /// A count that changes with each element sent and with the termination of the channel.
   var progress: Int { progressCount.load(ordering: .acquiring) }
 
+  /// Registers a subscriber together with its replay.
+  ///
+  /// This must stay one critical section: between two sections, a send could be lost or delivered twice. The article
+  /// *How the log works* explains this under *Registration and replay*.
+  ///
+  /// - Returns: The subscriber's id.
   func subscribe(_ policy: BufferingPolicy<Failure>) -> Int {
     contents.withLock { $0.subscribe(policy) }
   }
 
-  /// Puts the next elements of a subscriber, at most `limit`, into uninitialised memory.
+  /// Copies or moves a subscriber's next elements, at most `limit`, into uninitialised memory.
   func read(
     _ reader: Int, limit: Int, into target: ElementSlots<Element>, releasing released: inout Contents.Released
   ) -> ReadOutcome {
     contents.withLock { $0.read(reader, limit: limit, into: target, releasing: &released) }
   }
 
-  /// Keeps the waiter until there is something for it, and resumes it at once when there is something already.
+  /// Stores the waiter until the subscriber has something to read, or resumes it at once if it already has.
   func park(_ reader: Int, _ waiter: Waiter) {
     var released = Contents.Released()
     defer { released.release() }
@@ -135,10 +148,12 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     if !isParked { waiter.resume() }
   }
 
-  /// To be called by a subscriber that an element was handed off to.
+  /// Orders the calling subscriber after the send that handed an element off to it, for the thread sanitizer.
   func noticeHandOver() { handOver.acquire() }
 
-  /// What failed the channel, which must have failed.
+  /// The error that the channel failed with.
+  ///
+  /// - Precondition: The channel has failed.
   var failure: Failure {
     @inline(never) get { contents.withLock { $0.failure! } }
   }

@@ -1,15 +1,14 @@
 internal import Synchronization
 
-/// One registered subscriber: takes what is there from the channel, in batches where its policy allows, and waits for
-/// more.
+/// A registered subscriber, which takes available elements from the channel and suspends when there are none.
 ///
-/// An unbounded subscriber that lags takes the channel's lock once for a batch of elements and hands them out without
-/// it. A batch is part of the subscriber's backlog. A subscriber whose policy may yet drop what it has not read takes
-/// one element at a time, so that what it drops is released.
+/// An unbounded subscriber that lags takes the channel's lock once for a batch of elements, and returns them one by one
+/// without the lock. A batch is part of the subscriber's backlog. A bounded subscriber takes one element at a time,
+/// because its policy may still drop its unread elements, and a dropped element must be released.
 ///
-/// The unsafe properties below belong to the call that holds the `gate`, and to `deinit`. The gate is held for a few
-/// instructions or one turn of the channel's lock, never across a suspension or a call of foreign code. It is contended
-/// only where several tasks share one subscription, or one cancels it while another reads.
+/// Only the call that holds the `gate`, and `deinit`, may use the unsafe properties below. The gate is held for a few
+/// instructions or for one critical section of the channel, never across a suspension or a call of user code. It is
+/// contended only when several tasks share one subscription, or when one task cancels it while another one reads.
 @usableFromInline
 final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
@@ -20,18 +19,20 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
   private let gate = Atomic<Bool>(false)
   private let isCancelled = Atomic<Bool>(false)
   private let isMailboxTaken = Atomic<Bool>(false)
-  /// The channel's progress when this subscriber had taken all there was.
+  /// The channel's progress when this subscriber last found nothing to read.
   ///
-  /// A hint: to be wrong costs a turn, no more.
+  /// This is a hint: a wrong value costs one more turn of the loop in ``advance()`` and nothing else.
   private let idleProgress = Atomic<Int>(-1)
 
-  /// The most elements of a batch.
+  /// The maximum number of elements in a batch.
   private let batchLimit: Int
-  /// Room for a batch, and behind it for one element that is handed off: the hand-off slot.
+  /// Memory for a batch, followed by the hand-off slot, which has room for one element.
   nonisolated(unsafe) private let memory: UnsafeMutablePointer<Element>
-  /// The elements of the batch that have not been handed out: initialised, as no other slots are.
+  /// The indices of the batch's elements that have not been returned yet.
+  ///
+  /// Of the slots for the batch, only these are initialised.
   nonisolated(unsafe) private var batch = 0..<0
-  /// Whether the batch was empty when the gate was left, for a check without it.
+  /// Whether the batch was empty when the gate was last left, for checks without the gate.
   private let isBatchEmpty = Atomic<Bool>(true)
 
   init(core: ChannelCore<Element, Failure>, policy: BufferingPolicy<Failure>) {
@@ -52,9 +53,10 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
 
   // MARK: - Reading
 
-  /// Whether the batch has the next element.
+  /// Enters the gate if the batch holds the next element.
   ///
-  /// If so, ``takeFromBatch()`` must follow; if not, ``advance()``.
+  /// - Returns: Whether the gate was entered. If it was, the caller must call ``takeFromBatch()``; otherwise, it must
+  ///   call ``advance()``.
   @usableFromInline
   func beginTakingFromBatch() -> Bool {
     if isBatchEmpty.load(ordering: .relaxed) || Task.isCancelled || !enterGate() { return false }
@@ -63,7 +65,7 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     return false
   }
 
-  /// The next element of the batch, which must have one, and leaves the gate.
+  /// Takes the next element of the batch, which must not be empty, and leaves the gate.
   @usableFromInline
   func takeFromBatch() -> Element {
     defer { leaveGate() }
@@ -73,23 +75,25 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     return (memory + first).move()
   }
 
-  /// Where the next element is.
+  /// The place of the next element.
   ///
-  /// Not the element itself: code that knows nothing of a type's size moves a value of it in one step, but looks up the
-  /// type's metadata to keep one across a suspension.
+  /// ``advance()`` returns the place instead of the element, because unspecialised code that keeps a generic value
+  /// across a suspension has to look up the type's metadata, whereas it can move such a value without a lookup.
   @usableFromInline
   enum Position {
-    /// ``takeFromBatch()`` must follow.
+    /// The element is in the batch, and the gate is held. The caller must call ``takeFromBatch()``.
     case batch
-    /// ``take(from:)`` must follow.
+    /// The element is in a hand-off slot. The caller must call ``take(from:)``.
     case mailbox(ElementSlots<Element>)
+    /// There is no next element: the subscription has ended.
     case end
   }
 
-  /// Finds the next element, waiting for it if need be.
+  /// Finds the next element, and suspends until there is one.
   @usableFromInline
   nonisolated(nonsending) func advance() async throws(Failure) -> Position {
-    // A subscriber that has taken all there was waits without another check. Where that is wrong, `park` notices.
+    // A subscriber that found nothing to read suspends without another read if there was no progress since. If the hint
+    // is wrong, `park` resumes it at once.
     var isIdle = isBatchEmpty.load(ordering: .relaxed) && core.progress == idleProgress.load(ordering: .relaxed)
     while true {
       if !isIdle {
@@ -122,7 +126,8 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
       }
       if wake == .element {
         core.noticeHandOver()
-        // What was handed off is the only element that was sent since.
+        // The hand-off was the first send since the subscriber found nothing to read, so it has read everything up to
+        // that send.
         idleProgress.store(idleProgress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
         return .mailbox(mailbox)
       }
@@ -131,23 +136,25 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     }
   }
 
-  /// The element that was handed off.
+  /// Takes the element that was handed off, and returns the hand-off slot.
   @usableFromInline
   func take(from mailbox: ElementSlots<Element>) -> Element {
     defer { returnMailbox(mailbox) }
     return mailbox.base.move()
   }
 
-  /// Ends this subscriber: every call of `next()`, waiting or to come, returns nil.
+  /// Ends this subscriber: every pending and later call of `next()` returns `nil`.
   func cancel() {
-    // A task that is cancelled lends itself to its cancellation handler, and may end, with its iterator, inside the
-    // resumption below where its executor runs it at once. A reference that is borrowed would not outlast that.
+    // The caller may be a cancellation handler, which only borrows this reader from the cancelled task. If the task's
+    // executor runs jobs at once, the resumption below may run the task to completion and release its iterator, so this
+    // call needs a reference of its own.
     let this = Unmanaged.passRetained(self)
     defer { this.release() }
     isCancelled.store(true, ordering: .relaxed)
     core.cancel(id)
     if discardBatchIfFree() || batchLimit == 1 { return }
-    // The task that holds the gate is inside a call of `next()`. It may never make another, which would find the flag.
+    // A concurrent call of `next()` holds the gate. That task may never call `next()` again, which would discard the
+    // batch, so another task retries until the gate is free.
     Task { [weak self] in
       while self?.discardBatchIfFree() == false { await Task.yield() }
     }
@@ -163,15 +170,15 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     gate.store(false, ordering: .releasing)
   }
 
-  /// Fills the batch if it is empty, and leaves the gate unless there is an element to take.
+  /// Fills the batch if it is empty, and leaves the gate unless the batch then has an element.
   private func fillBatch() -> ReadOutcome {
     if !batch.isEmpty { return .elements(batch.count) }
     var released = ReleasedElements<Element>()
-    // Last of all, with the gate left, because it may run foreign code.
+    // Deferred until the gate has been left, because releasing an element may run user code.
     defer { released.release() }
     let outcome = core.read(id, limit: batchLimit, into: ElementSlots(base: memory), releasing: &released)
     if case .elements(let count) = outcome {
-      assert(released.isEmpty, "Released inside the gate.")
+      assert(released.isEmpty, "An element would be released inside the gate.")
       batch = 0..<count
       isBatchEmpty.store(false, ordering: .relaxed)
     } else {
@@ -180,7 +187,9 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     return outcome
   }
 
-  /// Gives up what is left of the batch, which counts as dropped, unless another call holds the gate.
+  /// Discards the rest of the batch and counts it as dropped, unless another call holds the gate.
+  ///
+  /// - Returns: Whether the gate was free.
   private func discardBatchIfFree() -> Bool {
     guard enterGate() else { return false }
     var discarded = ReleasedElements<Element>()
@@ -191,16 +200,17 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
       batch = 0..<0
     }
     leaveGate()
-    // Only now, because it may run foreign code.
+    // After leaving the gate, because releasing an element may run user code.
     discarded.release()
     return true
   }
 
-  /// Whether each element that this subscriber takes may be what the channel's producer waits for.
+  /// Whether taking an element may create the demand that the channel's producer waits for.
   private var isDemanding: Bool { core.isPulled && policy.keepsOldest }
 
-  /// Takes the element of the batch, leaves the gate, and only then lets the producer go on, as that may run code of
-  /// others.
+  /// Takes the element of the batch, leaves the gate, and then signals demand.
+  ///
+  /// The order matters, because resuming the producer may run user code, which must not run inside the gate.
   private func takeAndSignalDemand() -> ElementSlots<Element> {
     let mailbox = takeMailbox()
     mailbox.base.initialize(to: takeFromBatch())
@@ -210,7 +220,8 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
 
   // MARK: - The hand-off slot
 
-  /// Room for the element that is handed off to a waiting call: the subscriber's own unless another task waits there.
+  /// Returns memory for the element to be handed off to a suspended call: the subscriber's own hand-off slot, or newly
+  /// allocated memory if another task's call uses that slot.
   private func takeMailbox() -> ElementSlots<Element> {
     let isTaken = isMailboxTaken.exchange(true, ordering: .acquiring)
     return ElementSlots(base: isTaken ? .allocate(capacity: 1) : memory + batchLimit)

@@ -1,11 +1,15 @@
 // MARK: - Reading
 
 extension ChannelState {
-  /// Registers a subscriber and gives it the replay, in one step.
+  /// Registers a subscriber together with its replay, in one step.
+  ///
+  /// A cursor subscriber starts at the beginning of the replay. A buffered subscriber's count includes the replay,
+  /// which the caller copies into the subscriber's buffer in the same critical section.
   ///
   /// - Parameters:
-  ///   - capacity: How many elements wait at most.
-  ///   - overflow: What a buffered subscriber does without a place for an element; nil for a cursor subscriber.
+  ///   - capacity: The maximum number of buffered elements. The replay's limit applies instead if it is larger.
+  ///   - overflow: The overflow behaviour of a buffered subscriber, or `nil` for a cursor subscriber.
+  /// - Returns: The subscriber's id.
   mutating func subscribe(capacity: Int, overflow: CollectionOverflow?) -> Int {
     let capacity = max(capacity, replayLimit)
     var reader = ReaderState<Waiter>()
@@ -35,26 +39,28 @@ extension ChannelState {
     return id
   }
 
+  /// The action to take for a subscriber that reads.
   enum ReadAction {
-    /// Copy `count` kept elements from this position on.
+    /// Copy `count` kept elements, starting at the given position.
     case copy(from: Int, count: Int)
-    /// Take the `count` oldest kept elements, which no other subscriber needs.
+    /// Move the `count` oldest kept elements to the subscriber, because neither another subscriber nor the replay needs
+    /// them.
     case take(count: Int)
-    /// Take the first element of the buffered subscriber's buffer.
+    /// Take the first element of the subscriber's buffer.
     case takeCollected
-    /// The channel's end, delivered now and not again.
+    /// Deliver the channel's completion or failure. Returned once.
     case end
-    /// The end after the buffered subscriber's overflow, delivered now and not again.
+    /// Deliver the error of the subscriber's overflow. Returned once.
     case overflow(capacity: Int)
-    /// Nil, for ever.
+    /// Return `nil`: the subscriber has ended.
     case nothing
-    /// There is nothing yet.
+    /// Suspend: no element is available yet.
     case wait
   }
 
-  /// The next thing for a subscriber.
+  /// Advances a subscriber past its next elements.
   ///
-  /// - Parameter limit: How many elements the caller takes at most.
+  /// - Parameter limit: The maximum number of elements to read.
   mutating func read(_ id: Int, limit: Int) -> ReadAction {
     if readers[id].intake == .ended { return .nothing }
     if let collection = readers[id].collection {
@@ -72,7 +78,7 @@ extension ChannelState {
     cursors[id].position = position + count
     readers[id].hasBatch = count > 1
     if count > 0 {
-      // A sole cursor subscriber need not share what is not replayed.
+      // Elements that only this cursor subscriber needs are moved rather than copied.
       guard followers.count == 1, position == floor, floor + count <= replayStart else {
         return .copy(from: position, count: count)
       }
@@ -85,14 +91,14 @@ extension ChannelState {
     return .end
   }
 
-  /// Whether ``read(_:limit:)`` would say anything but `wait`.
+  /// Whether ``read(_:limit:)`` would return another action than `wait`, or an element may be left in a batch.
   func isReadable(_ id: Int) -> Bool {
     readers[id].isReadable(at: place(of: cursors[id]), head: head)
   }
 
-  /// Keeps a suspended call until there is something for it.
+  /// Stores a suspended call until the subscriber has something to read.
   ///
-  /// Nothing may be readable.
+  /// - Precondition: ``isReadable(_:)`` is false.
   mutating func park(_ id: Int, _ waiter: Waiter) {
     let (isFirst, isFollower) = readers[id].park(waiter, index: waitingReaders.count)
     guard isFirst else { return }
@@ -100,14 +106,12 @@ extension ChannelState {
     if isFollower { waitingFollowerCount += 1 }
   }
 
-  /// Whether a subscriber that waits may have made elements unnecessary.
+  /// Whether to call ``raiseFloor()`` after a subscriber was parked.
   var isReleaseDueAfterParking: Bool { allFollowersWait && floor < replayStart }
 
-  /// Ends a subscriber at once.
+  /// Ends a subscriber at once, and counts its backlog as dropped.
   ///
-  /// Its backlog counts as dropped.
-  ///
-  /// - Returns: Who is to be resumed, to find the end; nil when the subscriber had ended.
+  /// - Returns: The waiters to resume, which then return `nil`, or `nil` if the subscriber had already ended.
   mutating func cancel(_ id: Int) -> ContiguousArray<Waiter>? {
     guard readers[id].intake != .ended else { return nil }
     let wasOpen = readers[id].intake == .open
@@ -128,20 +132,20 @@ extension ChannelState {
 
   func isCollector(_ id: Int) -> Bool { readers[id].collection != nil }
 
-  /// Forgets a subscriber of which no call of `next()` can follow.
+  /// Frees the id of a subscriber whose `next()` cannot be called again.
   ///
-  /// It must have been cancelled.
+  /// - Precondition: The subscriber has been cancelled.
   mutating func remove(_ id: Int) {
     unusedReaders.append(id)
   }
 
-  /// How many elements a subscriber will never get, of those that were meant for it.
+  /// The number of elements sent to a subscriber that it will never receive.
   func droppedCount(_ id: Int) -> Int {
     let cursor = cursors[id]
     return readers[id].droppedCount + (cursor.position == .max ? 0 : place(of: cursor) - cursor.position)
   }
 
-  /// Counts elements that a subscriber had taken and gave up when it was cancelled.
+  /// Counts elements of a batch that a cancelled subscriber discarded.
   mutating func countDropped(_ id: Int, _ count: Int) {
     readers[id].droppedCount += count
   }

@@ -1,61 +1,67 @@
-/// A channel as positions: which elements are kept, where each subscriber stands, and which of them wait.
+/// A pure state machine of a channel's positions: the range of kept elements, each subscriber's cursor, and the
+/// suspended calls.
 ///
-/// There are no elements here, no locks and no continuations. Every element has a position, counted from the first one
-/// sent. The elements from ``floor`` to ``head`` are kept, once, for all subscribers:
+/// The state contains no elements, locks or continuations. Every element has a position, counted from the first element
+/// sent. The elements from ``floor`` up to ``head`` are kept, once, for all subscribers:
 ///
 /// ```
 ///        floor            cursor of A      cursor of B     head
 ///          │                   │                │            │
 ///   ┄ gone ┼───────────────────┴────────────────┴────────────┤ the next element
 ///          │                              ├── replay of 4 ───┤
-///          └ the slowest reader needs this one
+///          └ the slowest subscriber needs this element
 /// ```
 ///
-/// A **cursor subscriber** reads what is kept and has nothing but a cursor. Its policy is arithmetic: of a cursor
-/// subscriber with capacity *k* only the last *k* positions count, so its place is `max(cursor, head - k)`, and what
-/// lies between is dropped. The replay is where a new cursor starts. A **buffered subscriber** keeps the beginning of
-/// its backlog and so has a buffer of its own, of which the state knows how many elements it holds.
+/// A **cursor subscriber** reads the kept elements and has no buffer, only a cursor. Its policy is arithmetic: with
+/// capacity *k* it reads at `max(cursor, head - k)`, its *place*, and the elements between its cursor and its place are
+/// dropped. A new cursor starts at the beginning of the replay. A **buffered subscriber** keeps the oldest elements of
+/// its backlog, and so has a buffer of its own; the state holds the number of elements in it.
 ///
-/// Every input is a method that changes the state and returns what is to be done about it. The caller performs that;
-/// what resumes or releases, after it has left its lock. `Waiter` is whatever stands for a suspended call of `next()`.
+/// Each input is a method that changes the state and returns the action for the caller to perform. The caller resumes
+/// waiters and releases elements only after it has unlocked. `Waiter` is the caller's type for a suspended call of
+/// `next()`.
 ///
 /// Invariants:
-/// - A subscriber that waits has nothing to read: a cursor subscriber's cursor is at `head`, a buffered subscriber's
+/// - A waiting subscriber has nothing to read: a cursor subscriber's cursor is at `head`, and a buffered subscriber's
 ///   buffer is empty.
-/// - `floor` is at most the replay's start and the place of every cursor subscriber. It lags behind their minimum by at
-///   most ``releaseInterval`` sends, and not at all while all cursor subscribers wait.
-/// - What a subscriber received, dropped and has left to read is what was replayed to it and sent while its intake was
-///   open.
+/// - `floor` is never beyond the start of the replay or the place of a cursor subscriber. It lags behind their minimum
+///   by at most ``releaseInterval`` sends, and not at all while all cursor subscribers wait.
+/// - For each subscriber, the elements received, dropped and left to read add up to the elements replayed to it and
+///   sent while its intake was open.
 /// - `subscriberCount` is the number of subscribers whose intake is open.
 struct ChannelState<Waiter> {
-  /// After how many sends, at the latest, an element that no subscriber needs is released.
+  /// The maximum number of sends after which an element that is no longer needed is released.
   static var releaseInterval: Int { 16 }
 
-  // The properties are changed by the methods of this type only, in this file and in `ChannelState+Reading.swift`.
+  // Only the methods of this type, here and in `ChannelState+Reading.swift`, may change the properties.
 
-  /// The position that the next element gets: how many were sent.
+  /// The position of the next element, which is the number of elements sent.
   var head = 0
-  /// The position of the oldest element that is kept.
+  /// The position of the oldest kept element.
   var floor = 0
   var hasEnded = false
   var subscriberCount = 0
-  /// The buffered subscribers that take elements.
+  /// The ids of the buffered subscribers whose intake is open.
   var collectors: ContiguousArray<Int> = []
 
   let replayLimit: Int
+  /// The position before which no element is replayed, because the replay was reset there.
   var resetPosition = 0
   var cursors: ContiguousArray<Cursor> = []
   var readers: ContiguousArray<ReaderState<Waiter>> = []
+  /// The ids that are free for new subscribers.
   var unusedReaders: ContiguousArray<Int> = []
+  /// The ids of the subscribers with a suspended call.
   var waitingReaders: ContiguousArray<Int> = []
-  /// The cursor subscribers that have not ended.
+  /// The ids of the cursor subscribers that have not ended.
   var followers: ContiguousArray<Int> = []
   var waitingFollowerCount = 0
+  /// The cursor subscriber that kept the floor down when it was last computed.
   var slowestFollower = 0
 
-  /// A cursor subscriber's place.
+  /// A cursor subscriber's cursor and capacity.
   ///
-  /// Apart from the rest of the subscriber, so that all places are found in few cache lines.
+  /// They are stored apart from the rest of the subscriber, so that a scan of all cursors touches few cache lines.
   struct Cursor {
     static var none: Cursor { Cursor(position: .max, capacity: .max) }
 
@@ -68,12 +74,12 @@ struct ChannelState<Waiter> {
     self.replayLimit = replayLimit
   }
 
-  /// The first position that a new subscriber gets.
+  /// The position at which a new subscriber starts.
   var replayStart: Int { max(head - replayLimit, resetPosition) }
 
   var allFollowersWait: Bool { waitingFollowerCount == followers.count }
 
-  /// Whether some subscriber would keep a further element and neither drop it nor fail because of it.
+  /// Whether at least one subscriber would keep another element, rather than drop it or fail.
   var isElementUseful: Bool {
     !followers.isEmpty
       || collectors.contains { id in
@@ -84,22 +90,22 @@ struct ChannelState<Waiter> {
 
   // MARK: - Sending
 
+  /// The action to take for a buffered subscriber when an element is sent.
   enum CollectAction {
-    /// The buffered subscriber waits and the element is handed off to it by ``send()``.
+    /// Do nothing: the subscriber is suspended, and ``send()`` hands the element off to it.
     case handedOver
-    /// Add the element to the buffered subscriber's buffer.
+    /// Append the element to the subscriber's buffer.
     case append
-    /// Put the element in the place of the buffer's last one.
+    /// Replace the last element of the subscriber's buffer with the element.
     case replaceLast
-    /// Nothing: the element is dropped, and the buffered subscriber may take no more now.
+    /// Do nothing: the element is dropped. If the policy is `error`, the subscriber's intake has been closed.
     case drop
   }
 
-  /// Offers the element that is about to be sent to one of the ``collectors``.
+  /// Offers the next element to one of the ``collectors``.
   ///
-  /// Comes before ``send()``.
-  ///
-  /// A buffered subscriber that overflows leaves ``collectors``, so go through them from the last to the first.
+  /// The caller calls this for each of them before it calls ``send()``, from the last to the first, because a
+  /// subscriber that overflows is removed from ``collectors``.
   mutating func collect(at index: Int) -> CollectAction {
     let id = collectors[index]
     guard readers[id].firstWaiter == nil, let collection = readers[id].collection else { return .handedOver }
@@ -120,18 +126,19 @@ struct ChannelState<Waiter> {
     }
   }
 
-  /// Who is to be resumed.
+  /// The waiters to resume with an element.
+  ///
+  /// The cases avoid an array for the common numbers of waiters.
   enum Resumptions {
     case none
     case one(Waiter)
     case many(ContiguousArray<Waiter>)
   }
 
-  /// Gives the next position to an element.
+  /// Assigns the next position to an element.
   ///
-  /// The channel must not have ended.
-  ///
-  /// - Returns: Whether the element is to be kept, and who is to be resumed with it.
+  /// - Precondition: The channel has not terminated.
+  /// - Returns: Whether to keep the element, and the waiters to resume with it.
   mutating func send() -> (keep: Bool, resume: Resumptions) {
     let keep = replayLimit > 0 || !allFollowersWait
     head += 1
@@ -139,9 +146,9 @@ struct ChannelState<Waiter> {
     return (keep, waitingReaders.isEmpty ? .none : takeWaiters())
   }
 
-  /// Takes one waiter of each subscriber that waits, for the hand-off of the last element.
+  /// Takes one waiter of each waiting subscriber, for the hand-off of the last element.
   ///
-  /// A cursor subscriber's cursor passes that element.
+  /// A cursor subscriber's cursor moves past that element.
   mutating func takeWaiters() -> Resumptions {
     if waitingReaders.count == 1 {
       let id = waitingReaders[0]
@@ -178,9 +185,9 @@ struct ChannelState<Waiter> {
     removeFromWaiting(id, isFollower: readers[id].isFollower)
   }
 
-  /// Ends the channel, if nothing has ended it yet.
+  /// Terminates the channel, unless it has already terminated.
   ///
-  /// - Returns: Who is to be resumed, to find the end; nil when the channel had ended.
+  /// - Returns: The waiters to resume, which then find the termination, or `nil` if the channel had already terminated.
   mutating func finish() -> ContiguousArray<Waiter>? {
     if hasEnded { return nil }
     hasEnded = true
@@ -193,22 +200,21 @@ struct ChannelState<Waiter> {
     return waiters
   }
 
-  /// Empties the replay and leaves the subscribers' backlogs.
+  /// Empties the replay without changing the subscribers' backlogs.
   mutating func resetReplay() {
     resetPosition = head
   }
 
   // MARK: - Releasing
 
-  /// Whether ``raiseFloor()`` is worth while after a send.
+  /// Whether to call ``raiseFloor()`` after a send.
   var isReleaseDue: Bool { head % Self.releaseInterval == 0 || allFollowersWait }
 
-  /// Moves the floor up to the first position that is still needed.
+  /// Raises the floor to the first position that a subscriber or the replay still needs.
   ///
-  /// Takes time for each cursor subscriber, unless the replay needs all that is kept, all cursor subscribers wait, or
-  /// the slowest one has not moved.
-  ///
-  /// - Returns: How many of the oldest elements are not kept any more.
+  /// - Complexity: O(*n*), where *n* is the number of cursor subscribers. O(1) if the replay needs every kept element,
+  ///   if all cursor subscribers wait, or if the slowest one is unbounded and has not moved.
+  /// - Returns: The number of oldest elements to release.
   mutating func raiseFloor() -> Int {
     var needed = replayStart
     if needed == floor { return 0 }
@@ -227,7 +233,7 @@ struct ChannelState<Waiter> {
     return needed - floor
   }
 
-  /// The first position that counts for a cursor.
+  /// The position of the first element that a cursor subscriber has left to read.
   func place(of cursor: Cursor) -> Int {
     max(cursor.position, head &- cursor.capacity)
   }

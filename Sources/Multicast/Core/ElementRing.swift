@@ -1,4 +1,4 @@
-/// The storage of a queue of elements: one block of memory that is used round and round and grows by doubling.
+/// A ring buffer of elements, which grows by doubling.
 ///
 /// ```
 ///           start                 start + count
@@ -10,8 +10,8 @@
 ///
 /// Invariants:
 /// - The `count` slots from `start` on, counted modulo `capacity`, are initialised, and no other slots are.
-/// - An element never leaves by being destroyed here, only by being moved out, so that code with a lock around the ring
-///   can let go of it later. The exceptions are trivial elements, for which there is nothing to do, and `deinit`.
+/// - The ring never destroys an element but moves it out, so that the caller can release it after it has unlocked. The
+///   exceptions are trivial elements, whose release does nothing, and `deinit`.
 struct ElementRing<Element>: ~Copyable {
   private var slots: UnsafeMutablePointer<Element>
   private(set) var capacity = 0
@@ -22,7 +22,7 @@ struct ElementRing<Element>: ~Copyable {
     UnsafeMutablePointer(bitPattern: MemoryLayout<Element>.alignment)!
   }
 
-  /// Creates an empty ring without any memory.
+  /// Creates an empty ring without allocating memory.
   init() {
     slots = Self.noSlots
   }
@@ -32,12 +32,12 @@ struct ElementRing<Element>: ~Copyable {
     if capacity > 0 { slots.deallocate() }
   }
 
-  /// Whether releasing an element does nothing, so that no care has to be taken of it.
+  /// Whether releasing an element does nothing, so that removed elements can be discarded in place.
   static var hasTrivialElements: Bool { _isPOD(Element.self) }
 
-  /// Adds an element at the end.
+  /// Appends an element.
   ///
-  /// Takes constant time, amortised.
+  /// - Complexity: O(1) amortised.
   @inline(__always)
   mutating func append(_ element: borrowing Element) where Element: Copyable {
     if count == capacity { resize(to: capacity == 0 ? 16 : capacity * 2) }
@@ -45,13 +45,13 @@ struct ElementRing<Element>: ~Copyable {
     count += 1
   }
 
-  /// A copy of the element at an offset from the first.
+  /// Returns a copy of the element at an offset from the first one.
   @inline(__always)
   func element(at offset: Int) -> Element {
     slot(offset).pointee
   }
 
-  /// Copies `count` elements from an offset on into uninitialised memory.
+  /// Copies `count` elements, starting at an offset from the first one, into uninitialised memory.
   @inline(__always)
   func copy(from offset: Int, count: Int, to target: UnsafeMutablePointer<Element>) {
     let first = (start &+ offset) & (capacity &- 1)
@@ -60,7 +60,7 @@ struct ElementRing<Element>: ~Copyable {
     if untilWrap < count { (target + untilWrap).initialize(from: slots, count: count &- untilWrap) }
   }
 
-  /// Moves the first elements out into uninitialised memory.
+  /// Moves the first elements into uninitialised memory.
   @inline(__always)
   mutating func moveFirst(_ moved: Int, to target: UnsafeMutablePointer<Element>) {
     let untilWrap = min(moved, capacity &- start)
@@ -70,9 +70,10 @@ struct ElementRing<Element>: ~Copyable {
     count -= moved
   }
 
-  /// Moves the first elements out, to be released by the caller; trivial ones are just forgotten.
+  /// Moves the first elements to `released`, or discards them if they are trivial.
   ///
-  /// Takes time for each of them, unless they are many and all there are: then the memory goes with them.
+  /// - Complexity: O(`removed`). O(1) if the elements are trivial, or if more than 64 elements, which are all elements
+  ///   of the ring, move to an empty `released`: it then takes over the ring's memory.
   @inline(__always)
   mutating func removeFirst(_ removed: Int, into released: inout ReleasedElements<Element>) {
     if !Self.hasTrivialElements {
@@ -89,14 +90,14 @@ struct ElementRing<Element>: ~Copyable {
     (capacity, start, count) = (0, 0, 0)
   }
 
-  /// Puts an element in the place of the last one, which is moved out, to be released by the caller.
+  /// Replaces the last element, which is moved to `released`.
   mutating func replaceLast(with element: Element, into released: inout ReleasedElements<Element>) {
     let last = slot(count - 1)
     released.append(movingFrom: last)
     last.initialize(to: element)
   }
 
-  /// Gives memory back when only few slots of many are in use.
+  /// Reduces the capacity when at most an eighth of more than 64 slots are in use.
   @inline(__always)
   mutating func shrink() {
     guard capacity > 64, count <= capacity / 8 else { return }
@@ -110,7 +111,7 @@ struct ElementRing<Element>: ~Copyable {
     slots + ((start &+ offset) & (capacity &- 1))
   }
 
-  /// Moves the elements to a block of another size.
+  /// Moves the elements to a new block of the given capacity.
   private mutating func resize(to newCapacity: Int) {
     let block = UnsafeMutablePointer<Element>.allocate(capacity: newCapacity)
     let untilWrap = min(count, capacity &- start)
@@ -123,5 +124,5 @@ struct ElementRing<Element>: ~Copyable {
   }
 }
 
-// The ring owns its elements, as an array does, and is changed only by code with exclusive access to it.
+// Sendable, because the ring owns its elements, as an array does, and only code with exclusive access changes it.
 extension ElementRing: @unchecked Sendable where Element: Sendable {}

@@ -1,7 +1,7 @@
-/// Uninitialised memory for elements, on its way to the code that fills it.
+/// The address of uninitialised memory for elements, which is passed to the code that initialises it.
 ///
-/// It may cross threads because it is only an address: one party at a time uses it, the one that a lock, a gate or a
-/// resumption made the next, and the elements themselves are `Sendable`.
+/// Unchecked, because the memory is reached through a pointer. Only one thread at a time uses the memory, ordered by a
+/// lock, a gate or a resumption, and the elements themselves are `Sendable`.
 @usableFromInline
 struct ElementSlots<Element: Sendable>: @unchecked Sendable {
   let base: UnsafeMutablePointer<Element>

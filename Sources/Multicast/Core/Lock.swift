@@ -2,14 +2,16 @@ internal import Synchronization
 
 /// A mutex and the state it guards.
 ///
-/// It differs from `Mutex<State>` in two ways, each for a reason that is measured or seen:
-/// - The state is apart from the mutex, which so has a type that does not depend on the state's. Where `State` is
-///   generic, locking a `Mutex<State>` looks up its metadata each time, which takes longer than all the rest of it.
-/// - On Linux the part of `Mutex` that waits for another thread is in the toolchain's library, which the thread sanitizer
-///   does not see, so it would take what two threads do in turn for a race. ``SanitizerOrder`` shows it.
+/// It differs from `Mutex<State>` in two ways:
+/// - The state has an allocation of its own, so that the type of the mutex doesn't depend on `State`. If `State` is
+///   generic, locking a `Mutex<State>` looks up the type's metadata each time, which takes longer than the rest of the
+///   call.
+/// - On Linux, `Mutex` waits for another thread in code of the toolchain's library, which the thread sanitizer doesn't
+///   instrument. The sanitizer would therefore report a race between two critical sections; ``SanitizerOrder`` shows it
+///   their order.
 ///
-/// Unchecked, because the state is reached through a pointer: only ``withLock(_:)`` uses it, with the mutex locked, and
-/// `deinit`, when no other thread has the lock.
+/// Unchecked, because the state is reached through a pointer. Only ``withLock(_:)``, with the mutex locked, and
+/// `deinit`, when no other thread refers to the lock, use that pointer.
 package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   private let mutex = Mutex(())
   private let state: UnsafeMutablePointer<State>
@@ -25,9 +27,9 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     state.deallocate()
   }
 
-  /// Runs `body` alone with the state.
+  /// Runs `body` with exclusive access to the state.
   ///
-  /// It may neither wait, nor call foreign code.
+  /// `body` must neither block nor call user code.
   @inline(__always)
   package borrowing func withLock<Result>(_ body: (inout State) -> Result) -> Result {
     var result: Result?

@@ -1,18 +1,20 @@
-/// Elements that are no longer needed: moved out under a lock, to be released after it.
+/// Elements that are no longer needed, which are moved out under a lock and released after it.
 ///
-/// Plain words, not an array and not an owner: code that is generic over `Element` looks up the type's metadata to make
-/// an array of it, or to drop an owner, which takes longer than everything else that a send does. The code that makes
-/// one must call ``release()`` once, which `defer` does best. Empty costs nothing.
+/// The type stores an address and counts, and doesn't release its elements by itself. Code that is generic over
+/// `Element` has to look up the type's metadata to create an array of it or to destroy an owning value, which takes
+/// longer than the rest of a send. The code that creates a value must therefore call ``release()`` exactly once,
+/// preferably in a `defer`. An empty value allocates nothing.
 ///
-/// Invariant: the `count` slots from `start` on, counted modulo `capacity`, are initialised, and no other slots;
-/// `capacity` is a power of two, or 0 without any memory.
+/// Invariants:
+/// - The `count` slots from `start` on, counted modulo `capacity`, are initialised, and no other slots are.
+/// - `capacity` is a power of two, or 0 if no memory is allocated.
 struct ReleasedElements<Element> {
   private var slots: UnsafeMutablePointer<Element>?
   private var capacity = 0
   private var start = 0
   private(set) var count = 0
 
-  /// Adds an element that is moved out of its place.
+  /// Moves an element from its place to the end of this list.
   @inline(__always)
   mutating func append(movingFrom source: UnsafeMutablePointer<Element>) {
     if count == capacity { self = grown() }
@@ -20,21 +22,23 @@ struct ReleasedElements<Element> {
     count += 1
   }
 
-  /// Takes a block of memory over, with the elements in it.
+  /// Takes ownership of a block of memory and the elements in it.
   ///
-  /// There must be none yet.
+  /// - Precondition: This value is empty.
   mutating func adopt(_ slots: UnsafeMutablePointer<Element>, capacity: Int, start: Int, count: Int) {
-    assert(self.capacity == 0, "What is there would be lost.")
+    assert(self.capacity == 0, "The present block would leak.")
     self.slots = slots
     self.capacity = capacity
     self.start = start
     self.count = count
   }
 
-  /// Whether nothing was added, so that a block can be adopted.
+  /// Whether no memory is allocated, so that a block can be adopted.
   var isEmpty: Bool { capacity == 0 }
 
-  /// Releases the elements, oldest first, which may run foreign code: call it outside every lock.
+  /// Releases the elements, oldest first.
+  ///
+  /// Must not be called under a lock, because an element's `deinit` may run user code.
   @inline(__always)
   func release() {
     if capacity > 0 { releaseAll() }
@@ -48,9 +52,9 @@ struct ReleasedElements<Element> {
     slots!.deallocate()
   }
 
-  /// The same with more room.
+  /// Returns a value with the same elements and at least twice the capacity.
   ///
-  /// Makes a new value, as what changes the old one in place has to know its type's metadata.
+  /// It returns a new value because a method that changes the old one in place would need its type's metadata.
   @inline(never)
   private func grown() -> ReleasedElements {
     var larger = ReleasedElements()

@@ -1,26 +1,27 @@
 internal import Synchronization
 
-/// Shows the thread sanitizer an order between threads that is already there, and that it cannot see.
+/// Shows the thread sanitizer an existing order between threads that it cannot see.
 ///
-/// The sanitizer knows what is compiled with it. What the toolchain's libraries do is hidden from it: that a `Mutex`
-/// waits for another thread, on Linux, and that a continuation which is resumed before its task has come to wait is
-/// found resumed. Without this, the sanitizer would report races in users' apps where there are none.
+/// The sanitizer instruments only the code that is compiled with it, and so misses synchronisation in the toolchain's
+/// libraries: on Linux, a `Mutex` that waits for another thread; and everywhere, a continuation that is resumed before
+/// its task has suspended. Without this type, the sanitizer would report false races in apps that use this module.
 ///
-/// Nothing in release builds.
+/// In release builds, this type does nothing.
 struct SanitizerOrder: ~Copyable {
   #if DEBUG
     private let releases = Atomic<Int>(0)
   #endif
 
-  /// What came before this comes before what follows a later ``acquire()``.
+  /// Orders the calling thread's earlier accesses before the accesses that follow a later ``acquire()``.
   @inline(__always)
   borrowing func release() {
     #if DEBUG
-      // Changes the value instead of storing one, because a store would hide what other threads released before.
+      // A read-modify-write rather than a store, because a store would discard the earlier releases of other threads.
       releases.wrappingAdd(1, ordering: .releasing)
     #endif
   }
 
+  /// Orders the accesses before each earlier ``release()`` before the calling thread's later accesses.
   @inline(__always)
   borrowing func acquire() {
     #if DEBUG

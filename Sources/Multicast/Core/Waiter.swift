@@ -1,17 +1,18 @@
 /// A suspended call of `next()`.
 struct Waiter: Sendable {
-  /// Why a suspended call goes on.
+  /// The reason for resuming a suspended call.
   enum Wake {
-    /// The element is in `target`.
+    /// An element was handed off and is in `target`.
     case element
-    /// There is something to find by reading again.
+    /// The call should read again: an element or the termination is available, or the subscriber was cancelled.
     case readable
   }
 
   let continuation: UnsafeContinuation<Wake, Never>
-  /// Uninitialised memory for one element, which belongs to the sender from when the waiter is taken until it resumes.
+  /// The address of uninitialised memory for one element.
   ///
-  /// As an address, because the waiter's size and type must not depend on the element's.
+  /// The memory belongs to the sender from the time it takes the waiter until it resumes it. It is stored as an
+  /// integer, so that the waiter's type and size don't depend on the element's type.
   private let target: Int
 
   init<Element>(_ continuation: UnsafeContinuation<Wake, Never>, target: UnsafeMutablePointer<Element>) {
@@ -19,15 +20,16 @@ struct Waiter: Sendable {
     self.target = Int(bitPattern: target)
   }
 
-  /// Hands an element over.
+  /// Hands an element off to the suspended call, and resumes it.
   ///
-  /// It must be of the type that `target` is for.
+  /// - Precondition: `Element` is the type that the waiter was created with.
   func resume<Element>(with element: Element, order: borrowing SanitizerOrder) {
     UnsafeMutablePointer<Element>(bitPattern: target)!.initialize(to: element)
     order.release()
     continuation.resume(returning: .element)
   }
 
+  /// Resumes the suspended call, which then reads again.
   func resume() {
     continuation.resume(returning: .readable)
   }

@@ -8,63 +8,63 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// async let chart: Void = showChart(quotes)
   /// ```
   ///
-  /// - **Start**: The first subscriber starts the one task that iterates this sequence. It is registered before the
-  ///   task starts, so it gets the first element. The task has the priority and the task-local values of that
-  ///   subscriber.
-  /// - **Late subscribers** get the newest `replay` elements, then what follows.
-  /// - **Pace**: The next element is asked for as soon as any subscriber could use it: always, but for subscribers that
-  ///   would drop it (`dropNewest`) or fail because of it (`error`). While only such subscribers are there and their
-  ///   buffers are full, this sequence is not asked.
-  /// - **Cancellation**: A subscriber leaves by itself. When the last one leaves, the task is cancelled and the replay
-  ///   goes; the next subscriber starts a new iteration, where this sequence can be iterated again.
-  /// - **After the end**: The end, or the error, is passed on after the backlog. Late subscribers get the replay, then
-  ///   the end or the error; nothing is started again.
+  /// - **Start**: The first subscriber starts the one task that iterates this sequence. The subscriber is registered
+  ///   before the task starts, so it receives the first element. The task inherits the priority and the task-local
+  ///   values of the subscribing task.
+  /// - **Late subscribers**: A late subscriber receives the newest `replay` elements, then every later element.
+  /// - **Demand**: The task requests the next element while at least one subscriber would keep it. It pauses while each
+  ///   subscriber's buffer is full and its policy would drop the element (`dropNewest`) or fail (`error`).
+  /// - **Cancellation**: Cancelling one subscriber doesn't affect the others. When the last one leaves, the task is
+  ///   cancelled and the replay is released. The next subscriber then starts a new iteration, which requires a sequence
+  ///   that can be iterated more than once.
+  /// - **Termination**: Subscribers read their backlog, then the completion or the error of this sequence. A late
+  ///   subscriber receives the replay, then the completion or the error; it doesn't start a new iteration.
   ///
   /// - Parameters:
-  ///   - replay: How many of the newest elements a late subscriber gets first. At least 0, or the program stops with a
-  ///     message.
-  ///   - buffering: What a subscriber's buffer does while the subscriber is busy. There is no default: to drop, to fail
-  ///     or to grow is a choice.
+  ///   - replay: The number of newest elements that a late subscriber receives first, which must be at least 0.
+  ///   - buffering: The policy of each subscriber's buffer. It has no default, because whether to drop elements, to
+  ///     fail, or to grow without limit depends on their use.
   public func multicast(replay: Int = 0, buffering: BufferingPolicy<Failure>) -> MulticastSequence<Self> {
     MulticastSequence(upstream: Upstream(self, replay: replay), policy: buffering)
   }
 }
 
-/// A sequence whose one iteration all subscribers share.
+/// A sequence whose subscribers share one iteration of a base sequence.
 ///
-/// ``_Concurrency/AsyncSequence/multicast(replay:buffering:)`` makes it, and says what holds.
+/// ``_Concurrency/AsyncSequence/multicast(replay:buffering:)`` creates it and documents its behaviour.
 public struct MulticastSequence<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable where Base.Element: Sendable {
-  /// What the base sequence yields.
+  /// The element type of the base sequence.
   public typealias Element = Base.Element
-  /// What the base sequence throws.
+  /// The error type of the base sequence.
   public typealias Failure = Base.Failure
 
   let upstream: Upstream<Base>
   let policy: BufferingPolicy<Failure>
 
-  /// The same sequence with this subscriber's own buffering.
-  ///
-  /// The iteration of the base is still shared.
+  /// Returns a sequence that shares the same iteration, and whose subscribers use `policy`.
   public func buffering(_ policy: BufferingPolicy<Failure>) -> MulticastSequence {
     MulticastSequence(upstream: upstream, policy: policy)
   }
 
-  /// Subscribes, starts the iteration of the base if this is the first subscriber, and returns the iterator that reads.
+  /// Registers a subscriber, starts the iteration of the base if it is the first, and returns the subscriber's
+  /// iterator.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(upstream: upstream, iterator: upstream.subscribe(policy))
   }
 
-  /// Reads the shared iteration.
+  /// An iterator that reads the elements of one subscriber.
   public struct AsyncIterator: AsyncIteratorProtocol {
-    /// Held, so that the iteration lasts as long as its subscribers.
+    /// Keeps the shared iteration alive for as long as it has subscribers.
     let upstream: Upstream<Base>
     @usableFromInline
     var iterator: MulticastSubscription<Element, Failure>.AsyncIterator
 
-    /// Returns the next element, waiting for one if need be; nil at the end and for ever after.
+    /// Returns the next element, or `nil` once the base sequence or the subscription has ended.
     ///
-    /// - Throws: What the base sequence throws, or the error of this subscriber's ``BufferingPolicy/error(_:_:)``
-    ///   policy: once, after everything that was buffered.
+    /// Suspends until an element is available.
+    ///
+    /// - Throws: The base sequence's error, or the error of this subscriber's ``BufferingPolicy/error(_:_:)`` policy.
+    ///   Either is thrown once, after all buffered elements.
     @inlinable
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation

@@ -1,15 +1,15 @@
-/// The one iteration of a base sequence: started for the first subscriber, stopped after the last.
+/// The shared iteration of a base sequence, which starts with the first subscriber and stops after the last one.
 ///
-/// Two locks are taken together, this one's first and then the channel's.
+/// Lock order: the `iteration` lock is taken first, and the channel's lock inside it, never the other way round.
 final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Element: Sendable {
   typealias Core = ChannelCore<Base.Element, Base.Failure>
 
   /// An iteration of the base, and the channel it sends to.
   ///
-  /// It stays when the base has ended, so that late subscribers get the replay and the end.
+  /// It stays after the base has terminated, so that late subscribers receive the replay and the completion or error.
   private struct Iteration {
     let core: Core
-    /// Nil until it has been started.
+    /// The iterating task, or `nil` until it has started.
     var task: Task<Void, Never>?
   }
 
@@ -27,7 +27,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
     iteration.withLock { $0 }?.task?.cancel()
   }
 
-  /// Registers a subscriber, then starts the iteration if there is none.
+  /// Registers a subscriber, then starts the iteration if none is running.
   func subscribe(
     _ policy: BufferingPolicy<Base.Failure>
   ) -> MulticastSubscription<Base.Element, Base.Failure>.AsyncIterator {
@@ -37,14 +37,14 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
       if isFirst { iteration = Iteration(core: core) }
       return (core, ChannelReader(core: core, policy: policy), isFirst)
     }
-    // Outside the lock, because both may run the base, which is foreign code, at once.
+    // Outside the lock, because either call may run the base, which is user code, before it returns.
     if isFirst { start(core) } else { core.signalDemand() }
     return .init(reader: reader)
   }
 
   private func start(_ core: Core) {
     let task = iterate(core)
-    // The base may have yielded already, and its last subscriber left by its own overflow.
+    // The iteration may be over already: the base may have yielded, and the element overflowed the last subscriber.
     let isStopped = iteration.withLock { iteration in
       guard iteration?.core === core else { return true }
       iteration?.task = task
@@ -59,7 +59,7 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
       do throws(Base.Failure) {
         for try await element in base {
           core.send(element)
-          // The last subscriber may have left, also by its own overflow, which is noticed only here.
+          // An overflow may have ended the last subscriber. Unlike a cancellation, it is detected only here.
           core.noticeIfUnused()
           await core.demand()
           if Task.isCancelled { return }
@@ -71,7 +71,8 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
     }
   }
 
-  /// Forgets an iteration without subscribers, unless the base has ended or a new subscriber was registered.
+  /// Cancels and discards an iteration without subscribers, unless the base has terminated or a new subscriber was
+  /// registered.
   private func stop(_ core: Core) {
     let unused = iteration.withLock { iteration -> Iteration? in
       guard iteration?.core === core, core.isUnused else { return nil }

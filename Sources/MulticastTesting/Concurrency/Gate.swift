@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// Holds tasks until a test lets them pass, in the place of a sleep.
+/// A gate that suspends tasks until a test opens it, as a deterministic replacement for sleeping.
 public final class Gate: Sendable {
   private let opened = CurrentValueRelay(false)
   private let arrived = CurrentValueRelay(0)
@@ -8,18 +8,18 @@ public final class Gate: Sendable {
   /// Creates a closed gate.
   public init() {}
 
-  /// Waits until the gate is open, or the calling task is cancelled.
+  /// Suspends until the gate is open, or the calling task is cancelled.
   public func pass() async {
     arrived.update { $0 += 1 }
     for await isOpen in opened.stream where isOpen { return }
   }
 
-  /// Lets everybody pass who waits or comes later.
+  /// Opens the gate permanently, for suspended tasks and for later calls of ``pass()``.
   public func open() {
     opened.send(true)
   }
 
-  /// Waits until `count` tasks have come to the gate.
+  /// Suspends until ``pass()`` has been called at least `count` times, or the calling task is cancelled.
   public func arrivals(_ count: Int = 1) async {
     for await arrived in arrived.stream where arrived >= count { return }
   }

@@ -1,40 +1,42 @@
 internal import Multicast
 
-/// A clock that stands still until a test advances it.
+/// A clock whose time changes only when a test advances it.
 ///
-/// Whoever sleeps on it is woken by ``advance(by:)`` alone: at once when the call returns, and in the order of their
-/// deadlines. A test that waits for ``sleepers(_:)`` first knows what the code under test is waiting for.
+/// Only ``advance(by:)`` wakes sleeping tasks, in the order of their deadlines. All tasks whose deadline is reached
+/// have been resumed when it returns. A test that first awaits ``sleepers(_:)`` knows that the code under test is
+/// asleep.
 ///
-/// Cancelling a task that sleeps ends its sleep at once with `CancellationError`.
+/// Cancelling a sleeping task ends its sleep at once with a `CancellationError`.
 public final class ManualClock: Clock {
-  /// A moment of a ``ManualClock``: how long after its creation.
+  /// A point in time of a ``ManualClock``, measured from the creation of the clock.
   public struct Instant: InstantProtocol {
-    /// How long after the creation of the clock.
+    /// The time since the creation of the clock.
     public let offset: Duration
 
-    /// The moment of the creation, or one that is so much later.
+    /// Creates the instant at an offset from the creation of the clock.
     public init(offset: Duration = .zero) {
       self.offset = offset
     }
 
-    /// The moment that is `duration` later.
+    /// Returns the instant that is `duration` later.
     public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
 
-    /// How long it is from here to `other`.
+    /// Returns the duration from this instant to `other`.
     public func duration(to other: Instant) -> Duration { other.offset - offset }
 
-    /// Whether one moment is before another.
+    /// Returns whether the first instant is before the second one.
     public static func < (earlier: Instant, later: Instant) -> Bool { earlier.offset < later.offset }
   }
 
   private struct Sleeper {
     let number: Int
     let deadline: Instant
-    /// Nil until the task is suspended.
+    /// The suspended task's continuation, or `nil` until the task has suspended.
     var continuation: CheckedContinuation<Bool, Never>?
   }
 
-  private struct Watcher {
+  /// A task that waits for a number of sleepers.
+  private struct Waiter {
     let number: Int
     let count: Int
     let continuation: CheckedContinuation<Void, Never>
@@ -43,51 +45,50 @@ public final class ManualClock: Clock {
   private struct State {
     var now = Instant(offset: .zero)
     var lastNumber = 0
-    /// By deadline, and by arrival where that is the same.
+    /// The sleepers, ordered by deadline and, for equal deadlines, by arrival.
     var sleepers: [Sleeper] = []
-    /// Who waits for a number of sleepers.
-    var watchers: [Watcher] = []
+    var waiters: [Waiter] = []
 
-    /// Registers a sleeper; nil when its deadline has passed.
+    /// Registers a sleeper and returns its number, or `nil` if its deadline has passed.
     mutating func register(until deadline: Instant) -> Int? {
       if deadline <= now { return nil }
-      let number = drawNumber()
+      let number = nextNumber()
       let place = sleepers.firstIndex { $0.deadline > deadline } ?? sleepers.endIndex
       sleepers.insert(Sleeper(number: number, deadline: deadline), at: place)
       return number
     }
 
-    /// Keeps the continuation of a registered sleeper; false when its sleep is over already.
+    /// Stores the continuation of a registered sleeper, and returns false if its sleep has already ended.
     mutating func suspend(_ number: Int, _ continuation: CheckedContinuation<Bool, Never>) -> Bool {
       guard let index = sleepers.firstIndex(where: { $0.number == number }) else { return false }
       sleepers[index].continuation = continuation
       return true
     }
 
-    /// Takes away a sleeper that is cancelled.
+    /// Removes a cancelled sleeper and returns its continuation, if it has suspended.
     mutating func remove(_ number: Int) -> CheckedContinuation<Bool, Never>? {
       guard let index = sleepers.firstIndex(where: { $0.number == number }) else { return nil }
       return sleepers.remove(at: index).continuation
     }
 
-    /// Takes away the watchers who wait for no more sleepers than are suspended.
-    mutating func satisfiedWatchers() -> [CheckedContinuation<Void, Never>] {
+    /// Removes the waiters whose number of sleepers has been reached, and returns their continuations.
+    mutating func takeSatisfiedWaiters() -> [CheckedContinuation<Void, Never>] {
       let count = suspendedCount
-      let satisfied = watchers.filter { $0.count <= count }.map(\.continuation)
-      watchers.removeAll { $0.count <= count }
+      let satisfied = waiters.filter { $0.count <= count }.map(\.continuation)
+      waiters.removeAll { $0.count <= count }
       return satisfied
     }
 
-    /// Gives a watcher its number.
-    mutating func drawNumber() -> Int {
+    /// Returns an unused number for a sleeper or a waiter.
+    mutating func nextNumber() -> Int {
       lastNumber += 1
       return lastNumber
     }
 
-    /// Takes away a watcher that is cancelled.
-    mutating func removeWatcher(_ number: Int) -> CheckedContinuation<Void, Never>? {
-      guard let index = watchers.firstIndex(where: { $0.number == number }) else { return nil }
-      return watchers.remove(at: index).continuation
+    /// Removes a cancelled waiter and returns its continuation, if it is still waiting.
+    mutating func removeWaiter(_ number: Int) -> CheckedContinuation<Void, Never>? {
+      guard let index = waiters.firstIndex(where: { $0.number == number }) else { return nil }
+      return waiters.remove(at: index).continuation
     }
 
     var suspendedCount: Int { sleepers.count { $0.continuation != nil } }
@@ -98,13 +99,13 @@ public final class ManualClock: Clock {
   /// Creates a clock whose time is zero.
   public init() {}
 
-  /// The present moment: the sum of all advances.
+  /// The current instant, which is the sum of all advances.
   public var now: Instant { state.withLock { $0.now } }
 
-  /// The smallest step there is: none, as the clock stands still.
+  /// The clock's resolution: zero, because the clock can be advanced by any duration.
   public var minimumResolution: Duration { .zero }
 
-  /// How long those who sleep have yet to sleep, the shortest first.
+  /// The remaining durations of the suspended sleepers, the shortest first.
   public var pendingSleeps: [Duration] {
     state.withLock { state in
       state.sleepers.filter { $0.continuation != nil }.map { state.now.duration(to: $0.deadline) }
@@ -113,17 +114,17 @@ public final class ManualClock: Clock {
 
   /// Sleeps until the clock has been advanced to `deadline`.
   ///
-  /// - Throws: `CancellationError` when the calling task is cancelled first.
+  /// - Throws: `CancellationError` if the calling task is cancelled before that.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     try Task.checkCancellation()
     guard let number = state.withLock({ $0.register(until: deadline) }) else { return }
     let hasSlept = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let (isSuspended, isDue, watchers) = state.withLock { state in
-          (state.suspend(number, continuation), deadline <= state.now, state.satisfiedWatchers())
+        let (isSuspended, isDue, waiters) = state.withLock { state in
+          (state.suspend(number, continuation), deadline <= state.now, state.takeSatisfiedWaiters())
         }
-        for watcher in watchers { watcher.resume() }
-        // Before it was suspended, the sleeper was either woken or cancelled.
+        for waiter in waiters { waiter.resume() }
+        // A sleeper that is no longer registered was woken or cancelled before it suspended.
         if !isSuspended { continuation.resume(returning: isDue) }
       }
     } onCancel: {
@@ -132,7 +133,7 @@ public final class ManualClock: Clock {
     if !hasSlept { throw CancellationError() }
   }
 
-  /// Moves the time on, and wakes those whose deadline is reached, the earliest first.
+  /// Advances the time, and wakes the sleepers whose deadline is reached, the earliest first.
   public func advance(by duration: Duration) {
     let due = state.withLock { state in
       state.now = state.now.advanced(by: duration)
@@ -143,21 +144,21 @@ public final class ManualClock: Clock {
     for sleeper in due { sleeper.continuation?.resume(returning: true) }
   }
 
-  /// Waits until at least `count` tasks sleep, or the calling task is cancelled.
+  /// Suspends until at least `count` tasks sleep, or the calling task is cancelled.
   public func sleepers(_ count: Int = 1) async {
-    let number = state.withLock { $0.drawNumber() }
+    let number = state.withLock { $0.nextNumber() }
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let isOver = state.withLock { state in
-          // Who is cancelled from here on is found by the handler.
+          // The handler of a later cancellation finds the waiter.
           if state.suspendedCount >= count || Task.isCancelled { return true }
-          state.watchers.append(Watcher(number: number, count: count, continuation: continuation))
+          state.waiters.append(Waiter(number: number, count: count, continuation: continuation))
           return false
         }
         if isOver { continuation.resume() }
       }
     } onCancel: {
-      state.withLock { $0.removeWatcher(number) }?.resume()
+      state.withLock { $0.removeWaiter(number) }?.resume()
     }
   }
 }

@@ -1,9 +1,9 @@
 internal import Multicast
 
-/// A task executor that runs its tasks only when told to, on the thread that tells it.
+/// A task executor that runs its jobs only on request, on the requesting thread.
 ///
-/// With it a test of concurrent code needs no sleeping and no polling: after ``runUntilIdle()`` every task that prefers
-/// this executor is finished or suspended, and what they did so far is exactly known.
+/// With this executor, a test of concurrent code needs neither sleeping nor polling: after ``runUntilIdle()``, every
+/// task that prefers this executor has finished or is suspended, so its progress is deterministic.
 ///
 /// ```swift
 /// let executor = ManualTaskExecutor()
@@ -11,24 +11,25 @@ internal import Multicast
 /// executor.runUntilIdle()  // The reader is suspended in `next()` now.
 /// ```
 ///
-/// Jobs run in the order in which they became ready. Code on an actor or the main actor does not run here.
+/// ``runUntilIdle()`` runs jobs in the order in which they became ready. Code that is isolated to the main actor, or to
+/// an actor with an executor of its own, doesn't run here.
 public final class ManualTaskExecutor: TaskExecutor {
   private let ready = Lock<[UnownedJob]>([])
 
-  /// Creates an executor with nothing to run.
+  /// Creates an executor without any jobs.
   public init() {}
 
-  /// Keeps a job until ``runUntilIdle()`` runs it.
+  /// Stores a job until it is run on request.
   ///
-  /// Called by the runtime.
+  /// The Swift runtime calls this method.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     ready.withLock { $0.append(job) }
   }
 
-  /// Runs jobs, and those they make ready, until none is ready.
+  /// Runs the ready jobs, and the jobs that these make ready, until none is ready.
   ///
-  /// Call it from one thread at a time.
+  /// Only one thread at a time may call this method.
   public func runUntilIdle() {
     while true {
       let jobs = ready.withLock { ready in
@@ -40,13 +41,16 @@ public final class ManualTaskExecutor: TaskExecutor {
     }
   }
 
-  /// Runs jobs, and those they make ready, in an order that a random number generator decides, until none is ready or so
-  /// many were run.
+  /// Runs the ready jobs, and the jobs that these make ready, in a random order, until none is ready or a limit is
+  /// reached.
   ///
-  /// With a generator of a seed the order is the same each time. Call it from one thread at a time.
+  /// A seeded generator makes the order reproducible. Only one thread at a time may call this method.
   ///
+  /// - Parameters:
+  ///   - limit: The maximum number of jobs to run.
+  ///   - random: The generator that determines the order.
   /// - Returns: The number of jobs that were run.
-  /// - Complexity: O(*n*) for each job, where *n* is the number of jobs that are ready.
+  /// - Complexity: O(*n*) for each job, where *n* is the number of ready jobs.
   @discardableResult
   public func run(atMost limit: Int = .max, using random: inout some RandomNumberGenerator) -> Int {
     var count = 0

@@ -1,9 +1,12 @@
 internal import Observation
 
-/// Waits until a condition holds for what it observes, or the calling task is cancelled, in the place of a sleep.
+/// Suspends until a condition on observable properties holds, or the calling task is cancelled.
 ///
-/// The condition is asked again whenever an `@Observable` property that it read has changed. What it reads belongs to
-/// the main actor.
+/// A test awaits this instead of sleeping. The condition is evaluated again whenever an `@Observable` property that it
+/// has read changes.
+///
+/// - Parameter condition: The condition, which must read only properties that change on the main actor, because a
+///   change elsewhere might be missed.
 @MainActor
 public func until(_ condition: @escaping @MainActor () -> Bool) async {
   while !condition(), !Task.isCancelled {

@@ -1,13 +1,15 @@
-/// A random number generator that a seed determines, so that a run can be repeated.
+/// A seeded random number generator, which makes a run reproducible.
+///
+/// It implements the SplitMix64 algorithm. It is not suitable for cryptography.
 public struct SplitMix64: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  /// Creates a generator; equal seeds give equal numbers.
+  /// Creates a generator whose sequence of numbers is determined by `seed`.
   public init(seed: UInt64) {
     state = seed
   }
 
-  /// The next number.
+  /// Returns the next random number.
   public mutating func next() -> UInt64 {
     state &+= 0x9e37_79b9_7f4a_7c15
     var mixed = state

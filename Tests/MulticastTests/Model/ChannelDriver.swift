@@ -1,10 +1,10 @@
 import Multicast
 import MulticastTesting
 
-/// A real channel, driven by events through its public surface.
+/// A real channel, which is driven by events through its public API.
 ///
-/// Every call of `next()` is a task of its own on an executor that runs only here, so that after each event all tasks
-/// are finished or wait.
+/// Each call of `next()` runs in a task of its own. Only this driver runs the tasks' executor, so that after each event
+/// every task has finished or is suspended.
 final class ChannelDriver {
   let live = Counter()
   private let channel: MulticastChannel<Token, ModelFailure>
@@ -18,7 +18,7 @@ final class ChannelDriver {
     channel = MulticastChannel(replay: replayLimit, buffering: .unbounded)
   }
 
-  /// Lets the calls end that still wait.
+  /// Ends the pending calls.
   deinit {
     channel.finish()
     executor.runUntilIdle()
@@ -28,10 +28,10 @@ final class ChannelDriver {
   var latest: Int? { channel.latest?.id }
   func droppedCount(_ slot: Int) -> Int { subscriptions[slot]!.droppedCount }
 
-  /// Makes an event happen.
+  /// Applies an event.
   ///
-  /// - Parameter call: What a `next` is named.
-  /// - Returns: The calls that are answered by it.
+  /// - Parameter call: The number of the call that a `next` event makes.
+  /// - Returns: The answers to the calls that the event completes.
   func apply(_ event: ChannelEvent, call: Int) -> [Answer] {
     switch event {
     case .send: send()
@@ -77,7 +77,7 @@ final class ChannelDriver {
     }
   }
 
-  /// Cancels a task that waits, if there is one and the caller likes, or else the subscription.
+  /// Cancels a suspended task of the slot if `throughTask` is true and there is one, and the subscription otherwise.
   private func cancel(_ slot: Int, throughTask: Bool) {
     if throughTask, let (_, task) = waiting.first(where: { $0.key.slot == slot }) {
       task.cancel()

@@ -1,23 +1,23 @@
 import Multicast
 
-/// Something that happens to a channel.
+/// An event of a channel.
 ///
-/// A reader is named by the slot it has while it exists: 0, 1, 2 and so on.
+/// A subscriber is identified by the slot that it occupies while it exists: 0, 1, 2 and so on.
 enum ChannelEvent: Equatable {
-  /// Sends the next element: the first is 0, the second 1 and so on, so an element is its own position.
+  /// Sends the next element. The elements are 0, 1, 2 and so on, so that each equals its position.
   case send
   case subscribe(ModelPolicy)
-  /// Calls `next()`, which waits if there is nothing yet.
+  /// Calls `next()`, which suspends if no element is available.
   case next(Int)
   case cancel(Int)
-  /// Drops a reader for whom nobody waits.
+  /// Releases a subscriber without pending calls.
   case drop(Int)
   case finish
   case fail
   case resetReplay
 }
 
-/// A buffering policy as plain data.
+/// A buffering policy that can be compared.
 enum ModelPolicy: Equatable, Sendable {
   case unbounded
   case dropOldest(Int)
@@ -25,7 +25,7 @@ enum ModelPolicy: Equatable, Sendable {
   case replaceNewest(Int)
   case error(Int)
 
-  /// Every policy, with each of the capacities where it has one.
+  /// Returns every policy, with each of the given capacities if the policy has a capacity.
   static func all(capacities: some Sequence<Int>) -> [ModelPolicy] {
     [.unbounded]
       + capacities.flatMap { [.dropOldest($0), .dropNewest($0), .replaceNewest($0), .error($0)] }
@@ -39,8 +39,8 @@ enum ModelPolicy: Equatable, Sendable {
     }
   }
 
-  /// Whether its readers read what the channel keeps for all.
-  var isFollower: Bool {
+  /// Whether subscribers with this policy are cursor subscribers.
+  var usesCursor: Bool {
     switch self {
     case .unbounded, .dropOldest: true
     case .dropNewest, .replaceNewest, .error: false
@@ -63,7 +63,7 @@ enum ModelFailure: Error, Equatable {
   case overflow(capacity: Int)
 }
 
-/// What a call of `next()` came to.
+/// The result of a call of `next()`.
 struct Answer: Equatable {
   enum Outcome: Equatable {
     case element(Int)

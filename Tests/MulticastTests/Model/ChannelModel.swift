@@ -1,7 +1,7 @@
-/// What a channel promises, in the most obvious way: each reader has an array of its own.
+/// A naive model of a channel, in which each subscriber has an array of its own.
 ///
-/// A policy is applied when an element is sent, the replay is copied when a reader subscribes, and waiting calls stand
-/// in line. Everything else is compared with this.
+/// Policies are applied when an element is sent, the replay is copied when a subscriber registers, and suspended calls
+/// form a queue. The tests compare the channel's implementation with this model.
 struct ChannelModel {
   enum End {
     case finished
@@ -12,7 +12,7 @@ struct ChannelModel {
   private(set) var sentCount = 0
   private(set) var replay: [Int] = []
   private(set) var end: End?
-  /// By slot; nil where no reader is.
+  /// The subscribers by slot, or `nil` for an unoccupied slot.
   private(set) var readers: [Reader?] = []
 
   init(replayLimit: Int) {
@@ -21,30 +21,30 @@ struct ChannelModel {
 
   var subscriberCount: Int { readers.count { $0?.isOpen == true } }
   var latest: Int? { replay.last }
-  /// Where the next reader will be.
+  /// The slot of the next subscriber.
   var nextSlot: Int { readers.firstIndex { $0 == nil } ?? readers.count }
 
-  /// The first position that the replay or a reader without a buffer of its own needs.
+  /// The first position that the replay or a cursor subscriber needs.
   var oldestNeeded: Int {
     var oldest = replay.first ?? sentCount
-    for case let reader? in readers where reader.policy.isFollower {
+    for case let reader? in readers where reader.policy.usesCursor {
       oldest = min(oldest, reader.backlog.first ?? sentCount)
     }
     return oldest
   }
 
-  /// Whether every reader without a buffer of its own waits, if there is one.
-  var allFollowersWait: Bool {
+  /// Whether every cursor subscriber that has not ended is suspended.
+  var allCursorSubscribersWait: Bool {
     readers.allSatisfy { reader in
-      guard let reader, reader.policy.isFollower, !reader.isDone else { return true }
+      guard let reader, reader.policy.usesCursor, !reader.isDone else { return true }
       return !reader.waiters.isEmpty
     }
   }
 
-  /// Makes an event happen.
+  /// Applies an event.
   ///
-  /// - Parameter call: What a `next` is named.
-  /// - Returns: The calls that are answered by it.
+  /// - Parameter call: The number of the call that a `next` event makes.
+  /// - Returns: The answers to the calls that the event completes.
   mutating func apply(_ event: ChannelEvent, call: Int) -> [Answer] {
     switch event {
     case .send: send()
@@ -103,7 +103,7 @@ extension ChannelModel {
     private(set) var isDone = false
     private(set) var receivedCount = 0
     private(set) var droppedCount = 0
-    /// How many were replayed to it, and sent while it was open.
+    /// The number of elements replayed to the subscriber, and sent while it was open.
     private(set) var offeredCount: Int
 
     init(_ policy: ModelPolicy, replay: [Int], replayLimit: Int, isOpen: Bool) {

@@ -3,7 +3,7 @@ import Testing
 @testable import Multicast
 
 @Suite struct ElementRingTests {
-  @Test func `The memory that a burst took is given back, and what is left stays in order`() {
+  @Test func `A ring releases the memory of a burst, and keeps the remaining elements in order`() {
     var ring = ElementRing<String>()
     for number in 0..<10_000 { ring.append("\(number)") }
     #expect(ring.capacity == 16_384)
@@ -16,7 +16,7 @@ import Testing
     #expect((0..<10).map { ring.element(at: $0) } == (9_990..<10_000).map(String.init))
   }
 
-  @Test func `The memory that a backlog took is given back by the reader that reads it, whoever keeps it`() {
+  @Test func `Reading a backlog releases its memory, in the log and in a subscriber's own buffer`() {
     for (policy, limit) in [(BufferingPolicy<Never>.unbounded, 64), (.dropNewest(10_000), 1)] {
       var contents = ChannelContents<Int, Never>(replay: 0)
       let id = contents.subscribe(policy)
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func `What leaves a ring as a whole is released oldest first, with what comes to it`() {
+  @Test func `A block taken over from a ring is released oldest first, with the elements added to it`() {
     let released = Recorder<Int>()
     func token(_ id: Int) -> Token { Token(id) { released.record($0) } }
     var ring = ElementRing<Token>()
@@ -46,7 +46,7 @@ import Testing
     leaving.release()
     #expect(released.takeValues() == Array(-64..<0))
 
-    // The block begins in its middle, and is full.
+    // The block is full, and its first element is in the middle.
     for id in 64..<128 { ring.append(token(id)) }
     #expect(ring.capacity == 128)
     var more = ElementRing<Token>()
@@ -63,7 +63,7 @@ import Testing
     #expect(ring.element(at: 0).id == 131)
   }
 
-  @Test func `A ring in use keeps its memory`() {
+  @Test func `A ring that is more than an eighth full keeps its memory`() {
     var ring = ElementRing<Int>()
     for number in 0..<1_000 { ring.append(number) }
     var released = ReleasedElements<Int>()
@@ -75,7 +75,7 @@ import Testing
 }
 
 extension ChannelContents {
-  /// For how many elements there is memory, where a reader's backlog is.
+  /// The capacity of the ring that holds a subscriber's backlog.
   fileprivate func keptCapacity(of id: Int) -> Int {
     state.isCollector(id) ? collected.buffer(id).pointee.capacity : kept.capacity
   }

@@ -1,8 +1,8 @@
 import Testing
 
-/// Every short sequence of events, against the model.
+/// Comparisons with the model for every short sequence of events.
 @Suite struct ExhaustiveTests {
-  /// Goes through all sequences depth-first: a state is copied where they part.
+  /// A depth-first search of all sequences, which copies the state at each branch.
   private struct Search {
     let depth: Int
     let policies: [ModelPolicy]
@@ -26,10 +26,10 @@ import Testing
       }
     }
 
-    /// The events that can happen now, and may change something.
+    /// Returns the events that are possible in the model's state and may change it.
     private func events(for model: ChannelModel) -> [ChannelEvent] {
       var events: [ChannelEvent] = [.send]
-      // After the end these change as little as a send does.
+      // After termination, these events change nothing, just like a send.
       if model.end == nil { events += [.finish, .fail, .resetReplay] }
       if model.readers.count(where: { $0 != nil }) < 2 { events += policies.map { .subscribe($0) } }
       for slot in model.readers.indices {
@@ -45,11 +45,11 @@ import Testing
   }
 
   @Test(arguments: zip(0...2, [269_393, 269_996, 269_996]))
-  func `Every sequence of five events does what the model does`(replay: Int, sequenceCount: Int) {
+  func `Every sequence of five events agrees with the model`(replay: Int, sequenceCount: Int) {
     var search = Search(depth: 5, policies: ModelPolicy.all(capacities: 1...2))
     search.extend(Lockstep(replayLimit: replay))
     #expect(search.fault == nil)
-    // How many there are follows from the model alone: fewer would mean that some are left out.
+    // The number of sequences follows from the model alone. A smaller number would mean that some are skipped.
     #expect(search.sequenceCount == sequenceCount)
   }
 }

@@ -1,6 +1,6 @@
 @testable import Multicast
 
-/// A ``ChannelState`` and the model, driven by the same events and compared after each.
+/// A ``ChannelState`` and the model, which are driven by the same events and compared after each.
 struct Lockstep {
   private(set) var driver: StateDriver
   private(set) var model: ChannelModel
@@ -12,22 +12,22 @@ struct Lockstep {
     model = ChannelModel(replayLimit: replayLimit)
   }
 
-  /// Makes an event happen to both.
+  /// Applies an event to both.
   ///
-  /// - Returns: What differs between them, or contradicts a rule; nil if nothing does.
+  /// - Returns: A description of a difference between them or of a broken rule, or `nil` if there is none.
   mutating func apply(_ event: ChannelEvent, comparingBacklogs: Bool = true) -> String? {
     callCount += 1
     if case .subscribe = event { beginCounting(at: model.nextSlot) }
     let expected = model.apply(event, call: callCount)
     var answers = driver.apply(event, call: callCount)
-    // Who of several readers is resumed first is not promised. Within one reader it is: there the calls stand in line.
+    // The order in which different subscribers are resumed is unspecified. The calls of one subscriber form a queue.
     if answers.count > 1 { answers.sort { $0.call.slot < $1.call.slot } }
     if answers != expected { return "answers \(answers), not \(expected)" }
     for answer in answers { if case .element = answer.outcome { receivedCounts[answer.call.slot] += 1 } }
     return difference(comparingBacklogs: comparingBacklogs) ?? retentionFault
   }
 
-  /// Counts anew for the reader that is about to subscribe.
+  /// Resets the count of the slot in which the next subscriber registers.
   private mutating func beginCounting(at slot: Int) {
     if slot == receivedCounts.count { receivedCounts.append(0) }
     receivedCounts[slot] = 0
@@ -42,15 +42,15 @@ struct Lockstep {
     for slot in model.readers.indices {
       guard let reader = model.readers[slot] else { continue }
       let dropped = driver.droppedCount(slot)
-      if dropped != reader.droppedCount { return "reader \(slot): droppedCount \(dropped), not \(reader.droppedCount)" }
+      if dropped != reader.droppedCount { return "slot \(slot): droppedCount \(dropped), not \(reader.droppedCount)" }
       let isReadable = driver.isReadable(slot)
-      if isReadable != reader.isReadable { return "reader \(slot): isReadable \(isReadable)" }
+      if isReadable != reader.isReadable { return "slot \(slot): isReadable \(isReadable)" }
       guard comparingBacklogs else { continue }
       let backlog = driver.backlog(slot)
-      if backlog != reader.backlog { return "reader \(slot): left to read \(backlog), not \(reader.backlog)" }
+      if backlog != reader.backlog { return "slot \(slot): left to read \(backlog), not \(reader.backlog)" }
       if receivedCounts[slot] + dropped + backlog.count != reader.offeredCount {
         return """
-          reader \(slot): received \(receivedCounts[slot]) + dropped \(dropped) + left \(backlog.count) is not \
+          slot \(slot): received \(receivedCounts[slot]) + dropped \(dropped) + left \(backlog.count) is not \
           replayed and sent \(reader.offeredCount)
           """
       }
@@ -62,10 +62,10 @@ struct Lockstep {
     let floor = driver.state.floor
     if driver.kept.count != driver.state.head - floor { return "kept \(driver.kept) is not from \(floor) to the head" }
     let needed = model.oldestNeeded
-    if floor > needed { return "\(needed) is needed, but gone: the floor is \(floor)" }
-    // After the end what is left goes with the readers.
-    if model.allFollowersWait, floor != needed {
-      return "nobody needs what is kept before \(needed), but the floor is \(floor) while all wait"
+    if floor > needed { return "\(needed) is needed, but was released: the floor is \(floor)" }
+    // After termination, the floor rises only when a subscriber reads to the end or leaves.
+    if model.allCursorSubscribersWait, floor != needed {
+      return "all cursor subscribers wait and need nothing before \(needed), but the floor is \(floor)"
     }
     return nil
   }

@@ -1,40 +1,41 @@
 import MulticastTesting
 import Testing
 
-/// Draws what happens next to a channel, from what can happen.
+/// A generator of random events that are possible in a model's state.
 struct RandomEvents {
-  /// What kind of channel, and how busy its readers are.
+  /// The kind of channel, and the load on its subscribers.
   struct Configuration: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let replay: Int
     let readerLimit: Int
     let policies: [ModelPolicy]
-    /// How many of a hundred events are calls of `next()`, and how many are sends.
+    /// The percentage of events that are calls of `next()`.
     let nextShare: Int
+    /// The percentage of events that are sends.
     let sendShare: Int
-    /// How many calls of one reader wait at most.
+    /// The maximum number of suspended calls of one subscriber.
     var waiterLimit = 2
   }
 
   static let configurations = [
     Configuration(
-      testDescription: "8 readers, all policies, replay 2", replay: 2, readerLimit: 8,
+      testDescription: "8 subscribers, all policies, replay 2", replay: 2, readerLimit: 8,
       policies: ModelPolicy.all(capacities: [1, 2, 3, 7, 40]), nextShare: 60, sendShare: 25),
     Configuration(
-      testDescription: "8 busy readers, all policies, no replay", replay: 0, readerLimit: 8,
+      testDescription: "8 busy subscribers, all policies, no replay", replay: 0, readerLimit: 8,
       policies: ModelPolicy.all(capacities: [1, 2, 5]), nextShare: 80, sendShare: 12, waiterLimit: 3),
     Configuration(
-      testDescription: "6 lagging readers without buffers of their own, replay 20", replay: 20, readerLimit: 6,
+      testDescription: "6 lagging cursor subscribers, replay 20", replay: 20, readerLimit: 6,
       policies: [.unbounded, .dropOldest(1), .dropOldest(30), .dropOldest(100)], nextShare: 50, sendShare: 46),
     Configuration(
-      testDescription: "2 unbounded readers, replay 1", replay: 1, readerLimit: 2, policies: [.unbounded],
+      testDescription: "2 unbounded subscribers, replay 1", replay: 1, readerLimit: 2, policies: [.unbounded],
       nextShare: 66, sendShare: 32),
   ]
 
   let configuration: Configuration
   var generator: SplitMix64
 
-  /// Of every 2,000 events one ends the channel, and some more come after it.
+  /// Returns the next event, of which one in 2,000 terminates the channel.
   mutating func next(for model: ChannelModel) -> ChannelEvent {
     while true {
       let draw = Int.random(in: 0..<10_000, using: &generator)
@@ -58,7 +59,7 @@ struct RandomEvents {
     }
     guard let slot = slot(in: model) else { return nil }
     let reader = model.readers[slot]!
-    // Readers are mostly left alone, or none would ever lag.
+    // Most draws leave the subscribers alone, because otherwise none would ever lag.
     guard reader.isDone || Int.random(in: 0..<4, using: &generator) == 0 else { return nil }
     if reader.waiters.isEmpty, Bool.random(using: &generator) { return .drop(slot) }
     return .cancel(slot)
@@ -70,7 +71,7 @@ struct RandomEvents {
   }
 }
 
-/// The last events of a run, for the message when it fails.
+/// The last events of a run, for its failure message.
 struct RecentEvents: CustomStringConvertible {
   private var events: [ChannelEvent] = []
 

@@ -4,16 +4,16 @@ import Testing
 
 @testable import Multicast
 
-/// Long random runs against the model.
+/// Comparisons with the model in long random runs.
 ///
-/// A failure names its seed; `MOMENTS_SEED` in the environment repeats the run.
+/// A failure reports its seed. Set the environment variable `MOMENTS_SEED` to that seed to repeat the run.
 @Suite struct RandomTests {
   static let stepCount = 100_000
   let seed =
     ProcessInfo.processInfo.environment["MOMENTS_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0...(.max))
 
   @Test(arguments: RandomEvents.configurations)
-  func `A long run of positions does what the model does`(_ configuration: RandomEvents.Configuration) {
+  func `A long random run of the state machine agrees with the model`(_ configuration: RandomEvents.Configuration) {
     var events = RandomEvents(configuration: configuration, generator: SplitMix64(seed: seed))
     print("\(configuration.testDescription): seed \(seed)")
     var recent = RecentEvents()
@@ -25,11 +25,11 @@ import Testing
       while step < Self.stepCount, stepsAfterEnd < 50 {
         let event = events.next(for: channel.model)
         recent.append(event)
-        // To compare all that is left is slow where it is much.
+        // Backlogs are compared only now and then, because comparing long ones is slow.
         var fault = channel.apply(event, comparingBacklogs: step.isMultiple(of: 64))
         retention.record(channel.model)
         if channel.driver.state.floor < retention.oldestAllowed {
-          fault = "\(channel.driver.state.floor) is kept, but \(retention.oldestAllowed) is the oldest that may be"
+          fault = "\(channel.driver.state.floor) is kept, but the oldest position allowed is \(retention.oldestAllowed)"
         }
         if let fault {
           Issue.record("seed \(seed), step \(step): \(fault)\nafter \(recent)")
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: RandomEvents.configurations)
-  func `A long run of a channel does what the model does`(_ configuration: RandomEvents.Configuration) {
+  func `A long random run of a channel agrees with the model`(_ configuration: RandomEvents.Configuration) {
     var events = RandomEvents(configuration: configuration, generator: SplitMix64(seed: seed))
     print("\(configuration.testDescription): seed \(seed)")
     var recent = RecentEvents()
@@ -56,7 +56,7 @@ import Testing
         let event = events.next(for: model)
         recent.append(event)
         let expected = model.apply(event, call: step)
-        // As in `Lockstep`: only within one reader is the order of answers promised.
+        // As in `Lockstep`, the order of answers is specified only within one subscriber.
         let answers = channel.apply(event, call: step).enumerated()
           .sorted { ($0.element.call.slot, $0.offset) < ($1.element.call.slot, $1.offset) }.map(\.element)
         retention.record(model)
@@ -80,16 +80,16 @@ import Testing
     for slot in model.readers.indices {
       guard let reader = model.readers[slot] else { continue }
       let dropped = channel.droppedCount(slot)
-      if dropped != reader.droppedCount { return "reader \(slot): droppedCount \(dropped), not \(reader.droppedCount)" }
+      if dropped != reader.droppedCount { return "slot \(slot): droppedCount \(dropped), not \(reader.droppedCount)" }
     }
     return retentionFault(channel.live.value, model, retention)
   }
 
   private func retentionFault(_ live: Int, _ model: ChannelModel, _ retention: Retention) -> String? {
-    let allWait = model.allFollowersWait
+    let allWait = model.allCursorSubscribersWait
     let oldest = allWait ? model.oldestNeeded : retention.oldestAllowed
     var buffered = Set<Int>()
-    for case let reader? in model.readers where !reader.policy.isFollower {
+    for case let reader? in model.readers where !reader.policy.usesCursor {
       buffered.formUnion(reader.backlog.prefix { $0 < oldest })
     }
     let allowed = model.sentCount - oldest + buffered.count

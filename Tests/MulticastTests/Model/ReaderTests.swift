@@ -3,26 +3,26 @@ import Testing
 
 @testable import Multicast
 
-/// What a channel and a reader know of each other: the batch that one has given away, and who is still there.
+/// The interplay of a channel and its subscribers: batches that were taken, and subscribers that have left.
 @Suite(.timeLimit(.minutes(15))) struct ReaderTests {
-  @Test func `A reader with a batch does not wait before it was seen empty`() {
+  @Test func `A subscriber doesn't suspend before its batch was found empty`() {
     var state = ChannelState<Int>(replayLimit: 0)
     let id = state.subscribe(capacity: .max, overflow: nil)
     for _ in 0..<3 { _ = state.send() }
     guard case .take(count: 3) = state.read(id, limit: 64) else {
-      Issue.record("Three elements were sent to the only follower.")
+      Issue.record("The only cursor subscriber didn't take the three elements.")
       return
     }
-    // Nothing is left in the log, but another call of the same reader must look at the batch.
+    // The log is empty, but another call of the same subscriber must check the batch.
     #expect(state.isReadable(id))
     guard case .wait = state.read(id, limit: 64) else {
-      Issue.record("There is nothing left in the log.")
+      Issue.record("The read didn't find the log empty.")
       return
     }
     #expect(!state.isReadable(id))
   }
 
-  @Test func `Who has left is not looked at any more`() {
+  @Test func `A subscriber that has left is no longer checked`() {
     var state = ChannelState<Int>(replayLimit: 0)
     let ids = (0..<1_000).map { _ in state.subscribe(capacity: 1, overflow: nil) }
     for id in ids where id != 500 {
@@ -38,7 +38,7 @@ import Testing
     #expect(state.followers == [next])
   }
 
-  @Test func `One element is no batch`() {
+  @Test func `A single element leaves no batch to check`() {
     var state = ChannelState<Int>(replayLimit: 0)
     let id = state.subscribe(capacity: .max, overflow: nil)
     _ = state.send()
@@ -46,7 +46,7 @@ import Testing
     #expect(!state.isReadable(id))
   }
 
-  @Test func `A batch goes also where the cancellation meets a call that is taking from it`() async {
+  @Test func `Cancelling during a call that takes from a batch releases the rest of the batch`() async {
     let core = ChannelCore<Token, Never>(replay: 0)
     let reader = ChannelReader(core: core, policy: .unbounded)
     let released = Recorder<Int>()
@@ -59,12 +59,12 @@ import Testing
       core.send(token)
     }
     guard case .batch = await reader.advance() else {
-      Issue.record("Three elements wait.")
+      Issue.record("The subscriber didn't find the three elements.")
       return
     }
     reader.cancel()
     #expect(reader.takeFromBatch().id == 1)
-    // Nobody calls again, and the reader is held.
+    // `next()` isn't called again, and the subscriber stays alive.
     await gate.pass()
     #expect(released.values == [1, 2, 3])
     #expect(reader.droppedCount == 2)

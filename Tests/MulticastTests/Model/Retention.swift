@@ -1,11 +1,11 @@
-/// How long an element that nobody needs any more may be kept: for 16 further sends.
+/// The limit on keeping an element that is no longer needed, which is 16 later sends.
 struct Retention {
   static let interval = 16
 
-  /// What was needed last while so many elements had been sent.
+  /// The oldest needed position, as last recorded, for each number of elements sent.
   private var neededBySentCount: [Int] = [0]
 
-  /// The first position that may still be kept.
+  /// The oldest position that may still be kept.
   private(set) var oldestAllowed = 0
 
   mutating func record(_ model: ChannelModel) {

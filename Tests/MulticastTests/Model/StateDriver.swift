@@ -1,11 +1,11 @@
 @testable import Multicast
 
-/// A ``ChannelState`` with arrays for the elements: does what the state says, as the channel's contents do.
+/// A ``ChannelState`` whose actions are performed on arrays of elements, like the channel's contents perform them.
 ///
-/// It is a value, so that a test can go on from one state in several ways.
+/// It is a value type, so that a test can continue from one state in several ways.
 struct StateDriver {
   private(set) var state: ChannelState<Call>
-  /// The elements from `state.floor` to `state.head`.
+  /// The elements from `state.floor` up to `state.head`.
   private(set) var kept: [Int] = []
   private var buffers: [[Int]] = []
   private var ids: [Int?] = []
@@ -19,7 +19,7 @@ struct StateDriver {
   func isReadable(_ slot: Int) -> Bool { state.isReadable(ids[slot]!) }
   var latest: Int? { state.replayStart < state.head ? kept.last : nil }
 
-  /// What is left for a reader.
+  /// Returns the elements that a subscriber has left to read.
   func backlog(_ slot: Int) -> [Int] {
     let id = ids[slot]!
     if state.isCollector(id) { return buffers[id] }
@@ -27,10 +27,10 @@ struct StateDriver {
     return position < state.head ? Array(kept[(position - state.floor)...]) : []
   }
 
-  /// Makes an event happen.
+  /// Applies an event.
   ///
-  /// - Parameter call: What a `next` is named.
-  /// - Returns: The calls that are answered by it.
+  /// - Parameter call: The number of the call that a `next` event makes.
+  /// - Returns: The answers to the calls that the event completes.
   mutating func apply(_ event: ChannelEvent, call: Int) -> [Answer] {
     switch event {
     case .send: return send()

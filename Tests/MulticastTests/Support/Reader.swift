@@ -1,7 +1,7 @@
 import Multicast
 import Synchronization
 
-/// What a reader saw, in order.
+/// An event that a subscriber received.
 enum Event<Element: Sendable & Equatable>: Sendable, Equatable {
   case element(Element)
   case finished
@@ -10,7 +10,7 @@ enum Event<Element: Sendable & Equatable>: Sendable, Equatable {
   static func elements(_ elements: Element...) -> [Self] { elements.map { .element($0) } }
 }
 
-/// A task that reads a sequence to its end and records what it saw.
+/// A task that reads a sequence until it terminates, and records the events.
 struct Reader<Element: Sendable & Equatable>: Sendable {
   private final class Record: Sendable {
     let events = Lock<[Event<Element>]>([])
@@ -19,7 +19,7 @@ struct Reader<Element: Sendable & Equatable>: Sendable {
   let task: Task<Void, Never>
   private let record: Record
 
-  /// Reads on `executor`, which must be told to run.
+  /// Starts a task on `executor`, which the test must run.
   init<Failure: Error>(
     _ sequence: some AsyncSequence<Element, Failure> & Sendable,
     on executor: any TaskExecutor,
@@ -42,7 +42,7 @@ struct Reader<Element: Sendable & Equatable>: Sendable {
 
   var events: [Event<Element>] { record.events.withLock { $0 } }
 
-  /// The events that came since this was last called.
+  /// Removes and returns the recorded events.
   func newEvents() -> [Event<Element>] {
     record.events.withLock { events in
       defer { events = [] }
@@ -52,9 +52,9 @@ struct Reader<Element: Sendable & Equatable>: Sendable {
 }
 
 extension MulticastSubscription where Element: Equatable {
-  /// Reads `count` times and returns what came.
+  /// Calls `next()` `count` times and returns the results.
   ///
-  /// Nothing may have to wait.
+  /// An element or the termination must be available for each call, so that none suspends.
   func read(_ count: Int) async -> [Event<Element>] {
     var iterator = makeAsyncIterator()
     var events: [Event<Element>] = []
@@ -75,7 +75,7 @@ enum Failure: Error, Equatable {
   case second
 }
 
-/// An element that runs code when it is released.
+/// An element that runs a closure when it is released.
 final class Token: Sendable, Equatable {
   let id: Int
   private let onDeinit: @Sendable (Int) -> Void
@@ -90,13 +90,13 @@ final class Token: Sendable, Equatable {
   static func == (left: Token, right: Token) -> Bool { left.id == right.id }
 }
 
-/// Collects values from anywhere, in order.
+/// Records values from any thread, in order.
 final class Recorder<Value: Sendable>: Sendable {
   private let storage = Lock<[Value]>([])
   var values: [Value] { storage.withLock { $0 } }
   func record(_ value: Value) { storage.withLock { $0.append(value) } }
 
-  /// The values since this was last called.
+  /// Removes and returns the recorded values.
   func takeValues() -> [Value] {
     storage.withLock { values in
       defer { values = [] }
@@ -105,7 +105,7 @@ final class Recorder<Value: Sendable>: Sendable {
   }
 }
 
-/// A number that any task may change.
+/// A number that any thread may change.
 final class Counter: Sendable {
   private let storage: Atomic<Int>
   init(_ value: Int = 0) { storage = Atomic(value) }

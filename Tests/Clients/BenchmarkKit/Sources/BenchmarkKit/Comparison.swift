@@ -1,12 +1,14 @@
-/// What sets a comparison apart from all others, and the title of its table.
+/// The parameters that identify a comparison.
+///
+/// Their description is the title of the comparison's table.
 public protocol ComparisonSetting: Codable, CustomStringConvertible, Sendable {
-  /// Whether a first run may be slower than the others and is short enough to be made once more.
+  /// Whether each system is run once before the measured runs, because its first run may be slower.
   var needsWarmUp: Bool { get }
 }
 
-/// The systems of one table, each with the run that measures it.
+/// The systems of one table, each with a closure that measures it.
 public struct Comparison<Setting: ComparisonSetting>: Sendable {
-  /// What sets the comparison apart.
+  /// The parameters that identify the comparison.
   public let setting: Setting
   /// The systems, in the order of the table.
   public let contestants: [Contestant]
@@ -18,17 +20,20 @@ public struct Comparison<Setting: ComparisonSetting>: Sendable {
   }
 }
 
-/// One system in a comparison.
+/// A system in a comparison.
 public struct Contestant: Sendable {
   /// The name of the system in the table.
   public let label: String
-  /// How many operations a run has.
+  /// The number of operations in a run.
   public let count: Int
   let measure: @Sendable () async throws -> [Reading]
 
   /// Creates a contestant.
   ///
-  /// - Parameter measure: Makes one run. It returns the same figures each time.
+  /// - Parameters:
+  ///   - label: The name of the system in the table.
+  ///   - count: The number of operations in a run.
+  ///   - measure: A closure that performs one run. It must return readings of the same metrics for each run.
   public init(label: String, count: Int, measure: @escaping @Sendable () async throws -> [Reading]) {
     self.label = label
     self.count = count
@@ -36,7 +41,7 @@ public struct Contestant: Sendable {
   }
 }
 
-/// One figure of one run.
+/// A figure that one run measured.
 public struct Reading: Sendable {
   let metric: String
   let unit: String
@@ -45,7 +50,12 @@ public struct Reading: Sendable {
 
   /// Creates a figure.
   ///
-  /// - Parameter isCompared: Whether a system is the better the lower the figure; else it only explains another one.
+  /// - Parameters:
+  ///   - metric: The name of the measured quantity.
+  ///   - unit: The unit of the value.
+  ///   - value: The measured value.
+  ///   - isCompared: Whether systems are compared by this figure, of which a lower value is better. A figure that isn't
+  ///     compared only explains another one.
   public init(metric: String, unit: String, value: Double, isCompared: Bool = true) {
     self.metric = metric
     self.unit = unit

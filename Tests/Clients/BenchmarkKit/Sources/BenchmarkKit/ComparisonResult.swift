@@ -1,15 +1,15 @@
 /// The figures of one comparison.
 public struct ComparisonResult<Setting: ComparisonSetting>: Codable, Sendable {
-  /// What sets the comparison apart.
+  /// The parameters that identify the comparison.
   public let setting: Setting
   /// The systems, in the order of the table.
   public let systems: [SystemResult]
 
-  /// Takes the medians of a comparison.
+  /// Creates the medians of a comparison's runs.
   ///
   /// - Parameters:
-  ///   - samples: For each contestant the readings of its runs.
-  ///   - base: What the label of the system begins with to which all others are related.
+  ///   - samples: The readings of each run, for each contestant.
+  ///   - base: The prefix of the label of the reference system, to which the figures of all systems are related.
   init(_ comparison: Comparison<Setting>, _ samples: [[[Reading]]], base: String) {
     setting = comparison.setting
     var systems = zip(comparison.contestants, samples).map { contestant, runs in
@@ -24,13 +24,13 @@ public struct ComparisonResult<Setting: ComparisonSetting>: Codable, Sendable {
   }
 }
 
-/// One system's figures.
+/// The figures of one system.
 public struct SystemResult: Codable, Sendable {
   /// The name of the system.
   public let system: String
-  /// How many operations a run has.
+  /// The number of operations in a run.
   public let count: Int
-  /// The figures, the same ones for all systems of a comparison.
+  /// The figures, which have the same metrics for all systems of a comparison.
   public fileprivate(set) var figures: [Figure]
 
   fileprivate mutating func relate(to base: Self) {
@@ -40,20 +40,20 @@ public struct SystemResult: Codable, Sendable {
   }
 }
 
-/// The median of several runs, and how far they spread.
+/// The median, minimum and maximum of several runs.
 public struct Figure: Codable, Sendable {
-  /// What was measured.
+  /// The name of the measured quantity.
   public let metric: String
   /// The unit of the figures.
   public let unit: String
   /// The median of the runs.
   public let median: Double
-  /// The least figure of all runs.
+  /// The minimum of the runs.
   public let minimum: Double
-  /// The greatest figure of all runs.
+  /// The maximum of the runs.
   public let maximum: Double
   let isCompared: Bool
-  /// This median divided by the one of the system that all are related to.
+  /// This median divided by the reference system's median, if the figure is compared.
   public fileprivate(set) var ratio: Double?
 
   init(_ readings: [Reading]) {
@@ -68,9 +68,9 @@ public struct Figure: Codable, Sendable {
 }
 
 extension [Double] {
-  /// The middle value, or the mean of the two in the middle.
+  /// The middle value, or the mean of the two middle values.
   ///
-  /// The array must not be empty.
+  /// - Precondition: The array is not empty.
   public var median: Double {
     let sorted = sorted()
     let middle = count / 2

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What the figures of one start of a program were taken on, and how.
+/// The machine and the options with which one execution of a benchmark measured its figures.
 public struct Conditions: Codable, Sendable {
   /// The number of cores.
   public let cores: Int
@@ -8,14 +8,14 @@ public struct Conditions: Codable, Sendable {
   public let system: String
   /// The version of the compiler.
   public let swift: String
-  /// The number of runs that a median is taken of.
+  /// The number of measured runs, of which the medians are reported.
   public let runs: Int
-  /// The length of a run, relative to the usual one.
+  /// The length of a run, relative to the default length.
   public let scale: Double
-  /// The seed of the order of the systems.
+  /// The seed of the random order of the systems.
   public let seed: UInt64
 
-  /// Describes this machine and a command line.
+  /// Creates the conditions of this machine and the given options.
   public init(_ options: RunOptions) {
     let process = ProcessInfo.processInfo
     cores = process.activeProcessorCount
@@ -26,9 +26,9 @@ public struct Conditions: Codable, Sendable {
     seed = options.seed
   }
 
-  /// Two lines above the tables.
+  /// Returns the two lines of text that precede the tables.
   ///
-  /// - Parameter base: The system that all others are related to.
+  /// - Parameter base: The name of the reference system.
   public func header(base: String) -> String {
     """
     \(cores) cores, \(system), Swift \(swift)

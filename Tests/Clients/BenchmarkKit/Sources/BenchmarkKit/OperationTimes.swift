@@ -1,16 +1,16 @@
-/// The times of the operations of one run, taken one by one.
+/// The individually measured durations of the operations of one run.
 public struct OperationTimes {
   private var durations: [Duration] = []
 
-  /// Creates an empty collection of times.
+  /// Creates an empty collection of durations.
   public init() {}
 
-  /// Adds an operation that began at one instant and was complete at another.
+  /// Adds the duration of an operation from its start to its end.
   public mutating func add(_ start: ContinuousClock.Instant, _ end: ContinuousClock.Instant) {
     durations.append(end - start)
   }
 
-  /// Measures an operation.
+  /// Performs an operation and adds its duration.
   public mutating func measure<Result>(_ operation: () async throws -> Result) async rethrows -> Result {
     let clock = ContinuousClock()
     let start = clock.now
@@ -19,7 +19,7 @@ public struct OperationTimes {
     return result
   }
 
-  /// The median of the run.
+  /// Returns the median of the durations, in microseconds.
   public func reading(_ metric: String) -> Reading {
     Reading(metric: metric, unit: "µs", value: durations.map(\.microseconds).median)
   }

@@ -1,19 +1,19 @@
 internal import Foundation
 
-/// What a program prints.
+/// The output of a benchmark program.
 public enum Output {
-  /// Prints a line at once, also into a pipe.
+  /// Prints a line without buffering, even if standard output is a pipe.
   public static func show(_ text: String) {
     FileHandle.standardOutput.write(Data("\(text)\n".utf8))
   }
 
-  /// Ends the program with a message on the standard error.
+  /// Prints a message to standard error and exits with status 1.
   public static func fail(_ program: String, _ error: any Error) -> Never {
     FileHandle.standardError.write(Data("\(program): \(error)\n".utf8))
     exit(1)
   }
 
-  /// Returns a report as JSON for other programs.
+  /// Returns a report as JSON.
   public static func json(_ report: some Encodable) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -1,19 +1,21 @@
 internal import Dispatch
 
-/// Runs comparisons and collects their figures.
+/// Performs comparisons and collects their figures.
 public struct Runner {
   private let options: RunOptions
   private let base: String
   private let onHang: @Sendable (_ system: String, _ seconds: Int) -> Never
-  /// A queue of its own: busy tasks may leave no thread to another one.
+  /// A queue of its own, because busy tasks may occupy every thread of the concurrency pool.
   private let watchdogs = DispatchQueue(label: "watchdogs")
   private var random: SplitMix64
 
   /// Creates a runner.
   ///
   /// - Parameters:
-  ///   - base: What the label of the system begins with to which all others are related.
-  ///   - onHang: Ends the program when a run takes too long, because tasks that hang can't be cancelled.
+  ///   - options: The number of runs, their timeout, and the seed of their order.
+  ///   - base: The prefix of the label of the reference system, to which the figures of all systems are related.
+  ///   - onHang: A closure that is called when a run exceeds the timeout. It must exit the program, because hung tasks
+  ///     can't be cancelled.
   public init(_ options: RunOptions, base: String, onHang: @escaping @Sendable (String, Int) -> Never) {
     self.options = options
     self.base = base
@@ -21,7 +23,8 @@ public struct Runner {
     random = SplitMix64(seed: options.seed)
   }
 
-  /// Runs every system once to warm up, then all of them in a new random order for each counted run.
+  /// Runs each system once to warm up if the comparison needs it, then all systems in a new random order for each
+  /// measured run.
   public mutating func run<Setting>(_ comparison: Comparison<Setting>) async throws -> ComparisonResult<Setting> {
     var samples = comparison.contestants.map { _ in [[Reading]]() }
     for contestant in comparison.contestants where comparison.setting.needsWarmUp {
@@ -43,7 +46,7 @@ public struct Runner {
   }
 }
 
-/// A small generator with a seed, so that an order of runs can be had again.
+/// A seeded random number generator, which makes an order of runs reproducible.
 private struct SplitMix64: RandomNumberGenerator {
   private var state: UInt64
 

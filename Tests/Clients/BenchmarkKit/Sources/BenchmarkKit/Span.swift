@@ -1,28 +1,28 @@
 internal import Foundation
 
-/// How long some operations took, on the clock and on the processors.
+/// The elapsed time and the processor time of a piece of work.
 ///
-/// The time on the processors, of all threads of this process, is a measure on a busy machine too.
+/// The processor time is that of all threads of this process. It is meaningful even on a busy machine.
 public struct Span: Sendable {
   private let duration: Duration
   private let processorTime: Duration
 
-  /// Measures a piece of work.
+  /// Performs a piece of work and measures it.
   public static func measure(_ work: () async throws -> Void) async rethrows -> Span {
     let (start, processorStart) = (ContinuousClock.now, processorTime)
     try await work()
     return Span(duration: .now - start, processorTime: processorTime - processorStart)
   }
 
-  /// The time of the whole work.
+  /// Returns the elapsed time of the whole work, in milliseconds.
   public func total(_ metric: String) -> Reading {
     Reading(metric: metric, unit: "ms", value: duration.milliseconds, isCompared: false)
   }
 
-  /// The time of each operation, on the clock and on the processors.
+  /// Returns the elapsed time and the processor time of each operation, in microseconds.
   ///
   /// - Parameters:
-  ///   - metric: What was measured.
+  ///   - metric: The name of the elapsed time.
   ///   - count: The number of operations.
   public func each(_ metric: String, of count: Int) -> [Reading] {
     [
@@ -31,13 +31,13 @@ public struct Span: Sendable {
     ]
   }
 
-  /// The name of the time on the processors.
+  /// Returns the name of the processor time that belongs to a metric.
   public static func onProcessors(_ metric: String) -> String { "\(metric) CPU" }
 
   private static var processorTime: Duration {
     var time = timespec()
     guard clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0 else {
-      preconditionFailure("The clock of the process's processor time can't be read.")
+      preconditionFailure("The process's processor time couldn't be read.")
     }
     return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
   }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A comparison as text in columns.
+/// A comparison formatted as a table in plain text.
 public struct Table: CustomStringConvertible {
   private let title: String
   private let systems: [SystemResult]
@@ -11,7 +11,7 @@ public struct Table: CustomStringConvertible {
     systems = result.systems
   }
 
-  /// A title, a heading, and a line for each system.
+  /// The title, a heading, and a line for each system.
   public var description: String {
     let rows = [heading] + systems.map(row)
     let widths = heading.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
@@ -38,7 +38,7 @@ public struct Table: CustomStringConvertible {
     return [spread] + (figure.isCompared ? [figure.ratio.map(Self.number) ?? "–"] : [])
   }
 
-  /// A number with as many digits as mean something.
+  /// Formats a number with up to three decimal places, and fewer for larger numbers.
   public static func number(_ value: Double) -> String {
     let decimals =
       switch abs(value) {

@@ -1,7 +1,7 @@
 public import Foundation
 internal import Synchronization
 
-/// A folder of this process's own, in which all systems keep their files: they share one volume.
+/// A folder of this process in which all systems keep their files, so that they share one volume.
 public final class Workspace: Sendable {
   private let folder: URL
   private let count = Atomic(0)
@@ -9,14 +9,14 @@ public final class Workspace: Sendable {
   /// Creates the folder.
   ///
   /// - Parameters:
-  ///   - program: What its name begins with.
-  ///   - parent: The folder that it is made in.
+  ///   - program: The prefix of the folder's name.
+  ///   - parent: The folder in which the workspace is created.
   public init(of program: String, in parent: URL) throws {
     folder = parent.appending(path: "\(program)-\(UUID().uuidString)", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
   }
 
-  /// Makes an empty folder.
+  /// Creates an empty folder in the workspace.
   public func makeFolder() throws -> URL {
     let number = count.add(1, ordering: .relaxed).newValue
     let new = folder.appending(path: "\(number)", directoryHint: .isDirectory)
@@ -24,7 +24,7 @@ public final class Workspace: Sendable {
     return new
   }
 
-  /// Calls `body` with an empty folder, which it removes afterwards.
+  /// Calls `body` with an empty folder, and removes the folder afterwards unless `body` throws.
   public func withFolder<Result>(_ body: (URL) async throws -> Result) async throws -> Result {
     let folder = try makeFolder()
     let result = try await body(folder)
@@ -32,16 +32,17 @@ public final class Workspace: Sendable {
     return result
   }
 
-  /// Removes a folder.
+  /// Removes a folder, and ignores errors.
   ///
-  /// A store that still works may make a file meanwhile. What is left behind goes with the workspace.
+  /// A store that is still working may create a file in the meantime, so several attempts are made. A remaining folder
+  /// is removed with the workspace.
   private func remove(_ folder: URL) {
     for _ in 0..<10 where FileManager.default.fileExists(atPath: folder.path(percentEncoded: false)) {
       try? FileManager.default.removeItem(at: folder)
     }
   }
 
-  /// Removes the folder and everything in it.
+  /// Removes the workspace with all its contents.
   public func remove() throws {
     try FileManager.default.removeItem(at: folder)
   }

@@ -7,7 +7,7 @@ import Repository
 import SignIn
 import Todo
 
-/// Uses the package as an app would: by its public names only, from a package of its own.
+/// A client that uses the package as an app would: from a package of its own, and only through the public API.
 @main
 struct Consumer {
   struct Backend: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
@@ -32,7 +32,7 @@ struct Consumer {
     }
   }
 
-  /// A network of its own.
+  /// A custom transport that replies to each request with the request's size.
   struct Echo: HTTPTransport {
     func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
       HTTPResponse(
@@ -44,7 +44,7 @@ struct Consumer {
   static func main() async throws {
     await broadcast()
     try await ask()
-    try await followTimeline()
+    try await observeTimeline()
     try await greet()
     try await keepTodos()
     try await signIn()
@@ -61,7 +61,7 @@ struct Consumer {
     while channel.subscriberCount == 0 { await Task.yield() }
     for number in 1...100 { channel.send(number) }
     channel.finish()
-    print("The sum of what was sent is \(await sum.value).")
+    print("The sum of the received numbers is \(await sum.value).")
   }
 
   private static func ask() async throws {
@@ -72,7 +72,7 @@ struct Consumer {
     print("The request had \(reply["size"] ?? 0) bytes.")
   }
 
-  private static func followTimeline() async throws {
+  private static func observeTimeline() async throws {
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: Backend(),
       updateMomentLikeSession: Backend())

@@ -1,6 +1,8 @@
 internal import Synchronization
 
-/// Hands elements to a task that always waits when one comes, by a bare continuation.
+/// A slot that hands elements to one task by a bare continuation.
+///
+/// The task must be suspended in ``take()`` at each call of ``put(_:)``.
 final class ContinuationSlot<Element: Sendable>: Sendable {
   private let waiting = Mutex<UnsafeContinuation<Element, Never>?>(nil)
 

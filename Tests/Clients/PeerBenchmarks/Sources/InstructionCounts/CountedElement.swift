@@ -1,4 +1,4 @@
-/// An element of which a reader can show that it really has it.
+/// An element whose number proves that a subscriber has received it.
 protocol CountedElement: Sendable {
   static var sample: Self { get }
 
@@ -11,7 +11,7 @@ extension Int: CountedElement {
   var number: Int { self }
 }
 
-/// An element that owns an object and a string too long to be stored in place.
+/// An element that owns an object and a string that is too long to be stored inline.
 struct OwnedElement: CountedElement {
   private final class Object: Sendable {
     let number = 1

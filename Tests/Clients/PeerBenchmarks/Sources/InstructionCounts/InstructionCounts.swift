@@ -4,7 +4,9 @@
   internal import Darwin
 #endif
 
-/// Repeats one workload, for a tool that counts instructions: `InstructionCounts WORKLOAD int|owned ITERATIONS`.
+/// A program that repeats one workload, for a tool that counts instructions.
+///
+/// Usage: `InstructionCounts WORKLOAD int|owned ITERATIONS`.
 @main
 struct InstructionCounts {
   static func main() {
@@ -16,9 +18,9 @@ struct InstructionCounts {
       switch arguments[2] {
       case "int": perform(arguments[1], Workload<Int>(iterations: iterations))
       case "owned": perform(arguments[1], Workload<OwnedElement>(iterations: iterations))
-      default: fail("\(arguments[2]) is no element: use int or owned.")
+      default: fail("Unknown element \(arguments[2]): use int or owned.")
       }
-    guard outcome.isComplete else { fail("\(arguments[1]): a reader did not receive what was sent.") }
+    guard outcome.isComplete else { fail("\(arguments[1]): a subscriber did not receive every element.") }
     withExtendedLifetime(outcome) { exit(0) }
   }
 
@@ -34,7 +36,7 @@ struct InstructionCounts {
     case "wake-8": workload.wake(readers: 8)
     case "wake-limit": workload.wakeBareContinuation()
     case "subscribe": workload.subscribe()
-    default: fail("\(name) is no workload.")
+    default: fail("Unknown workload \(name).")
     }
   }
 

@@ -1,8 +1,9 @@
 internal import Synchronization
 
-/// Runs tasks on the thread that calls ``runUntilIdle()``, so that a run has the same instructions every time.
+/// A task executor that runs its jobs on the thread that calls ``runUntilIdle()``, so that each run executes the same
+/// instructions.
 final class SerialTaskExecutor: TaskExecutor {
-  /// Two arrays that change places, so that running jobs allocates nothing.
+  /// Two arrays that are swapped, so that running jobs doesn't allocate memory.
   private struct Jobs {
     var ready: [UnownedJob] = []
     var running: [UnownedJob] = []
@@ -15,7 +16,7 @@ final class SerialTaskExecutor: TaskExecutor {
     jobs.withLock { $0.ready.append(job) }
   }
 
-  /// Runs jobs, and those they make ready, until none is ready.
+  /// Runs the ready jobs, and the jobs that these make ready, until none is ready.
   func runUntilIdle() {
     let executor = asUnownedTaskExecutor()
     while true {

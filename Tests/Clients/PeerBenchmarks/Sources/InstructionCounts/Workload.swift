@@ -1,9 +1,9 @@
 internal import Multicast
 
-/// What is repeated and counted, all of it on one thread.
+/// The workloads whose instructions are counted, each of which runs on one thread.
 ///
-/// What a workload made is still alive when it returns it: the process exits without releasing it, so that only what
-/// the workload itself releases is counted.
+/// A workload returns its objects, and the process exits without releasing them. The count therefore includes only the
+/// releases that the workload itself performs.
 struct Workload<Element: CountedElement> {
   private let executor = SerialTaskExecutor()
   private let element = Element.sample
@@ -13,7 +13,7 @@ struct Workload<Element: CountedElement> {
     self.iterations = iterations
   }
 
-  /// Sends to readers who never read.
+  /// Sends to subscribers that never read.
   func send(lagging: Int) -> Outcome {
     let channel = MulticastChannel<Element, Never>(buffering: .unbounded)
     let readers = (0..<lagging).map { _ in channel.stream.makeAsyncIterator() }
@@ -21,14 +21,14 @@ struct Workload<Element: CountedElement> {
     return Outcome(isComplete: channel.subscriberCount == lagging, alive: (channel, readers))
   }
 
-  /// Sends a value after the other to a channel that keeps the newest, and that nobody reads.
+  /// Sends values to a current-value channel without subscribers.
   func replace() -> Outcome {
     let channel = CurrentValueChannel<Element, Never>(element)
     for _ in 0..<iterations { channel.send(element) }
     return Outcome(isComplete: channel.value.number == element.number, alive: channel)
   }
 
-  /// Sends to readers who read everything afterwards.
+  /// Sends to subscribers that read all elements afterwards.
   func deliver(readers: Int) -> Outcome {
     let channel = MulticastChannel<Element, Never>(buffering: .unbounded)
     let tallies = (0..<readers).map { _ in read(channel.stream.subscribe()) }
@@ -37,7 +37,7 @@ struct Workload<Element: CountedElement> {
     return outcome(tallies, channel)
   }
 
-  /// Sends one element to readers who all wait for it, and lets them take it and wait again.
+  /// Sends one element to suspended subscribers, which take it and suspend again.
   func wake(readers: Int) -> Outcome {
     let channel = MulticastChannel<Element, Never>(buffering: .unbounded)
     let tallies = (0..<readers).map { _ in read(channel.stream.subscribe()) }
@@ -49,7 +49,7 @@ struct Workload<Element: CountedElement> {
     return outcome(tallies, channel)
   }
 
-  /// The same with bare continuations: what the runtime itself needs to suspend a task and to resume it.
+  /// Suspends and resumes a task with a bare continuation, which measures the runtime's share of a wake-up.
   func wakeBareContinuation() -> Outcome {
     let slot = ContinuationSlot<Element>()
     let tally = RunningTally()
@@ -64,7 +64,7 @@ struct Workload<Element: CountedElement> {
     return outcome([tally], slot)
   }
 
-  /// Subscribes, reads the replayed element and drops the iterator.
+  /// Subscribes, reads the replayed element, and releases the iterator.
   func subscribe() -> Outcome {
     let channel = MulticastChannel<Element, Never>(replay: 1, buffering: .unbounded)
     let tally = RunningTally()
@@ -93,7 +93,8 @@ struct Workload<Element: CountedElement> {
   }
 }
 
-/// Whether every reader received everything, and what must not be released before the process exits.
+/// The result of a workload: whether every subscriber received all elements, and the objects to keep alive until the
+/// process exits.
 struct Outcome {
   let isComplete: Bool
   let alive: Any

@@ -1,4 +1,4 @@
-/// Why a comparison stopped.
+/// An error that stops the benchmarks.
 enum BenchmarkError: Error, CustomStringConvertible {
   case usage(String)
   case wrongDelivery(system: String, expected: Tally, received: Tally)
@@ -14,21 +14,21 @@ enum BenchmarkError: Error, CustomStringConvertible {
       "\(problem)\n\n\(Options.usage)"
     case .wrongDelivery(let system, let expected, let received):
       """
-      \(system) delivered wrongly: a reader got \(received.count) elements with the checksum \(received.checksum), \
-      but \(expected.count) with the checksum \(expected.checksum) were sent to it.
+      \(system) lost, duplicated or reordered elements: a subscriber received \(received.count) elements with the \
+      checksum \(received.checksum) instead of \(expected.count) elements with the checksum \(expected.checksum).
       """
     case .wrongDrops(let system, let expected, let received, let dropped):
-      "\(system) lost count: received \(received) and dropped \(dropped) are not the \(expected) elements sent."
+      "\(system) miscounted: received \(received) + dropped \(dropped) doesn't equal the \(expected) elements sent."
     case .leftRegistered(let system, let readers):
-      "\(system) still has \(readers) readers registered after all of them left."
+      "\(system) still has \(readers) registered subscribers after all of them left."
     case .noResidentMemory:
-      "The rows `memory` and `soak` read /proc/self/statm, which this system does not have: leave them out of --rows."
+      "The rows `memory` and `soak` need /proc/self/statm, which this system lacks. Leave them out of --rows."
     case .childFailed(let arguments, let status):
-      "The child process with the arguments \(arguments.joined(separator: " ")) ended with status \(status)."
+      "The child process with the arguments \(arguments.joined(separator: " ")) exited with status \(status)."
     case .hung(let system, let seconds):
       """
-      \(system) did not finish within \(seconds) seconds: it lost an element that a reader waits for, or the run is too \
-      long for this machine (--scale shortens it, --timeout allows more).
+      \(system) did not finish within \(seconds) seconds: it lost an element that a subscriber waits for, or the run \
+      is too long for this machine. Shorten the run with --scale, or raise the limit with --timeout.
       """
     }
   }

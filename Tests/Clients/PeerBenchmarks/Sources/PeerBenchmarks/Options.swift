@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// What the command line asks for.
+/// The command-line options.
 struct Options: Sendable {
   private(set) var run = RunOptions(timeout: 300)
   private(set) var rows = Row.usual
@@ -10,16 +10,17 @@ struct Options: Sendable {
 
   static let usage = """
     usage: PeerBenchmarks [options]
-      --rows burst,producer,wake,subscribe,bounded,memory   what to measure; `soak` only on request
+      --rows burst,producer,wake,subscribe,bounded,memory
+                                 the rows to measure; `soak` is measured only if named here
       --systems multicast,dictionary,share,opencombine,continuations
-                                 what to compare; `lossy` loses an element and must fail a burst
-      --readers 1,8,64,512       for burst, producer and wake
-      --element int|owned|both
-      --runs 5                   medians are taken of so many runs
-      --scale 1                  the length of a run; 0.01 to see that everything works
-      --timeout 300              seconds after which a run counts as hung
-      --seed N                   orders the systems of each run
-      --json
+                                 the systems to compare; `lossy` loses an element and must fail in `burst`
+      --readers 1,8,64,512       the numbers of subscribers in `burst`, `producer` and `wake`
+      --element int|owned|both   the type of the elements
+      --runs 5                   the number of runs, of which the medians are reported
+      --scale 1                  the length of a run; 0.01 for a quick check
+      --timeout 300              the seconds after which a run counts as hung
+      --seed N                   the seed of the random order of the systems in each run
+      --json                     print JSON instead of tables
     """
 
   init(_ arguments: some Sequence<String>) throws(UsageError) {
@@ -38,7 +39,7 @@ struct Options: Sendable {
     (self.rows, self.readers, self.elements, self.systems) = (rows, readers, elements, systems)
   }
 
-  /// The number of sends, rounds or cycles in a run of this scale.
+  /// Returns a number of sends, rounds or cycles multiplied by the scale, which is at least 10.
   func scaled(_ count: Int) -> Int {
     run.scaled(count, atLeast: 10)
   }

@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// Measures the multicast channel beside what it replaces.
+/// A program that compares the multicast channel with its alternatives.
 @main
 struct PeerBenchmarks {
   static func main() async {

@@ -1,21 +1,21 @@
-/// An element that the systems carry: it can be made of a number and gives the number back.
+/// An element that the compared systems deliver, which is created from a number and returns it.
 protocol Payload: Sendable {
-  /// How the command line calls the type.
+  /// The name of the type on the command line.
   static var name: ElementName { get }
 
-  /// The elements that are sent.
+  /// The elements to send.
   ///
-  /// One pool for all rows: where its elements lie in memory makes a difference, which must be the same for all.
+  /// All rows share one pool, because the location of its elements in memory affects the figures.
   static var pool: ElementPool<Self> { get }
 
   init(number: Int)
 
-  /// The number, read through everything that the element owns.
+  /// The number, whose computation accesses all memory that the element owns.
   var number: Int { get }
 }
 
 extension Payload {
-  /// How the tables call the type.
+  /// The name of the type in the tables.
   static var label: String { name.rawValue }
 }
 
@@ -29,7 +29,7 @@ extension Int: Payload {
   var number: Int { self }
 }
 
-/// An element that owns memory twice: an object, and a string too long to be stored in place.
+/// An element that owns two allocations: an object, and a string that is too long to be stored inline.
 struct OwnedElement: Payload {
   private final class Object: Sendable {
     let number: Int

@@ -1,4 +1,6 @@
-/// What one reader received: how many elements, and a checksum that a lost, doubled or swapped element changes.
+/// The number of elements that one subscriber received, and a checksum.
+///
+/// A lost, duplicated or reordered element changes the checksum.
 struct Tally: Hashable, Sendable {
   private(set) var count = 0
   private(set) var checksum = 0
@@ -8,7 +10,7 @@ struct Tally: Hashable, Sendable {
     checksum = checksum &* 31 &+ number
   }
 
-  /// Stops the comparison when a reader did not receive what was sent to it.
+  /// Throws ``BenchmarkError/wrongDelivery(system:expected:received:)`` unless this tally is the expected one.
   func check(against expected: Tally, system: String) throws(BenchmarkError) {
     guard self == expected else {
       throw .wrongDelivery(system: system, expected: expected, received: self)

@@ -1,8 +1,9 @@
 internal import Foundation
 
-/// A measurement of memory in a process of its own, which no other system has used before.
+/// A measurement of memory in a child process, so that other systems' allocations don't affect it.
 ///
-/// The process is this executable with `--child` and the description of the work; it prints its result as JSON.
+/// The child process runs this executable with `--child` and the description of the work, and prints its result as
+/// JSON.
 struct Child: Codable, Sendable {
   enum Work: String, Codable, Sendable {
     case backlog, stalledReader, subscriptions
@@ -16,7 +17,7 @@ struct Child: Codable, Sendable {
 
   static let flag = "--child"
 
-  /// Starts the process and returns what it measured.
+  /// Runs the child process and returns its measurement.
   func run() throws -> MemoryGrowth {
     let arguments = [Self.flag, String(decoding: try JSONEncoder().encode(self), as: UTF8.self)]
     let process = Process()
@@ -33,7 +34,7 @@ struct Child: Codable, Sendable {
     return try JSONDecoder().decode(MemoryGrowth.self, from: data)
   }
 
-  /// Does the work in the process that ``run()`` started.
+  /// Performs the work in the child process that ``run()`` started.
   static func perform(_ description: String) async throws {
     let child = try JSONDecoder().decode(Child.self, from: Data(description.utf8))
     let growth =
@@ -45,7 +46,7 @@ struct Child: Codable, Sendable {
   }
 
   private func measure<Element: Payload>(_ element: Element.Type) async throws -> MemoryGrowth {
-    guard let system = SystemName(rawValue: system) else { throw BenchmarkError.usage("\(system) is no system.") }
+    guard let system = SystemName(rawValue: system) else { throw BenchmarkError.usage("Unknown system \(system).") }
     return switch work {
     case .backlog: try await Backlog<Element>.measure(system, readers: readers, sends: count)
     case .stalledReader: try await Soak<Element>.measureStalledReader(system, sends: count)

@@ -3,7 +3,7 @@ internal import Foundation
 
 /// The resident memory of this process.
 enum ResidentMemory {
-  /// Reads it now, in bytes, to the page.
+  /// Returns the current resident memory in bytes, which is a multiple of the page size.
   static func bytes() throws(BenchmarkError) -> Int {
     guard
       let statm = FileManager.default.contents(atPath: "/proc/self/statm"),
@@ -12,7 +12,7 @@ enum ResidentMemory {
     return pages * sysconf(Int32(_SC_PAGESIZE))
   }
 
-  /// How much a piece of work leaves behind.
+  /// Performs a piece of work and measures the resident memory before and after it.
   static func growth(_ work: () async throws -> Void) async throws -> MemoryGrowth {
     _ = try bytes()
     let before = try bytes()

@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// What the most lagging readers of a row make of a `send`, against the fewest.
+/// The time of a `send` with the most lagging subscribers of a row, relative to the time with the fewest.
 struct ReaderCost: Codable, CustomStringConvertible {
   let system: String
   let element: String
@@ -8,7 +8,7 @@ struct ReaderCost: Codable, CustomStringConvertible {
   let fewest: Int
   let ratio: Double
 
-  /// The costs in the comparisons of one row; none unless it is the producer's.
+  /// Returns the costs in the comparisons of one row, or none if the row isn't `producer`.
   static func all(in row: [ComparisonResult<Setting>]) -> [ReaderCost] {
     Dictionary(grouping: row.filter { $0.setting.row == .producer }, by: \.setting.element)
       .sorted { $0.key < $1.key }
@@ -17,7 +17,7 @@ struct ReaderCost: Codable, CustomStringConvertible {
   }
 
   var description: String {
-    "\(system), \(element): send with \(most) lagging readers ÷ send with \(fewest) = \(Table.number(ratio))"
+    "\(system), \(element): send with \(most) lagging subscribers ÷ send with \(fewest) = \(Table.number(ratio))"
   }
 
   private static func costs(_ element: String, _ comparisons: [ComparisonResult<Setting>]) -> [ReaderCost] {

@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// Everything that one start of the program measured.
+/// All results of one execution of the program.
 struct Report: Codable {
   let conditions: Conditions
   private(set) var comparisons: [ComparisonResult<Setting>] = []

@@ -1,6 +1,8 @@
 internal import BenchmarkKit
 
-/// What the backlog of readers who never read takes in memory, each system in a process of its own.
+/// The row `memory`: the memory of the backlog of subscribers that never read.
+///
+/// Each system is measured in a process of its own.
 struct Backlog<Element: Payload>: Sendable {
   private let options: Options
   private let readers = 512
@@ -30,14 +32,14 @@ struct Backlog<Element: Payload>: Sendable {
     return Contestant(label: label, count: child.count) { try child.run().readings }
   }
 
-  /// Measures in this process.
+  /// Performs the measurement in this process.
   static func measure(_ system: SystemName, readers: Int, sends: Int) async throws -> MemoryGrowth {
     switch system {
     case .multicast: try await measure(readers, sends) { MulticastSystem<Element>() }
     case .dictionary: try await measure(readers, sends) { AsyncStreamDictionary<Element>() }
     case .share: try await measure(readers, sends) { SharedAsyncStream<Element>() }
     case .opencombine: try await measure(readers, sends) { OpenCombineSubject<Element>() }
-    case .continuations, .lossy: throw BenchmarkError.usage("\(system.rawValue) has no backlog.")
+    case .continuations, .lossy: throw BenchmarkError.usage("Row `memory` doesn't support \(system.rawValue).")
     }
   }
 
@@ -45,7 +47,7 @@ struct Backlog<Element: Payload>: Sendable {
     _ readers: Int, _ sends: Int, _ make: () -> System
   ) async throws -> MemoryGrowth {
     let pool = ElementPool<Element>()
-    // A small one first, so that code and tables that are loaded once do not count.
+    // A small backlog first, so that code and tables that are loaded on first use don't count.
     keepUnread(make(), readers: 8, sends: 100, pool)
     let system = make()
     let stalled = (0..<readers).map { _ in system.subscribe().makeAsyncIterator() }

@@ -1,9 +1,10 @@
 internal import BenchmarkKit
 internal import Multicast
 
-/// Readers with bounded buffers: once they lose nothing, once they are held until their buffers have overflowed.
+/// The row `bounded`: subscribers with bounded buffers, which either lose nothing or overflow.
 ///
-/// The producer sends a round of elements and waits until every reader has read what its buffer kept of it.
+/// The producer sends a round of elements, and waits until every subscriber has read the elements of the round that its
+/// buffer kept.
 struct Bounded<Element: Payload>: Sendable {
   private let options: Options
   private let pool = Element.pool
@@ -15,7 +16,7 @@ struct Bounded<Element: Payload>: Sendable {
     self.options = options
   }
 
-  /// Rounds as long as a buffer: nothing is dropped, however the readers and the producer run.
+  /// A comparison with rounds as long as a buffer, so that nothing is dropped regardless of scheduling.
   var keepingUp: Comparison<Setting> {
     comparison("keeping up") { system in
       switch system {
@@ -26,7 +27,8 @@ struct Bounded<Element: Payload>: Sendable {
     }
   }
 
-  /// Rounds twice as long as a buffer, sent while no reader reads: every reader drops the second half.
+  /// A comparison with rounds twice as long as a buffer, which are sent while no subscriber reads, so that each
+  /// subscriber drops the second half.
   var overflowing: Comparison<Setting> {
     comparison("overflowing") { system in
       switch system {
@@ -74,7 +76,7 @@ struct Bounded<Element: Payload>: Sendable {
       for position in 0..<capacity { expected.add(pool[position].number) }
     }
     let streams = (0..<readers).map { _ in system.subscribe() }
-    let gates = overflowing ? streams.map { _ in Mailbox<Void>() } : []
+    let gates = overflowing ? streams.map { _ in HandOffSlot<Void>() } : []
     let acknowledged = Arrivals(expecting: readers)
     return try await withThrowingTaskGroup { group in
       for (index, stream) in streams.enumerated() {
@@ -103,12 +105,12 @@ struct Bounded<Element: Payload>: Sendable {
           system: System.label, expected: allRounds * round * readers, received: received, dropped: dropped)
       }
       let offered = rounds * round * readers
-      return [Reading(metric: "element sent to a reader", unit: "ns", value: time.nanoseconds / Double(offered))]
+      return [Reading(metric: "element sent to a subscriber", unit: "ns", value: time.nanoseconds / Double(offered))]
     }
   }
 
   private func read<Elements: AsyncSequence>(
-    _ elements: Elements, rounds: Int, _ gate: Mailbox<Void>?, _ acknowledged: Arrivals
+    _ elements: Elements, rounds: Int, _ gate: HandOffSlot<Void>?, _ acknowledged: Arrivals
   ) async throws -> Tally where Elements.Element == Element {
     var reader = elements.makeAsyncIterator()
     var tally = Tally()

@@ -1,8 +1,8 @@
 internal import BenchmarkKit
 
-/// One producer sends as fast as it can to readers who were all suspended, and ends.
+/// The row `burst`: a producer sends as fast as possible to suspended subscribers, and finishes.
 ///
-/// The clock runs until every reader has everything; what each of them got is checked.
+/// The measurement ends when every subscriber has received all elements. Each subscriber's tally is checked.
 struct Burst<Element: Payload>: Sendable {
   private let readers: Int
   private let options: Options
@@ -28,7 +28,7 @@ struct Burst<Element: Payload>: Sendable {
       })
   }
 
-  /// Some 400,000 to 1,500,000 deliveries.
+  /// The number of sends, for about 400,000 to 1,500,000 deliveries.
   private var sends: Int {
     switch readers {
     case ..<8: 400_000 / readers
@@ -54,8 +54,8 @@ struct Burst<Element: Payload>: Sendable {
         group.addTask { try await Self.read(system, registered, warm) }
       }
       await registered.all()
-      // A reader that acknowledges goes on to suspend before its thread takes another task: after the last one's
-      // acknowledgement all are suspended, or about to be on the machine's other cores.
+      // A subscriber that acknowledges suspends before its thread runs another task. After the last acknowledgement,
+      // all subscribers are therefore suspended, or about to suspend on other cores.
       system.send(pool[0])
       await warm.all()
 

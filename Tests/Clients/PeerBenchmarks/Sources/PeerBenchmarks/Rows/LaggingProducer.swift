@@ -1,8 +1,8 @@
 internal import BenchmarkKit
 
-/// A producer sends to readers who are registered and never read.
+/// The row `producer`: a producer sends to registered subscribers that never read.
 ///
-/// Divide the figure of 512 readers by that of one to see what a reader costs the sender.
+/// The figure with 512 subscribers divided by the figure with one shows how much subscribers slow down the sender.
 struct LaggingProducer<Element: Payload>: Sendable {
   private let readers: Int
   private let options: Options
@@ -27,7 +27,7 @@ struct LaggingProducer<Element: Payload>: Sendable {
       })
   }
 
-  /// The sends of a system whose `send` does something for each reader.
+  /// The number of sends of a system whose `send` takes time for each subscriber.
   private var perReader: Int { min(20_000, 1_024_000 / readers) }
 
   private func contestant<System: Broadcast<Element>>(

@@ -1,13 +1,13 @@
 internal import BenchmarkKit
 
-/// What can be measured.
+/// A row of measurements, as named by the option `--rows`.
 enum Row: String, CaseIterable, Codable, Sendable {
   case burst, producer, wake, subscribe, bounded, memory, soak
 
-  /// The rows that `--rows` left out stands for.
+  /// The rows that are measured without the option `--rows`.
   static let usual: [Row] = [.burst, .producer, .wake, .subscribe, .bounded, .memory]
 
-  /// The comparisons of this row, in the order of the tables.
+  /// Returns the comparisons of this row, in the order of the tables.
   func comparisons(_ options: Options) -> [Comparison<Setting>] {
     options.elements.flatMap { element in
       switch element {
@@ -30,19 +30,20 @@ enum Row: String, CaseIterable, Codable, Sendable {
   }
 }
 
-/// A row, or a part of it, with the elements and readers of it.
+/// The parameters of a comparison: its row, the part of the row, the type of its elements, and its number of
+/// subscribers.
 struct Setting: ComparisonSetting {
   let row: Row
-  /// Which part of the row it is, where there is more than one.
+  /// The part of the row, if the row has several parts.
   var part: String?
   let element: String
   let readers: Int
 
   var description: String {
-    [row.rawValue, part, element, readers == 1 ? "1 reader" : "\(readers) readers"].compactMap(\.self)
+    [row.rawValue, part, element, readers == 1 ? "1 subscriber" : "\(readers) subscribers"].compactMap(\.self)
       .joined(separator: " · ")
   }
 
-  /// A process of its own is always a first run.
+  /// False for rows that run in child processes, because each child process starts cold anyway.
   var needsWarmUp: Bool { row != .memory && row != .soak }
 }

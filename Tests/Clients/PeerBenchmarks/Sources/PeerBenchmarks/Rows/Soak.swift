@@ -1,7 +1,9 @@
 internal import BenchmarkKit
 internal import Multicast
 
-/// Whether long use leaves memory behind, each system in a process of its own.
+/// The row `soak`: the growth of memory during long use.
+///
+/// Each system is measured in a process of its own.
 struct Soak<Element: Payload>: Sendable {
   private let options: Options
 
@@ -11,16 +13,16 @@ struct Soak<Element: Payload>: Sendable {
     self.options = options
   }
 
-  /// One reader keeps the newest 64 elements and reads nothing during a million sends.
+  /// A comparison in which one subscriber buffers the newest 64 elements and reads nothing during a million sends.
   var stalledReader: Comparison<Setting> {
-    comparison("a stalled reader of the newest \(Self.capacity)", .stalledReader)
+    comparison("a stalled subscriber with the newest \(Self.capacity)", .stalledReader)
   }
 
-  /// A million readers come and leave, one after the other, with an element sent to each.
+  /// A comparison in which a million subscribers join and leave, one after the other, and each is sent one element.
   ///
-  /// Every second one drops its iterator; every other one waits in a task that is cancelled.
+  /// Every other subscriber leaves by releasing its iterator, and the others by the cancellation of their task.
   var subscriptions: Comparison<Setting> {
-    comparison("readers that come and leave", .subscriptions)
+    comparison("subscribers that join and leave", .subscriptions)
   }
 
   private func comparison(_ part: String, _ work: Child.Work) -> Comparison<Setting> {
@@ -41,7 +43,7 @@ struct Soak<Element: Payload>: Sendable {
     return Contestant(label: label, count: child.count) { try child.run().readings }
   }
 
-  /// Measures in this process.
+  /// Performs the measurement in this process.
   static func measureStalledReader(_ system: SystemName, sends: Int) async throws -> MemoryGrowth {
     switch system {
     case .multicast:
@@ -49,17 +51,17 @@ struct Soak<Element: Payload>: Sendable {
     case .dictionary:
       try await measureStalledReader(AsyncStreamDictionary<Element>(buffering: .bufferingNewest(capacity)), sends)
     case .share, .opencombine, .continuations, .lossy:
-      throw BenchmarkError.usage("\(system.rawValue) does not soak.")
+      throw BenchmarkError.usage("Row `soak` doesn't support \(system.rawValue).")
     }
   }
 
-  /// Measures in this process.
+  /// Performs the measurement in this process.
   static func measureSubscriptions(_ system: SystemName, cycles: Int) async throws -> MemoryGrowth {
     switch system {
     case .multicast: try await measureSubscriptions(MulticastSystem<Element>(), cycles)
     case .dictionary: try await measureSubscriptions(AsyncStreamDictionary<Element>(), cycles)
     case .share, .opencombine, .continuations, .lossy:
-      throw BenchmarkError.usage("\(system.rawValue) does not soak.")
+      throw BenchmarkError.usage("Row `soak` doesn't support \(system.rawValue).")
     }
   }
 
@@ -85,16 +87,16 @@ struct Soak<Element: Payload>: Sendable {
     _ system: System, _ cycles: Int
   ) async throws -> MemoryGrowth {
     let pool = ElementPool<Element>()
-    try await comeAndLeave(system, 0..<10_000, pool)
+    try await joinAndLeave(system, 0..<10_000, pool)
     return try await ResidentMemory.growth {
-      try await comeAndLeave(system, 10_000..<10_000 + cycles, pool)
+      try await joinAndLeave(system, 10_000..<10_000 + cycles, pool)
       guard system.readerCount == 0 else {
         throw BenchmarkError.leftRegistered(system: System.label, readers: system.readerCount)
       }
     }
   }
 
-  private static func comeAndLeave<System: ReplayingBroadcast<Element>>(
+  private static func joinAndLeave<System: ReplayingBroadcast<Element>>(
     _ system: System, _ cycles: Range<Int>, _ pool: ElementPool<Element>
   ) async throws {
     for position in cycles {

@@ -1,8 +1,9 @@
 internal import BenchmarkKit
 
-/// One task subscribes, reads the replayed element and drops its iterator, again and again.
+/// The row `subscribe`: one task repeatedly subscribes, reads the replayed element, and releases its iterator.
 ///
-/// `share` has no replay, and OpenCombine's `values` stay registered when they are dropped: neither takes part.
+/// `share` and OpenCombine are not compared, because `share` has no replay, and OpenCombine's `values` stay registered
+/// when they are released.
 struct Subscribing<Element: Payload>: Sendable {
   private let options: Options
   private let replayed = Element(number: 7)

@@ -1,8 +1,8 @@
 internal import BenchmarkKit
 
-/// One element to parked readers, then a wait until all of them have acknowledged it; and again.
+/// The row `wake`: a producer repeatedly sends one element to suspended subscribers and waits for all acknowledgements.
 ///
-/// Bare continuations show what the runtime itself needs for this.
+/// Bare continuations show the runtime's own share of the time.
 struct WakeUp<Element: Payload>: Sendable {
   private let readers: Int
   private let options: Options
@@ -85,16 +85,16 @@ struct WakeUp<Element: Payload>: Sendable {
   }
 
   private func runLimit(rounds: Int) async throws -> [Reading] {
-    let mailboxes = (0..<readers).map { _ in Mailbox<Element>() }
+    let slots = (0..<readers).map { _ in HandOffSlot<Element>() }
     let sends = warmUpRounds + rounds
     let expected = pool.tally(of: 0..<sends)
     let acknowledged = Arrivals(expecting: readers)
     return try await withThrowingTaskGroup { group in
-      for mailbox in mailboxes {
+      for slot in slots {
         group.addTask {
           var tally = Tally()
           for _ in 0..<sends {
-            tally.add(await mailbox.take().number)
+            tally.add(await slot.take().number)
             acknowledged.arrive()
           }
           return tally
@@ -104,7 +104,7 @@ struct WakeUp<Element: Payload>: Sendable {
       var start = clock.now
       for position in 0..<sends {
         if position == warmUpRounds { start = clock.now }
-        for mailbox in mailboxes { mailbox.put(pool[position]) }
+        for slot in slots { slot.put(pool[position]) }
         await acknowledged.all()
       }
       let time = clock.now - start

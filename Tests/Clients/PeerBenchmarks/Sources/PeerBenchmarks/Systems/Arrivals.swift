@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// Lets one task wait until a number of others have arrived; goes on to count the next round.
+/// A barrier at which one task waits for a number of other tasks, round after round.
 final class Arrivals: Sendable {
   private let expected: Int
   private let arrived = Atomic(0)
-  private let mailbox = Mailbox<Int>()
+  private let slot = HandOffSlot<Int>()
 
   init(expecting expected: Int) {
     self.expected = expected
@@ -12,11 +12,11 @@ final class Arrivals: Sendable {
 
   func arrive() {
     let arrived = arrived.add(1, ordering: .acquiringAndReleasing).newValue
-    if arrived % expected == 0 { mailbox.put(arrived) }
+    if arrived % expected == 0 { slot.put(arrived) }
   }
 
-  /// Waits until all of a round have arrived.
+  /// Suspends until all tasks of the current round have arrived.
   func all() async {
-    _ = await mailbox.take()
+    _ = await slot.take()
   }
 }

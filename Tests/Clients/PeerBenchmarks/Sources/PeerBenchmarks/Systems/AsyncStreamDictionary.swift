@@ -1,9 +1,10 @@
 internal import Synchronization
 
-/// What people write today: a dictionary of `AsyncStream` continuations under a lock.
+/// The usual hand-written broadcast: a dictionary of `AsyncStream` continuations under a lock.
 ///
-/// A reader registers a continuation and unregisters by its `onTermination`. An element is yielded to each reader under
-/// the lock, so that all readers see one order and a new reader neither misses nor doubles the element after its replay.
+/// A subscriber registers a continuation, and its `onTermination` unregisters it. `send` yields to each subscriber
+/// under the lock, so that all subscribers observe one order, and a new subscriber neither misses nor duplicates the
+/// element after its replay.
 final class AsyncStreamDictionary<Element: Payload>: ReplayingBroadcast {
   private struct State {
     var continuations: [Int: AsyncStream<Element>.Continuation] = [:]

@@ -1,22 +1,24 @@
-/// A broadcast to any number of readers, as one of the compared systems does it.
+/// A broadcast to any number of subscribers, which each of the compared systems implements.
 ///
-/// The measured loops are generic over it and specialised for each system, and read through the system's own iterator:
-/// nothing stands between the clock and the system.
+/// The measured loops are generic over this protocol and specialised for each system, and they read through the
+/// system's own iterator. The measurements therefore include no overhead of this abstraction.
 protocol Broadcast<Element>: Sendable {
   associatedtype Element: Payload
   associatedtype Elements: AsyncSequence where Elements.Element == Element
 
-  /// How the tables call the system.
+  /// The name of the system in the tables.
   static var label: String { get }
 
-  /// The part of `count` sends that fits into a short run; results are given for each send or delivery.
+  /// Returns the part of `count` sends that this system performs in a short run.
+  ///
+  /// The number doesn't affect how figures are reported, because they are given for each send or delivery.
   static func affordable(_ count: Int, readers: Int) -> Int
 
   func send(_ element: Element)
 
   func finish()
 
-  /// What one reader reads; the reader is registered when `makeAsyncIterator()` has returned.
+  /// Returns the elements for one subscriber, which is registered when `makeAsyncIterator()` has returned.
   func subscribe() -> Elements
 }
 
@@ -24,16 +26,18 @@ extension Broadcast {
   static func affordable(_ count: Int, readers: Int) -> Int { count }
 }
 
-/// A broadcast that gives its last element to a new reader.
+/// A broadcast that replays its last element to a new subscriber.
 protocol ReplayingBroadcast<Element>: Broadcast {
   var readerCount: Int { get }
 }
 
-/// A broadcast whose readers' buffers are bounded, and that knows what they dropped.
+/// A broadcast whose subscribers have bounded buffers, and which counts the elements that they drop.
 protocol BoundedBroadcast<Element>: Broadcast where Elements: Sendable {
-  /// How the buffers are bounded.
+  /// The name of the buffers' policy.
   var policy: String { get }
 
-  /// How many elements were dropped for these readers, who are all there are.
+  /// Returns the number of elements dropped for all subscribers.
+  ///
+  /// - Parameter readers: The elements of all subscribers.
   func droppedCount(_ readers: [Elements]) -> Int
 }

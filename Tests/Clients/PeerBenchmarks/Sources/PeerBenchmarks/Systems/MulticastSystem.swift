@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// The channel of this package.
+/// This project's channel.
 struct MulticastSystem<Element: Payload>: ReplayingBroadcast {
   private let channel: MulticastChannel<Element, Never>
 
@@ -25,7 +25,7 @@ struct MulticastSystem<Element: Payload>: ReplayingBroadcast {
   }
 }
 
-/// The channel of this package with readers that own a bounded buffer.
+/// This project's channel with buffered subscribers.
 struct BoundedMulticastSystem<Element: Payload, Failure: Error>: BoundedBroadcast {
   private let channel: MulticastChannel<Element, Failure>
 

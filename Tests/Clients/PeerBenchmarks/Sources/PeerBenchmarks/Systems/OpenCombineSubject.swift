@@ -1,12 +1,12 @@
 internal import OpenCombine
 
-/// OpenCombine's `PassthroughSubject`, with an unbounded `buffer` for each reader, read by its own `values`.
+/// OpenCombine's `PassthroughSubject`, whose subscribers read `values` of an unbounded `buffer`.
 ///
-/// Without the buffer `values` would lose what is sent while its reader is busy.
+/// Without the buffer, `values` would lose the elements that are sent while its subscriber is busy.
 struct OpenCombineSubject<Element: Payload>: Broadcast {
-  /// Says of a subject that it may be shared.
+  /// A box that makes a subject `Sendable`.
   ///
-  /// `PassthroughSubject` keeps all its state under locks of its own, but comes from before `Sendable`.
+  /// Unchecked, because `PassthroughSubject` guards all its state with locks of its own, but predates `Sendable`.
   private struct Shareable: @unchecked Sendable {
     let subject = PassthroughSubject<Element, Never>()
   }
@@ -15,7 +15,8 @@ struct OpenCombineSubject<Element: Payload>: Broadcast {
 
   static var label: String { "OpenCombine" }
 
-  /// The buffer takes elements from the front of an array, so a delivery takes time for the whole backlog.
+  /// Runs are short, because the buffer removes elements from the front of an array, so the time of a delivery is
+  /// proportional to the backlog.
   static func affordable(_ count: Int, readers: Int) -> Int {
     min(count, 10_000, 1_024_000 / readers)
   }

@@ -13,7 +13,7 @@ struct SharedAsyncStream<Element: Payload>: Broadcast {
 
   static var label: String { "share(.unbounded)" }
 
-  /// Each delivery takes time for each reader, so a run grows with the square of the readers.
+  /// Runs are shorter for more subscribers, because the time of a run grows with the square of their number.
   static func affordable(_ count: Int, readers: Int) -> Int {
     switch readers {
     case ..<64: count / 2
@@ -35,7 +35,7 @@ struct SharedAsyncStream<Element: Payload>: Broadcast {
   }
 }
 
-/// Gives the opaque type of a shared stream a name.
+/// A protocol whose associated type gives the opaque type of a shared stream a name.
 protocol SharingStreams {
   associatedtype Element: Payload
   associatedtype Shared: AsyncSequence<Element, Never>, Sendable

@@ -1,12 +1,12 @@
-/// What is compared, as `--systems` spells it.
+/// A compared system, as named by the option `--systems`.
 enum SystemName: String, CaseIterable, Sendable {
   case multicast, dictionary, share, opencombine, continuations, lossy
 
-  /// The systems that `--systems` left out stands for.
+  /// The systems that are compared without the option `--systems`.
   static let usual: [SystemName] = [.multicast, .dictionary, .share, .opencombine, .continuations]
 }
 
-/// What the systems carry, as `--element` spells it.
+/// A type of elements, as named by the option `--element`.
 enum ElementName: String, CaseIterable, Sendable {
   case int, owned
 }

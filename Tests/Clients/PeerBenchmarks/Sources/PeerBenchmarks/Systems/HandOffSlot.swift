@@ -1,9 +1,9 @@
 internal import Synchronization
 
-/// Hands a value to one waiting task by a bare continuation: no buffer, no cancellation, one taker.
+/// A slot that hands values to one task by a bare continuation, without a buffer or cancellation.
 ///
-/// The least that the runtime needs for waking a task, so the limit of what a broadcast can do for a parked reader.
-final class Mailbox<Value: Sendable>: Sendable {
+/// Its cost is the runtime's minimum for waking a task, and so the lower limit for any broadcast.
+final class HandOffSlot<Value: Sendable>: Sendable {
   private struct State {
     var taker: UnsafeContinuation<Value, Never>?
     var value: Value?
@@ -11,7 +11,7 @@ final class Mailbox<Value: Sendable>: Sendable {
 
   private let state = Mutex(State())
 
-  /// Returns the value that was put, waiting for it if need be.
+  /// Takes the value, and suspends until there is one.
   func take() async -> Value {
     await withUnsafeContinuation { continuation in
       let value = state.withLock { state -> Value? in
@@ -26,7 +26,7 @@ final class Mailbox<Value: Sendable>: Sendable {
     }
   }
 
-  /// Gives the value to the taker that waits, or keeps it for the one to come.
+  /// Hands a value to the suspended task, or stores it for the next call of ``take()``.
   func put(_ value: Value) {
     let taker = state.withLock { state -> UnsafeContinuation<Value, Never>? in
       if let taker = state.taker {
