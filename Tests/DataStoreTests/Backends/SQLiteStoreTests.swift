@@ -103,7 +103,7 @@
       await #expect(throws: error) { try await store.remove(key) }
       await #expect(throws: error) { try await store.changes(of: key) }
       await #expect(throws: error) { try await store.observe(collection: "text", as: String.self) }
-      #expect(error.description.hasSuffix("It is left as it is: update the app."))
+      #expect(error.description.hasSuffix("It was left untouched: update the app."))
       try place.execute("PRAGMA user_version = 2")
       #expect(try await store.load(key)?.value == "a")
     }

@@ -28,13 +28,13 @@ import Testing
     state.report(.names(["a"]))
     let plan = state.takePlan()
     state.report(.names(["b"]))
-    state.miss(plan)
+    state.markUnread(plan)
     #expect(state.takePlan().names == ["a", "b"])
-    state.miss("c")
+    state.markUnread("c")
     state.report(.unknown)
     let all = state.takePlan()
     #expect(all == Plan(names: ["c"], includesAllObserved: true))
-    state.miss(all)
+    state.markUnread(all)
     #expect(state.takePlan() == all)
   }
 
@@ -70,10 +70,10 @@ import Testing
           #expect(plan.includesAllObserved == isAnyUnread, "\(seed)")
           (unread, isAnyUnread) = ([], false)
           if Bool.random(using: &random) { continue }
-          state.miss(plan)
+          state.markUnread(plan)
           (unread, isAnyUnread) = (Set(plan.names), plan.includesAllObserved)
         default:
-          state.miss("5")
+          state.markUnread("5")
           unread.insert("5")
         }
       }
