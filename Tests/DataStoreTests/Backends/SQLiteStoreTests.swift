@@ -81,7 +81,7 @@
       let store = store
       let early = try await store.changes(of: key).subscribe()
       let first = try await store.save("first", for: key)
-      try place.spoilSchema()
+      try place.corruptSchema()
       // Found by the look that the commit wakes.
       await expectDamageEvent(of: store, because: "malformed database schema")
       let late = try await store.changes(of: key).subscribe()
