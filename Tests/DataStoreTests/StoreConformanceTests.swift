@@ -7,7 +7,7 @@ import Testing
 /// Verifies that the conformance checks fail for stores that break a rule.
 @Suite(.timeLimit(.minutes(15))) struct StoreConformanceTests {
   @Test(arguments: FaultyStore.Fault.allCases)
-  func `A faulty store fails the check of the rule it breaks, and the rule is named`(fault: FaultyStore.Fault) async throws {
+  func `A faulty store fails the check of the rule that it breaks`(fault: FaultyStore.Fault) async throws {
     var broken: Set<String> = []
     for check in StoreConformance.checks {
       let storage = InMemoryStorage()
