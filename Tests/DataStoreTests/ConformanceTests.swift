@@ -57,7 +57,7 @@ import Testing
       } contents: {
         try place.temporary.namesAndBytes
       } corrupt: { key in
-        try place.spoil(key.encoded())
+        try place.corrupt(key.encoded())
       }
       try await check.run(on: harness)
     }
@@ -72,14 +72,14 @@ import Testing
       let harness = StoreHarness(isWatched: true) {
         place.store()
       } corrupt: { key in
-        try place.spoil(key.encoded())
+        try place.corrupt(key.encoded())
       }
       try await check.run(on: harness)
       extendLifetime(place)
     }
   #endif
 
-  @Test func `Changing the store changes no caller`() async throws {
+  @Test func `A caller works unchanged with any store`() async throws {
     let temporary = TemporaryFolder()
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  /// A caller, which knows the protocol only.
+  /// A caller that uses only the protocol.
   private struct VisitCounter {
     let store: any KeyValueStore
     let visits = StoreKey<Int>("visits")

@@ -14,7 +14,7 @@ import Testing
   import Musl
 #endif
 
-/// Journals of interrupted commits that rotted, or that were written to do harm.
+/// Journals of interrupted commits, with bit rot or with hostile contents.
 @Suite struct JournalRotTests {
   private let temporary = TemporaryFolder(inMemory: true)
   private var folder: URL { temporary.url.appending(path: "store", directoryHint: .isDirectory) }
@@ -23,10 +23,10 @@ import Testing
 
   // MARK: - The interrupted commit
 
-  /// The commit that is interrupted: a value in parts, another value and a removal.
+  /// The number of the interrupted commit, which changes a value in parts, saves another value, and removes a third one.
   private static let number = 13
 
-  /// A folder with a commit whose journal is in force, and no file of which has its new name.
+  /// A folder with an interrupted commit: the journal is in force, and none of the staged files has its final name.
   private struct Interrupted {
     var files: [String: Data]
     let before: NumberedCommits.State
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  /// Files that are none of a store's, although some have similar names.
+  /// Files that don't belong to a store, although some have similar names.
   private static let foreign: [String: Data] = Dictionary(
     uniqueKeysWithValues: [
       "notes.txt", "numbers.0.value.bak", "numbers.0+", "a+", "Numbers.0.value", ".DataStore-notes", ".DataStore-g-1",
@@ -55,7 +55,7 @@ import Testing
       try await NumberedCommits.mixed.make(progress.number, in: store)
     }
     let before = progress.state
-    // Staged under the names of another store, which doesn't use the folder any more.
+    // The files are staged by another store object, which doesn't use the folder afterwards.
     try await NumberedCommits.mixed.make(Self.number, in: FileStore(folder: folder, fileSystem: fileSystem))
     progress.advance()
     var files: [String: Data] = [:]
@@ -66,7 +66,7 @@ import Testing
     return interrupted
   }
 
-  /// Makes the folder anew, with foreign files in it and beside it.
+  /// Creates the folder again with the given files, and adds foreign files in it and beside it.
   private func lay(_ files: [String: Data]) throws {
     let manager = FileManager.default
     if manager.fileExists(atPath: path(folder)) { try manager.removeItem(at: folder) }
@@ -80,16 +80,17 @@ import Testing
     }
   }
 
-  /// What a fresh store made of a journal.
+  /// The way in which a new store handles a journal.
   private enum Outcome: Equatable {
     case finished
     case dropped
     case quarantined
   }
 
-  /// Lets a fresh store find a folder, and then make a save and a commit.
+  /// Reads the folder with a new store, then makes a commit and a save in it.
   ///
-  /// - Returns: What it made of the journal. Throws if that is none of the three, or if anything else was touched.
+  /// - Returns: The way in which the store has handled the journal.
+  /// - Throws: A ``Problem`` if the store has handled it in any other way, or if anything else was changed.
   private func recover(_ interrupted: Interrupted, loadsFirst: Bool) async throws -> Outcome {
     var store: FileStore? = FileStore(folder: folder)
     let events = store!.events.subscribe()
@@ -103,7 +104,7 @@ import Testing
     default: throw Problem.partial(found)
     }
     if try contents(of: folder).contains(CommitJournal.fileName) { throw Problem.journalStays }
-    // A save and a commit.
+    // A commit of several changes, and a save.
     for number in [16, 19] {
       try await NumberedCommits.mixed.make(number, in: store!)
       NumberedCommits.mixed.apply(number, to: &found)
@@ -112,7 +113,7 @@ import Testing
     guard fresh == found else { throw Problem.nextCommitsLost(fresh) }
     store = nil
     for await event in events {
-      // Other tests may have taken all instances of inotify that a user has.
+      // Other tests may have exhausted the inotify instances of the user.
       if case .watchingFailed = event { continue }
       guard case .journalQuarantined(let movedTo, _) = event, outcome == .dropped else { throw Problem.event(event) }
       outcome = .quarantined
@@ -155,7 +156,7 @@ import Testing
 
   // MARK: - Rot
 
-  @Test func `A journal that rotted is quarantined, and none of its commit is made`() async throws {
+  @Test func `A journal with bit rot is quarantined, and nothing of its commit is made`() async throws {
     let environment = ProcessInfo.processInfo.environment
     let rounds = environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) } ?? 500
     let seed = environment["MOMENTS_ROT_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
@@ -179,7 +180,7 @@ import Testing
     }
   }
 
-  /// Bytes that aren't the journal any more.
+  /// Returns bytes that differ from the journal.
   private func rot(_ bytes: Data, using random: inout SplitMix64) throws -> Data {
     switch Int.random(in: 0..<5, using: &random) {
     case 0: return bytes.prefix(Int.random(in: 0..<bytes.count, using: &random))
@@ -194,7 +195,7 @@ import Testing
       }
       return rotten == bytes ? bytes.dropLast() : rotten
     case 3:
-      // The checksum is right, so only a field's name is wrong.
+      // The checksum is right, and only the name of a field is wrong.
       let fields = ["format", "replacements", "removals", "stagedName", "fileName", "size", "checksum"]
       let field = fields.randomElement(using: &random)!
       let text = String(decoding: bytes.dropFirst(8), as: UTF8.self)
@@ -208,7 +209,7 @@ import Testing
     }
   }
 
-  @Test func `A commit that was interrupted at any rename is finished whole`() async throws {
+  @Test func `A commit that was interrupted at any rename is finished completely`() async throws {
     let interrupted = try await interrupt()
     let replacements = try interrupted.decoded.replacements
     for count in 0...replacements.count {
@@ -223,7 +224,7 @@ import Testing
     }
   }
 
-  @Test func `A commit whose staged files were lost is dropped whole, whichever of them`() async throws {
+  @Test func `A commit that has lost any of its staged files is dropped completely`() async throws {
     let interrupted = try await interrupt()
     for replacement in try interrupted.decoded.replacements {
       var files = interrupted.files
@@ -243,7 +244,7 @@ import Testing
     "folder.d+/\u{301}inner.value", "Numbers.0.value", "numbers.0.value/", "numbers.0.value.bak", ".DataStore-notes",
     ".DataStore-journal", "a+\u{301}.value", "numbers.0+0123456789abcdef0.value", "numbers.0+0123456789ABCDEF.value",
   ])
-  func `A journal that names other files than a store's is quarantined, and touches none`(name: String) async throws {
+  func `A journal that names files other than a store's is quarantined, and changes none`(name: String) async throws {
     let interrupted = try await interrupt()
     let decoded = try interrupted.decoded
     for position in 0..<2 {
@@ -267,7 +268,7 @@ import Testing
     ".DataStore-g-1", ".DataStore-1-", ".DataStore-1-1/", ".DataStore-1-1/../notes.txt", ".DataStore-1-1\u{0}",
     ".DataStore-journal", "",
   ])
-  func `A journal that takes bytes from other files than staged ones is quarantined`(name: String) async throws {
+  func `A journal that takes bytes from files other than staged ones is quarantined`(name: String) async throws {
     let interrupted = try await interrupt()
     let decoded = try interrupted.decoded
     let first = decoded.replacements[0]
@@ -287,13 +288,13 @@ import Testing
     #"{"format":1,"removals":[],"replacements":[{"checksum":0,"fileName":"a.value","size":1e300,"stagedName":".DataStore-1-1"}]}"#,
     String(repeating: "[", count: 200_000),
   ])
-  func `Text that is no journal is quarantined, even with the right checksum`(text: String) async throws {
+  func `Text that is not a journal is quarantined, even with the right checksum`(text: String) async throws {
     let interrupted = try await interrupt()
     try lay(interrupted.files.merging([CommitJournal.fileName: sealed(text)]) { $1 })
     #expect(try await recover(interrupted, loadsFirst: false) == .quarantined)
   }
 
-  @Test func `Huge counts are numbers like others`() async throws {
+  @Test func `Huge sizes and counts are handled like any others`() async throws {
     let interrupted = try await interrupt()
     let decoded = try interrupted.decoded
     let huge = CommitJournal(
@@ -312,7 +313,7 @@ import Testing
     #expect(try await recover(interrupted, loadsFirst: true) == .dropped)
   }
 
-  /// What may be in the way under a name.
+  /// An entry that occupies the name of a file.
   enum Obstacle: CaseIterable {
     case folder, fullFolder, link, danglingLink, pipe, hugeFile
 
@@ -338,7 +339,7 @@ import Testing
   }
 
   @Test(arguments: Obstacle.allCases)
-  func `What has the journal's name and is no journal is quarantined`(obstacle: Obstacle) async throws {
+  func `An entry that has the journal's name and is not a journal is quarantined`(obstacle: Obstacle) async throws {
     let interrupted = try await interrupt()
     var files = interrupted.files
     files[CommitJournal.fileName] = nil
@@ -350,7 +351,7 @@ import Testing
   }
 
   @Test(arguments: Obstacle.allCases)
-  func `A file that can't be staged, replaced or removed doesn't keep a store from going on`(
+  func `A store continues if a file can't be staged, replaced or removed`(
     obstacle: Obstacle
   ) async throws {
     let interrupted = try await interrupt()
@@ -377,7 +378,7 @@ import Testing
     }
   }
 
-  @Test func `A journal stays in force while a file is refused, and is finished when it no longer is`() async throws {
+  @Test func `A journal stays in force while a rename or a removal fails, and is finished afterwards`() async throws {
     let interrupted = try await interrupt()
     let decoded = try interrupted.decoded
     for name in decoded.replacements.map(\.fileName) + decoded.removals {
@@ -406,7 +407,7 @@ import Testing
 
   // MARK: - Files
 
-  /// The bytes of a journal with the right checksum.
+  /// Returns the bytes of a journal with the right checksum.
   private func sealed(_ text: String) -> Data {
     let json = Data(text.utf8)
     return Data(CRC32C.checksum(of: json).hexadecimalDigits.utf8) + json

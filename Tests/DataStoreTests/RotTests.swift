@@ -4,7 +4,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// Files that rotted: cut off, or with bits that flipped.
+/// Bit rot in the files of a store: truncation and flipped bits.
 @Suite struct RotTests {
   private struct Page: Codable, Hashable {
     var title: String
@@ -20,7 +20,7 @@ import Testing
     Page(title: String(repeating: "long ", count: 200), isLiked: true, numbers: (0..<100).map { Double($0) / 7 }),
   ]
 
-  @Test func `Whatever rots is kept aside, told once, and does not stop the next save`() async throws {
+  @Test func `A file with bit rot is quarantined, reported once, and does not prevent the next save`() async throws {
     let environment = ProcessInfo.processInfo.environment
     let rounds = environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) } ?? 500
     let seed = environment["MOMENTS_ROT_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
@@ -61,7 +61,7 @@ import Testing
     try FileManager.default.removeItem(atPath: places[0])
   }
 
-  /// Bytes that differ from `bytes` in at least one bit.
+  /// Returns bytes that differ from `bytes` in at least one bit.
   private func rot(_ bytes: Data, using random: inout SplitMix64) -> Data {
     if UInt8.random(in: 0..<4, using: &random) == 0 {
       return bytes.prefix(Int.random(in: 0..<bytes.count, using: &random))
@@ -80,7 +80,7 @@ import Testing
     case bytes
   }
 
-  /// Says how to see a failure again.
+  /// A failure, with the information to reproduce it.
   private struct Failure: Error, CustomStringConvertible {
     let seed: UInt64
     let round: Int

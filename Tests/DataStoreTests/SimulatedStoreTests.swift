@@ -6,10 +6,10 @@ import MulticastTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct SimulatedStoreTests {
-  /// The rules that apply to it.
+  /// The checks that apply to a simulated store.
   ///
-  /// Values are kept without encoding them, so what is about bytes doesn't apply. An external commit is noticed whole, by
-  /// a call for any of its keys, and not key by key as by a store that doesn't watch its place.
+  /// It doesn't encode values, so checks of stored bytes don't apply. A call for any key of an external commit notices the
+  /// whole commit. Other stores that don't watch notice it key by key, so the check of that doesn't apply either.
   private static let checks = StoreConformance.checks.filter { check in
     !check.needsCorruption
       && !["encoded", "schema", "migrat", "in parts", "An external commit"].contains { check.rule.contains($0) }
@@ -22,7 +22,7 @@ import Testing
 
   private let key = StoreKey<Int>("number")
 
-  @Test func `A store runs where its callers do`() {
+  @Test func `A simulated store runs on the executor of its callers`() {
     let executor = ManualTaskExecutor()
     let store = SimulatedStore()
     let seen = CurrentValueRelay<[Int?]>([])
@@ -41,8 +41,7 @@ import Testing
     executor.runUntilIdle()
   }
 
-  @Test func `External commits are noticed in order, when a call is for a key they changed or on demand`() async throws
-  {
+  @Test func `External commits are noticed in order, by a call for one of their keys or on demand`() async throws {
     let storage = SimulatedStorage()
     let (store, other) = (SimulatedStore(storage: storage), SimulatedStore(storage: storage))
     let (first, second) = (StoreKey<Int>("number", id: "1"), StoreKey<Int>("number", id: "2"))
@@ -62,7 +61,7 @@ import Testing
     #expect(seen.map(\.1) == [1, 2, 4, 3])
   }
 
-  @Test func `A hook's error is the result of the call, which changes nothing`() async throws {
+  @Test func `If a hook throws, the call throws its error and changes nothing`() async throws {
     let storage = SimulatedStorage()
     let full = StoreError.writeFailed(SystemError(code: 28, operation: "writing", path: "memory"))
     let store = SimulatedStore(

@@ -4,10 +4,10 @@ import Foundation
 import Multicast
 import Testing
 
-/// The checks are worth something only if they fail for a store that breaks a rule.
+/// Verifies that the conformance checks fail for stores that break a rule.
 @Suite(.timeLimit(.minutes(15))) struct StoreConformanceTests {
   @Test(arguments: FaultyStore.Fault.allCases)
-  func `A faulty store fails the check of the rule it breaks, and says which`(fault: FaultyStore.Fault) async throws {
+  func `A faulty store fails the check of the rule that it breaks`(fault: FaultyStore.Fault) async throws {
     var broken: Set<String> = []
     for check in StoreConformance.checks {
       let storage = InMemoryStorage()
@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: StoreConformance.checks.filter(\.needsCorruption))
-  func `A check that cannot spoil a value fails and says so`(check: StoreConformance.Check) async throws {
+  func `A check that cannot corrupt a value fails and says so`(check: StoreConformance.Check) async throws {
     let failure = await #expect(throws: StoreConformance.Failure.self) {
       try await check.run(on: StoreHarness { InMemoryStore() })
     }
@@ -35,7 +35,7 @@ import Testing
   }
 }
 
-/// A store that keeps every rule but one.
+/// A store that breaks one rule.
 struct FaultyStore: KeyValueStore {
   enum Fault: CaseIterable, Sendable {
     case ignoresIDs

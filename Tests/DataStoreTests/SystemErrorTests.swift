@@ -6,7 +6,7 @@ import Testing
     SystemError(code: code, operation: "sqlite3_step", path: "/a/b.sqlite", source: .sqlite(message: "it is so"))
   }
 
-  @Test func `An error of SQLite says what failed, where, why, and what helps`() {
+  @Test func `An SQLite error names the operation, the file, the reason and a remedy`() {
     #expect(
       error(13).description == "sqlite3_step on /a/b.sqlite failed: it is so (SQLite's code 13). "
         + "Free some space, then try again.")
@@ -25,11 +25,11 @@ import Testing
     (18, "The value is larger than SQLite allows"),  // SQLITE_TOOBIG
     (778, "Try again"),  // SQLITE_IOERR_WRITE
   ])
-  func `Extended codes of SQLite have the advice of their kind`(code: CInt, advice: String) {
+  func `Extended SQLite codes have the advice of their primary code`(code: CInt, advice: String) {
     #expect(error(code).description.contains("(SQLite's code \(code)). \(advice)"))
   }
 
-  @Test func `A number means another thing to SQLite than to the system`() {
+  @Test func `An SQLite error differs from the system error with the same number`() {
     #expect(error(5) != SystemError(code: 5, operation: "sqlite3_step", path: "/a/b.sqlite"))
   }
 }

@@ -1,7 +1,7 @@
-/// Names one stored value, and says of which type it is.
+/// The key of a stored value, with the type of the value.
 ///
-/// A key is a collection and, where the collection has more than one value, an id within it. Declare a key once and use
-/// it in every call, so that a value is read as it was written:
+/// A key consists of a collection and, if the collection has more than one value, an id within it. Declare a key once and
+/// use it in every call, so that a value is always read and written as the same type:
 ///
 /// ```swift
 /// extension StoreKey where Value == Inbox {
@@ -9,24 +9,24 @@
 /// }
 /// ```
 ///
-/// Within one store a collection has values of one type; see
+/// Within one store, all values of a collection have the same type; see
 /// ``StoreError/collectionHasAnotherType(collection:existing:requested:)``. Any text that is neither empty nor too long
-/// is a valid collection or id; ``validate()`` checks both before anything depends on the key.
+/// is a valid collection or id. ``validate()`` checks both before other work depends on the key.
 public struct StoreKey<Value: Codable & Sendable>: Hashable, Sendable {
-  /// The key without its type, as errors and events name it.
+  /// The key without its type, as it appears in errors and events.
   public let keyName: StoreKeyName
 
-  /// The collection that the value belongs to.
+  /// The collection of the value.
   public var collection: String { keyName.collection }
 
-  /// The value's id within its collection; `nil` for the only value of a collection.
+  /// The id of the value within its collection; `nil` for the only value of a collection.
   public var id: String? { keyName.id }
 
   /// Creates a key.
   ///
   /// - Parameters:
-  ///   - collection: The collection that the value belongs to.
-  ///   - id: The value's id within the collection; `nil` for the only value of its collection.
+  ///   - collection: The collection of the value.
+  ///   - id: The id of the value within its collection; `nil` for the only value of a collection.
   public init(_ collection: String, id: String? = nil) {
     self.init(StoreKeyName(collection, id: id))
   }
@@ -38,7 +38,7 @@ public struct StoreKey<Value: Codable & Sendable>: Hashable, Sendable {
 
   /// Checks that a store can keep a value under this key.
   ///
-  /// Every call of a store makes the same check. Call this first where other work depends on a later save, such as a
+  /// Every call of a store makes the same check. Call this method before work that depends on a later save, such as a
   /// request to a server.
   ///
   /// - Throws: ``StoreError/invalidKey(_:)``.

@@ -2,35 +2,35 @@ internal import Foundation
 
 /// The collection and id of a stored value, without its type.
 ///
-/// Errors and events carry it, and ``encoded()`` is the one name that a ``StoreBackend`` sees. The encoding leaves
-/// `a`–`z`, `0`–`9`, `_` and `-` as they are, writes every other byte as `%` and two lower-case hexadecimal digits, and
-/// joins the collection and the id with `.`. Two different keys therefore never share an encoded name, even where upper
-/// and lower case count as equal, and no `/`, `..` or NUL appears in one.
+/// Errors and events contain it, and a ``StoreBackend`` receives it as ``encoded()``. The encoding leaves `a`–`z`,
+/// `0`–`9`, `_` and `-` unchanged, writes every other byte as `%` and two lower-case hexadecimal digits, and joins the
+/// collection and the id with `.`. Two different keys therefore never share an encoded name, even if upper and lower case
+/// aren't distinguished, and no encoded name contains `/`, `..` or NUL.
 ///
 /// ```swift
 /// try StoreKeyName("inbox", id: "Jake/0").encoded()  // "inbox.%4aake%2f0"
 /// ```
 public struct StoreKeyName: Hashable, Sendable {
-  /// The longest encoded name, in bytes.
+  /// The maximum length of an encoded name, in bytes.
   public static let maximumEncodedLength = 200
 
-  /// The collection that the value belongs to.
+  /// The collection of the value.
   public let collection: String
 
-  /// The value's id within its collection; `nil` for the only value of a collection.
+  /// The id of the value within its collection; `nil` for the only value of a collection.
   public let id: String?
 
   /// Creates the name of a value.
   ///
   /// - Parameters:
-  ///   - collection: The collection that the value belongs to.
-  ///   - id: The value's id within the collection; `nil` for the only value of its collection.
+  ///   - collection: The collection of the value.
+  ///   - id: The id of the value within its collection; `nil` for the only value of a collection.
   public init(_ collection: String, id: String? = nil) {
     self.collection = collection
     self.id = id
   }
 
-  /// Decodes an encoded name; `nil` if ``encoded()`` returns `encoded` for no name.
+  /// Creates a name from its encoded form, or returns `nil` if no name has this encoded form.
   public init?(encoded: String) {
     let parts = encoded.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
     guard let collection = Self.decode(parts[0]) else { return nil }
@@ -40,7 +40,7 @@ public struct StoreKeyName: Hashable, Sendable {
       guard let id = Self.decode(parts[1]) else { return nil }
       self.init(collection, id: id)
     }
-    // A name has one encoding only; anything else that decodes to it is rejected.
+    // A name has exactly one encoded form, so any other text that decodes to it is rejected.
     do { guard try self.encoded() == encoded else { return nil } } catch { return nil }
   }
 
@@ -71,7 +71,7 @@ extension StoreKeyName: CustomStringConvertible {
 
 extension StoreKeyName {
   private static func encode(_ part: String, into bytes: inout [UInt8]) {
-    // Swift compares strings by canonical equivalence, so equal strings must have equal bytes.
+    // Swift compares strings by canonical equivalence. The normalisation ensures that equal strings have equal bytes.
     let isASCII = part.utf8.allSatisfy { $0 < 0x80 }
     for byte in (isASCII ? part : part.precomposedStringWithCanonicalMapping).utf8 {
       if isPlain(byte) {

@@ -8,7 +8,7 @@ enum StorePartName {
     "\(name)\(separator)\(partID)"
   }
 
-  /// Whether a name is the one of a key's part, and no other text with the separator.
+  /// Returns whether a name is the name of a part of a valid key.
   static func isValid(_ name: String) -> Bool {
     let words = name.split(separator: separator, omittingEmptySubsequences: false)
     return words.count == 2 && StoreKeyName(encoded: String(words[0])) != nil && PartID.isValid(String(words[1]))

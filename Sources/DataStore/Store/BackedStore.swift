@@ -1,29 +1,28 @@
 public import Foundation
 public import Multicast
 
-/// A store over any place that can keep bytes: the whole of ``KeyValueStore``, given a ``StoreBackend``.
+/// A ``KeyValueStore`` over any place that can keep bytes, given a ``StoreBackend`` for it.
 ///
-/// ``FileStore``, ``UserDefaultsStore`` and ``InMemoryStore`` are this store over three backends, and so is
-/// `SQLiteStore` over a fourth, which the package trait `SQLite` adds. Use this type for a backend of your own.
+/// ``FileStore``, ``UserDefaultsStore`` and ``InMemoryStore`` are this store over three backends, and so are `SQLiteStore`
+/// and `PostgreSQLStore`, which package traits add. Use this type for a backend of your own.
 ///
-/// The store works on a queue of its own, so a slow disk never blocks a thread that tasks share. Only a load of a value
-/// that is known to be the stored one stays on the caller's thread, as it reads nothing. Calls do their work in the order
-/// they arrive, which is what orders changes.
+/// **Execution.** The store works on a serial queue of its own, so a slow disk never blocks a thread that tasks share.
+/// Calls do their work in the order they arrive, which determines the order of changes. Only a load of a value that is
+/// known to be the stored one stays on the caller's thread, because it reads nothing.
 ///
-/// Every call takes the same way: it opens its key, reads what is stored, reconciles that with what is known, and
-/// publishes what is new. The store trusts no memory of its own, except that it doesn't decode equal bytes twice: an
-/// external change is noticed by the next call for its key at the latest, and at once if the backend watches. The watch
-/// begins with the first observer.
+/// **Reading.** Every call follows the same steps: it opens its key, reads the stored bytes, reconciles them with the last
+/// known state, and publishes the differences. The store doesn't rely on what it remembers: it reads again unless
+/// ``StoreBackend/externalVersion()`` shows that nothing was changed externally, and only skips the decoding of bytes that
+/// it has decoded before. An external change is therefore noticed by the next call for its key, or earlier if the backend
+/// watches. The watch begins with the first observer.
 ///
-/// **Group commit.** A synchronisation of the medium takes far longer than a write, so a store that makes 400 saves one
-/// after the other waits for the disk 400 times. Delaying saves to collect more of them would help, but would make each
-/// of them slower. Instead the store writes at once when it is idle, and what arrives meanwhile waits and is written
-/// together when it is free. No commit of a group changes what another one changes or requires: each is made
-/// or fails by itself, and all share one synchronisation if the backend can do that. Of several saves of one key only
-/// the last is written. All are sent, in the order they arrived.
+/// **Group commit.** An idle store writes a commit at once. Commits that arrive meanwhile wait, and are written together
+/// when the store is free, with one synchronisation of the medium if the backend supports that. Each of them still
+/// succeeds or fails by itself. Of several saves of one key only the last is written, but all are sent, in the order they
+/// arrived.
 ///
-/// - Complexity: A call costs what its backend does and the coding of one value. A save also reads what it replaces.
-///   ``observe(collection:as:)`` reads every value of the collection.
+/// - Complexity: A call costs the work of its backend and the coding of one value. A save also reads the value that it
+///   replaces. ``observe(collection:as:)`` reads every value of the collection.
 public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   private let contents: StoreContents<Backend>
   private let checker: ChangeChecker<Backend>
@@ -32,7 +31,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   private let eventRelay = MulticastRelay<StoreEvent>(replay: 16, buffering: .unbounded)
   private let executor = StoreExecutor(label: "DataStore.\(Backend.self)")
 
-  /// The executor of the store's calls: one serial queue, in the order the calls arrive.
+  /// The executor of the store: a serial queue, which runs calls in the order they arrive.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// The last 16 events, then every later one.
@@ -41,8 +40,8 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   /// Creates a store over `backend`, which belongs to the store from then on.
   ///
   /// - Parameters:
-  ///   - backend: Where the bytes are kept.
-  ///   - now: Returns the present time, for ``StoredValue/savedAt``.
+  ///   - backend: The backend that keeps the bytes.
+  ///   - now: A function that returns the current time, for ``StoredValue/savedAt``.
   public init(backend: sending Backend, now: @escaping @Sendable () -> Date = { Date() }) {
     self.now = now
     contents = StoreContents(backend: backend, eventRelay: eventRelay, now: now)
@@ -50,19 +49,19 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     commits = CommitQueue(contents, checker)
   }
 
-  /// The number of ids of a collection that anything is remembered about.
+  /// The number of ids of a collection that the store keeps any state for.
   func knownCount(in collection: String) -> Int { contents.topics[collection]?.knownCount ?? 0 }
 
-  /// The number of channels of a collection's keys that exist.
+  /// The number of keys of a collection that are observed one by one.
   func observedCount(in collection: String) -> Int { contents.topics[collection]?.observedKeys.count ?? 0 }
 
   // MARK: - Loading
 
-  /// Returns the stored value of a key, or `nil`.
+  /// Returns the stored value of a key, or `nil` if nothing is stored.
   ///
-  /// - Complexity: The decoding of the value. O(1) if the backend's ``StoreBackend/externalVersion()`` shows that the value
-  ///   is the one that was read or written last. If the store is idle too, that takes no change of threads, but for one
-  ///   load of 256, so that a loop of loads gives way to other tasks.
+  /// - Complexity: The decoding of the value. O(1) if the decoded value is in memory and the backend's
+  ///   ``StoreBackend/externalVersion()`` shows that it is the stored one. If the store is idle too, the call doesn't
+  ///   change threads, except once after every 256 such loads, so that a loop of loads yields to other tasks.
   public nonisolated func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
     let known = executor.runIfIdle {
       self.assumeIsolated { store in
@@ -123,7 +122,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     try await commit(batch)
   }
 
-  /// Makes several saves and removals as one: all or none, at any instant, in every process.
+  /// Applies several saves and removals as one change: all or none, at any instant, in every process.
   @discardableResult
   public nonisolated func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
     let (savedAt, tag) = (now(), StoreTag())
@@ -140,8 +139,8 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   /// Makes a commit, and waits until it is durable and sent.
   ///
-  /// The caller waits outside of the store's isolation. So it goes on as soon as the commit is complete, while the store
-  /// still releases the values that were replaced.
+  /// The caller waits outside of the store's isolation. It therefore continues as soon as the commit is complete, while
+  /// the store still releases the values that were replaced.
   private nonisolated func make(
     _ changes: [any AnyPreparedChange], savedAt: Date, tag: StoreTag
   ) async throws(StoreError) -> StoreCommit {
@@ -200,7 +199,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     return removals
   }
 
-  /// Takes a commit, to be made behind the calls that wait already: those of them that commit too are written with it.
+  /// Adds a commit, which is made after the calls that already wait.
+  ///
+  /// Those of them that are commits too are written together with it.
   private func enqueue(_ commit: PendingCommit) {
     if commits.add(commit) {
       executor.enqueue { self.assumeIsolated { $0.commits.performPending() } }
@@ -209,11 +210,11 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   // MARK: - Erasing
 
-  /// Erases what is kept of some keys, so that nothing of it is left.
+  /// Erases the data of some keys, and leaves no byte of it in the store.
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
     commits.performPending()
     var keys: Set<StoreKeyName> = []
-    // Also after an error, because something may be erased.
+    // Also after an error, because some items may be erased by then.
     defer {
       for key in keys { publishErasure(of: key) }
       eventRelay.resetReplay()
@@ -227,7 +228,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     }
   }
 
-  /// Reads a key again, of which something was erased, and notifies its observers.
+  /// Reads a key again after an erasure, and notifies its observers.
   private func publishErasure(of key: StoreKeyName) {
     guard let topic = contents.topics[key.collection] else { return }
     publishErasure(of: key, topic)
@@ -236,7 +237,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   private func publishErasure(of key: StoreKeyName, _ topic: some AnyTopic) {
     do throws(StoreError) {
       let slot = topic.typed.slot(StoreKey(key), named: try key.encoded())
-      // The backend's version tells external changes alone.
+      // The backend's version changes with external changes only, so it doesn't show the erasure.
       slot.topic.forgetRead(slot.id)
       let result = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
         try slot.readEntry(from: &backend, needsValue: false)
@@ -244,14 +245,14 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       checker.reconcile(result, ofObserved: slot)
       checker.publish(slot)
     } catch {
-      // The next call for the key notices it.
+      // The next call for the key notices the erasure.
       contents.send(.watchingFailed(error))
     }
   }
 
   // MARK: - Locking
 
-  /// Locks a name, so that one of several processes can do what only one may do.
+  /// Locks a name, so that only one of several processes performs a task.
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
     let name = try StoreKeyName(name).encoded()
     return try contents.withBackend { (backend: inout Backend) throws(StoreError) in try backend.acquireLock(name) }
@@ -259,7 +260,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 
   // MARK: - Observing
 
-  /// The changes of one key: each subscriber gets the stored value first, if there is one, then every later change.
+  /// Returns the changes of one key, starting with the stored value.
   public func changes<Value>(
     of key: StoreKey<Value>
   ) throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
@@ -283,7 +284,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       default: break
       }
       let reconciled = contents.reconcile(result, slot)
-      // Before what is new is sent, because the stream would not get what is found newer then.
+      // The stream must exist before anything is published, because publishing may find and send a newer value.
       let stream = slot.topic.beginChanges(of: key.id, stored: reconciled.stored)
       checker.publish(slot)
       contents.report(result, slot)
@@ -291,9 +292,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     }
   }
 
-  /// Reads a key that is observed already, for a new observer.
+  /// Reads a key that is already observed, for a new observer.
   ///
-  /// What can't be used is an event, as it is to the observers there are, and for none of them anything is stored.
+  /// A value that can't be used is reported as an event, and to observers, old and new, nothing is stored.
   private func refresh<Value>(_ slot: Slot<Value>) throws(StoreError) {
     let result = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
       try slot.read(from: &backend, needsValue: false)
@@ -302,7 +303,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     checker.publish(slot)
   }
 
-  /// The values of a collection, and all their later changes.
+  /// Returns the values of a collection, and a subscription to all their later changes.
   public func observe<Value>(
     collection: String, as type: Value.Type
   ) throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
@@ -329,9 +330,10 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     }
   }
 
-  /// Records what was read of a collection, and returns what can be shown.
+  /// Records the reads of a collection, and returns the entries for an observer.
   ///
-  /// - Returns: `nil` if something else is stored by now.
+  /// - Returns: `nil` if the collection must be read again, because corrupt bytes were replaced before they could be
+  ///   quarantined.
   private func takeEntries<Value>(
     _ reads: [(slot: Slot<Value>, result: ReadResult<Value>)]
   ) throws(StoreError) -> [StoreObservation<Value>.Entry]? {
@@ -343,14 +345,15 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
       }
       if let stored = contents.reconcile(result, slot).stored { entries.append(.init(key: slot.key, stored: stored)) }
       contents.report(result, slot)
-      if case .unreadable = result { checker.miss(slot) }
+      if case .unreadable = result { checker.markUnread(slot) }
     }
     return entries
   }
 
-  /// Quarantines corrupt bytes, which an observer learns by an event.
+  /// Quarantines corrupt bytes that were read for an observer, and reports them as an event.
   ///
-  /// - Returns: Whether they were still there. They aren't if the whole store turned out to be corrupt, either.
+  /// - Returns: Whether the bytes were still stored. They aren't if they were replaced meanwhile, or if the whole store
+  ///   turned out to be corrupt.
   private func quarantineForObserver<Value>(
     _ bytes: Data, of slot: Slot<Value>, reason: String
   ) throws(StoreError) -> Bool {
@@ -370,7 +373,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     executor.enqueue { [weak self] in self?.assumeIsolated { $0.checker.checkForChanges() } }
   }
 
-  /// All keys of a collection under which something is stored, or was when it was read last.
+  /// Returns all keys of a collection that have stored bytes, or had any when they were last read.
   private static func keys(
     in collection: String, of topic: some AnyTopic, _ backend: inout Backend
   ) throws(StoreError) -> [StoreKeyName] {
@@ -381,7 +384,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
 }
 
 extension StoreObservation.Entry {
-  /// The order of saving: by revision, before the first one by time, and by id where that is the same.
+  /// Compares by revision, then by time, then by id.
+  ///
+  /// Values from before the store object existed all have revision 0, so the time orders them.
   fileprivate func wasSaved(before other: Self) -> Bool {
     (stored.revision, stored.savedAt, key.id ?? "") < (other.stored.revision, other.stored.savedAt, other.key.id ?? "")
   }

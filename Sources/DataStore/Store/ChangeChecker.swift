@@ -1,24 +1,24 @@
 internal import Multicast
 
-/// Watches for the external changes of a store, reads what is observed of them, and publishes it.
+/// Watches a store for external changes, reads those of observed keys, and publishes them.
 ///
-/// What is to be read is decided by ``WatchState``. It belongs to one store and is used in its isolation only.
+/// ``WatchState`` decides which names to read. A checker belongs to one store and is used in its isolation only.
 final class ChangeChecker<Backend: StoreBackend> {
   private let contents: StoreContents<Backend>
   private var watch = WatchState()
   private var wake: @Sendable () -> Void = {}
-  /// What was read before the commits that are being made, until they are.
+  /// The reads that the commits in flight have made before they decided.
   private var checksOfCommits: [any AnyCheck] = []
-  /// Whether a report was taken and what it names not read yet, although no check was asked for.
-  private var owesCheck = false
+  /// Whether a commit has taken a report of changes that nothing has read since.
+  private var needsCheck = false
 
   init(_ contents: StoreContents<Backend>) {
     self.contents = contents
   }
 
-  /// Begins to watch, unless it has begun.
+  /// Starts to watch, unless the watch has already started.
   ///
-  /// - Parameter wake: Calls ``checkForChanges()`` soon, from any thread.
+  /// - Parameter wake: Schedules a call of ``checkForChanges(takesReport:)``, from any thread.
   func startWatching(waking wake: @escaping @Sendable () -> Void) {
     self.wake = wake
     startWatching()
@@ -27,7 +27,7 @@ final class ChangeChecker<Backend: StoreBackend> {
   /// Whether the backend reports external changes.
   var isWatching: Bool { watch.isWatching }
 
-  /// Begins to watch again, unless the watch goes on.
+  /// Starts to watch again if the watch has broken.
   func startWatching() {
     guard !watch.isWatching else { return }
     do throws(StoreError) {
@@ -35,7 +35,7 @@ final class ChangeChecker<Backend: StoreBackend> {
         try backend.startWatching(wake)
       }
     } catch {
-      // No call fails for it, and the next observer tries again.
+      // No call fails because of this, and the next observer tries again.
       contents.send(.watchingFailed(error))
       return
     }
@@ -43,16 +43,16 @@ final class ChangeChecker<Backend: StoreBackend> {
     checkForChanges(takesReport: false)
   }
 
-  /// Reads what was changed externally, and publishes it to its observers.
+  /// Reads the external changes of observed keys, and publishes them.
   ///
-  /// - Parameter takesReport: Whether the backend is asked what changed.
+  /// - Parameter takesReport: Whether to ask the backend for a report of its changes first.
   func checkForChanges(takesReport: Bool = true) {
     var plan: WatchState.Plan?
     do throws(StoreError) {
       let checks = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
         try backend.snapshot { (backend: inout Backend) throws(StoreError) in
-          // A backend may begin anew.
-          if let plan { watch.miss(plan) }
+          // The backend may have called this closure before.
+          if let plan { watch.markUnread(plan) }
           if takesReport { try takeReport(&backend) }
           let taken = takePlan()
           plan = taken
@@ -63,24 +63,24 @@ final class ChangeChecker<Backend: StoreBackend> {
     } catch {
       contents.send(.watchingFailed(error))
       if let plan {
-        watch.miss(plan)
+        watch.markUnread(plan)
       } else if takesReport {
-        // The backend wakes the store only once until it is asked.
+        // The backend doesn't wake the store again until its report was taken.
         do throws(StoreError) {
           _ = try contents.withBackend { (backend: inout Backend) throws(StoreError) in try takeReport(&backend) }
         } catch {
-          // A broken watch ends below, and the event above says why.
+          // A broken watch is started again below, and the event above reports the error.
         }
       }
       if !watch.isWatching { startWatching() }
     }
   }
 
-  /// Reads what was changed externally before a commit, under its lock or in its transaction.
+  /// Reads the external changes from before a commit, under its lock or in its transaction.
   ///
-  /// Otherwise the commit would read, and send, only those keys of an external commit that it changes itself.
+  /// Without this, the commit would read and send only those keys of an external commit that it changes itself.
   ///
-  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only. Whatever else fails here is an event, and the commit goes on.
+  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only. Other errors are reported as events, and the commit continues.
   func readExternalChanges(from backend: inout Backend) throws(StoreError) {
     guard watch.isWatching else { return }
     var plan: WatchState.Plan?
@@ -92,18 +92,19 @@ final class ChangeChecker<Backend: StoreBackend> {
     } catch {
       if case .damaged = error { throw error }
       contents.send(.watchingFailed(error))
-      if let plan { watch.miss(plan) }
+      if let plan { watch.markUnread(plan) }
     }
   }
 
-  /// Takes the report of what was changed externally before a commit that isn't the first of its group.
+  /// Takes the report of external changes from before a commit that isn't the first of its group.
   ///
-  /// What the group has made so far isn't recorded yet, so it would be taken for external if it was read now.
+  /// It reads none of them, because the earlier commits of the group aren't recorded yet, so their changes would be
+  /// mistaken for external ones.
   ///
   /// - Parameters:
   ///   - backend: The backend.
-  ///   - removed: The names that the group has removed. A backend may report them, too.
-  /// - Returns: Whether anything was changed, so that the commit must be made in another group.
+  ///   - removed: The names that the group has removed so far, which a backend may report too.
+  /// - Returns: Whether there are external changes, so that the commit must wait for another attempt.
   /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only.
   func findsExternalChanges(
     with backend: inout Backend, besides removed: Set<String>
@@ -116,7 +117,7 @@ final class ChangeChecker<Backend: StoreBackend> {
         for name in names where isOwn { isOwn = try backend.read(name) == nil }
         if isOwn { return false }
       }
-      owesCheck = true
+      needsCheck = true
       return true
     } catch {
       if case .damaged = error { throw error }
@@ -125,39 +126,39 @@ final class ChangeChecker<Backend: StoreBackend> {
     }
   }
 
-  /// Discards what was read before commits that have to be made again.
+  /// Discards the reads of commits that must be repeated.
   func discardChecksOfCommits() {
     checksOfCommits = []
   }
 
-  /// Publishes what was read before commits, once they are made.
+  /// Publishes the reads of commits, once the commits are made.
   func publishChecksOfCommits() {
     let checks = checksOfCommits
     checksOfCommits = []
     publish(checks)
   }
 
-  /// Asks for a check if a commit took a report, and was not made again: nothing else would.
-  func wakeIfCheckIsOwed() {
-    if owesCheck { wake() }
+  /// Schedules a check if a commit has taken a report and wasn't tried again, because nothing else would read the changes.
+  func wakeIfCheckIsNeeded() {
+    if needsCheck { wake() }
   }
 
-  /// Sends the change that a read of one key found.
+  /// Sends the change that a read of one key has found.
   ///
-  /// The external commit that made it may have changed other keys too. Observers of the whole collection get all of it at
-  /// once, so the other external changes are read and recorded first.
+  /// The external commit that made the change may have changed other keys too. Observers of the whole collection receive
+  /// a commit as one element, so the other external changes are read and recorded first.
   func publish<Value>(_ slot: Slot<Value>) {
     if slot.topic.hasUnsent, slot.topic.isCollectionObserved { checkForChanges() }
     slot.topic.flush()
   }
 
-  /// Records what a read found under a key that is observed, and reports what observers can't be given.
+  /// Records the read of an observed key, and reports a value that observers can't be given.
   ///
-  /// - Returns: Whether that is still there. It isn't if the whole store turned out to be corrupt.
+  /// - Returns: `false` if the whole store turned out to be corrupt, so that the read is out of date.
   @discardableResult
   func reconcile<Value>(_ result: ReadResult<Value>, ofObserved slot: Slot<Value>) -> Bool {
     if case .corrupt(let bytes, let reason) = result {
-      // What could not be quarantined before is left alone: each attempt would wake the store for the next one.
+      // Bytes that could not be quarantined before are left alone, because each attempt would wake the store for another.
       if slot.topic.isUnusable(Fingerprint(bytes), slot.id) { return true }
       do throws(StoreError) {
         _ = try contents.quarantine(bytes, of: slot, reason: reason)
@@ -168,23 +169,23 @@ final class ChangeChecker<Backend: StoreBackend> {
       return true
     }
     if contents.reconcile(result, slot).isNew { contents.report(result, slot) }
-    if case .unreadable = result { miss(slot) }
+    if case .unreadable = result { markUnread(slot) }
     return true
   }
 
   /// Records that a key could not be read.
   ///
-  /// Nothing reports when it can be, so it is read again with the next change.
-  func miss<Value>(_ slot: Slot<Value>) {
-    watch.miss(slot.name)
+  /// No report says when it becomes readable, so it is read again with the next change.
+  func markUnread<Value>(_ slot: Slot<Value>) {
+    watch.markUnread(slot.name)
   }
 
   private func takePlan() -> WatchState.Plan {
-    owesCheck = false
+    needsCheck = false
     return watch.takePlan()
   }
 
-  /// Records what the backend reports, and returns it.
+  /// Records the report of the backend, and returns it.
   @discardableResult
   private func takeReport(_ backend: inout Backend) throws(StoreError) -> ExternalChanges {
     do throws(StoreError) {
@@ -197,7 +198,7 @@ final class ChangeChecker<Backend: StoreBackend> {
     }
   }
 
-  /// Reads the observed names of a plan, those of one commit one after the other.
+  /// Reads the observed names of a plan, and groups the reads by commit.
   private func readObserved(
     _ plan: WatchState.Plan, from backend: inout Backend
   ) throws(StoreError) -> [any AnyCheck] {
@@ -219,11 +220,11 @@ final class ChangeChecker<Backend: StoreBackend> {
     return Check(slot: slot, result: try slot.readEntry(from: &backend, needsValue: false))
   }
 
-  /// Records what was read, and sends what is new.
+  /// Records reads, and sends the changes they have found.
   private func publish(_ checks: [any AnyCheck]) {
     for check in checks {
       if reconcile(check) { continue }
-      // The rest was read of a store that is gone.
+      // The other reads are of a store that has been quarantined since.
       watch.report(.unknown)
       wake()
       break

@@ -1,4 +1,4 @@
-/// What was read under an observed key.
+/// A read of an observed key.
 struct Check<Value: Codable & Sendable>: AnyCheck {
   let slot: Slot<Value>
   let result: ReadResult<Value>
@@ -11,7 +11,7 @@ struct Check<Value: Codable & Sendable>: AnyCheck {
 protocol AnyCheck {
   associatedtype Value: Codable & Sendable
 
-  /// The commit that wrote what was read.
+  /// The tag of the commit that wrote the value.
   var tag: StoreTag? { get }
 
   /// The check with its type.
@@ -19,7 +19,7 @@ protocol AnyCheck {
 }
 
 extension [any AnyCheck] {
-  /// The checks with those of one commit one after the other, in the order of the first of each commit.
+  /// Returns the checks grouped by commit, with the commits in the order of their first checks.
   func groupedByCommit() -> [any AnyCheck] {
     var commits: [[any AnyCheck]] = []
     var positions: [StoreTag: Int] = [:]

@@ -1,9 +1,9 @@
 internal import Foundation
 
-/// Commits that are written together.
+/// Commits that are written together; see ``CommitQueue``.
 ///
-/// None changes what another one changes or requires, so none depends on another. Of several saves of one key only the last
-/// is written.
+/// **Invariant**: No commit of a group changes a key that another one changes or requires, so none depends on another. The
+/// exception is several saves of one key without preconditions, of which only the last is written.
 struct CommitGroup {
   /// All commits of the group, in the order they arrived.
   private(set) var all: [PendingCommit] = []
@@ -11,9 +11,9 @@ struct CommitGroup {
   /// The commits that are written.
   var writing: [PendingCommit] { all.filter { $0.successor == nil } }
 
-  /// Takes the next group from the commits that wait.
+  /// Takes the next group from the pending commits, and prepares the writes of each.
   ///
-  /// Prepares the writes of each. A commit whose values can't be encoded fails by itself.
+  /// A commit whose values can't be encoded fails at once and isn't part of the group.
   ///
   /// - Parameter readPart: Returns the bytes that are stored under the name of a part, or `nil`.
   static func take(
@@ -21,7 +21,7 @@ struct CommitGroup {
   ) -> CommitGroup {
     var group = CommitGroup()
     var writers: [String: PendingCommit] = [:]
-    /// What is required and not changed.
+    /// The names of the keys that a commit requires without changing them.
     var required: Set<String> = []
     var count = 0
     for commit in pending {
@@ -42,7 +42,7 @@ struct CommitGroup {
       group.all.append(commit)
     }
     pending.removeFirst(count)
-    // From each straight to the last of its line.
+    // Lets each replaced commit refer directly to the last one of its chain, which is the one that is written.
     for commit in group.all.reversed() { commit.successor = commit.successor.map { $0.successor ?? $0 } }
     return group
   }

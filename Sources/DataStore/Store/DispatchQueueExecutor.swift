@@ -2,9 +2,9 @@ package import Dispatch
 
 /// Runs an actor's jobs on a dispatch queue, in the order they arrive.
 ///
-/// An actor that blocks, in `fsync` for example, would otherwise hold one of the few threads all tasks share.
+/// An actor that blocks, for example in `fsync`, would otherwise occupy one of the few threads that all tasks share.
 package final class DispatchQueueExecutor: SerialExecutor {
-  /// Where the jobs run.
+  /// The queue that runs the jobs.
   package let queue: DispatchQueue
 
   package init(label: String) {
@@ -16,7 +16,7 @@ package final class DispatchQueueExecutor: SerialExecutor {
     queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
   }
 
-  /// Runs `work` behind the jobs that are waiting.
+  /// Runs `work` on the queue, after the waiting jobs.
   func enqueue(_ work: @escaping @Sendable () -> Void) {
     queue.async(execute: work)
   }

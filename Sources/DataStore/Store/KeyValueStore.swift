@@ -1,134 +1,141 @@
 public import Multicast
 
-/// Keeps `Codable` values by collection and id, durably, several as one, and broadcasts their changes.
+/// A durable store of `Codable` values, addressed by collection and id, that broadcasts their changes.
 ///
-/// Program against this protocol, and name a store where the app is put together: ``FileStore``,
-/// ``UserDefaultsStore``, ``InMemoryStore`` or one of your own. Each keeps the same promises, which the conformance
-/// checks in `DataStoreTesting` prove.
+/// Program against this protocol, and choose a concrete store where the app is assembled: ``FileStore``,
+/// ``UserDefaultsStore``, ``InMemoryStore``, a store that a package trait adds, or one of your own. All of them keep the
+/// same promises, which the conformance checks in `DataStoreTesting` verify.
 ///
-/// - **Durability**: A change survives the end of the process once its call has returned, as far as the store's medium
-///   survives. A call that threw changed nothing.
-/// - **Atomicity**: A commit is made whole or not at all, at any instant and in every process.
-/// - **Ordering**: Changes are made in the order the calls arrive and are sent in the same order, each once, after they
-///   are durable and before the call returns. All keys share one order; ``StoredValue/revision`` counts it.
-/// - **Group commit**: Saves and commits that arrive while the store writes are written together if the medium can do
-///   that. Of several saves of one key only the last may be written; each returns when its value, or a later one, is
-///   durable, and each is sent.
-/// - **External changes**, such as those of another process in the same place, are noticed by the next call for the key
-///   at the latest, and sent to observers once, with a revision of their own. Whether they are noticed without a call
-///   depends on the medium. The last save wins unless a precondition says otherwise. The store's own changes don't come
-///   back as external ones.
+/// - **Durability**: Once a call has returned, its change survives the end of the process, as far as the store's medium
+///   does. A call that throws has changed nothing, unless its documentation says otherwise.
+/// - **Atomicity**: A commit is applied completely or not at all, at any instant and in every process.
+/// - **Ordering**: Changes are made in the order in which the calls arrive. They are sent in the same order, each exactly
+///   once, after they are durable and before the call returns. All keys share one order, which
+///   ``StoredValue/revision`` counts.
+/// - **Group commit**: Saves and commits that arrive while the store is writing are written together if the medium
+///   supports that. Of several saves of one key, the store may write only the last. Each save returns when its value, or
+///   a later one, is durable, and each is sent.
+/// - **External changes**: A change that another process makes in the same place is noticed by the next call for its key,
+///   if not before. It is sent to observers once, with a revision of its own. Whether it is noticed without a call
+///   depends on the medium. The store's own changes are never reported as external ones. The last save wins unless a
+///   precondition says otherwise.
 /// - **Schemas**: A value of an older schema is migrated when it is read; see ``VersionedValue``. A value of a future
 ///   schema is left untouched and reported.
-/// - **Corrupt values** never stop a program: their bytes are quarantined, ``events`` says where, and every stream goes
-///   on with the next good save.
+/// - **Corruption**: Corrupt bytes are quarantined, and ``events`` reports where they are. Streams continue with the next
+///   valid save.
 /// - **Lifetime**: Streams don't keep a store alive. They finish when it is released.
-/// - **Cancellation** doesn't interrupt a call: a save that began runs to completion and reports its result.
+/// - **Cancellation**: Cancelling a caller doesn't interrupt its call. A save that has begun runs to completion and
+///   reports its result.
 public protocol KeyValueStore: Sendable {
-  /// Returns the stored value of a key, or `nil`.
+  /// Returns the stored value of a key, or `nil` if nothing is stored.
   ///
-  /// - Throws: ``StoreError/undecodable(_:movedTo:reason:)`` once for corrupt bytes, unless ``events`` reported them
-  ///   before, and returns `nil` from then on; ``StoreError/newerFormat(_:found:supported:)`` each time for a value of a
-  ///   future format or schema; ``StoreError/migrationFailed(_:from:reason:)`` each time for a value that can't be
-  ///   migrated; ``StoreError/damaged(movedTo:reason:)`` once for a store that was corrupt as a whole; or another
+  /// - Throws: ``StoreError/undecodable(_:movedTo:reason:)`` for corrupt bytes, which are quarantined: once, unless
+  ///   ``events`` has already reported them, and later calls return `nil`.
+  ///   ``StoreError/newerFormat(_:found:supported:)`` each time for a value of a future format or schema.
+  ///   ``StoreError/migrationFailed(_:from:reason:)`` each time for a value that can't be migrated.
+  ///   ``StoreError/damaged(movedTo:reason:)`` once for a store that was corrupt as a whole. Otherwise another
   ///   ``StoreError``.
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>?
 
   /// Stores a value, and sends it to every observer once it is durable.
   ///
-  /// - Returns: What was stored, with its time, revision and tag.
-  /// - Throws: A ``StoreError``; then the old value is intact and nothing is sent.
+  /// - Returns: The stored value, with its time, revision and tag.
+  /// - Throws: A ``StoreError``. The old value is then intact, and nothing is sent.
   @discardableResult
   func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>
 
   /// Removes the stored value of a key, and notifies every observer.
   ///
-  /// Where nothing is stored, nothing happens and nothing is sent. Corrupt bytes are quarantined, which ``events``
-  /// reports, and not deleted.
+  /// If nothing is stored, the call changes and sends nothing. Corrupt bytes aren't deleted but quarantined, which
+  /// ``events`` reports.
   ///
-  /// - Throws: A ``StoreError``; then the value is still there and nothing is sent.
+  /// - Throws: A ``StoreError``. The value is then still stored, and nothing is sent.
   func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError)
 
   /// Removes all values of a collection in one commit, and notifies every observer.
   ///
-  /// - Throws: A ``StoreError``, also if one of the values is of a future format; then all values are still there.
-  /// - Complexity: O(*n*), where *n* is the number of values in the store, as their names are listed.
+  /// - Throws: A ``StoreError``, also if one of the values is of a future format. All values are then still stored.
+  /// - Complexity: O(*n*), where *n* is the number of values in the store, because all names are listed.
   func removeAll(in collection: String) async throws(StoreError)
 
-  /// Makes several saves and removals as one: all or none, at any instant, in every process.
+  /// Applies several saves and removals as one change: all or none, at any instant, in every process.
   ///
-  /// Observers of a collection get its changes as one element; see ``StoreObservation/changes``. Values that are read by
-  /// one `observe` are of one instant. Two `load` calls are two instants, but a later one never returns older values
-  /// than an earlier one.
+  /// Observers of a collection receive its changes as one element; see ``StoreObservation/changes``. All values that one
+  /// call of ``observe(collection:as:)`` reads are of the same instant. Two calls of ``load(_:)`` may read at different
+  /// instants, but the later one never returns older values than the earlier one.
   ///
   /// - Returns: The revision and the tag of the commit.
   /// - Throws: ``StoreError/preconditionFailed(_:)`` for the first precondition that doesn't hold, or another
-  ///   ``StoreError``; then nothing changed and nothing is sent.
+  ///   ``StoreError``. Nothing is then changed or sent.
   @discardableResult
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit
 
-  /// The changes of one key: each subscriber gets the stored value first, if there is one, then every later change.
+  /// Returns the changes of one key, starting with the stored value.
   ///
-  /// Nothing is dropped, however slow a subscriber is. A subscriber that needs only the newest value uses
-  /// `buffering(.latest)`.
+  /// Each subscriber receives the stored value first, if there is one, then every later change. Nothing is dropped,
+  /// however slow a subscriber is. A subscriber that needs only the newest value uses `buffering(.latest)`.
   ///
-  /// - Throws: A ``StoreError``, but never for bytes that can't be decoded or migrated, nor, once the key is observed, for
-  ///   a value of a future format: for those see ``events``.
+  /// - Throws: A ``StoreError``, but never for bytes that can't be decoded or migrated nor, once the key is observed, for
+  ///   a value of a future format. ``events`` reports those.
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
 
-  /// The values of a collection, and all their later changes.
+  /// Returns the values of a collection, and a subscription to all their later changes.
   ///
-  /// Reading and registration are one step: nothing is missing between the two, and nothing comes twice.
+  /// Reading and registration are one step: no change is lost between the two, and none is delivered twice.
   ///
   /// - Parameters:
-  ///   - collection: The collection.
+  ///   - collection: The name of the collection.
   ///   - type: The type of its values.
   /// - Throws: A ``StoreError``, but never for single values that can't be decoded, migrated or read, or that are of a
-  ///   future format: those are left out, and ``events`` reports them.
+  ///   future format. Those are left out, and ``events`` reports them.
   /// - Complexity: O(*n*) for the *n* names in the store, and the decoding of the collection's values.
   func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable
 
-  /// Erases what is kept of some keys, so that nothing of it is left: for the data of a user who has signed out.
+  /// Erases the data of some keys, and leaves no byte of it in the store.
   ///
-  /// A removal keeps what can't be decoded, and may leave bytes of a value where a database reuses them later. This call
-  /// deletes values in whatever state, of a future format too, and what was quarantined, and the place keeps no byte of
-  /// them. What a drive keeps of deleted files is the system's. ``events`` forgets what it told.
+  /// Use it for the data of a user who has signed out. A removal isn't enough: it keeps bytes that can't be decoded, and a
+  /// database may keep the bytes of a removed value until it reuses their space. This call deletes values in any state,
+  /// including values of a future format and quarantined bytes. What a drive retains of deleted files is up to the
+  /// system. The replay of ``events`` is cleared.
   ///
-  /// Observers are notified, in every process, as of removals. A commit that is being made in another process may store
-  /// what was just erased; preconditions prevent that. What that process has written for it so far, it deletes itself, and
-  /// if it ends first, the next one does.
+  /// Observers in every process are notified as of removals. A commit that another process is making may store erased
+  /// data again; preconditions prevent that. The other process deletes what it has written for such a commit so far, and
+  /// if it ends first, the next process does.
   ///
   /// The default implementation throws.
   ///
-  /// - Parameter isErased: Whether to erase an item. Called by the store, which waits for it, and in the middle of a
-  ///   transaction: it takes little time, and calls no store.
-  /// - Throws: A ``StoreError``; then some items may be erased. Call again.
-  /// - Complexity: O(*n*) for the names in the store. A database is written anew.
+  /// - Parameter isErased: Returns whether to erase an item. The store waits for it in the middle of a transaction, so it
+  ///   must be quick and must not call a store.
+  /// - Throws: A ``StoreError``. Some items may then be erased already; call again.
+  /// - Complexity: O(*n*) for the names in the store. A database is rewritten completely.
   func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError)
 
-  /// Locks a name, so that one of several processes can do what only one may do.
+  /// Locks a name, so that only one of several processes performs a task.
   ///
-  /// A lock has no effect on any other call. It ends when it is released, or with the process: a process that is killed
-  /// leaves none behind.
+  /// A lock has no effect on any other call. It ends when it is released or when its process ends, so a process that is
+  /// killed leaves no lock behind.
   ///
   /// The default implementation returns ``StoreLockResult/unsupported``.
   ///
-  /// - Parameter name: The name, which may be as long as a collection's.
+  /// - Parameter name: The name to lock, which may be as long as the name of a collection.
+  /// - Returns: The lock, or the reason why there is none.
   /// - Throws: ``StoreError/invalidKey(_:)`` for a name that is empty or too long, or another ``StoreError``.
   func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult
 
-  /// What the store's owner should know although no call failed for it. A subscriber gets the last few events first.
+  /// Events that concern the owner of the store, although no call failed.
+  ///
+  /// A subscriber receives the last few events first.
   var events: MulticastStream<StoreEvent, Never> { get }
 }
 
 extension KeyValueStore {
-  /// Throws, because it doesn't know what the store keeps.
+  /// Throws, because this implementation doesn't know where the store keeps its data.
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
     throw .removeFailed(.erasureUnsupported(by: Self.self))
   }
 
-  /// Knows no locks.
+  /// Returns ``StoreLockResult/unsupported``.
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult { .unsupported }
 }

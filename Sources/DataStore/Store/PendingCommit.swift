@@ -4,42 +4,41 @@ internal import Foundation
 ///
 /// Belongs to one ``BackedStore`` and is used in its isolation only.
 final class PendingCommit {
-  /// What became of the last attempt.
+  /// The outcome of a decision whether to make a commit.
   enum Verdict: Equatable {
     case proceed(removing: [String])
     case fail(StoreError)
-    /// Something was in the way that has to be dealt with first.
-    case again
+    /// The commit must be decided again, after stored bytes were quarantined or the writes were prepared again.
+    case retry
   }
 
   let tag: StoreTag
   let savedAt: Date
   let keys: [any AnyPendingKey]
 
-  /// The commit that is written in place of this one: a later save of the same key, if one came before this one was
-  /// written.
+  /// The commit that is written in place of this one: a later save of the same key, if one arrived in time.
   var successor: PendingCommit?
 
-  /// What to write, as prepared last.
+  /// The writes of the commit, as they were last prepared.
   private(set) var writes: [StoreWrite] = []
 
-  /// What the last call of ``decide(reading:)`` found.
-  private(set) var verdict = Verdict.again
+  /// The outcome of the last call of ``decide(reading:)``.
+  private(set) var verdict = Verdict.retry
 
-  /// Whether the commit is durable, or why not; `nil` while it isn't known.
-  private var result: Result<Void, StoreError>?
+  /// The result of writing this commit; `nil` while it is in flight.
+  private var ownResult: Result<Void, StoreError>?
 
-  /// Whether what was written, by this commit or by its successor, is durable, or why not; `nil` while it isn't known.
-  var settledResult: Result<Void, StoreError>? { (successor ?? self).result }
+  /// The result of writing this commit or its successor; `nil` while it is in flight.
+  var result: Result<Void, StoreError>? { (successor ?? self).ownResult }
 
-  /// Whether it is known what became of the commit.
-  var isSettled: Bool { settledResult != nil }
+  /// Whether the commit is durable or has failed.
+  var hasResult: Bool { result != nil }
 
   private let continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>
 
   /// Creates a commit.
   ///
-  /// - Parameter continuation: Resumed when the commit has ended.
+  /// - Parameter continuation: The continuation of the caller, which is resumed when the commit is complete.
   init(
     keys: [any AnyPendingKey], savedAt: Date, tag: StoreTag,
     _ continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>
@@ -62,46 +61,44 @@ final class PendingCommit {
     for key in keys { writes += try key.encode(savedAt: savedAt, tag: tag, readPart: readPart) }
   }
 
-  /// Reads all keys and decides, when nothing but this commit can change what is stored.
+  /// Reads all keys and decides, while nothing but this commit can change the stored values.
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> CommitDecision {
     var removals: [String] = []
-    var isAgain = false
-    verdict = .again
+    var needsRetry = false
+    verdict = .retry
     for key in keys {
       switch try key.decide(reading: &backend) {
       case .proceed(let names): removals += names
       case .fail(let error):
         verdict = .fail(error)
         return .abandon
-      // A commit that fails because of another key moves nothing out of the way.
-      case .again: isAgain = true
+      // The other keys are decided first, because a commit that fails must not quarantine anything.
+      case .retry: needsRetry = true
       }
     }
-    if isAgain { return .abandon }
+    if needsRetry { return .abandon }
     verdict = .proceed(removing: removals)
     return .proceed(removing: removals)
   }
 
-  /// Forgets what the keys were found to hold.
+  /// Discards the reads of all keys.
   func discardReads() {
     for key in keys { key.discardRead() }
-    verdict = .again
+    verdict = .retry
   }
 
-  /// Records whether the commit is durable.
-  ///
-  /// The first result counts.
-  func settle(_ result: Result<Void, StoreError>) {
-    if self.result == nil { self.result = result }
+  /// Records the result of writing the commit, unless there is one already.
+  func recordResult(_ result: Result<Void, StoreError>) {
+    if ownResult == nil { ownResult = result }
   }
 
-  /// Ends the commit and resumes its caller.
+  /// Resumes the caller of the commit.
   func complete(_ outcome: Result<StoreCommit, StoreError>) {
     continuation.resume(returning: outcome)
   }
 }
 
-/// What a pending commit does to one key.
+/// The change that a pending commit makes to one key, and the key's preconditions.
 final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   let slot: Slot<Value>
   private let change: StoreBatchChange<Value>?
@@ -111,12 +108,12 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   private var written: (edition: Edition, content: StoredContent<Value>, partIDs: Set<String>)?
   /// The result of the last read, until it is reconciled.
   private(set) var read: ReadResult<Value>?
-  /// Whether the removal removes something.
+  /// Whether the removal has anything to remove.
   ///
-  /// Bytes that were quarantined for it are removed for observers, too.
+  /// This includes bytes that were quarantined for it, because for observers they are removed too.
   private var hasRemovable = false
   private var wasQuarantined = false
-  /// The tag of a value that was quarantined for the commit, which requires it all the same.
+  /// The tag of a value that was quarantined for the commit, whose preconditions may still require it.
   private var quarantinedTag: StoreTag?
 
   var name: String { slot.name }
@@ -173,7 +170,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     }
   }
 
-  /// The parts of the value that is stored as far as is known.
+  /// The parts of the last known stored value.
   private var storedParts: StoredParts<Value>? {
     guard let content = slot.topic.content(of: slot.id), let counts = content.counts,
       let ids = slot.topic.edition(of: slot.id)?.header.partIDs, ids.count == counts.count
@@ -181,7 +178,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     return StoredParts(value: content.value, ids: ids, counts: counts)
   }
 
-  /// The sizes of those parts, by id.
+  /// The sizes of the parts of the last known stored value, by id.
   private var storedPartSizes: [String: Int] {
     guard let ids = slot.topic.edition(of: slot.id)?.header.partIDs, let content = slot.topic.content(of: slot.id)
     else { return [:] }
@@ -192,14 +189,14 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     let result = try slot.read(from: &backend, needsValue: false)
     read = result
     switch result {
-    case .corrupt: return .again
+    case .corrupt: return .retry
     case .unreadable(let error): return .fail(error)
     case .future(let version, _):
       return .fail(.newerFormat(slot.key.keyName, found: version, supported: Envelope.supported(by: Value.self)))
     case .nothing: return decide(replacing: nil)
     case .unmigratable(let edition, _, _):
       guard case .save = change, isAsRequired(edition.header.tag) else { return decide(replacing: edition) }
-      return .again
+      return .retry
     case .unchanged(let edition), .value(let edition, _): return decide(replacing: edition)
     }
   }
@@ -216,8 +213,8 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
       guard edition != nil else { return .proceed(removing: []) }
       return .proceed(removing: [name] + storedIDs.map { StorePartName.encode($0, of: name) })
     case .save:
-      // The parts to keep are those of another value if an external save came in between.
-      guard let keptIDs = written?.partIDs, keptIDs.isSubset(of: storedIDs) else { return .again }
+      // After an external save the parts to keep may no longer be stored.
+      guard let keptIDs = written?.partIDs, keptIDs.isSubset(of: storedIDs) else { return .retry }
       return .proceed(
         removing: storedIDs.filter { !keptIDs.contains($0) }.map { StorePartName.encode($0, of: name) })
     }
@@ -227,13 +224,13 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     requirements.allSatisfy { $0 == tag }
   }
 
-  /// Returns the result of the last read, and forgets it.
+  /// Returns the result of the last read, and discards it.
   func takeRead() -> ReadResult<Value>? {
     defer { read = nil }
     return read
   }
 
-  /// What must be quarantined before the commit can be made.
+  /// The stored bytes that must be quarantined before the commit can be made, and why.
   var obstacle: (bytes: Data, reason: String)? {
     switch (read, change) {
     case (.corrupt(let bytes, let reason), _): (bytes, reason)
@@ -244,7 +241,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
 
   func discardRead() { read = nil }
 
-  /// Records that what was read was quarantined for this commit.
+  /// Records that the bytes of the last read were quarantined for this commit.
   func recordQuarantine() {
     (wasQuarantined, quarantinedTag) = (true, read?.tag)
   }
@@ -261,7 +258,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
     }
   }
 
-  /// The size of what a save wrote, in bytes.
+  /// The size of the written value, in bytes; `nil` if the commit doesn't save the key.
   var writtenSize: Int? { written?.content.size }
 }
 
@@ -275,7 +272,7 @@ protocol AnyPendingKey: AnyObject {
   /// The key with its type.
   var typed: PendingKey<Value> { get }
 
-  /// Whether the commit saves or removes the key, and doesn't only require something of it.
+  /// Whether the commit saves or removes the key, as opposed to only having a precondition on it.
   var isChange: Bool { get }
 
   /// Whether the key is saved without preconditions.

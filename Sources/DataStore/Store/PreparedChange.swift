@@ -1,9 +1,8 @@
 internal import Foundation
 
-/// A change of one key with all that can be done before it is its turn: the name of the key, and the bytes of a value that
-/// is stored whole.
+/// A change of one key, with the name of the key and the bytes of a value that is stored whole.
 ///
-/// It is made by the caller of a store, not in the store's isolation, so that values are encoded side by side.
+/// The caller of a store creates it outside of the store's isolation, so that values are encoded in parallel.
 struct PreparedChange<Value: Codable & Sendable>: AnyPreparedChange {
   /// A whole value as it is written.
   struct Whole: Sendable {
@@ -13,11 +12,13 @@ struct PreparedChange<Value: Codable & Sendable>: AnyPreparedChange {
 
   let entry: StoreBatchEntry<Value>
   let name: String
-  /// `nil` for a value in parts, whose bytes depend on what is stored, and where nothing is saved.
+  /// The value to save; `nil` for a value in parts, whose bytes depend on the stored value, and if nothing is saved.
   let whole: Whole?
 
   var typed: PreparedChange<Value> { self }
 
+  /// Encodes the key, and the value if it is stored whole.
+  ///
   /// - Throws: ``StoreError/invalidKey(_:)`` or ``StoreError/encodingFailed(_:reason:)``.
   init(_ entry: StoreBatchEntry<Value>, savedAt: Date, tag: StoreTag) throws(StoreError) {
     self.entry = entry

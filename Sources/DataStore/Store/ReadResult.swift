@@ -1,20 +1,20 @@
 internal import Foundation
 
-/// What a read found under a key.
+/// The result of reading a key.
 enum ReadResult<Value: Codable & Sendable> {
   case nothing
-  /// The bytes that are known already, whose value isn't at hand and wasn't asked for.
+  /// The last known bytes, whose decoded value isn't in memory and wasn't needed.
   case unchanged(Edition)
   case value(Edition, StoredContent<Value>)
   /// A value of a future format or schema.
   case future(StoredVersion, Fingerprint)
-  /// A value of an older schema whose migration failed. It stays where it is.
+  /// A value of an older schema whose migration failed. It is left untouched.
   case unmigratable(Edition, MigrationFailure, bytes: Data)
   case corrupt(bytes: Data, reason: String)
-  /// Something that can't be read at all, such as a folder.
+  /// An entry that can't be read at all, such as a folder in place of a file.
   case unreadable(StoreError)
 
-  /// The commit that wrote the value.
+  /// The tag of the commit that wrote the value.
   var tag: StoreTag? {
     switch self {
     case .unchanged(let edition), .value(let edition, _), .unmigratable(let edition, _, _): edition.header.tag
@@ -22,7 +22,7 @@ enum ReadResult<Value: Codable & Sendable> {
     }
   }
 
-  /// What the read means for observers; `nil` for corrupt bytes, which are quarantined first.
+  /// The state that the read has found; `nil` for corrupt bytes, which are quarantined first.
   var found: TopicState.Found? {
     switch self {
     case .nothing: .nothing
@@ -38,13 +38,13 @@ enum ReadResult<Value: Codable & Sendable> {
 /// A decoded value, and how it is divided into parts.
 struct StoredContent<Value> {
   let value: Value
-  /// The number of elements in each part; `nil` if that isn't known, or the value is stored whole.
+  /// The number of elements in each part; `nil` if it is unknown or the value is stored whole.
   let counts: [Int]?
   /// The size of the value's own bytes.
   let ownSize: Int
-  /// The sizes of its parts, in order; none for a value that is stored whole.
+  /// The sizes of its parts, in order; empty for a value that is stored whole.
   let partSizes: [Int]
 
-  /// The size of all bytes that are stored of the value.
+  /// The total size of the stored bytes of the value.
   var size: Int { partSizes.reduce(ownSize, +) }
 }

@@ -1,10 +1,10 @@
-/// Which decoded values a store keeps in memory: those used last, up to a total size.
+/// Decides which decoded values a store keeps in memory: the most recently used ones, up to a total size.
 ///
 /// - Complexity: Amortised O(log *n*) for a use, where *n* is the number of kept values.
 struct RecentlyUsed {
-  /// The most encoded bytes whose values are kept.
+  /// The maximum total size of the kept values, in encoded bytes.
   ///
-  /// The value used last is kept whatever its size.
+  /// The most recently used value is kept regardless of its size.
   private let limit: Int
   private var uses: [StoreKeyName: (size: Int, time: UInt64)] = [:]
   private var size = 0
@@ -21,7 +21,7 @@ struct RecentlyUsed {
     time += 1
     size += newSize - (uses.updateValue((newSize, time), forKey: key)?.size ?? 0)
     guard size > limit else { return [] }
-    // Down to half, so that most uses release nothing.
+    // Releases values down to half of the limit, so that most uses release nothing.
     var released: [StoreKeyName] = []
     for (old, use) in uses.sorted(by: { $0.value.time < $1.value.time }) where size > limit / 2 && old != key {
       uses[old] = nil
@@ -31,7 +31,7 @@ struct RecentlyUsed {
     return released
   }
 
-  /// Forgets a value that isn't kept any more.
+  /// Records that a value is no longer kept.
   mutating func remove(_ key: StoreKeyName) {
     size -= uses.removeValue(forKey: key)?.size ?? 0
   }

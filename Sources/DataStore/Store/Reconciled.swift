@@ -1,8 +1,8 @@
-/// What a read meant.
+/// The result of reconciling a read with the last known state.
 struct Reconciled<Value: Codable & Sendable> {
-  /// The stored value; `nil` if there is none to show.
+  /// The stored value; `nil` if there is no usable one, or its content isn't in memory.
   let stored: StoredValue<Value>?
-  /// Whether something that can't be shown was found for the first time.
+  /// Whether the read has found an unusable value for the first time.
   let isNew: Bool
 
   init(_ result: ReadResult<Value>, _ action: TopicState.Action) {

@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// A key, opened: its encoded name, and the topic of its collection.
+/// An opened key: the key with its encoded name and the topic of its collection.
 ///
-/// Every call of a store begins by opening its key, which checks the key and the type of its values.
+/// Every call of a store first opens its key, which validates the key and the type of its values.
 struct Slot<Value: Codable & Sendable> {
   let key: StoreKey<Value>
   let name: String
@@ -12,20 +12,20 @@ struct Slot<Value: Codable & Sendable> {
 }
 
 extension Slot {
-  /// Reads what is stored.
+  /// Reads the stored value.
   ///
-  /// Decodes only what isn't at hand: a value that is known and remembered isn't decoded again where the bytes are equal.
+  /// Bytes that equal the last known ones aren't decoded again if their decoded value is in memory.
   ///
   /// - Parameters:
-  ///   - backend: Where the bytes are.
-  ///   - needsValue: Whether the value is needed also where the bytes are known.
+  ///   - backend: The backend that keeps the bytes.
+  ///   - needsValue: Whether the value is needed even if the bytes are unchanged.
   func read(
     from backend: inout some StoreBackend, needsValue: Bool
   ) throws(StoreError) -> ReadResult<Value> {
     try read(from: &backend, needsValue: needsValue, isSnapshot: false)
   }
 
-  /// Reads what is stored, as one of several keys: where only this one can't be read, that is a result.
+  /// Reads the stored value as one of several keys, and returns an error that concerns only this key as a result.
   func readEntry(
     from backend: inout some StoreBackend, needsValue: Bool
   ) throws(StoreError) -> ReadResult<Value> {
@@ -37,7 +37,7 @@ extension Slot {
     }
   }
 
-  /// Returns the known value, or `nil` if the stored one may be another or isn't at hand.
+  /// Returns the known value, or `nil` if it isn't in memory or the stored one may differ.
   func readKnown(from backend: inout some StoreBackend) throws(StoreError) -> ReadResult<Value>? {
     known(at: try backend.externalVersion(), needsValue: true)
   }
@@ -70,7 +70,7 @@ extension Slot {
     case .value(let header, let body):
       let partIDs = header.partIDs ?? []
       if !partIDs.isEmpty, !isSnapshot {
-        // Another process may replace the value between two of its parts.
+        // Without a snapshot, another process may replace the value while its parts are read.
         return try backend.snapshot { (backend: inout Backend) throws(StoreError) in
           try read(from: &backend, needsValue: needsValue, isSnapshot: true)
         }

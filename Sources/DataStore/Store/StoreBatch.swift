@@ -1,4 +1,4 @@
-/// Several saves and removals that a store makes as one, with preconditions.
+/// Several saves and removals that a store applies as one change, with preconditions.
 ///
 /// ```swift
 /// var batch = StoreBatch()
@@ -7,16 +7,16 @@
 /// try await store.commit(batch)
 /// ```
 ///
-/// A later call for the same key replaces an earlier one. Preconditions of a key add up.
+/// A later save or removal of the same key replaces an earlier one. Preconditions of a key accumulate.
 public struct StoreBatch: Sendable {
-  /// What is done to each key, in the order in which the keys were named first.
+  /// The changes and preconditions of each key, in the order in which the keys were first added.
   package private(set) var entries: [any AnyStoreBatchEntry] = []
   private var indices: [StoreKeyName: Int] = [:]
 
-  /// Creates a batch that changes nothing.
+  /// Creates an empty batch.
   public init() {}
 
-  /// The keys that the batch changes or requires something of, in the order in which they were named first.
+  /// The keys that the batch changes or has preconditions on, in the order in which they were first added.
   public var keys: [StoreKeyName] { entries.map(\.keyName) }
 
   /// Adds a save.
@@ -26,25 +26,25 @@ public struct StoreBatch: Sendable {
 
   /// Adds a removal.
   ///
-  /// Where nothing is stored, the removal changes nothing.
+  /// If nothing is stored, the removal changes nothing.
   public mutating func remove<Value>(_ key: StoreKey<Value>) {
     edit(key) { $0.change = .remove }
   }
 
-  /// Adds a precondition: the key holds what a certain commit wrote.
+  /// Adds a precondition: the stored value of a key was written by a certain commit.
   ///
-  /// Where it doesn't, the commit throws ``StoreError/preconditionFailed(_:)`` and changes nothing. The comparison is made
-  /// under the same lock or in the same transaction as the changes.
+  /// If it wasn't, the commit throws ``StoreError/preconditionFailed(_:)`` and changes nothing. The tags are compared under
+  /// the same lock or in the same transaction as the changes.
   ///
   /// - Parameters:
-  ///   - tag: The tag of the stored value; `nil` if nothing may be stored.
-  ///   - key: The key.
+  ///   - tag: The tag that the stored value must have; `nil` if nothing may be stored.
+  ///   - key: The key of the value.
   public mutating func require<Value>(_ tag: StoreTag?, of key: StoreKey<Value>) {
     edit(key) { $0.requirements.append(tag) }
   }
 
   private mutating func edit<Value>(_ key: StoreKey<Value>, _ body: (inout StoreBatchEntry<Value>) -> Void) {
-    // A key of another type is an entry of its own, which the commit refuses.
+    // A key with another type of value becomes an entry of its own, which makes the commit throw.
     if let index = indices[key.keyName], var entry = entries[index] as? StoreBatchEntry<Value> {
       body(&entry)
       entries[index] = entry
@@ -57,10 +57,10 @@ public struct StoreBatch: Sendable {
   }
 }
 
-/// What a batch does to one key.
+/// The change and the preconditions of one key in a batch.
 package struct StoreBatchEntry<Value: Codable & Sendable>: AnyStoreBatchEntry {
   package let key: StoreKey<Value>
-  /// `nil` for a key of which something is only required.
+  /// The change of the key; `nil` if the batch only has preconditions on it.
   package internal(set) var change: StoreBatchChange<Value>? = nil
   package internal(set) var requirements: [StoreTag?] = []
 

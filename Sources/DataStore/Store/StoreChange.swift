@@ -1,4 +1,4 @@
-/// A change of one stored value, sent after it is durable.
+/// A change of one stored value, which is sent once it is durable.
 public enum StoreChange<Value: Codable & Sendable>: Sendable {
   /// A value was saved.
   case saved(StoreKey<Value>, StoredValue<Value>)
@@ -21,7 +21,7 @@ public enum StoreChange<Value: Codable & Sendable>: Sendable {
     }
   }
 
-  /// The stored value after the change; `nil` after a removal.
+  /// The value that is stored after the change; `nil` after a removal.
   public var stored: StoredValue<Value>? {
     switch self {
     case .saved(_, let stored): stored

@@ -1,16 +1,17 @@
 internal import Foundation
 internal import Multicast
 
-/// What a ``BackedStore`` has, and what it knows of that: the backend, the topics, the revision of the newest change.
+/// The contents of a ``BackedStore``: the backend, the topics, and the revision of the newest change.
 ///
-/// Its functions are the steps that all calls are made of. It belongs to one store and is used in its isolation only.
+/// Its methods are the steps that all calls of the store consist of. It belongs to one store and is used in its isolation
+/// only.
 final class StoreContents<Backend: StoreBackend> {
   var topics = Topics()
   let now: @Sendable () -> Date
   private var backend: Backend
   /// The revision of the newest change.
   private var revision: UInt64 = 0
-  /// The commit of the newest change, if it is an external one.
+  /// The tag of the commit that made the newest change, if that is an external one.
   private var lastExternalTag: StoreTag?
   private var recentlyUsed = RecentlyUsed(limit: 32 << 20)
   private let eventRelay: MulticastRelay<StoreEvent>
@@ -23,11 +24,13 @@ final class StoreContents<Backend: StoreBackend> {
 
   func send(_ event: StoreEvent) { eventRelay.send(event) }
 
-  /// Uses the backend.
+  /// Calls a closure with the backend, and sends the events of the backend.
   ///
-  /// A store that turns out to be corrupt as a whole has been quarantined, and an empty one is in its place.
+  /// If the store turns out to be corrupt as a whole, the backend has quarantined it and replaced it by an empty one.
   ///
-  /// - Parameter retriesAfterQuarantine: Whether `body` is called again on the empty store.
+  /// - Parameters:
+  ///   - retriesAfterQuarantine: Whether to call `body` again on the empty store, instead of throwing the error.
+  ///   - body: The closure.
   func withBackend<Result>(
     retriesAfterQuarantine: Bool = true, _ body: (inout Backend) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
@@ -43,10 +46,11 @@ final class StoreContents<Backend: StoreBackend> {
     return try withBackend(retriesAfterQuarantine: false, body)
   }
 
-  /// Returns the value of a key if it is at hand and nothing was changed externally since it was read or written.
+  /// Returns the value of a key if it is in memory and nothing was changed externally since it was read or written.
   ///
-  /// - Returns: `nil` if the key must be read. That read meets whatever else is wrong here, too.
-  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only, because no later call meets the damage.
+  /// - Returns: `nil` if the key must be read.
+  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only, because the store is quarantined by then, so no later call
+  ///   would throw it. Other errors are left to the read.
   func knownValue<Value>(of key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value>? {
     guard topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
     do throws(StoreError) {
@@ -61,9 +65,9 @@ final class StoreContents<Backend: StoreBackend> {
     }
   }
 
-  /// Records what a read found, other than corrupt bytes.
+  /// Reconciles the result of a read with the last known state, except for corrupt bytes, which are quarantined instead.
   ///
-  /// An external change is sent by ``ChangeChecker/publish(_:)``.
+  /// If the read has found an external change, ``ChangeChecker/publish(_:)`` sends it.
   @discardableResult
   func reconcile<Value>(_ result: ReadResult<Value>, _ slot: Slot<Value>) -> Reconciled<Value> {
     let action = slot.topic.reconcile(result, slot.id, revision: revision(of: result))
@@ -81,14 +85,16 @@ final class StoreContents<Backend: StoreBackend> {
     return Reconciled(result, action)
   }
 
-  /// The revision of an external change, if a read turns out to be one: values of one commit share it.
+  /// Returns the revision that a read has if it turns out to be an external change.
+  ///
+  /// The values of one external commit share a revision.
   private func revision<Value>(of result: ReadResult<Value>) -> UInt64 {
     if let tag = result.tag, tag == lastExternalTag { revision } else { revision + 1 }
   }
 
-  /// Records a commit that is durable; the next flush of each of its topics sends it.
+  /// Records a durable commit, which the next flush of each of its topics sends.
   ///
-  /// - Returns: The commit, and what was replaced: values that may be large, to be released when no caller waits any more.
+  /// - Returns: The commit, and the values that it has replaced. They may be large, so release them when no caller waits.
   func record(_ commit: PendingCommit) -> (made: StoreCommit, released: [Any]) {
     if commit.keys.contains(where: \.changesSomething) { (revision, lastExternalTag) = (revision + 1, nil) }
     let made = StoreCommit(revision: revision, tag: commit.tag)
@@ -97,7 +103,9 @@ final class StoreContents<Backend: StoreBackend> {
     return (made, released)
   }
 
-  /// - Returns: What was replaced.
+  /// Records the change of one key.
+  ///
+  /// - Returns: The value that was replaced.
   private func record(_ key: some AnyPendingKey, of commit: PendingCommit, _ made: StoreCommit) -> Any {
     let key = key.typed
     let old = key.slot.topic.content(of: key.slot.id)
@@ -110,11 +118,11 @@ final class StoreContents<Backend: StoreBackend> {
     return old as Any
   }
 
-  /// Moves corrupt bytes out of the way.
+  /// Quarantines corrupt bytes.
   ///
-  /// - Returns: Where they are; `nil` if other bytes are stored by now.
-  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` if the whole store turned out to be corrupt: nothing that was read
-  ///   before is there any more.
+  /// - Returns: The place of the quarantined bytes; `nil` if other bytes are stored by now.
+  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` if the whole store turned out to be corrupt. All earlier reads are
+  ///   then out of date.
   func quarantine<Value>(
     _ bytes: Data, of slot: Slot<Value>, reason: String
   ) throws(StoreError) -> String? {
@@ -135,7 +143,7 @@ final class StoreContents<Backend: StoreBackend> {
     return movedTo
   }
 
-  /// Reports what observers of a key can't be given.
+  /// Reports, as an event, a value that observers of a key can't be given.
   func report<Value>(_ result: ReadResult<Value>, _ slot: Slot<Value>) {
     let keyName = slot.key.keyName
     switch result {
@@ -149,7 +157,7 @@ final class StoreContents<Backend: StoreBackend> {
     }
   }
 
-  /// Keeps the decoded value of a key at hand, and releases those that were used longest ago.
+  /// Records the use of a decoded value, and releases the least recently used ones.
   private func noteUse(of keyName: StoreKeyName, size: Int) {
     for released in recentlyUsed.use(keyName, size: size) {
       topics[released.collection]?.releaseContent(of: released.id)

@@ -3,26 +3,26 @@ internal import Multicast
 
 /// Runs a store's jobs in the order they arrive: on a queue of its own, or on the caller's thread if the store is idle.
 ///
-/// A job of a store may wait for the disk, so it runs on a queue of its own, and not on one of the few threads that all
-/// tasks share. To get there and back takes two wake-ups of a thread, up to 50 µs each. A read that needs no disk takes
-/// a few microseconds, so ``runIfIdle(_:)`` runs it where it is asked for.
+/// A job of a store may wait for the disk, so it runs on a queue of its own and not on one of the few threads that all
+/// tasks share. Switching to the queue and back takes two wake-ups of a thread, up to 50 µs each. A read that needs no
+/// disk takes a few microseconds, so ``runIfIdle(_:)`` runs it on the calling thread.
 ///
-/// The lock decides what uses the queue: either one drain of the jobs that wait, or one call of ``runIfIdle(_:)``. So
-/// that call never waits for a job.
+/// The lock decides who uses the queue: either one drain of the waiting jobs, or one call of ``runIfIdle(_:)``. That call
+/// therefore never waits for a job.
 ///
-/// A task that only makes such calls never gives way to the other tasks of its thread, and as many of them as there are
-/// threads would stop the program, if what they wait for is to be done by another task. So now and then a call finds the
-/// store busy.
+/// A task that makes such calls in a loop never yields to the other tasks of its thread. As many of these tasks as there
+/// are threads would deadlock the program if they waited for the result of another task. Therefore ``runIfIdle(_:)``
+/// occasionally refuses to run its work, as if the store were busy.
 final class StoreExecutor: SerialExecutor {
   private struct State {
     var waiting: [@Sendable () -> Void] = []
     /// Whether jobs are being run, or will be without another call.
     var isBusy = false
-    /// How often ``runIfIdle(_:)`` may still run its work before a caller has to give way.
+    /// The number of times that ``runIfIdle(_:)`` may run its work before a caller has to yield.
     var turns = StoreExecutor.turnsInARow
   }
 
-  /// How many calls of ``runIfIdle(_:)`` run their work before one doesn't: about a millisecond of reads.
+  /// The number of calls of ``runIfIdle(_:)`` that run their work before one doesn't: about a millisecond of reads.
   static let turnsInARow = 256
 
   private let queue: DispatchQueue
@@ -37,7 +37,7 @@ final class StoreExecutor: SerialExecutor {
     enqueue { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
   }
 
-  /// Runs `work` on the queue, behind the jobs that are waiting.
+  /// Runs `work` on the queue, after the waiting jobs.
   func enqueue(_ work: @escaping @Sendable () -> Void) {
     let wasIdle = state.withLock { state in
       defer { state.isBusy = true }
@@ -47,9 +47,9 @@ final class StoreExecutor: SerialExecutor {
     if wasIdle { queue.async(execute: drain) }
   }
 
-  /// Runs `work` on the calling thread, alone among the jobs.
+  /// Runs `work` on the calling thread, isolated from the jobs.
   ///
-  /// - Returns: `nil`, without running it, if a job is running or waits, or if it is time to give way.
+  /// - Returns: `nil`, without running `work`, if a job is running or waiting, or if the caller has to yield.
   func runIfIdle<Result>(_ work: () -> Result) -> Result? {
     let hasTurn = state.withLock { state in
       if state.isBusy { return false }

@@ -1,6 +1,6 @@
 package import Multicast
 
-/// A store that is a ``BackedStore`` over a backend of its own, which its users need not know.
+/// A store that forwards its calls to a ``BackedStore``, whose backend is an implementation detail.
 package protocol StoreFacade: KeyValueStore {
   associatedtype Backend: StoreBackend
 
@@ -8,7 +8,7 @@ package protocol StoreFacade: KeyValueStore {
 }
 
 extension StoreFacade {
-  /// Returns the stored value of a key, or `nil`.
+  /// Returns the stored value of a key, or `nil` if nothing is stored.
   public func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
     try await base.load(key)
   }
@@ -29,20 +29,20 @@ extension StoreFacade {
     try await base.removeAll(in: collection)
   }
 
-  /// Makes several saves and removals as one: all or none, at any instant, in every process.
+  /// Applies several saves and removals as one change: all or none, at any instant, in every process.
   @discardableResult
   public func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
     try await base.commit(batch)
   }
 
-  /// The changes of one key: each subscriber gets the stored value first, if there is one, then every later change.
+  /// Returns the changes of one key, starting with the stored value.
   public func changes<Value>(
     of key: StoreKey<Value>
   ) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
     try await base.changes(of: key)
   }
 
-  /// The values of a collection, and all their later changes.
+  /// Returns the values of a collection, and a subscription to all their later changes.
   public func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {

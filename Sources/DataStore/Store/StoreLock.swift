@@ -1,18 +1,18 @@
 public import Multicast
 
-/// A name that a store has locked, until this object is released or the process ends.
+/// A lock on a name, which is held until this object is released or the process ends.
 ///
-/// It excludes only other locks of the same name in the same place, in this process and in any other. Calls of the store
-/// go on as if there was none. ``KeyValueStore/acquireLock(_:)`` makes one.
+/// It excludes only other locks on the same name in the same place, in this process and in any other. It has no effect on
+/// other calls of the store. ``KeyValueStore/acquireLock(_:)`` returns one.
 public final class StoreLock: Sendable {
   private let check: (@Sendable () async -> Bool)?
   private let unlock: @Sendable () -> Void
 
-  /// Creates a lock, for a store of your own.
+  /// Creates a lock, for your own implementation of a store.
   ///
   /// - Parameters:
-  ///   - check: Whether the name is still locked; `nil` if nothing frees it but `unlock` and the end of the process.
-  ///   - unlock: Frees the name. It is called once, on any thread.
+  ///   - check: Returns whether the name is still locked; `nil` if only `unlock` and the end of the process unlock it.
+  ///   - unlock: Unlocks the name. It is called once, on any thread.
   public init(check: (@Sendable () async -> Bool)? = nil, unlock: @escaping @Sendable () -> Void) {
     (self.check, self.unlock) = (check, unlock)
   }
@@ -23,27 +23,27 @@ public final class StoreLock: Sendable {
 
   /// Whether the name is still locked.
   ///
-  /// A server frees the locks of a client that it has lost, perhaps long before the client knows. A lock that was lost stays
-  /// lost: release it and acquire another one.
+  /// A server releases the locks of a client whose connection is lost, perhaps long before the client notices. A lost lock
+  /// is never held again: release it and acquire another one.
   ///
-  /// - Returns: `false` also if it isn't known.
-  /// - Complexity: O(1) for a lock of this process's machine. For one of a server, an exchange with it.
+  /// - Returns: Whether the lock is held; `false` also if that can't be determined.
+  /// - Complexity: O(1) for a lock on this machine. For a lock of a server, one exchange with the server.
   public func isHeld() async -> Bool {
     await check?() ?? true
   }
 }
 
-/// What became of an attempt to lock a name; see ``KeyValueStore/acquireLock(_:)``.
+/// The result of an attempt to lock a name; see ``KeyValueStore/acquireLock(_:)``.
 public enum StoreLockResult: Sendable {
   /// The name is locked until the lock is released.
   case acquired(StoreLock)
 
-  /// Another store in the same place has locked the name, or the same one has.
+  /// The name is already locked, by this store or by another one in the same place.
   ///
-  /// `releases` has an element whenever a lock may have been released in this process. Nothing reports that another
-  /// process has released one, or has ended.
+  /// `releases` sends an element whenever this process may have released a lock. It doesn't report that another process
+  /// has released one or has ended.
   case held(releases: MulticastStream<Void, Never>)
 
-  /// The store, or the volume that it is on, knows no locks.
+  /// The store, or the volume of its files, doesn't support locks.
   case unsupported
 }

@@ -1,16 +1,16 @@
 public import Multicast
 
-/// The values of a collection, and every later change of them, with no gap and no duplicate between the two.
+/// The values of a collection, and all later changes, without a gap or a duplicate between the two.
 public struct StoreObservation<Value: Codable & Sendable>: Sendable {
-  /// One value of the collection.
+  /// A key of the collection with its stored value.
   public struct Entry: Sendable {
     /// The key of the value.
     public let key: StoreKey<Value>
 
-    /// The value as it was stored when the observation began.
+    /// The value that was stored when the observation began.
     public let stored: StoredValue<Value>
 
-    /// Creates an entry, for a store of your own.
+    /// Creates an entry, for your own implementation of a store.
     public init(key: StoreKey<Value>, stored: StoredValue<Value>) {
       self.key = key
       self.stored = stored
@@ -23,15 +23,15 @@ public struct StoreObservation<Value: Codable & Sendable>: Sendable {
   /// Every later change of the collection, in one order.
   ///
   /// The changes of one commit are one element, in the order of its batch. External changes that the store notices
-  /// together are one element too, in commit order as far as the medium knows it: so after each element an observer has
-  /// the collection as it was stored at one instant. Nothing is dropped.
+  /// together are one element too, in commit order as far as the medium knows it. After each element, an observer
+  /// therefore has the collection as it was stored at one instant. Nothing is dropped.
   public let changes: MulticastSubscription<[StoreChange<Value>], Never>
 
-  /// Creates an observation, for a store of your own.
+  /// Creates an observation, for your own implementation of a store.
   ///
   /// - Parameters:
   ///   - stored: The stored values, in the order in which they were saved.
-  ///   - changes: A subscription that was registered in the same step.
+  ///   - changes: A subscription to all later changes, registered in the same step in which the values were read.
   public init(stored: [Entry], changes: MulticastSubscription<[StoreChange<Value>], Never>) {
     self.stored = stored
     self.changes = changes

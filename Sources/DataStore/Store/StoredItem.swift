@@ -1,10 +1,10 @@
 public import Foundation
 
-/// Something that a store keeps, as ``KeyValueStore/erase(where:)`` asks about it.
+/// A piece of a store's data, for which ``KeyValueStore/erase(where:)`` asks whether to erase it.
 ///
-/// A value is an item in whatever state it is, each part of a value in parts is one, and so are quarantined bytes.
+/// An item is a value in any state, one part of a value in parts, or quarantined bytes.
 public struct StoredItem {
-  /// The key that the item is or was stored under; `nil` if it belongs to no single one, as a quarantined database does.
+  /// The key that the item is or was stored under; `nil` if it belongs to no single key, such as a quarantined database.
   public let key: StoreKeyName?
 
   private let read: () -> Data
@@ -12,36 +12,36 @@ public struct StoredItem {
   /// Creates an item.
   ///
   /// - Parameters:
-  ///   - key: The key that it is or was stored under; `nil` if it belongs to no single one.
-  ///   - bytes: Reads all its bytes.
+  ///   - key: The key that the item is or was stored under; `nil` if it belongs to no single key.
+  ///   - bytes: A function that reads all bytes of the item.
   public init(key: StoreKeyName?, bytes: @escaping () -> Data) {
     self.key = key
     read = bytes
   }
 
-  /// All its bytes, as they are stored; none if they can't be read.
+  /// All bytes of the item, as they are stored; empty if they can't be read.
   ///
-  /// - Complexity: Reads them each time.
+  /// - Complexity: Each access reads the bytes.
   public var bytes: Data { read() }
 }
 
 extension StoredItem {
-  /// Creates an item that is kept under the name of a value, of a part or of quarantined bytes.
+  /// Creates an item from a backend's name for a value, a part or quarantined bytes.
   ///
   /// - Parameters:
-  ///   - name: The name, as a ``StoreBackend`` knows it.
-  ///   - bytes: Reads all its bytes.
+  ///   - name: The name that a ``StoreBackend`` uses.
+  ///   - bytes: A function that reads all bytes of the item.
   package init(name: String, bytes: @escaping () -> Data) {
-    // A name of quarantined bytes is none of a key.
+    // No key encodes to a name of a part or of quarantined bytes, so the encoded key is a part of the name.
     self.init(key: StoreKeyName(encoded: name) ?? StoreKeyName(encoded: Self.owner(of: name)), bytes: bytes)
   }
 
-  /// The encoded key that a value, a part or quarantined bytes belong to.
+  /// Returns the encoded key that a part or quarantined bytes belong to.
   private static func owner(of name: String) -> String {
     if let end = name.range(of: quarantineMark, options: .backwards) { return String(name[..<end.lowerBound]) }
     return String(name.prefix { $0 != StorePartName.separator })
   }
 
-  /// What follows the encoded key in a name of quarantined bytes.
+  /// The text after the encoded key in a name of quarantined bytes.
   static var quarantineMark: String { ".corrupt-" }
 }

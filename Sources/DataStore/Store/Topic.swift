@@ -1,9 +1,9 @@
 internal import Foundation
 internal import Multicast
 
-/// One collection of a store: the format of its values, what is known of them, and the channels of its observers.
+/// One collection of a store: the format of its values, their last known state, and the channels of its observers.
 ///
-/// Belongs to one ``BackedStore`` and is used in its isolation only. ``flush()`` is the only place that sends a change.
+/// A topic belongs to one ``BackedStore`` and is used in its isolation only. Only ``flush()`` sends changes.
 final class Topic<Value: Codable & Sendable>: AnyTopic {
   private typealias KeyChannel = UnownedChannel<StoreChange<Value>>
   private typealias CollectionChannel = UnownedChannel<[StoreChange<Value>]>
@@ -13,22 +13,24 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   private let collection: String
   private var state = TopicState()
 
-  /// Values that need not be decoded again, by id; their bytes are those of the known edition.
+  /// The decoded values that are kept in memory, by id.
+  ///
+  /// Each is the value of the edition that ``state`` has for the id.
   private var contents: [String?: StoredContent<Value>] = [:]
 
-  /// Which bytes were read or written last, and at which version of the place; only where the place has versions.
+  /// The bytes that were last read or written, and the backend's version at that time, if it has versions.
   private var seen: [String?: (fingerprint: Fingerprint, version: UInt64)] = [:]
 
-  /// The channels of keys that were observed.
+  /// The channels of the keys that are or were observed.
   ///
-  /// A channel that no stream refers to any more is released by itself; its place here is removed now and then.
+  /// A channel that no stream refers to any more releases itself. Its entry here is removed by an occasional sweep.
   private var channels: [String?: KeyChannel] = [:]
   private var sweepCount = 64
 
   /// The channel of the collection's observers.
   private var collectionChannel: CollectionChannel?
 
-  /// Changes that were recorded and not sent, in order.
+  /// The changes that were recorded and aren't sent yet, in order.
   private var unsent: [StoreChange<Value>] = []
 
   var typed: Topic<Value> { self }
@@ -42,52 +44,52 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     collectionChannel?.finish()
   }
 
-  // MARK: - Looking up
+  // MARK: - Known state
 
   func edition(of id: String?) -> Edition? { state.edition(of: id) }
 
   func content(of id: String?) -> StoredContent<Value>? { contents[id] }
 
-  /// Whether a decoded value is at hand.
+  /// Whether the decoded value of an id is in memory.
   func holdsContent(of id: String?) -> Bool { contents[id] != nil }
 
-  /// What is known of the stored value, if it is enough.
+  /// Returns the result of a read that found a known edition, or `nil` if the value must be decoded again.
   func known(_ edition: Edition, _ id: String?, needsValue: Bool) -> ReadResult<Value>? {
     if let content = contents[id] { return .value(edition, content) }
     return needsValue ? nil : .unchanged(edition)
   }
 
-  /// Whether the known value is the stored one, because nothing was changed externally since it was read or written.
+  /// Whether an edition is the stored one, because nothing was changed externally since it was read or written.
   func isCurrent(_ edition: Edition, _ id: String?, at version: UInt64?) -> Bool {
     guard let version, let seen = seen[id] else { return false }
     return seen.version == version && seen.fingerprint == edition.fingerprint
   }
 
-  /// Records that nothing was read.
+  /// Forgets the last read of an id, so that the next call reads it again.
   func forgetRead(_ id: String?) { seen[id] = nil }
 
-  /// Records at which version of the place bytes were read.
+  /// Records which bytes were read, and the backend's version at that time.
   func noteRead(_ fingerprint: Fingerprint, _ id: String?, at version: UInt64?) {
     seen[id] = version.map { (fingerprint, $0) }
   }
 
   func isUnusable(_ fingerprint: Fingerprint, _ id: String?) -> Bool { state.isUnusable(fingerprint, id) }
 
-  /// The number of ids that anything is remembered about.
+  /// The number of ids that the topic keeps any state for.
   var knownCount: Int { state.knownCount }
 
-  /// The keys under which something is stored as far as is known, in no order.
+  /// The keys that had stored bytes, usable or not, when they were last read or written, in no particular order.
   var storedKeys: [StoreKeyName] { state.ids.map { StoreKeyName(collection, id: $0) } }
 
   /// Whether the whole collection is observed.
   var isCollectionObserved: Bool { collectionChannel?.isReferenced ?? false }
 
-  /// The keys that are observed one by one, in no order.
+  /// The keys that are observed one by one, in no particular order.
   var observedKeys: [StoreKeyName] {
     channels.compactMap { id, channel in channel.isReferenced ? StoreKeyName(collection, id: id) : nil }
   }
 
-  /// Whether changes of an id are observed.
+  /// Whether an id is observed, by itself or as a part of the collection.
   func isObserved(_ id: String?) -> Bool {
     channels[id]?.isReferenced ?? false || isCollectionObserved
   }
@@ -98,12 +100,13 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   // MARK: - Recording
 
-  /// Records what a read found.
+  /// Reconciles the result of a read with the last known state.
   ///
-  /// A change is sent by the next ``flush()``.
+  /// If the read has found a change, the next ``flush()`` sends it.
   ///
   /// - Parameters:
-  ///   - result: The result of the read; not for corrupt bytes.
+  ///   - result: The result of the read, other than corrupt bytes.
+  ///   - id: The id that was read.
   ///   - revision: The revision of the change, if it turns out to be one.
   func reconcile(_ result: ReadResult<Value>, _ id: String?, revision: UInt64) -> TopicState.Action {
     guard let found = result.found else { preconditionFailure("Corrupt bytes are quarantined first.") }
@@ -127,20 +130,23 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     return action
   }
 
-  /// Records a save that is durable; the next ``flush()`` sends it.
+  /// Records a durable save, which the next ``flush()`` sends.
   ///
-  /// - Parameter edition: What is stored now; `nil` if a later save of the same key was written in its place.
+  /// - Parameters:
+  ///   - stored: The saved value.
+  ///   - id: The id of the value.
+  ///   - written: The edition and content that were written; `nil` if a later save of the same key replaced this one.
   func recordSave(_ stored: StoredValue<Value>, _ id: String?, as written: (Edition, StoredContent<Value>)?) {
     if let (edition, content) = written {
       state.recordSave(edition, id, revision: stored.revision)
       contents[id] = content
-      // Read in the same transaction, so nothing was changed externally in between.
+      // The commit has read the key in the same transaction, so the backend's version is still that of the read.
       noteRead(edition.fingerprint, id, at: seen[id]?.version)
     }
     unsent.append(.saved(StoreKey(collection, id: id), stored))
   }
 
-  /// Records a removal that is durable; the next ``flush()`` sends it.
+  /// Records a durable removal, which the next ``flush()`` sends.
   func recordRemoval(of id: String?, revision: UInt64) {
     state.forget(id)
     (contents[id], seen[id]) = (nil, nil)
@@ -171,18 +177,17 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// Records that the whole collection was listed and read.
   func recordListing() { state.recordListing() }
 
-  /// Releases a decoded value.
-  ///
-  /// The next read decodes it again.
+  /// Releases a decoded value, so that the next read decodes it again.
   func releaseContent(of id: String?) { contents[id] = nil }
 
   // MARK: - Sending
 
-  /// Whether changes were recorded and not sent.
+  /// Whether there are recorded changes that aren't sent yet.
   var hasUnsent: Bool { !unsent.isEmpty }
 
-  /// Sends what was recorded: each change to the observers of its key, and all of them as one element to those of the
-  /// collection.
+  /// Sends the recorded changes.
+  ///
+  /// The observers of a key receive each of its changes. The observers of the collection receive all changes as one element.
   func flush() {
     guard !unsent.isEmpty else { return }
     let changes = unsent
@@ -190,7 +195,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     for change in changes {
       guard let channel = channels[change.key.id] else { continue }
       channel.send(change)
-      // A subscriber that comes between these two lines gets the removal that is being made.
+      // A subscriber that registers between these two lines receives the removal first.
       if case .removed = change { channel.resetReplay() }
     }
     collectionChannel?.send(changes)
@@ -198,12 +203,12 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   // MARK: - Observing
 
-  /// The changes of one key; `nil` if nothing refers to its channel.
+  /// Returns the changes of one key, or `nil` if it isn't observed.
   func changes(of id: String?) -> MulticastStream<StoreChange<Value>, Never>? {
     channels[id]?.stream
   }
 
-  /// Begins to keep the changes of one key, with the stored value as the first of them.
+  /// Creates the channel of one key, with the stored value as its replay.
   func beginChanges(of id: String?, stored: StoredValue<Value>?) -> MulticastStream<StoreChange<Value>, Never> {
     if channels.count >= sweepCount {
       channels = channels.filter { $0.value.isReferenced }
@@ -215,7 +220,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
     return stream
   }
 
-  /// Registers for the changes of the whole collection.
+  /// Registers a subscription to the changes of the whole collection.
   func subscribeToCollection() -> MulticastSubscription<[StoreChange<Value>], Never> {
     if let stream = collectionChannel?.stream { return stream.subscribe() }
     let (channel, stream) = CollectionChannel.makeStream(replay: 0)

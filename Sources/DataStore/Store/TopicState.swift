@@ -1,22 +1,22 @@
-/// What a store knows about the values of one collection: a pure state machine.
+/// The last known state of the values of one collection: a pure state machine.
 ///
-/// Methods record what was read, written and removed, and return what observers are to be sent. It knows neither values nor
-/// channels, so one model test covers every type of value.
+/// Methods record reads, saves and removals, and return the changes to send to observers. The machine knows neither values
+/// nor channels, so one model test covers every type of value.
 ///
-/// **Invariant**: The changes it returns for one id, in order, are exactly the differences between what was recorded
-/// first and last: no state is sent twice, and none that was replaced unseen is sent at all.
+/// **Invariant**: The changes of one id, in order, lead from the first recorded state to the last one. No state is sent
+/// twice, and a state that was replaced before a read found it is never sent.
 struct TopicState {
   /// The last known state of one id.
   enum Known: Equatable {
     case nothing
     case value(Edition, revision: UInt64)
-    /// Bytes that are neither a value nor quarantined: of a future schema, or of one that can't be migrated.
+    /// Bytes that are neither usable nor quarantined: of a future schema, or of an older one that can't be migrated.
     case unusable(Fingerprint)
-    /// Something that can't be read at all.
+    /// An entry that can't be read at all.
     case unreadable
   }
 
-  /// What a read found under one id.
+  /// The state of one id that a read has found.
   enum Found: Equatable {
     case nothing
     case value(Edition)
@@ -24,53 +24,56 @@ struct TopicState {
     case unreadable
   }
 
-  /// What is to be done after a read.
+  /// The action to take after a read.
   enum Action: Equatable {
-    /// Nothing: observers have this value, which has this revision.
+    /// Do nothing, because observers already have this value. It has the given revision.
     case keep(revision: UInt64)
-    /// Nothing: observers know that there is no value.
+    /// Do nothing, because observers already know that there is no value.
     case keepNothing
-    /// Send the value; it has this revision.
+    /// Send the value as a save with the given revision.
     case sendSaved(revision: UInt64)
-    /// Send a removal; it has this revision.
+    /// Send a removal with the given revision.
     case sendRemoved(revision: UInt64)
-    /// Empty the replay: there is no value for observers, although none was removed.
+    /// Clear the replay, because there is no value for observers, although none was removed.
     ///
-    /// `isNew` unless the last read found the same.
+    /// `isNew` is `false` if the last read found the same.
     case hide(isNew: Bool)
   }
 
   private var known: [String?: Known] = [:]
 
-  /// Whether all ids were listed once, so that nothing is stored for an id that isn't in ``known``.
+  /// Whether all ids have been listed, so that nothing is stored for an id that isn't in ``known``.
   private var isListed = false
 
-  /// The ids under which something is stored as far as is known, in no order.
+  /// The ids that had stored bytes, usable or not, when they were last read or written, in no particular order.
   var ids: [String?] {
     known.compactMap { id, known in if case .nothing = known { nil } else { .some(id) } }
   }
 
-  /// The number of ids that anything is remembered about.
+  /// The number of ids that the machine keeps any state for.
   var knownCount: Int { known.count }
 
-  /// The stored value of an id, if the last read or write left one.
+  /// Returns the last known edition of an id, or `nil` if the last read or write left no usable value.
   func edition(of id: String?) -> Edition? {
     if case .value(let edition, _) = known[id] { edition } else { nil }
   }
 
-  /// The revision of the stored value of an id, if the last read or write left one.
+  /// Returns the revision of the last known value of an id, or `nil` if the last read or write left no usable value.
   func revision(of id: String?) -> UInt64? {
     if case .value(_, let revision) = known[id] { revision } else { nil }
   }
 
-  /// Whether the last read found these bytes and they were not usable.
+  /// Whether the last read has found these bytes, and they were unusable.
   func isUnusable(_ fingerprint: Fingerprint, _ id: String?) -> Bool {
     known[id] == .unusable(fingerprint)
   }
 
-  /// Records what a read found.
+  /// Reconciles the result of a read with the last known state.
   ///
-  /// - Parameter revision: The revision of the change, if it turns out to be one.
+  /// - Parameters:
+  ///   - found: The state that the read has found.
+  ///   - id: The id that was read.
+  ///   - revision: The revision of the change, if it turns out to be one.
   mutating func reconcile(_ found: Found, _ id: String?, revision: UInt64) -> Action {
     switch (found, known[id]) {
     case (.value(let edition), .value(let old, let revision)) where old.fingerprint == edition.fingerprint:
@@ -101,9 +104,10 @@ struct TopicState {
     known[id] = .value(edition, revision: revision)
   }
 
-  /// Records that nothing is stored for an id: it was removed by this store, or its bytes were quarantined.
+  /// Records that nothing is stored for an id, because this store removed it or quarantined its bytes.
   mutating func forget(_ id: String?) {
-    // Once all ids are listed, an id that is missing means the same, and a collection of ever new ids doesn't grow.
+    // Once all ids are listed, a missing entry means the same. So the state of a collection whose ids come and go stays
+    // small.
     known[id] = isListed ? nil : Known.nothing
   }
 
@@ -120,7 +124,7 @@ struct TopicState {
   }
 }
 
-/// What identifies the stored bytes of a value, without its content.
+/// The identity of the stored bytes of a value, without its content.
 struct Edition: Equatable, Sendable {
   let fingerprint: Fingerprint
   let header: Envelope.Header

@@ -6,21 +6,21 @@ struct Topics {
 
   var all: some Collection<any AnyTopic> { topics.values }
 
-  /// Opens a key, which every call begins with.
+  /// Opens a key, which is the first step of every call.
   ///
   /// - Throws: ``StoreError/invalidKey(_:)`` or ``StoreError/collectionHasAnotherType(collection:existing:requested:)``.
   mutating func open<Value>(_ key: StoreKey<Value>) throws(StoreError) -> Slot<Value> {
     try open(key, named: key.keyName.encoded())
   }
 
-  /// Opens a key whose name is encoded already.
+  /// Opens a key whose name is already encoded.
   ///
   /// - Throws: ``StoreError/collectionHasAnotherType(collection:existing:requested:)``.
   mutating func open<Value>(_ key: StoreKey<Value>, named name: String) throws(StoreError) -> Slot<Value> {
     try topic(of: key.collection, as: Value.self).slot(key, named: name)
   }
 
-  /// Returns the topic of a collection, and makes it at the first call.
+  /// Returns the topic of a collection, and creates it on the first call.
   ///
   /// - Throws: ``StoreError/collectionHasAnotherType(collection:existing:requested:)``.
   mutating func topic<Value>(
@@ -38,7 +38,9 @@ struct Topics {
     return topic
   }
 
-  /// The names of all keys that are observed.
+  /// Returns the names of all keys that are observed, one by one or as a part of their collection.
+  ///
+  /// If a collection is observed, these are all names in the backend, including those of other collections.
   func observedNames(_ backend: inout some StoreBackend) throws(StoreError) -> [String] {
     var names = topics.values.contains { $0.isCollectionObserved } ? try backend.names() : []
     for topic in topics.values {

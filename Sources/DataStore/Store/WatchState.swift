@@ -1,59 +1,59 @@
-/// What is to be read again because of external changes: a pure state machine.
+/// A pure state machine that decides which names to read again because of external changes.
 struct WatchState {
   /// The names to read at a check.
   struct Plan: Equatable {
-    /// Names that were reported or could not be read before, each once, in the order of their last changes.
+    /// The names that were reported or could not be read before, each once, in the order of their last changes.
     let names: [String]
-    /// Whether all observed names are to be read, too.
+    /// Whether to read all observed names too.
     let includesAllObserved: Bool
   }
 
   /// Whether the backend reports external changes.
   private(set) var isWatching = false
 
-  /// Names that were reported and not read since, in order.
-  private var missed: [String] = []
+  /// The names that were reported and not read since, in order.
+  private var unread: [String] = []
 
-  /// Whether anything may have changed that was not read since.
-  private var missedAny = false
+  /// Whether any other name may have changed and was not read since.
+  private var hasUnknownChanges = false
 
-  /// Records that the watch began.
+  /// Records that the watch has begun.
   ///
-  /// What changed before it is unknown.
+  /// Any name may have changed before.
   mutating func begin() {
     isWatching = true
-    missedAny = true
+    hasUnknownChanges = true
   }
 
-  /// Records that the watch broke.
+  /// Records that the watch has broken.
   mutating func end() {
     isWatching = false
   }
 
-  /// Records what the backend reported.
+  /// Records a report of the backend.
   mutating func report(_ changes: ExternalChanges) {
     switch changes {
-    case .names(let names): missed += names
-    case .unknown: missedAny = true
+    case .names(let names): unread += names
+    case .unknown: hasUnknownChanges = true
     }
   }
 
-  /// Returns what is to be read now, and takes it for read.
+  /// Returns the names to read now, and regards them as read.
   mutating func takePlan() -> Plan {
-    defer { (missed, missedAny) = ([], false) }
+    defer { (unread, hasUnknownChanges) = ([], false) }
     var seen: Set<String> = []
-    let names = missed.reversed().filter { seen.insert($0).inserted }
-    return Plan(names: names.reversed(), includesAllObserved: missedAny)
+    let names = unread.reversed().filter { seen.insert($0).inserted }
+    return Plan(names: names.reversed(), includesAllObserved: hasUnknownChanges)
   }
 
   /// Records that a name could not be read.
-  mutating func miss(_ name: String) {
-    missed.append(name)
+  mutating func markUnread(_ name: String) {
+    unread.append(name)
   }
 
-  /// Records that nothing of a plan could be read.
-  mutating func miss(_ plan: Plan) {
-    missed = plan.names + missed
-    missedAny = missedAny || plan.includesAllObserved
+  /// Records that none of the names of a plan could be read.
+  mutating func markUnread(_ plan: Plan) {
+    unread = plan.names + unread
+    hasUnknownChanges = hasUnknownChanges || plan.includesAllObserved
   }
 }

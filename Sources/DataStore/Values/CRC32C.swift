@@ -1,13 +1,13 @@
 internal import Foundation
 
-/// The checksum CRC-32C (Castagnoli), which finds every change of up to 32 neighbouring bits.
+/// The checksum CRC-32C (Castagnoli), which detects every change of up to 32 adjacent bits.
 enum CRC32C {
   static func checksum(of bytes: Data) -> UInt32 {
     bytes.withUnsafeBytes { bytes in
       tables.withUnsafeBufferPointer { tables in
         var checksum = ~UInt32(0)
         var index = 0
-        // Eight bytes at a time: each finds in a table of its own what it still does to the checksum.
+        // Processes eight bytes at a time. Each has a table of its own, for its distance from the end of the eight.
         while index + 8 <= bytes.count {
           let low = checksum ^ UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self))
           let high = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index + 4, as: UInt32.self))
@@ -27,7 +27,7 @@ enum CRC32C {
     }
   }
 
-  /// Eight tables of 256 entries: what a byte does to the checksum when 0 to 7 bytes follow it.
+  /// Eight tables of 256 entries: the contribution of a byte to the checksum if 0 to 7 bytes follow it.
   private static let tables: [UInt32] = {
     var tables = (0..<256).map { byte in
       (0..<8).reduce(UInt32(byte)) { entry, _ in entry >> 1 ^ (entry & 1 == 0 ? 0 : 0x82F6_3B78) }

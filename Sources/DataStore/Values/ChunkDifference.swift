@@ -1,19 +1,19 @@
-/// What a new chunk has in common with the stored one that it replaces.
+/// The difference between a new chunk and the stored one that it replaces.
 ///
-/// A store encodes only the elements that are new and takes the bytes of the rest from the stored chunk, because
-/// encoding a whole chunk would take longer than all the rest of a save.
+/// A store encodes only the new elements and copies the bytes of the others from the stored chunk, because encoding a
+/// whole chunk would take longer than all other steps of a save.
 ///
 /// **Invariant**: The runs, joined, are the elements of the new chunk in order. No run is empty.
 struct ChunkDifference: Equatable {
-  /// Elements in a row.
+  /// A run of consecutive elements.
   enum Run: Equatable {
-    /// These elements of the stored chunk.
+    /// Elements of the stored chunk, which the new one has too.
     case stored(Range<Int>)
-    /// These elements of the new chunk.
+    /// Elements of the new chunk that must be encoded.
     case new(Range<Int>)
   }
 
-  /// The elements of the new chunk.
+  /// The elements of the new chunk, in order.
   let runs: [Run]
 
   /// Whether the chunks have an element in common.
@@ -23,8 +23,8 @@ struct ChunkDifference: Equatable {
 
   /// Compares two chunks.
   ///
-  /// Finds any number of elements that were changed in place, or one insertion or deletion of any number of elements in a
-  /// row. Of other changes it finds the elements before the first one.
+  /// The comparison recognises any number of elements that were changed in place, or one insertion or deletion of any
+  /// number of consecutive elements. After any other change, only the elements before it are recognised as stored.
   ///
   /// - Complexity: O(*n*) for *n* elements in both chunks.
   init<Value: PartitionedValue>(

@@ -1,34 +1,37 @@
-/// How the elements of a value are divided into chunks, given how an older version of it was divided.
+/// A division of the elements of a value into chunks, based on the chunks of an older version of the value.
 ///
-/// Each chunk is stored by itself, so a save writes only the chunks that changed. Chunks at fixed offsets would not do,
-/// because one insertion at the front moves every later element into another chunk. A border therefore belongs to the
-/// elements beside it: a chunk of the older version is kept wherever the new version has all of its elements in a row.
-/// Only what lies between the kept chunks is divided anew.
+/// Each chunk is stored by itself, so a save writes only the chunks that have changed. Chunks at fixed offsets don't work
+/// well, because one insertion at the front moves elements across every later border. Therefore a border stays with the
+/// elements beside it: a chunk of the older version is kept if the new version has all of its elements as a run, wherever
+/// that is. Only the elements between the kept chunks are divided again.
 ///
 /// Invariants:
 /// - The chunks, joined, are the elements of the new version in order.
-/// - The kept chunks are in ascending order, and none occurs twice.
+/// - The kept chunks are in ascending order, and none of them occurs twice.
 /// - A new chunk has at least 1 and at most ``maximumCount`` elements.
 /// - If the older version was divided by a plan, each chunk has at least ``minimumCount`` elements, unless it is the
-///   only one. A value of `count` elements thus has at most `max(1, count / minimumCount)` chunks, whatever the edits
-///   that led to it.
+///   only one. A value of `count` elements thus has at most `max(1, count / minimumCount)` chunks, regardless of the
+///   edits that led to it.
 struct ChunkPlan: Equatable {
   /// A chunk of the new version.
   enum Chunk: Equatable {
-    /// The chunk of the older version at this index, unchanged.
+    /// The unchanged chunk of the older version at this index.
     case kept(Int)
-    /// A new chunk of these elements of the new version, and the index of the chunk of the older version that most of
-    /// them are likely to be in, if there is one.
+    /// A new chunk of these elements of the new version.
+    ///
+    /// `basedOn` is the index of the chunk of the older version that probably has most of the elements, if there is one.
     case new(Range<Int>, basedOn: Int? = nil)
   }
 
-  /// The least size of a chunk of several; a smaller new one is joined with the smaller of its neighbours.
-  static let minimumCount = 32
-  /// The size of the chunks that a long run of new elements is divided into.
-  static let targetCount = 64
-  /// The greatest size of a new chunk; a larger one is split.
+  /// The minimum size of a new chunk, unless it is the only one.
   ///
-  /// This is twice the target, so that the halves of a split chunk can grow and shrink for long before the next split.
+  /// A smaller one is joined with the smaller of its neighbours.
+  static let minimumCount = 32
+  /// The approximate size of the chunks into which a long run of new elements is divided.
+  static let targetCount = 64
+  /// The maximum size of a new chunk; a larger one is split.
+  ///
+  /// This is twice the target, so that the halves of a split chunk can take many edits before the next split or join.
   static let maximumCount = 128
 
   /// The chunks of the new version, in order.
@@ -36,16 +39,16 @@ struct ChunkPlan: Equatable {
 
   /// Plans the chunks of a new version.
   ///
-  /// A change in place replaces the chunk that it is in. An insertion or deletion of an element replaces one chunk, or
-  /// two if the result is too large or too small for one.
+  /// An element that was changed in place replaces its chunk. An insertion or deletion of an element replaces one chunk,
+  /// or two if the result is too large or too small for one.
   ///
   /// - Parameters:
   ///   - oldCounts: The number of elements of each chunk of the older version, in order; empty if nothing is stored.
   ///   - old: The elements of the older version, as many as the sum of `oldCounts`.
   ///   - new: The elements of the new version.
-  /// - Complexity: O(*n*) for *n* elements in both versions together, with at most 4 *n* comparisons of elements. One
-  ///   pass over the versions is enough if elements were changed in place and no two of the changed chunks are adjacent.
   ///   - type: The type of the value, which compares its elements.
+  /// - Complexity: O(*n*) for *n* elements in both versions together, with at most 4 *n* comparisons of elements. If
+  ///   elements were only changed in place, and no two of the changed chunks are adjacent, one pass is enough.
   init<Value: PartitionedValue>(
     oldCounts: [Int], old: [Value.Element], new: [Value.Element], of type: Value.Type
   ) {
@@ -59,7 +62,7 @@ struct ChunkPlan: Equatable {
     chunks = Self.joiningSmall(pieces).flatMap(Self.chunks(of:))
   }
 
-  /// Joins each small new piece with its smaller neighbour, and each small kept one with a new neighbour.
+  /// Joins each small new piece with its smaller neighbour, and each small kept piece with a new neighbour.
   private static func joiningSmall(_ pieces: [ChunkPiece]) -> [ChunkPiece] {
     var joined: [ChunkPiece] = []
     var rest = pieces[...]
@@ -75,7 +78,7 @@ struct ChunkPlan: Equatable {
     return joined
   }
 
-  /// Divides a new piece that is too large into chunks of about the same size.
+  /// Returns the chunks of a piece, which is divided into chunks of about the same size if it is new and too large.
   private static func chunks(of piece: ChunkPiece) -> [Chunk] {
     if let oldChunk = piece.oldChunk { return [.kept(oldChunk)] }
     let (start, count) = (piece.elements.lowerBound, piece.elements.count)
@@ -85,12 +88,12 @@ struct ChunkPlan: Equatable {
   }
 }
 
-/// A run of elements of the new version: those of one chunk of the older version, or new ones.
+/// A run of elements of the new version: either those of a kept chunk, or new ones.
 private struct ChunkPiece {
   let elements: Range<Int>
-  /// The chunk of the older version with these elements.
+  /// The index of the kept chunk with these elements; `nil` for new elements.
   private(set) var oldChunk: Int?
-  /// The chunk of the older version that most of the elements are likely to be in, if it is known.
+  /// The index of the chunk of the older version that probably has most of the elements, if there is one.
   let likelyChunk: Int?
 
   var isNew: Bool { oldChunk == nil }
@@ -105,7 +108,7 @@ private struct ChunkPiece {
     (self.oldChunk, likelyChunk) = (oldChunk, oldChunk)
   }
 
-  /// Joins two pieces that are side by side.
+  /// Joins two adjacent pieces.
   init(joining first: ChunkPiece, with second: ChunkPiece) {
     elements =
       min(
@@ -115,21 +118,21 @@ private struct ChunkPiece {
   }
 }
 
-/// Finds the chunks of an older version in the new one.
+/// Finds the chunks of an older version in the new version.
 private struct ChunkAlignment<Value: PartitionedValue> {
   typealias Elements = UnsafeBufferPointer<Value.Element>
 
-  /// What was found, in order, without empty pieces.
+  /// The pieces of the new version that have been found so far, in order and without empty ones.
   private(set) var pieces: [ChunkPiece] = []
   private let old: Elements
   private let new: Elements
-  /// Where the chunks start in `old`, and last where the last one ends.
+  /// The start of each chunk in `old`, followed by the end of the last one.
   private let starts: [Int]
-  /// How many more elements may be compared; a chunk that has more is regarded as changed.
+  /// The number of elements that may still be compared; a chunk that has more of them is regarded as changed.
   ///
-  /// What needs no search compares less than this and comes first, so only a search is ever given up.
+  /// The comparisons that are no search need fewer than this and come first, so the limit can only stop a search.
   private var comparisonsLeft: Int
-  /// How far from its expected position a chunk is searched for, in elements.
+  /// The maximum distance from its expected position at which a chunk is searched for, in elements.
   private let searchDistance = 2 * ChunkPlan.maximumCount
 
   init(oldCounts: [Int], old: Elements, new: Elements) {
@@ -141,12 +144,12 @@ private struct ChunkAlignment<Value: PartitionedValue> {
 
   /// Aligns all chunks.
   ///
-  /// If the number of elements is the same, each chunk is first compared where it was. If elements were changed in
-  /// place, that finds every unchanged chunk in one pass.
+  /// If the number of elements is the same, each chunk is first compared at its old position. If elements were only
+  /// changed in place, this finds every unchanged chunk in one pass.
   mutating func alignAll() {
     let count = starts.count - 1
     let isSameCount = old.count == new.count
-    // All of them before any search, because a search may use up the comparisons.
+    // These comparisons come before any search, because a search may exhaust the comparisons.
     let unchanged = isSameCount ? (0..<count).filter { matches($0, at: starts[$0], in: new.indices) } : []
     var (chunks, region) = (0..<count, new.indices)
     for chunk in unchanged {
@@ -156,7 +159,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
     align(chunks, with: region)
   }
 
-  /// Aligns some chunks with a region of the new version: first from its end, then from its start.
+  /// Aligns a range of chunks with a region of the new version: first from its end, then from its start.
   private mutating func align(_ chunks: Range<Int>, with region: Range<Int>) {
     if chunks.count == 1, length(chunks) == region.count { return replace(chunks, by: region) }
     var (chunks, region) = (chunks, region)
@@ -176,15 +179,16 @@ private struct ChunkAlignment<Value: PartitionedValue> {
     pieces += kept.reversed()
   }
 
-  /// Returns where in the region a chunk is, or `nil` if it isn't found.
+  /// Returns the position of a chunk in the region, or `nil` if it isn't found.
   ///
-  /// `chunks` and `region` are what isn't aligned so far. If their elements before the chunk were changed in place, the
-  /// chunk is as far from the start of both; if those after it were, it is as far from the end of both.
+  /// `chunks` and `region` are the parts of the two versions that aren't aligned yet. If the elements before the chunk were
+  /// only changed in place, its distance from the start is the same in both. If those after it were only changed in place,
+  /// its distance from the end is the same in both.
   private mutating func position(of chunk: Int, after chunks: Range<Int>, in region: Range<Int>) -> Int? {
     let fromStart = region.lowerBound + length(chunks.lowerBound..<chunk)
     let fromEnd = region.upperBound - length(chunk..<chunks.upperBound)
     for position in [fromStart, fromEnd] where matches(chunk, at: position, in: region) { return position }
-    // The chunk itself was changed in place if the next one is where it is expected.
+    // If the next chunk is at its expected position, this one was changed in place, so a search would not find it.
     if chunk + 1 < chunks.upperBound, matches(chunk + 1, at: fromStart + length(chunk..<chunk + 1), in: region) {
       return nil
     }
@@ -196,7 +200,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
     return nil
   }
 
-  /// Adds a chunk as kept, and leaves what comes after it.
+  /// Adds a kept chunk, and reduces `chunks` and `region` to the parts after it.
   private mutating func keep(_ chunk: Int, at position: Int, _ chunks: inout Range<Int>, _ region: inout Range<Int>) {
     let end = position + length(chunk..<chunk + 1)
     pieces.append(ChunkPiece(elements: position..<end, oldChunk: chunk))
@@ -204,7 +208,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
     region = end..<region.upperBound
   }
 
-  /// Adds the elements of a region as new ones, in the old borders if there are as many as before.
+  /// Adds the elements of a region as new ones, with the old borders if their number is unchanged.
   private mutating func replace(_ chunks: Range<Int>, by region: Range<Int>) {
     if length(chunks) == region.count {
       let shift = region.lowerBound - starts[chunks.lowerBound]
@@ -216,7 +220,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
     }
   }
 
-  /// Whether a chunk's elements are those of the new version from a position on.
+  /// Returns whether the new version has the elements of a chunk at a position.
   private mutating func matches(_ chunk: Int, at position: Int, in region: Range<Int>) -> Bool {
     let (start, count) = (starts[chunk], length(chunk..<chunk + 1))
     guard count > 0, count <= comparisonsLeft else { return false }
@@ -227,7 +231,7 @@ private struct ChunkAlignment<Value: PartitionedValue> {
     return equalCount == count
   }
 
-  /// The number of elements of some chunks together.
+  /// Returns the total number of elements of a range of chunks.
   private func length(_ chunks: Range<Int>) -> Int {
     starts[chunks.upperBound] - starts[chunks.lowerBound]
   }

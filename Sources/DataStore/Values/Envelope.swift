@@ -1,61 +1,61 @@
 internal import Foundation
 
-/// The bytes of a stored value: one line of JSON about the value, then the value as JSON.
+/// The format of a stored value: a header line in JSON, then the value as JSON.
 ///
 /// ```
 /// {"checksum":"0a1b2c3d","format":3,"savedAt":816932841.5499938   ,"schema":1,"tag":"…"}
 /// {"messages":[],"owner":{"id":"0","name":"Jake Lin"}}
 /// ```
 ///
-/// The checksum is the CRC-32C of everything behind its closing quotation mark, as eight lower-case hexadecimal digits.
-/// It comes first in format 2 and every later one, which distinguishes corrupt bytes from those of a future format.
+/// The checksum is the CRC-32C of all bytes after its closing quotation mark, as eight lower-case hexadecimal digits. It
+/// comes first in format 2 and all later formats, which distinguishes corrupt bytes from those of a future format.
 ///
-/// The first line is read first and by itself, so a value of a future format is recognised even if nothing after its
-/// `format` is known.
+/// The header is decoded before the value, so a value of a future format is recognised even if only its `format` is known.
 ///
-/// A value in parts has `parts`, the ids of its parts in order, and its second line is the head. The id of a part contains
-/// the part's own checksum; see ``PartID``.
+/// The header of a value in parts has `parts`, the ids of its parts in order, and the second line is the head. The id of a
+/// part contains the checksum of the part; see ``PartID``.
 ///
-/// | format | what it added |
+/// | format | added |
 /// | --- | --- |
 /// | 1 | `format`, `savedAt`, `schema` |
 /// | 2 | `checksum` |
 /// | 3 | `tag`, `parts` |
 enum Envelope {
-  /// The format that is written, and the newest that is read.
+  /// The format that is written, which is the newest one that can be read.
   static let format = 3
 
-  /// What the first line says about a value.
+  /// The contents of the header line.
   struct Header: Equatable {
     let schema: Int
     let savedAt: Date
     let tag: StoreTag
-    /// `nil` for a value that is stored whole.
+    /// The ids of the parts, in order; `nil` for a value that is stored whole.
     let partIDs: [String]?
   }
 
+  /// The result of reading the header line.
   enum Opened {
     case value(Header, body: Data)
     case future(StoredVersion)
     case corrupt(reason: String)
   }
 
-  /// The newest version of a type's values that this program reads.
+  /// Returns the newest version in which this program can read values of a type.
   static func supported<Value>(by type: Value.Type) -> StoredVersion {
     StoredVersion(format: format, schema: StoreSchema.of(type).version)
   }
 
-  /// Returns the bytes of a value.
+  /// Returns the bytes of a stored value.
   ///
-  /// - Throws: `EncodingError` for a time that JSON can't express.
+  /// - Throws: `EncodingError` for a time that JSON can't represent.
   static func encode(_ header: Header, body: Data) throws -> Data {
     let savedAt = header.savedAt.timeIntervalSinceReferenceDate
     guard savedAt.isFinite else {
       throw EncodingError.invalidValue(
         savedAt, EncodingError.Context(codingPath: [], debugDescription: "The time of the save isn't finite."))
     }
-    // Written by hand, because an encoder takes longer for the line than for a small value. No part needs escaping.
-    // The time has the same width each time: a database writes less where a row keeps its size.
+    // The line is written by hand, because an encoder takes longer for it than for a small value. Nothing in it needs
+    // escaping. The time is padded to a fixed width, because a database writes less if a row keeps its size.
     let time = "\(savedAt)"
     let padding = String(repeating: " ", count: max(0, 20 - time.utf8.count))
     let parts = header.partIDs.map { #","parts":["# + $0.map { "\"\($0)\"" }.joined(separator: ",") + "]" } ?? ""
@@ -69,9 +69,11 @@ enum Envelope {
     return Checksum.prefix(for: bytes) + bytes
   }
 
-  /// Reads the first line of any bytes.
+  /// Verifies the checksum of stored bytes, and reads the header line.
   ///
-  /// - Parameter schema: The newest schema that is known for the type of the value.
+  /// - Parameters:
+  ///   - bytes: The stored bytes.
+  ///   - schema: The newest schema that this program supports for the type of the value.
   static func open(_ bytes: Data, schema: Int) -> Opened {
     let checksum = Checksum(of: bytes)
     if checksum == .wrong { return .corrupt(reason: "the checksum is wrong: the bytes were changed or cut off") }
@@ -85,7 +87,8 @@ enum Envelope {
     do {
       let version = try JSONDecoder().decode(Version.self, from: headerBytes)
       let found = version.known(to: supported)
-      // Format 1 has no checksum. A line that has more than format 1 lost its checksum, and the number, to corruption.
+      // Format 1 has no checksum. If a line of format 1 has other keys than that format, corruption has changed the number
+      // and removed the checksum.
       let needsChecksum = found.format != 1 || version.hasUnknownKeys
       guard checksum == .right || !needsChecksum else { return .corrupt(reason: "the checksum is missing") }
       if found.isNewer(than: supported) { return .future(found) }
@@ -104,7 +107,7 @@ enum Envelope {
 }
 
 extension Envelope {
-  /// Whether the checksum before everything else is right.
+  /// Whether the checksum at the start of the bytes is right.
   private enum Checksum {
     case right, wrong, missing
 
@@ -128,9 +131,9 @@ extension Envelope {
 
   private struct Version: Decodable {
     let format: Int
-    /// `nil` in a future format, where it may mean anything.
+    /// The schema; `nil` in a future format, where the key may have another meaning.
     let schema: Int?
-    /// Whether there is more than format 1 has.
+    /// Whether the line has keys that format 1 doesn't have.
     let hasUnknownKeys: Bool
 
     private enum CodingKeys: CodingKey {
@@ -139,7 +142,7 @@ extension Envelope {
       case schema
     }
 
-    /// Any key of the line.
+    /// A key of the line, known or unknown.
     private struct Key: CodingKey {
       let stringValue: String
       var intValue: Int? { nil }
@@ -164,10 +167,10 @@ extension Envelope {
   private struct HeaderLine: Decodable {
     let format: Int
     let parts: [String]?
-    /// Seconds since the reference date: the shortest decimal that reads back as the same number.
+    /// The seconds since the reference date, as the shortest decimal number that is parsed to the same value.
     let savedAt: Double
     let schema: Int
-    /// `nil` before format 3.
+    /// The tag; `nil` before format 3.
     let tag: StoreTag?
   }
 
@@ -180,7 +183,7 @@ extension Envelope {
 }
 
 extension JSONEncoder {
-  /// Encodes equal values as equal bytes, in every process.
+  /// Creates an encoder that encodes equal values as equal bytes, in every process.
   static var ofStore: JSONEncoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

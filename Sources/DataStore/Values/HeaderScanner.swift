@@ -1,13 +1,12 @@
 internal import Foundation
 
-/// Reads the first line of an envelope in exactly the form in which ``Envelope`` writes it.
+/// A fast parser of the header line, in exactly the form in which ``Envelope`` writes it.
 ///
-/// A decoder takes longer for the line than for a small value. Any other line, however slightly it differs, is left to
-/// the decoder.
+/// A JSON decoder takes longer for the line than for a small value. A line that differs in any way is left to the decoder.
 enum HeaderScanner {
-  /// Returns the header, or `nil` for a line that has another form.
+  /// Returns the header, or `nil` for a line in any other form.
   ///
-  /// - Parameter line: The first line behind the checksum, without the end of the line.
+  /// - Parameter line: The part of the line after the checksum, without the line break.
   static func header(in line: Data) -> Envelope.Header? {
     line.withUnsafeBytes { bytes in
       var rest = bytes[...]
@@ -45,7 +44,9 @@ enum HeaderScanner {
     return true
   }
 
-  /// Takes a string of letters and digits, with its quotation marks.
+  /// Consumes a quoted string of lower-case letters and digits.
+  ///
+  /// - Returns: The string without its quotation marks.
   private static func takeString(from rest: inout Bytes) -> String? {
     guard take("\"", from: &rest) else { return nil }
     let string = rest.prefix { byte in

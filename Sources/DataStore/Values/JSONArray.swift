@@ -1,18 +1,19 @@
 internal import Foundation
 
-/// The bytes of a JSON array, and where each of its elements is in them.
+/// The bytes of a JSON array, with the position of each element.
 struct JSONArray {
   private let bytes: Data
-  /// The offset of each element, and last the one behind the closing bracket: an element ends one byte before the next
-  /// offset.
+  /// The offset of each element, followed by the offset after the closing bracket.
+  ///
+  /// An element ends one byte before the next offset.
   private let starts: [Int]
 
-  /// Finds the elements of an array without white space between them.
+  /// Finds the elements of an array that has no white space between them.
   ///
   /// - Parameters:
   ///   - bytes: A valid JSON array with at least one element.
   ///   - count: The number of elements that it must have.
-  /// - Returns: `nil` if it has another number of elements.
+  /// - Returns: `nil` if the array has a different number of elements.
   /// - Complexity: O(*n*) for *n* bytes.
   init?(_ bytes: Data, count: Int) {
     var starts: [Int] = []
@@ -40,12 +41,12 @@ struct JSONArray {
     (self.bytes, self.starts) = (bytes, starts)
   }
 
-  /// The bytes of some elements in a row, with the commas between them.
+  /// Returns the bytes of a range of elements, with the commas between them.
   func elements(_ range: Range<Int>) -> Data {
     bytes.dropFirst(starts[range.lowerBound]).prefix(starts[range.upperBound] - 1 - starts[range.lowerBound])
   }
 
-  /// Joins the bytes of elements to an array.
+  /// Joins the bytes of runs of elements to an array.
   static func join(_ runs: [Data]) -> Data {
     var joined = Data(capacity: runs.reduce(2) { $0 + $1.count + 1 })
     joined.append(UInt8(ascii: "["))

@@ -1,19 +1,20 @@
 internal import Foundation
 
-/// The id of one part of a value: eight random hexadecimal digits, then the CRC-32C of the part's bytes.
+/// The id of a part of a value: eight random hexadecimal digits, then the CRC-32C of the bytes of the part.
 ///
-/// A part never changes: a changed part is a new one with an id of its own. So a list of ids says exactly which bytes
-/// belong together, and a part that is missing, corrupt or another one is recognised.
+/// A part is immutable: if its elements change, it is replaced by a new part with a new id. A list of ids therefore
+/// identifies exactly which bytes belong together, and a missing, corrupt or wrong part is detected.
 enum PartID {
   static func make(for bytes: Data) -> String {
     UInt32.random(in: .min ... .max).hexadecimalDigits + CRC32C.checksum(of: bytes).hexadecimalDigits
   }
 
-  /// Whether a text has the form of an id, and so is safe as a part of a name.
+  /// Returns whether a text has the form of an id, which makes it safe to use in a name.
   static func isValid(_ id: String) -> Bool {
     id.utf8.count == 16 && id.utf8.allSatisfy("0123456789abcdef".utf8.contains)
   }
 
+  /// Returns whether an id is valid and has the checksum of the bytes.
   static func matches(_ id: String, _ bytes: Data) -> Bool {
     isValid(id) && id.hasSuffix(CRC32C.checksum(of: bytes).hexadecimalDigits)
   }

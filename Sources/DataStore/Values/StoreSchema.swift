@@ -2,20 +2,20 @@ public import Foundation
 
 /// A value whose layout changes from one version of the program to another.
 ///
-/// Types that don't conform have schema 1 for ever. A type that begins to conform declares what its values looked like
-/// before (schema 1) and how each schema becomes the next.
+/// A type that doesn't conform always has schema 1. When a type begins to conform, its earlier layout is schema 1, and it
+/// declares a migration from each schema to the next.
 public protocol VersionedValue: Codable, Sendable {
-  /// The schema in which values are stored, and the migrations from each older one.
+  /// The schema in which values are stored, with the migrations from the older ones.
   ///
   /// Declare it as a `static let`.
   static var schema: StoreSchema { get }
 }
 
-/// The number of a value's layout, and how values of older layouts become values of it.
+/// The version of a value's layout, with the migrations from older layouts.
 ///
 /// A stored value of an older schema is migrated, step by step, each time it is read. The stored bytes remain until the
-/// next save replaces them, so nothing is lost by a crash in between, by a return to an older version of the program, or
-/// by a step that turns out to be wrong.
+/// next save replaces them. Therefore nothing is lost by a crash, by a return to an older version of the program, or by a
+/// migration that turns out to be wrong.
 public struct StoreSchema: Sendable {
   /// The number of the schema, from 1.
   public let version: Int
@@ -26,7 +26,7 @@ public struct StoreSchema: Sendable {
   ///
   /// - Parameters:
   ///   - version: The number of the schema, at least 1.
-  ///   - migrations: One for each older schema, from 1 to `version - 1`, in this order. If one is missing, the
+  ///   - migrations: One migration for each older schema, from 1 to `version - 1`, in this order. If one is missing, the
   ///     program stops with a message.
   public init(version: Int, migrations: [StoreMigration] = []) {
     let found = migrations.map(\.version)
@@ -44,20 +44,20 @@ public struct StoreSchema: Sendable {
     migrations = []
   }
 
-  /// Newer than every schema.
+  /// A schema that is newer than all others.
   static let any = StoreSchema(anyVersion: ())
 
-  /// The schema of a type's values.
+  /// Returns the schema of the values of a type.
   static func of<Value>(_ type: Value.Type) -> StoreSchema {
     (type as? any VersionedValue.Type)?.schema ?? StoreSchema(version: 1)
   }
 }
 
-/// How a value of one schema becomes a value of the next.
+/// A migration of values from one schema to the next.
 ///
-/// Equal values must become equal values, because a value is migrated each time it is read until it is saved.
+/// It must be deterministic, because a value is migrated each time it is read until it is saved.
 public struct StoreMigration: Sendable {
-  /// The schema it starts from.
+  /// The schema of the values that are migrated.
   public let version: Int
 
   let migrate: @Sendable (Data) throws -> Data
@@ -65,20 +65,20 @@ public struct StoreMigration: Sendable {
   /// Creates a migration of the value's JSON.
   ///
   /// - Parameters:
-  ///   - version: The schema it starts from; it leads to the next one.
-  ///   - migrate: Returns the new JSON for the old. An error that it throws becomes the reason of
+  ///   - version: The schema of the values to migrate. The result has the next schema.
+  ///   - migrate: Returns the new JSON for the old one. An error that it throws becomes the reason of
   ///     ``StoreError/migrationFailed(_:from:reason:)``.
   public init(from version: Int, _ migrate: @escaping @Sendable (Data) throws -> Data) {
     self.version = version
     self.migrate = migrate
   }
 
-  /// Creates a migration by the types of the two schemas.
+  /// Creates a migration between types for the two schemas.
   ///
   /// - Parameters:
-  ///   - version: The schema it starts from; it leads to the next one.
-  ///   - type: A type that the older JSON decodes to.
-  ///   - migrate: Makes a value that encodes to the newer JSON.
+  ///   - version: The schema of the values to migrate. The result has the next schema.
+  ///   - type: A type that can be decoded from the old JSON.
+  ///   - migrate: Returns a value that encodes to the new JSON.
   public init<Old: Decodable & SendableMetatype, New: Encodable & SendableMetatype>(
     from version: Int, decoding type: Old.Type, _ migrate: @escaping @Sendable (Old) throws -> New
   ) {
@@ -88,9 +88,9 @@ public struct StoreMigration: Sendable {
   }
 }
 
-/// A step of a migration that failed.
+/// The failure of one migration.
 struct MigrationFailure {
-  /// The schema that the step starts from.
+  /// The schema of the migrated value.
   let version: Int
   let reason: String
 

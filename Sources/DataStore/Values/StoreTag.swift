@@ -1,26 +1,26 @@
 internal import Foundation
 
-/// Identifies the commit that wrote a stored value.
+/// An identifier of the commit that wrote a stored value.
 ///
-/// The tag is stored with the value: it is the same in every process and after a relaunch. Two commits have different
-/// tags, even if they write equal bytes. All values that one ``StoreBatch`` saves have the tag of that commit.
+/// The tag is stored with the value, so it is the same in every process and after a relaunch. Two commits have different
+/// tags, even if they write equal bytes. All values that are saved by one ``StoreBatch`` have the same tag.
 ///
 /// Use it as a precondition with ``StoreBatch/require(_:of:)``.
 public struct StoreTag: Hashable, Sendable {
   private let high: UInt64
   private let low: UInt64
 
-  /// Creates a tag that is different from every other.
+  /// Creates a unique tag.
   public init() {
     high = .random(in: .min ... .max)
     low = .random(in: .min ... .max)
   }
 
-  /// Creates the tag of a value whose bytes don't have one, because an older version of the library wrote them.
+  /// Creates the tag of a value that an older version of the library has stored without one.
   ///
   /// Equal bytes have the same tag. The time in the bytes distinguishes saves of equal values.
   init(legacyBytes: Data) {
-    // FNV-1a, which is the same in every process.
+    // FNV-1a isn't seeded, so the tag is the same in every process.
     var (high, low): (UInt64, UInt64) = (0xCBF2_9CE4_8422_2325, 0x9E37_79B9_7F4A_7C15)
     for byte in legacyBytes {
       high = (high ^ UInt64(byte)) &* 0x100_0000_01B3
@@ -29,6 +29,7 @@ public struct StoreTag: Hashable, Sendable {
     (self.high, self.low) = (high, low)
   }
 
+  /// Creates a tag from its text, or returns `nil` if that isn't 32 hexadecimal digits.
   init?(text: String) {
     guard text.utf8.count == 32, let high = UInt64(text.prefix(16), radix: 16),
       let low = UInt64(text.suffix(16), radix: 16)
@@ -36,7 +37,7 @@ public struct StoreTag: Hashable, Sendable {
     (self.high, self.low) = (high, low)
   }
 
-  /// 32 lower-case hexadecimal digits.
+  /// The tag as 32 lower-case hexadecimal digits.
   var text: String { high.hexadecimalDigits + low.hexadecimalDigits }
 }
 
@@ -64,7 +65,7 @@ extension StoreTag: Codable {
 }
 
 extension FixedWidthInteger where Self: UnsignedInteger {
-  /// All digits in base 16, with leading zeros, in lower case.
+  /// The value in hexadecimal, in lower case and with leading zeros.
   var hexadecimalDigits: String {
     let digits = String(self, radix: 16)
     return String(repeating: "0", count: Self.bitWidth / 4 - digits.count) + digits

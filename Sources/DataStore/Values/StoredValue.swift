@@ -1,39 +1,39 @@
 public import Foundation
 
-/// A value as a store holds it.
+/// A stored value, with the metadata that a store keeps with it.
 public struct StoredValue<Value: Sendable>: Sendable {
   /// The value.
   public let value: Value
 
   /// The time of the save, by the store's clock.
   ///
-  /// The same after a relaunch, to the last bit.
+  /// It is exactly the same after a relaunch.
   public let savedAt: Date
 
   /// The position of the change in the order in which this store object sends changes.
   ///
-  /// The first commit of a store object, or the first external change that it notices, is 1; each later one is one more.
-  /// All keys share the order, and all changes of one commit have the same revision. A value that was stored before the
-  /// store object existed has revision 0. A revision means nothing to another store object; see ``tag`` for an identity
-  /// that does.
+  /// The first commit of a store object, or the first external change that it notices, has revision 1, and each later one
+  /// the next number. All keys share this order, and all changes of one commit have the same revision. A value that was
+  /// stored before the store object existed has revision 0. A revision has no meaning for another store object; use
+  /// ``tag`` to identify a commit across store objects.
   public let revision: UInt64
 
-  /// The commit that wrote the value.
+  /// The tag of the commit that wrote the value.
   public let tag: StoreTag
 
-  /// The size of all bytes that are stored of the value; `nil` if the store doesn't say.
+  /// The total size of the stored bytes of the value; `nil` if it is unknown.
   ///
-  /// A save of a value in parts doesn't return it. A comparison ignores it.
+  /// It is unknown in the result of a save of a value in parts. Comparisons ignore it.
   public let byteCount: Int?
 
-  /// Creates a stored value, for a store of your own.
+  /// Creates a stored value, for your own implementation of a store.
   ///
   /// - Parameters:
   ///   - value: The value.
   ///   - savedAt: The time of the save.
-  ///   - revision: The position of the change; 0 for a value that was stored before.
-  ///   - tag: The commit that wrote the value.
-  ///   - byteCount: The size of all bytes that are stored of the value; `nil` if it isn't known.
+  ///   - revision: The position of the change; 0 for a value from before the store object existed.
+  ///   - tag: The tag of the commit that wrote the value.
+  ///   - byteCount: The total size of the stored bytes of the value; `nil` if it is unknown.
   public init(value: Value, savedAt: Date, revision: UInt64, tag: StoreTag, byteCount: Int? = nil) {
     self.value = value
     self.savedAt = savedAt
@@ -44,7 +44,7 @@ public struct StoredValue<Value: Sendable>: Sendable {
 }
 
 extension StoredValue: Equatable where Value: Equatable {
-  /// Whether two are the same value of the same commit.
+  /// Returns whether two stored values are equal in everything except ``byteCount``.
   public static func == (left: StoredValue, right: StoredValue) -> Bool {
     left.tag == right.tag && left.revision == right.revision && left.savedAt == right.savedAt
       && left.value == right.value
@@ -52,7 +52,7 @@ extension StoredValue: Equatable where Value: Equatable {
 }
 
 extension StoredValue: Hashable where Value: Hashable {
-  /// Hashes what a comparison compares, except the time.
+  /// Hashes the value, the tag and the revision.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(value)
     hasher.combine(tag)

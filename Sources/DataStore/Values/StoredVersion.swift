@@ -1,9 +1,9 @@
-/// The layout in which a value is stored.
+/// The version of the layout in which a value is stored.
 public struct StoredVersion: Hashable, Sendable, CustomStringConvertible {
-  /// The layout of the envelope around the value.
+  /// The version of the envelope around the value.
   public let format: Int
 
-  /// The layout of the value itself.
+  /// The version of the layout of the value itself.
   public let schema: Int
 
   /// Creates a version.
@@ -12,10 +12,10 @@ public struct StoredVersion: Hashable, Sendable, CustomStringConvertible {
     self.schema = schema
   }
 
-  /// Both numbers, for a message.
+  /// Both numbers as text, for a message.
   public var description: String { "format \(format), schema \(schema)" }
 
-  /// Whether a program that knows `supported` can't read this version.
+  /// Returns whether a program that supports versions up to `supported` can't read this version.
   package func isNewer(than supported: StoredVersion) -> Bool {
     format > supported.format || schema > supported.schema
   }

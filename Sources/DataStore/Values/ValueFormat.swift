@@ -1,42 +1,46 @@
 internal import Foundation
 
-/// How values of one type become bytes, and bytes become values.
+/// The encoding and decoding of the values of one type.
 protocol ValueFormat<Value>: Sendable {
   associatedtype Value: Codable & Sendable
 
-  /// The schema in which values are written.
+  /// The schema in which values are encoded.
   var schema: StoreSchema { get }
 
   /// Encodes a value.
   ///
   /// - Parameters:
-  ///   - stored: The value that is stored now, if it is at hand: its parts are used again where they are equal.
-  ///   - readPart: Returns the bytes of a stored part, or `nil` if they aren't at hand.
-  /// - Throws: What `encode(to:)` of the value throws, or `EncodingError` for what JSON can't express.
+  ///   - value: The value to encode.
+  ///   - stored: The stored value, if it is in memory. Parts that are equal are kept.
+  ///   - readPart: Returns the bytes of a stored part, or `nil` if they can't be read.
+  /// - Throws: The error of the value's `encode(to:)`, or `EncodingError` if JSON can't represent the value.
   func encode(
     _ value: Value, over stored: StoredParts<Value>?, readPart: (_ id: String) -> Data?
   ) throws -> EncodedValue
 
-  /// Decodes a value.
+  /// Decodes a value, and migrates it if it is of an older schema.
   ///
-  /// - Parameter parts: The bytes of the parts that the header lists, in order.
+  /// - Parameters:
+  ///   - header: The header of the value's envelope.
+  ///   - body: The bytes after the header.
+  ///   - parts: The bytes of the parts that the header lists, in order.
   func decode(_ header: Envelope.Header, body: Data, parts: [Data]) -> DecodedValue<Value>
 }
 
-/// A value, and how it is divided into the parts that are stored.
+/// A stored value, and its division into parts.
 struct StoredParts<Value> {
   let value: Value
-  /// Empty for a value that is stored whole.
+  /// The ids of the parts, in order.
   let ids: [String]
   /// The number of elements in each part.
   let counts: [Int]
 }
 
-/// The bytes of a value without its header.
+/// The bytes of an encoded value, without its header.
 struct EncodedValue {
-  /// The whole value, or the head of one in parts.
+  /// The bytes of the whole value, or those of the head of a value in parts.
   let body: Data
-  /// All parts of the value; `nil` for one that is stored whole.
+  /// The ids of all parts of the value, in order; `nil` for a value that is stored whole.
   let partIDs: [String]?
   /// The number of elements in each part.
   let counts: [Int]
@@ -44,8 +48,9 @@ struct EncodedValue {
   let newParts: [(id: String, bytes: Data)]
 }
 
+/// The result of decoding a value.
 enum DecodedValue<Value> {
-  /// `counts` has the number of elements in each part; `nil` if that isn't known, or the value is stored whole.
+  /// A value. `counts` is the number of elements in each part; `nil` if it is unknown or the value is stored whole.
   case value(Value, counts: [Int]?)
   case unmigratable(MigrationFailure)
   case corrupt(reason: String)
@@ -63,7 +68,7 @@ func makeValueFormat<Value: Codable & Sendable>(of type: Value.Type) -> any Valu
   return WholeFormat<Value>()
 }
 
-/// Keeps a value as one JSON text.
+/// Encodes a value as one JSON text.
 private struct WholeFormat<Value: Codable & Sendable>: ValueFormat {
   let schema = StoreSchema.of(Value.self)
 
@@ -79,8 +84,8 @@ private struct WholeFormat<Value: Codable & Sendable>: ValueFormat {
       return schema.migrate(bytes, from: header.schema) { try JSONDecoder().decode(Value.self, from: $0) }
     }
     guard header.partIDs == nil else {
-      // Not corrupt: an older version of the program can still read it.
-      let reason = "it was stored in parts, which takes a schema step back to a whole value"
+      // The value isn't corrupt, because an older version of the program can still read it.
+      let reason = "the value was stored in parts, and there is no migration back to a whole value"
       return .unmigratable(MigrationFailure(version: header.schema, reason: reason))
     }
     do {
@@ -91,7 +96,7 @@ private struct WholeFormat<Value: Codable & Sendable>: ValueFormat {
   }
 }
 
-/// Keeps the head of a value as one JSON text, and its elements in chunks.
+/// Encodes the head of a value as one JSON text, and its elements in chunks.
 private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
   let schema = StoreSchema.of(Value.self)
 
@@ -128,7 +133,9 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
     return EncodedValue(body: try encoder.encode(value.head), partIDs: ids, counts: counts, newParts: newParts)
   }
 
-  /// Encodes a chunk with the bytes of a stored one, if they have elements in common and the bytes are at hand.
+  /// Encodes a chunk by reusing bytes of a stored one.
+  ///
+  /// - Returns: `nil` if the chunks have no elements in common, or the stored bytes are missing or corrupt.
   private func encode(
     _ elements: ArraySlice<Value.Element>, over stored: StoredParts<Value>, at index: Int,
     readPart: (_ id: String) -> Data?, _ encoder: JSONEncoder
@@ -137,7 +144,7 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
     let start = stored.counts[..<index].reduce(0, +)
     let storedElements = stored.value.elements[start..<start + count]
     let difference = ChunkDifference(from: storedElements.span, to: elements.span, of: Value.self)
-    // The checksum is compared because corrupt bytes would get a right one here.
+    // The checksum must be verified here, because corrupt bytes would be copied into a part with a correct checksum.
     guard difference.usesStored, let bytes = readPart(id), PartID.matches(id, bytes),
       let array = JSONArray(bytes, count: count)
     else { return nil }
@@ -146,7 +153,7 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
         switch run {
         case .stored(let range): array.elements(range)
         case .new(let range):
-          // The array without its brackets.
+          // Encodes an array, and drops its brackets.
           try encoder.encode(Array(elements.dropFirst(range.lowerBound).prefix(range.count))).dropFirst().dropLast()
         }
       })
@@ -164,7 +171,8 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
       let chunks = try parts.map { try JSONDecoder().decode([Value.Element].self, from: $0) }
       let elements = chunks.flatMap { $0 }
       let value = Value(head: head, elements: elements)
-      // A type that has changed may leave out or move elements that an older version of the program stored.
+      // The type's initialiser may drop or reorder elements that an older version of the program has stored. The stored
+      // parts then don't match the value's elements.
       return .value(value, counts: Self.areEqual(value.elements, elements) ? chunks.map(\.count) : nil)
     } catch {
       return .corrupt(reason: String(describing: error))
@@ -176,7 +184,7 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
   }
 }
 
-/// The JSON of a value in parts, joined: `{"elements":[…],"head":…}`.
+/// The JSON of a value in parts as a single text: `{"elements":[…],"head":…}`.
 private enum PartitionedJSON {
   private struct Joined<Value: PartitionedValue>: Decodable {
     let head: Value.Head
@@ -189,7 +197,7 @@ private enum PartitionedJSON {
     return Data(#"{"elements":["#.utf8) + Data(elements) + Data(#"],"head":"#.utf8) + head + Data("}".utf8)
   }
 
-  /// Decodes the result of a migration, which may have either form.
+  /// Decodes the result of a migration, which has either the joined form or the value's own.
   static func decode<Value: PartitionedValue>(_ bytes: Data) throws -> Value {
     do {
       let joined = try JSONDecoder().decode(Joined<Value>.self, from: bytes)
@@ -212,19 +220,19 @@ extension StoreSchema {
         version = migration.version
         bytes = try migration.migrate(bytes)
       }
-      // The counts are unknown, so the next save writes all parts anew.
+      // Without the counts, the next save writes all parts.
       return .value(try decode(bytes), counts: nil)
     } catch {
-      // A result that can't be decoded is the fault of the last step.
+      // If the result can't be decoded, the last migration is at fault.
       return .unmigratable(MigrationFailure(version: version, reason: String(describing: error)))
     }
   }
 }
 
-/// Any value, for a removal that doesn't know the type of what it removes.
+/// A value of any type, for a removal that doesn't know the type of the removed values.
 struct UntypedValue: Codable {}
 
-/// Takes all values of known formats for good, whatever their schema.
+/// Accepts values of every supported format, regardless of their schema.
 private struct UntypedFormat: ValueFormat {
   let schema = StoreSchema.any
 

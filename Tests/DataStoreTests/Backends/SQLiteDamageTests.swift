@@ -50,7 +50,7 @@
       let copy = TemporaryFolder()
       var first = place.backend()
       try first.write(old, to: "a")
-      try place.spoilSchema()
+      try place.corruptSchema()
       // The folder as a killed process leaves it, with commits that are only in the log.
       try FileManager.default.copyItem(at: place.folder, to: copy.url)
       let damaged = copy.url.appending(path: "store.sqlite")
@@ -102,7 +102,7 @@
       var backends = [place.backend(), place.backend()]
       try fill(&backends[0])
       for index in backends.indices { #expect(try backends[index].names().count == 50) }
-      try place.spoilSchema()
+      try place.corruptSchema()
       let error = #expect(throws: StoreError.self) { try backends[0].names() }
       _ = try movedTo(error)
       try backends[0].write(new, to: "a")

@@ -81,7 +81,7 @@
       let store = store
       let early = try await store.changes(of: key).subscribe()
       let first = try await store.save("first", for: key)
-      try place.spoilSchema()
+      try place.corruptSchema()
       // Found by the look that the commit wakes.
       await expectDamageEvent(of: store, because: "malformed database schema")
       let late = try await store.changes(of: key).subscribe()
@@ -103,7 +103,7 @@
       await #expect(throws: error) { try await store.remove(key) }
       await #expect(throws: error) { try await store.changes(of: key) }
       await #expect(throws: error) { try await store.observe(collection: "text", as: String.self) }
-      #expect(error.description.hasSuffix("It is left as it is: update the app."))
+      #expect(error.description.hasSuffix("It was left untouched: update the app."))
       try place.execute("PRAGMA user_version = 2")
       #expect(try await store.load(key)?.value == "a")
     }

@@ -2,7 +2,7 @@ import DataStore
 import Testing
 
 @Suite struct StoreKeyNameTests {
-  @Test func `Only lower-case letters, digits, underscore and hyphen are left as they are`() throws {
+  @Test func `Only lower-case letters, digits, underscores and hyphens are left unchanged`() throws {
     #expect(try StoreKeyName("az09_-").encoded() == "az09_-")
     #expect(try StoreKeyName("timeline", id: "Jake/0").encoded() == "timeline.%4aake%2f0")
     #expect(try StoreKeyName("../x").encoded() == "%2e%2e%2fx")
@@ -10,22 +10,22 @@ import Testing
     #expect(try StoreKeyName("名").encoded() == "%e5%90%8d")
   }
 
-  @Test func `A name with a dot is not a name with a user`() throws {
+  @Test func `A collection with a dot is not a collection with an id`() throws {
     #expect(try StoreKeyName("a.b").encoded() == "a%2eb")
     #expect(try StoreKeyName("a", id: "b").encoded() == "a.b")
   }
 
-  @Test func `Equal names have equal encodings, however their characters are composed`() throws {
+  @Test func `Equal names have equal encodings, regardless of the composition of their characters`() throws {
     #expect(try StoreKeyName("e\u{301}").encoded() == "%c3%a9")
     #expect(try StoreKeyName("\u{E9}").encoded() == "%c3%a9")
   }
 
-  @Test func `Decoding gives back what was encoded`() throws {
+  @Test func `Decoding an encoded name returns the name`() throws {
     var random = SystemRandomNumberGenerator()
     for _ in 0..<2_000 {
-      let name = String.random(using: &random)
-      let userID = Bool.random(using: &random) ? String.random(using: &random) : nil
-      let keyName = StoreKeyName(name, id: userID)
+      let collection = String.random(using: &random)
+      let id = Bool.random(using: &random) ? String.random(using: &random) : nil
+      let keyName = StoreKeyName(collection, id: id)
       let encoded = try keyName.encoded()
       #expect(StoreKeyName(encoded: encoded) == keyName, "\(encoded)")
       #expect(encoded.utf8.allSatisfy { "abcdefghijklmnopqrstuvwxyz0123456789_-%.".utf8.contains($0) })
@@ -36,11 +36,11 @@ import Testing
     "", ".", "a.", ".a", "a.b.c", "A", "a b", "%", "%4", "%4A", "%4x", "%61", "%ff", "%e5", "a/b", "e%cc%81",
     "a.corrupt-20201116T102240.000Z", ".DataStore-1", String(repeating: "a", count: 201),
   ])
-  func `What no name encodes to is not decoded`(encoded: String) {
+  func `Text that no name encodes to is not decoded`(encoded: String) {
     #expect(StoreKeyName(encoded: encoded) == nil)
   }
 
-  @Test func `Invalid names throw and say why`() {
+  @Test func `Invalid names throw an error with the reason`() {
     #expect(throws: StoreError.invalidKey(.emptyCollection)) { try StoreKeyName("", id: "Jake").encoded() }
     #expect(throws: StoreError.invalidKey(.emptyID)) { try StoreKeyName("a", id: "").encoded() }
     #expect(throws: StoreError.invalidKey(.tooLong(encodedLength: 201))) {

@@ -9,7 +9,7 @@ import Testing
   private let newer = Data("{\"checksum\":\"71f92dee\",\"format\":9}\nunknown".utf8)
   private let supported = StoredVersion(format: 3, schema: 1)
 
-  @Test func `The store's clock tells when a value was saved`() async throws {
+  @Test func `The time of a save is that of the store's clock`() async throws {
     let time = Lock(Date(timeIntervalSinceReferenceDate: 1.1))
     let storage = InMemoryStorage()
     let store = InMemoryStore(storage: storage) { time.withLock { $0 } }
@@ -19,7 +19,7 @@ import Testing
     #expect(try await store.save("b", for: key).savedAt == Date(timeIntervalSinceReferenceDate: 2.2))
   }
 
-  @Test func `Every user's values are told in the order of saving, also when the clock is put back`() async throws {
+  @Test func `An observation has its values in the order of saving, even if the clock is set back`() async throws {
     let time = Lock(Date(timeIntervalSinceReferenceDate: 10))
     let storage = InMemoryStorage()
     let store = InMemoryStore(storage: storage) {
@@ -28,7 +28,7 @@ import Testing
         return time
       }
     }
-    for userID in ["b", "c", "a"] { try await store.save(userID, for: StoreKey("text", id: userID)) }
+    for id in ["b", "c", "a"] { try await store.save(id, for: StoreKey("text", id: id)) }
     let observation = try await store.observe(collection: "text", as: String.self)
     #expect(observation.stored.map(\.key.id) == ["b", "c", "a"])
 
@@ -36,7 +36,7 @@ import Testing
     #expect(later.stored.map(\.key.id) == ["a", "c", "b"])
   }
 
-  @Test func `A value of a newer program is neither read nor replaced nor removed`() async throws {
+  @Test func `A value of a future format is neither read nor replaced nor removed`() async throws {
     let storage = InMemoryStorage()
     let name = try key.keyName.encoded()
     storage[name] = newer
@@ -51,11 +51,11 @@ import Testing
     #expect(storage.names == [name])
   }
 
-  @Test func `An observation has a value that is stored while the bytes before it are quarantined`() async throws {
+  @Test func `An observation has a value that is stored while corrupt bytes are quarantined`() async throws {
     let storage = InMemoryStorage()
     let name = try key.keyName.encoded()
     storage[name] = Data("spoiled".utf8)
-    // Twice, so that what is read again is corrupt again at first.
+    // The first replacement is corrupt too, so the store must read twice again.
     let externals = Lock([Data("spoiled again".utf8), try encodedEnvelope("theirs")])
     let backend = OvertakenBackend(storage: storage) { externals.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
     let store = BackedStore(backend: backend)
@@ -69,7 +69,7 @@ import Testing
     #expect(await changes.next() == [.saved(key, ours)])
   }
 
-  @Test func `A value of a newer program is left out of an observation, with an event`() async throws {
+  @Test func `A value of a future format is left out of an observation, and reported as an event`() async throws {
     let storage = InMemoryStorage()
     storage[try key.keyName.encoded()] = newer
     let store = InMemoryStore(storage: storage)
@@ -83,10 +83,10 @@ import Testing
         == .newerValueLeftUntouched(key.keyName, found: StoredVersion(format: 9, schema: 1), supported: supported))
   }
 
-  @Test func `Undecodable bytes are kept, byte for byte, where the error and the event say`() async throws {
+  @Test func `Undecodable bytes are quarantined unchanged, and the error and the event say where`() async throws {
     let storage = InMemoryStorage()
-    let spoiled = Data([0xFF, 0x00, 0x0A, 0xFE])
-    storage[try key.keyName.encoded()] = spoiled
+    let corruptBytes = Data([0xFF, 0x00, 0x0A, 0xFE])
+    storage[try key.keyName.encoded()] = corruptBytes
     let store = InMemoryStore(storage: storage) { Date(timeIntervalSince1970: 1_605_521_360) }
     let error = await #expect(throws: StoreError.self) { try await store.load(key) }
     guard case .undecodable(key.keyName, let movedTo, let reason) = error else {
@@ -94,34 +94,34 @@ import Testing
       return
     }
     #expect(movedTo == "text.0.corrupt-20201116T100920.000Z")
-    #expect(storage[movedTo] == spoiled)
+    #expect(storage[movedTo] == corruptBytes)
     #expect(storage.names == [movedTo])
     var events = store.events.makeAsyncIterator()
     let event = await events.next()
     #expect(event == .valueQuarantined(key.keyName, movedTo: movedTo, reason: reason))
   }
 
-  @Test func `Removing undecodable bytes quarantines them, and is reported as a removal`() async throws {
+  @Test func `Removing undecodable bytes quarantines them, and observers receive a removal`() async throws {
     let storage = InMemoryStorage()
     let store = InMemoryStore(storage: storage)
     let key = StoreKey<String>("text", id: "0")
     let saved = try await store.save("good", for: key)
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
-    let spoiled = Data("spoiled".utf8)
-    storage["text.0"] = spoiled
+    let corruptBytes = Data("spoiled".utf8)
+    storage["text.0"] = corruptBytes
     try await store.remove(key)
     var events = store.events.makeAsyncIterator()
     guard case .valueQuarantined(key.keyName, let movedTo, _) = await events.next() else {
       Issue.record("no event")
       return
     }
-    #expect(storage[movedTo] == spoiled)
+    #expect(storage[movedTo] == corruptBytes)
     #expect(storage["text.0"] == nil)
     #expect(await changes.next() == .saved(key, saved))
     #expect(await changes.next() == .removed(key, revision: 2))
   }
 
-  @Test func `A save that cannot be written throws, is not sent, and does not count`() async throws {
+  @Test func `A save that cannot be written throws, is not sent, and has no revision`() async throws {
     let backend = SwitchableBackend()
     let store = BackedStore(backend: backend)
     let changes = try await store.changes(of: key).subscribe()
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func `Streams end when the store is released, after what they have`() async throws {
+  @Test func `Streams finish when the store is released, after their buffered elements`() async throws {
     var store: InMemoryStore? = InMemoryStore()
     let changes = try await store!.changes(of: key).subscribe()
     let collection = try await store!.observe(collection: "text", as: String.self).changes
@@ -156,7 +156,7 @@ import Testing
     for await event in events { Issue.record("\(event)") }
   }
 
-  @Test func `Stores that block hold no thread that tasks share`() async throws {
+  @Test func `A store that blocks does not occupy a thread that tasks share`() async throws {
     let count = ProcessInfo.processInfo.activeProcessorCount * 4
     let gate = DispatchSemaphore(value: 0)
     let arrived = MulticastRelay<Void>(buffering: .unbounded)
@@ -168,14 +168,14 @@ import Testing
           await #expect(throws: Never.self) { try await store.load(StoreKey<Int>("number")) }
         }
       }
-      // All stores block before one is let go: with shared threads there would be none left to run this task.
+      // All stores block before the first one continues. If they used shared threads, none would be left for this task.
       var iterator = arrivals.makeAsyncIterator()
       for _ in 0..<count { await iterator.next() }
       for _ in 0..<count { gate.signal() }
     }
   }
 
-  @Test func `A store's calls are isolated on its executor`() async throws {
+  @Test func `Calls of a store are isolated on its executor`() async throws {
     let store = BackedStore(
       backend: BlockingBackend(gate: DispatchSemaphore(value: 0), arrived: MulticastRelay(buffering: .unbounded)))
     await store.checkIsolation()
@@ -188,7 +188,7 @@ extension BackedStore {
   }
 }
 
-/// Keeps bytes in memory, and refuses to change them while it is broken.
+/// An in-memory backend whose changes fail while it is broken.
 private final class SwitchableBackend: StoreBackend, Sendable {
   static let error = SystemError(code: 28, operation: "write", path: "a full disk")
   let isBroken = Lock(false)
@@ -215,7 +215,7 @@ private final class SwitchableBackend: StoreBackend, Sendable {
   func names() -> [String] { base.names() }
 }
 
-/// Blocks its thread in each read until the gate lets it go.
+/// A backend that blocks its thread in each read until the gate is signalled.
 private struct BlockingBackend: StoreBackend {
   let gate: DispatchSemaphore
   let arrived: MulticastRelay<Void>
@@ -233,10 +233,10 @@ private struct BlockingBackend: StoreBackend {
   func names() -> [String] { [] }
 }
 
-/// Keeps bytes in memory, where other bytes are stored each time before any are quarantined.
+/// An in-memory backend in which another process stores other bytes right before each quarantine.
 private struct OvertakenBackend: StoreBackend, Sendable {
   let storage: InMemoryStorage
-  /// Returns what another process stores.
+  /// Returns the bytes that another process stores, or `nil` if it stores none.
   let nextExternal: @Sendable () -> Data?
 
   private var base: InMemoryBackend { InMemoryBackend(storage: storage) }

@@ -7,7 +7,7 @@ import Testing
 
 /// The changes of one key, while other stores change it.
 @Suite(.timeLimit(.minutes(15))) struct ChangesOfKeyTests {
-  @Test func `A key that is changed while its stream begins starts with the newest value`() async throws {
+  @Test func `A key that changes while its stream is created starts with the newest value`() async throws {
     let key = StoreKey<String>("text", id: "0")
     let backend = ReportingBackend()
     let store = BackedStore(backend: backend)
@@ -27,10 +27,10 @@ import Testing
   }
 }
 
-/// Keeps bytes in memory, and reports the changes that a test names.
+/// An in-memory backend that reports the changes that a test sets.
 private final class ReportingBackend: StoreBackend, Sendable {
   let storage = InMemoryStorage()
-  /// What the next report names.
+  /// The names in the next report.
   let changed = Lock<[String]>([])
   /// Called once, when the next snapshot begins.
   let onSnapshot = Lock<(@Sendable () -> Void)?>(nil)

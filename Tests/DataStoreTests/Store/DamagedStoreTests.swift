@@ -3,7 +3,7 @@ import Foundation
 import Multicast
 import Testing
 
-/// What a store does when its backend finds everything damaged.
+/// The behaviour of a store whose backend finds the whole store corrupt.
 @Suite(.timeLimit(.minutes(15))) struct DamagedStoreTests {
   private let key = StoreKey<String>("text", id: "0")
   private let backend = DamagedBackend()
@@ -13,13 +13,13 @@ import Testing
   private func expectOneEvent(of store: BackedStore<DamagedBackend>) async throws {
     var events = store.events.subscribe().makeAsyncIterator()
     #expect(await events.next() == event)
-    // The next damage is the next event, so there was none between.
+    // The next event is that of the next corruption, so there was no other event in between.
     backend.damage()
     await #expect(throws: damaged) { try await store.load(key) }
     #expect(await events.next() == event)
   }
 
-  @Test func `Load tells it once`() async throws {
+  @Test func `A load reports a corrupt store once`() async throws {
     let store = BackedStore(backend: backend)
     try await store.save("a", for: key)
     backend.damage()
@@ -28,7 +28,7 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
-  @Test func `A save is done, and tells it by an event`() async throws {
+  @Test func `A save of a corrupt store succeeds, and an event reports the corruption`() async throws {
     let store = BackedStore(backend: backend)
     try await store.save("a", for: key)
     backend.damage()
@@ -37,7 +37,7 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
-  @Test func `A removal has nothing to do, and tells it by an event`() async throws {
+  @Test func `A removal from a corrupt store removes nothing, and an event reports the corruption`() async throws {
     let store = BackedStore(backend: backend)
     try await store.save("a", for: key)
     backend.damage()
@@ -46,7 +46,7 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
-  @Test func `Observers of all keys go on with the next saves, and late ones get no lost value`() async throws {
+  @Test func `Observers of all keys continue with the next saves, and new ones receive no lost value`() async throws {
     let store = BackedStore(backend: backend)
     let other = StoreKey<String>("other")
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
@@ -64,7 +64,7 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
-  @Test func `A save that finds the damage when it reads what others changed is done, and reports it`() async throws {
+  @Test func `A save that finds the corruption as it reads external changes succeeds, with an event`() async throws {
     let store = BackedStore(backend: backend)
     let changes = try await store.observe(collection: "text", as: String.self).changes
     let first = try await store.save("a", for: key)
@@ -78,7 +78,7 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
-  @Test func `What was read before a save found the damage is not sent`() async throws {
+  @Test func `External changes that were read before a save found the corruption are not sent`() async throws {
     let store = BackedStore(backend: backend)
     let changes = try await store.observe(collection: "text", as: String.self).changes
     let first = try await store.save("a", for: key)
@@ -92,7 +92,7 @@ import Testing
     try await expectOneEvent(of: store)
   }
 
-  @Test func `An observer that comes first is let in`() async throws {
+  @Test func `An observer that is the first to find the corruption is registered`() async throws {
     backend.damage()
     let store = BackedStore(backend: backend)
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
@@ -102,11 +102,11 @@ import Testing
   }
 }
 
-/// A backend whose next call finds all bytes damaged, and moves them aside.
+/// An in-memory backend whose next call may find the whole store corrupt, and quarantine it.
 private final class DamagedBackend: StoreBackend, Sendable {
   private let isDamaged = Lock(false)
   private let isDamagedAtWrite = Lock(false)
-  /// Whether anything may have been changed externally, at each check.
+  /// Whether each check reports that any name may have changed externally.
   let reportsChanges = Lock(false)
   private let contents = Lock<[String: Data]>([:])
 
@@ -114,7 +114,7 @@ private final class DamagedBackend: StoreBackend, Sendable {
     isDamaged.withLock { $0 = true }
   }
 
-  /// Lets the next write, and no read before it, find the damage.
+  /// Lets the next write, and no read before it, find the corruption.
   func damageAtWrite() {
     isDamagedAtWrite.withLock { $0 = true }
   }
@@ -123,7 +123,7 @@ private final class DamagedBackend: StoreBackend, Sendable {
     reportsChanges.withLock { $0 } ? .unknown : .names([])
   }
 
-  private func look() throws(StoreError) {
+  private func checkForDamage() throws(StoreError) {
     let wasDamaged = isDamaged.withLock { isDamaged in
       defer { isDamaged = false }
       return isDamaged
@@ -134,7 +134,7 @@ private final class DamagedBackend: StoreBackend, Sendable {
   }
 
   func read(_ name: String) throws(StoreError) -> Data? {
-    try look()
+    try checkForDamage()
     return contents.withLock { $0[name] }
   }
 
@@ -148,7 +148,7 @@ private final class DamagedBackend: StoreBackend, Sendable {
       return isDamaged
     }
     if isDamaged { damage() }
-    try look()
+    try checkForDamage()
     contents.withLock { contents in
       for name in removals { contents[name] = nil }
       for write in writes { contents[write.name] = write.bytes }
@@ -157,13 +157,13 @@ private final class DamagedBackend: StoreBackend, Sendable {
   }
 
   func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
-    try look()
+    try checkForDamage()
     contents.withLock { $0[name] = nil }
     return "aside"
   }
 
   func names() throws(StoreError) -> [String] {
-    try look()
+    try checkForDamage()
     return contents.withLock { Array($0.keys) }
   }
 }

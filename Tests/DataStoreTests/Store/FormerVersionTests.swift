@@ -3,7 +3,7 @@ import Testing
 
 @testable import DataStore
 
-/// A folder and a database that format 2 and layout 1 of an earlier version of the library left.
+/// A folder of format 2 and a database of layout 1, which an earlier version of the library has written.
 @Suite struct FormerVersionTests {
   private struct Page: Codable, Hashable {
     var title: String
@@ -30,7 +30,7 @@ import Testing
     let observation = try await store.observe(collection: "page", as: Page.self)
     #expect(observation.stored.map(\.key.id) == [nil, "Jake/0"])
 
-    // A value without a stored tag has one that is the same in every process, and differs from that of equal values.
+    // A value that was stored without a tag has one that is the same in every process, and differs for equal values.
     #expect(try await open().load(page)?.tag == loaded.tag)
     var batch = StoreBatch()
     batch.require(loaded.tag, of: page)
@@ -41,7 +41,7 @@ import Testing
     #expect(try await open().load(StoreKey<Page>("page"))?.savedAt == time)
   }
 
-  @Test func `A folder of format 2 is read, and written in the new format value by value`() async throws {
+  @Test func `A folder of format 2 is read, and a save writes only its own value in the current format`() async throws {
     try copyFixture()
     let folder = temporary.url.appending(path: "folder")
     try await check { FileStore(folder: folder) }
@@ -57,7 +57,7 @@ import Testing
       try SQLiteConnection(path: database.path(percentEncoded: false), permissionsOf: nil, busyTimeout: .seconds(5))
     }
 
-    @Test func `A database of layout 1 is migrated by the first store that opens it, and read`() async throws {
+    @Test func `A database of layout 1 is migrated by the first store that opens it`() async throws {
       try copyFixture()
       #expect(try connection().first("PRAGMA user_version") { $0.integer(0) } == 1)
       try await check { SQLiteStore(file: database) }
@@ -69,9 +69,9 @@ import Testing
       #expect(tables == ["change", "part", "quarantine", "sqlite_sequence", "value"])
     }
 
-    @Test func `A migration that fails leaves layout 1 whole`() async throws {
+    @Test func `A migration that fails leaves the database of layout 1 intact`() async throws {
       try copyFixture()
-      // A table in the way fails the migration amid its statements.
+      // A table that already has the name of a new one makes the migration fail between its statements.
       try connection().run("CREATE TABLE change (in_the_way)")
       await #expect(throws: StoreError.self) { try await SQLiteStore(file: database).load(page) }
       #expect(try connection().first("PRAGMA user_version") { $0.integer(0) } == 1)
@@ -80,7 +80,7 @@ import Testing
       #expect(try await SQLiteStore(file: database).load(page)?.value.title == "名字")
     }
 
-    @Test func `Stores that open a database of layout 1 at the same time all read it`() async throws {
+    @Test func `Stores that open a database of layout 1 at the same time can all read it`() async throws {
       try copyFixture()
       let (database, page) = (database, page)
       try await withThrowingTaskGroup(of: String?.self) { group in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DataStore
 
-/// For how long a store keeps what it needs for observers.
+/// The lifetime of the channels that a store keeps for observers.
 @Suite(.timeLimit(.minutes(15))) struct ObservationLifetimeTests {
   private let store = BackedStore(backend: InMemoryBackend(storage: InMemoryStorage()))
 
@@ -23,7 +23,7 @@ import Testing
     #expect(await store.observedCount(in: "number") == 0)
   }
 
-  @Test func `A stream that is kept and iterated later gets the newest value, then every change`() async throws {
+  @Test func `A stream that is iterated later starts with the newest value, then has every change`() async throws {
     try await store.save(1, for: key(0))
     let stream = try await store.changes(of: key(0))
     let second = try await store.save(2, for: key(0))
@@ -33,7 +33,7 @@ import Testing
     #expect(await iterator.next() == .saved(key(0), third))
   }
 
-  @Test func `A key that is observed again after a pause starts with what is stored`() async throws {
+  @Test func `A key that is observed again after a pause starts with the stored value`() async throws {
     _ = try await store.changes(of: key(0))
     let saved = try await store.save(1, for: key(0))
     var iterator = try await store.changes(of: key(0)).makeAsyncIterator()

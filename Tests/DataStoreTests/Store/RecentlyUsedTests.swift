@@ -12,7 +12,7 @@ import Testing
     for number in 0..<5 { #expect(recentlyUsed.use(key(number), size: 2) == []) }
   }
 
-  @Test func `Beyond the limit those used longest ago are released, down to half`() {
+  @Test func `Beyond the limit the least recently used values are released, down to half of it`() {
     var recentlyUsed = RecentlyUsed(limit: 10)
     for number in 0..<5 { _ = recentlyUsed.use(key(number), size: 2) }
     _ = recentlyUsed.use(key(0), size: 2)
@@ -20,7 +20,7 @@ import Testing
     #expect(recentlyUsed.use(key(6), size: 6) == [])
   }
 
-  @Test func `The value used last is kept whatever its size`() {
+  @Test func `The most recently used value is kept regardless of its size`() {
     var recentlyUsed = RecentlyUsed(limit: 10)
     #expect(recentlyUsed.use(key(0), size: 100) == [])
     #expect(recentlyUsed.use(key(1), size: 100) == [key(0)])
@@ -28,7 +28,7 @@ import Testing
     #expect(recentlyUsed.use(key(2), size: 9) == [])
   }
 
-  @Test func `A value that was removed does not count`() {
+  @Test func `A removed value does not count towards the limit`() {
     var recentlyUsed = RecentlyUsed(limit: 10)
     _ = recentlyUsed.use(key(0), size: 8)
     recentlyUsed.remove(key(0))

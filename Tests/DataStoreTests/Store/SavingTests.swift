@@ -6,7 +6,7 @@ import MulticastTesting
 import Synchronization
 import Testing
 
-/// Saves that arrive while the store writes are written together.
+/// Group commit: saves that arrive while the store is writing are written together.
 @Suite(.timeLimit(.minutes(15))) struct SavingTests {
   private typealias Outcome = Result<StoredValue<Int>, StoreError>
 
@@ -19,7 +19,7 @@ import Testing
     store = BackedStore(backend: backend)
   }
 
-  /// Begins a save; it has arrived at the store when this returns.
+  /// Starts a save, which has arrived at the store when this method returns.
   private func save(_ value: Int, for key: StoreKey<Int>) -> Task<Outcome, Never> {
     defer { executor.runUntilIdle() }
     return Task(executorPreference: executor) { [store] in
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  /// Begins a commit; it has arrived at the store when this returns.
+  /// Starts a commit, which has arrived at the store when this method returns.
   private func commit(_ change: (inout StoreBatch) -> Void) -> Task<StoreError?, Never> {
     defer { executor.runUntilIdle() }
     var batch = StoreBatch()
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  /// Begins a save that holds the store until the backend is let go.
+  /// Starts a save that blocks the store until ``releaseBackend()``.
   private func saveAndHold(_ value: Int) async -> Task<Outcome, Never> {
     backend.isHeld.withLock { $0 = true }
     let task = save(value, for: key)
@@ -54,11 +54,11 @@ import Testing
     return task
   }
 
-  /// Lets the store go, and waits until it has done all it was asked.
-  private func letGo() async throws {
+  /// Unblocks the store, and waits until all its calls are complete.
+  private func releaseBackend() async throws {
     backend.isHeld.withLock { $0 = false }
     backend.gate.signal()
-    // On their way back the calls go from one executor to the other, a few times at most.
+    // Until a call has returned, it switches between the two executors a few times at most.
     for _ in 1...5 {
       _ = try await store.load(StoreKey<Int>("other"))
       executor.runUntilIdle()
@@ -69,7 +69,7 @@ import Testing
     let changes = try await store.changes(of: key).subscribe()
     let first = await saveAndHold(0)
     let burst = (1...999).map { save($0, for: key) }
-    try await letGo()
+    try await releaseBackend()
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.0"])
 
     var iterator = changes.makeAsyncIterator()
@@ -84,13 +84,13 @@ import Testing
     #expect(try await BackedStore(backend: backend.base).load(key)?.value == 999)
   }
 
-  @Test func `When the write of a burst fails, all its saves throw and none is sent`() async throws {
+  @Test func `If the write of a burst fails, all its saves throw and none is sent`() async throws {
     let changes = try await store.changes(of: key).subscribe()
     let first = await saveAndHold(0)
     let burst = (1...20).map { save($0, for: key) }
     backend.brokenNames.withLock { $0 = ["number.0"] }
-    try await letGo()
-    // The one that was held had begun.
+    try await releaseBackend()
+    // The write of the blocked save had already begun.
     let stored = try await first.value.get()
     for task in burst {
       #expect(await task.value == .failure(.writeFailed(HeldBackend.error)))
@@ -104,7 +104,7 @@ import Testing
     #expect(await iterator.next() == .saved(key, later))
   }
 
-  @Test func `Keys that are written together keep one order, and fail each by itself`() async throws {
+  @Test func `Keys that are written together keep one order, and fail independently`() async throws {
     let (a, b, c) = (
       StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"), StoreKey<Int>("number", id: "c")
     )
@@ -112,7 +112,7 @@ import Testing
     let first = await saveAndHold(0)
     let burst = [(1, a), (2, b), (3, c), (4, a), (5, b), (6, c)].map { save($0.0, for: $0.1) }
     backend.brokenNames.withLock { $0 = ["number.b"] }
-    try await letGo()
+    try await releaseBackend()
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.a", "number.c"])
     var expected: [StoreChange<Int>] = [.saved(key, try await first.value.get())]
     for (index, key) in [a, b, c, a, b, c].enumerated() {
@@ -128,14 +128,14 @@ import Testing
     for change in expected { #expect(await iterator.next() == [change]) }
   }
 
-  @Test func `When others keep the whole store locked, one save of a burst waits for it, and all that follow throw`()
+  @Test func `While another process locks the store, one save of a burst waits for it, and all later ones throw`()
     async throws
   {
     let keys = ["a", "b", "c"].map { StoreKey<Int>("number", id: $0) }
     let first = await saveAndHold(0)
     let burst = keys.map { save(1, for: $0) }
     backend.lockedNames.withLock { $0 = ["number.b"] }
-    try await letGo()
+    try await releaseBackend()
     #expect(try await first.value.get().value == 0)
     #expect(try await burst[0].value.get().value == 1)
     for task in burst[1...] { #expect(await task.value == .failure(.writeFailed(HeldBackend.lockedOut))) }
@@ -144,7 +144,7 @@ import Testing
     #expect(try await store.save(2, for: keys[2]).value == 2)
   }
 
-  @Test func `Commits that require the same key are written together, and one that changes it comes after them`()
+  @Test func `Commits that require the same key are written together, and a later one that changes it is not`()
     async throws
   {
     let shared = StoreKey<Int>("shared")
@@ -157,62 +157,62 @@ import Testing
       }
     }
     let last = commit { $0.save(1, for: shared) }
-    // What follows in the same group isn't tried.
+    // The other commits of the same group aren't tried.
     backend.lockedNames.withLock { $0 = ["number.a"] }
-    try await letGo()
+    try await releaseBackend()
     _ = await first.value
     for commit in commits { #expect(await commit.value == .writeFailed(HeldBackend.lockedOut)) }
     #expect(await last.value == nil)
     #expect(backend.writes.withLock { $0 } == ["shared", "number.0", "shared"])
   }
 
-  @Test func `What a burst wrote before everything was found damaged is written again`() async throws {
+  @Test func `Values that a burst wrote before the store was found corrupt are written again`() async throws {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     let first = await saveAndHold(0)
     let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
     backend.damages.withLock { $0 = ["number.b"] }
-    try await letGo()
+    try await releaseBackend()
     #expect(try await first.value.get().value == 0)
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.a", "number.a", "number.b"])
     for (task, key) in zip(burst, [a, b]) { #expect(try await store.load(key) == task.value.get()) }
   }
 
-  @Test func `What was written before a quarantine finds everything damaged is written again`() async throws {
+  @Test func `Values that were written before a quarantine finds the store corrupt are written again`() async throws {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     let first = await saveAndHold(0)
-    backend.spoil("number.b")
+    backend.corrupt("number.b")
     let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
     backend.quarantineDamages.withLock { $0 = true }
-    try await letGo()
+    try await releaseBackend()
     #expect(try await first.value.get().value == 0)
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.a", "number.a", "number.b"])
     for (task, key) in zip(burst, [a, b]) { #expect(try await store.load(key) == task.value.get()) }
   }
 
-  @Test func `A commit whose way must be cleared isn't overtaken by those behind it`() async throws {
+  @Test func `A commit that must wait for a quarantine isn't overtaken by later ones`() async throws {
     let keys = ["a", "b", "c"].map { StoreKey<Int>("number", id: $0) }
     let first = await saveAndHold(0)
-    backend.spoil("number.a")
+    backend.corrupt("number.a")
     let burst = keys.map { save(1, for: $0) }
-    try await letGo()
+    try await releaseBackend()
     var revisions: [UInt64] = []
     for task in [first] + burst { revisions.append(try await task.value.get().revision) }
     #expect(revisions == [1, 2, 3, 4])
   }
 
-  @Test func `A burst that finds everything damaged twice throws from all its saves`() async throws {
+  @Test func `If a burst finds the store corrupt twice, all its saves throw`() async throws {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     _ = await saveAndHold(0)
     let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
     backend.damages.withLock { $0 = ["number.b", "number.b"] }
-    try await letGo()
+    try await releaseBackend()
     for (task, key) in zip(burst, [a, b]) {
       #expect(await task.value == .failure(HeldBackend.damage))
       #expect(try await store.load(key) == nil)
     }
   }
 
-  @Test func `A load and a removal amid a burst have their place in it`() async throws {
+  @Test func `A load and a removal during a burst keep their place in the order`() async throws {
     let changes = try await store.changes(of: key).subscribe()
     _ = await saveAndHold(0)
     _ = save(1, for: key)
@@ -223,7 +223,7 @@ import Testing
     let removing = Task(executorPreference: executor) { [store, key] in try await store.remove(key) }
     executor.runUntilIdle()
     _ = save(4, for: key)
-    try await letGo()
+    try await releaseBackend()
     #expect(try await loading.value == second.value.get())
     try await removing.value
     #expect(backend.writes.withLock { $0.count } == 4)
@@ -232,18 +232,18 @@ import Testing
     #expect(try await store.load(key)?.revision == 6)
   }
 
-  @Test func `A save whose task is cancelled is made all the same`() async throws {
+  @Test func `A save whose task is cancelled is still made`() async throws {
     let first = await saveAndHold(0)
     let second = save(1, for: key)
     first.cancel()
     second.cancel()
-    try await letGo()
+    try await releaseBackend()
     #expect(await first.value.map(\.value) == .success(0))
     #expect(await second.value.map(\.value) == .success(1))
     #expect(try await store.load(key)?.value == 1)
   }
 
-  @Test func `A value that cannot be encoded fails alone`() async throws {
+  @Test func `A save whose value cannot be encoded fails alone`() async throws {
     let store = BackedStore(backend: backend.base)
     let key = StoreKey<Double>("double")
     try await withThrowingTaskGroup(of: StoredValue<Double>.self) { group in
@@ -255,7 +255,7 @@ import Testing
   }
 }
 
-/// Keeps bytes in memory, counts writes, and holds or refuses them when told to.
+/// An in-memory backend that records writes, and blocks them or lets them fail on demand.
 private final class HeldBackend: StoreBackend, Sendable {
   static let error = SystemError(code: 28, operation: "write", path: "a full disk")
   static let lockedOut = SystemError(code: POSIXErrorCode.EAGAIN.rawValue, operation: "flock", path: "a folder")
@@ -264,14 +264,14 @@ private final class HeldBackend: StoreBackend, Sendable {
   let base: InMemoryBackend
   let isHeld = Lock(false)
   let gate = DispatchSemaphore(value: 0)
-  /// The names of what was written, in order.
+  /// The written names, in order.
   let writes = Lock<[String]>([])
   let brokenNames = Lock<Set<String>>([])
-  /// The names whose writes wait for others in vain.
+  /// The names whose writes time out while they wait for the lock of the store.
   let lockedNames = Lock<Set<String>>([])
-  /// The names whose writes find everything damaged, each once.
+  /// The names whose writes find the whole store corrupt, once each.
   let damages = Lock<[String]>([])
-  /// Whether the next quarantine finds everything damaged.
+  /// Whether the next quarantine finds the whole store corrupt.
   let quarantineDamages = Lock(false)
   private let arrivals: AsyncStream<Void>
   private let arrive: AsyncStream<Void>.Continuation
@@ -281,7 +281,7 @@ private final class HeldBackend: StoreBackend, Sendable {
     (arrivals, arrive) = AsyncStream.makeStream()
   }
 
-  /// Waits until a write is held.
+  /// Waits until a write is blocked.
   func arrival() async {
     for await _ in arrivals { return }
   }
@@ -320,8 +320,8 @@ private final class HeldBackend: StoreBackend, Sendable {
     throw Self.damage
   }
 
-  /// Replaces what is stored by bytes that are no value.
-  func spoil(_ name: String) {
+  /// Replaces the stored bytes of a name by corrupt ones.
+  func corrupt(_ name: String) {
     storage[name] = Data("spoiled".utf8)
   }
 

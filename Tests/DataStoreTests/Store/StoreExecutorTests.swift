@@ -10,7 +10,7 @@ import Testing
   private let executor = StoreExecutor(label: "StoreExecutorTests")
   private let record = Recorder()
 
-  @Test func `Jobs run one after the other, in the order they came`() async {
+  @Test func `Jobs run one after the other, in the order they arrived`() async {
     for number in 0..<1_000 { executor.enqueue { [record] in record.note(number) } }
     await finish()
     #expect(record.numbers == Array(0..<1_000))
@@ -35,13 +35,13 @@ import Testing
     #expect(executor.runIfIdle { 1 } == 1)
   }
 
-  @Test func `A caller that goes on and on gives way now and then`() {
+  @Test func `A caller that runs work in a loop has to yield occasionally`() {
     let turns = (0..<1_024).map { _ in executor.runIfIdle {} != nil }
     let expected = (0..<1_024).map { $0 % 257 != 256 }
     #expect(turns == expected)
   }
 
-  @Test func `Jobs that come while work is run wait for its end, and run in order`() async {
+  @Test func `Jobs that arrive while work runs wait until it is done, and run in order`() async {
     let ran: Void? = executor.runIfIdle {
       for number in 1...3 { executor.enqueue { [record] in record.note(number) } }
       #expect(executor.runIfIdle { 1 } == nil)
@@ -67,10 +67,10 @@ import Testing
     #expect(total.value == 8_000)
   }
 
-  /// Waits until all jobs that have come so far are finished.
+  /// Waits until all enqueued jobs are finished.
   private func finish() async {
     await withCheckedContinuation { continuation in executor.enqueue { continuation.resume() } }
-    // The executor is idle a moment after its last job.
+    // The executor becomes idle shortly after its last job.
     while executor.runIfIdle({}) == nil { await Task.yield() }
   }
 }
@@ -90,7 +90,7 @@ import Testing
     try await #expect(store.load(key)?.value == 1)
     let reads = backend.readCount.withLock { $0 }
     var isOnThread = false
-    // The store is idle a moment after its last call.
+    // The store becomes idle shortly after its last call, so the first loads may not find it idle.
     for _ in 1...1_000 where !isOnThread { isOnThread = try await loadsOnCallingThread() }
     #expect(isOnThread)
     #expect(backend.readCount.withLock { $0 } == reads)
@@ -101,7 +101,7 @@ import Testing
     let executor = ManualTaskExecutor()
     let task = Task(executorPreference: executor) { [store, key] in try await store.load(key)?.value }
     let isOnThread = runUntilIdle(executor)
-    // A call that went to the store's queue comes back to the executor.
+    // A call that runs on the store's queue resumes on the executor.
     let turns = Task { while !Task.isCancelled { executor.runUntilIdle(); await Task.yield() } }
     defer { turns.cancel() }
     try await #expect(task.value == 1)
@@ -122,7 +122,7 @@ import Testing
     try await #expect(store.load(key)?.revision == first.revision + 1)
   }
 
-  @Test func `A version that can't be asked for is an error of the load`() async throws {
+  @Test func `If the version can't be read, the load throws`() async throws {
     try await store.save(1, for: key)
     _ = try await store.load(key)
     backend.failure.withLock { $0 = .readFailed(SystemError(code: 5, operation: "read", path: "a disk")) }
@@ -134,13 +134,13 @@ import Testing
   }
 }
 
-/// A backend in memory that knows the version of its place.
+/// An in-memory backend that has external versions.
 private final class VersionedBackend: StoreBackend, Sendable {
   private let storage = InMemoryStorage()
   private let base: InMemoryBackend
   private let version = Lock<UInt64>(1)
   let readCount = Lock(0)
-  /// The thread that asked for the version last.
+  /// The thread of the last request for the version.
   let user = Lock<ThreadID?>(nil)
   let failure = Lock<StoreError?>(nil)
 
@@ -178,7 +178,7 @@ private final class VersionedBackend: StoreBackend, Sendable {
   }
 }
 
-/// Numbers in the order they were noted.
+/// Numbers, in the order in which they were recorded.
 private final class Recorder: Sendable {
   private let noted = Lock<[Int]>([])
 
@@ -194,7 +194,7 @@ private final class Total: @unchecked Sendable {
   var value = 0
 }
 
-/// The thread that made it.
+/// The identity of the thread that creates it.
 private struct ThreadID: Equatable {
   private let thread = ObjectIdentifier(Thread.current)
 }

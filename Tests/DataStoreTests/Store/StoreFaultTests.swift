@@ -13,22 +13,24 @@ import Testing
   import Musl
 #endif
 
-/// Whichever call of the file system fails, a store throws what it promises or does what it was asked, what it says is
-/// stored is what is stored, and the next save works.
+/// Lets each file system call of a store fail in turn.
+///
+/// The call of the store then either succeeds or throws the error that it promises, the store and the folder have the same
+/// value, and the next save succeeds.
 @Suite struct StoreFaultTests {
-  /// Where a store is put, and what it is asked to do there.
+  /// The initial state of a folder, and the call of the store.
   enum Scenario: CaseIterable {
     case save
     case firstSave
-    case saveOverSpoiledBytes
-    case saveOverAnOutsideChange
+    case saveOverCorruptBytes
+    case saveOverExternalChange
     case remove
     case load
-    case loadOfSpoiledBytes
+    case loadOfCorruptBytes
     case observe
   }
 
-  /// Lets one call fail.
+  /// A file system in which one call fails.
   private final class Script: Sendable {
     private let count = Atomic(0)
     private let failing = Atomic(Int.max)
@@ -38,7 +40,7 @@ import Testing
       self.code = code
     }
 
-    /// Calls of the watch are not counted, because they come when they like.
+    /// The file system, which doesn't count the calls of the watch because their timing isn't deterministic.
     var fileSystem: FileSystem {
       FileSystem { call in
         if call.operation.hasPrefix("inotify") { return nil }
@@ -47,12 +49,12 @@ import Testing
       }
     }
 
-    /// Lets a call from now on fail.
+    /// Lets the call with a number, counted from now on, fail.
     func arm(_ number: Int) {
       failing.store(count.load(ordering: .relaxed) + number, ordering: .relaxed)
     }
 
-    /// Lets all further calls be made.
+    /// Lets all later calls succeed.
     ///
     /// - Returns: Whether a call failed.
     func disarm() -> Bool {
@@ -64,26 +66,26 @@ import Testing
   private let key = StoreKey<String>("text", id: "0")
 
   @Test(arguments: Scenario.allCases, [EIO, ENOSPC, EROFS, EMFILE])
-  func `Whichever call fails, memory is as disk, and the next save works`(scenario: Scenario, code: CInt) async throws {
+  func `If a call fails, memory and disk agree, and the next save works`(scenario: Scenario, code: CInt) async throws {
     for failing in 1... {
       guard try await run(scenario, failing: failing, code: code) else { break }
     }
   }
 
   @Test(arguments: Scenario.allCases)
-  func `A call that a signal interrupts is made again`(scenario: Scenario) async throws {
+  func `A call that is interrupted by a signal is repeated`(scenario: Scenario) async throws {
     for failing in 1... {
       guard try await run(scenario, failing: failing, code: EINTR) else { break }
     }
   }
 
-  /// Plays a scenario in which one call fails.
+  /// Runs a scenario in which one call fails.
   ///
-  /// - Returns: Whether there was such a call.
+  /// - Returns: Whether the scenario made that call.
   private func run(_ scenario: Scenario, failing: Int, code: CInt) async throws -> Bool {
     let temporary = TemporaryFolder(inMemory: true)
     let file = temporary.url.appending(path: "text.0.value")
-    let spoiled = Data("spoiled".utf8)
+    let corruptBytes = Data("spoiled".utf8)
     let script = Script(code: code)
     let store = FileStore(folder: temporary.url, fileSystem: script.fileSystem)
     let other = FileStore(folder: temporary.url)
@@ -91,14 +93,14 @@ import Testing
       try await store.save("old", for: key)
     }
     switch scenario {
-    case .saveOverSpoiledBytes, .loadOfSpoiledBytes: try spoiled.write(to: file)
-    case .saveOverAnOutsideChange: try await other.save("theirs", for: key)
+    case .saveOverCorruptBytes, .loadOfCorruptBytes: try corruptBytes.write(to: file)
+    case .saveOverExternalChange: try await other.save("theirs", for: key)
     default: break
     }
     var old: String?
     switch scenario {
-    case .firstSave, .saveOverSpoiledBytes, .loadOfSpoiledBytes: old = nil
-    case .saveOverAnOutsideChange: old = "theirs"
+    case .firstSave, .saveOverCorruptBytes, .loadOfCorruptBytes: old = nil
+    case .saveOverExternalChange: old = "theirs"
     default: old = "old"
     }
 
@@ -118,30 +120,30 @@ import Testing
     }
     let hasFailed = script.disarm()
 
-    // What could not be read is still to be told.
-    let isSpoiled: Bool
+    // If the scenario's call has failed before it could read the corrupt bytes, this load reports them.
+    let isCorrupt: Bool
     let loaded: StoredValue<String>?
     do throws(StoreError) {
       loaded = try await store.load(key)
-      isSpoiled = false
+      isCorrupt = false
     } catch {
       guard case .undecodable = error else { throw error }
       loaded = nil
-      isSpoiled = true
+      isCorrupt = true
     }
     #expect(loaded?.value == new, "call \(failing)")
     #expect(try await FileStore(folder: temporary.url).load(key)?.value == new, "call \(failing)")
-    if scenario == .saveOverSpoiledBytes || scenario == .loadOfSpoiledBytes {
+    if scenario == .saveOverCorruptBytes || scenario == .loadOfCorruptBytes {
       let kept = try FileManager.default.contentsOfDirectory(at: temporary.url, includingPropertiesForKeys: nil)
         .filter { $0.lastPathComponent.contains(".corrupt-") }
-      #expect(try kept.map { try Data(contentsOf: $0) } == [spoiled], "call \(failing), \(isSpoiled)")
+      #expect(try kept.map { try Data(contentsOf: $0) } == [corruptBytes], "call \(failing), \(isCorrupt)")
     }
     let next = try await store.save("next", for: key)
     #expect(try await store.load(key) == next)
     #expect(try await FileStore(folder: temporary.url).load(key)?.value == "next")
     let temporaryFiles = try FileManager.default.contentsOfDirectory(atPath: temporary.url.path(percentEncoded: false))
       .filter { $0.hasPrefix(".DataStore") }
-    // Where even its removal fails, one may stay until later.
+    // If its removal fails too, one temporary file may remain for now.
     #expect(temporaryFiles.count <= 1)
     return hasFailed
   }
@@ -155,17 +157,17 @@ import Testing
     #expect(error.systemError?.code == code)
   }
 
-  /// What a scenario asks of the store.
+  /// Makes the call of a scenario.
   ///
-  /// - Returns: What must be stored after it.
+  /// - Returns: The value that must be stored afterwards.
   private func perform(_ scenario: Scenario, in store: FileStore) async throws(StoreError) -> String? {
     switch scenario {
-    case .save, .firstSave, .saveOverSpoiledBytes, .saveOverAnOutsideChange:
+    case .save, .firstSave, .saveOverCorruptBytes, .saveOverExternalChange:
       return try await store.save("new", for: key).value
     case .remove:
       try await store.remove(key)
       return nil
-    case .load, .loadOfSpoiledBytes:
+    case .load, .loadOfCorruptBytes:
       return try await store.load(key)?.value
     case .observe:
       return try await store.observe(collection: "text", as: String.self).stored.first?.stored.value
@@ -174,7 +176,7 @@ import Testing
 }
 
 extension StoreError {
-  /// The cause, where the system gave it.
+  /// The error of the system call that failed, if there is one.
   fileprivate var systemError: SystemError? {
     switch self {
     case .readFailed(let error), .writeFailed(let error), .removeFailed(let error): error

@@ -11,7 +11,7 @@ import Testing
       header: Envelope.Header(schema: 1, savedAt: Date(timeIntervalSince1970: 0), tag: StoreTag(), partIDs: nil))
   }
 
-  @Test func `A value that was there before has revision 0 and is not sent`() {
+  @Test func `A value from before the store object existed has revision 0 and is not sent`() {
     var state = TopicState()
     let edition = Self.edition(1)
     #expect(state.reconcile(.value(edition), "a", revision: 5) == .keep(revision: 0))
@@ -26,7 +26,7 @@ import Testing
     #expect(state.revision(of: "a") == 5)
   }
 
-  @Test func `What this store saved does not come back`() {
+  @Test func `A value that this store has saved is not sent again as an external change`() {
     var state = TopicState()
     let edition = Self.edition(1)
     state.recordSave(edition, nil, revision: 3)
@@ -36,7 +36,7 @@ import Testing
     #expect(state.reconcile(.nothing, nil, revision: 6) == .keepNothing)
   }
 
-  @Test func `What is not usable is new once, until something else was found`() {
+  @Test func `An unusable value is new only once, until another state is found`() {
     var state = TopicState()
     let (one, other) = (Fingerprint(Data("1".utf8)), Fingerprint(Data("2".utf8)))
     #expect(state.reconcile(.unusable(one), "a", revision: 1) == .hide(isNew: true))
@@ -49,8 +49,8 @@ import Testing
     #expect(state.reconcile(.nothing, "a", revision: 1) == .keepNothing)
   }
 
-  /// What observers are to be sent is computed here from the whole history; the state knows only the last step.
-  @Test func `Over any history each difference is sent once, in order, and nothing else`() {
+  /// Compares the actions of the state machine with those that a model of the store and its observers expects.
+  @Test func `In any sequence of events each difference is sent once, in order, and nothing else`() {
     for seed in 0..<2_000 {
       var random = SplitMix64(seed: UInt64(seed))
       var state = TopicState()
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  /// A place with values, and what observers of it have seen.
+  /// A model of the stored values, and of the states that observers have seen.
   private struct Model {
     var stored: [String?: TopicState.Found] = [:]
     var seen: [String?: TopicState.Found] = [:]
@@ -95,7 +95,7 @@ import Testing
     var isListed = false
     private var count = 0
 
-    /// A listing reads all ids, so none may differ from what was seen.
+    /// Whether all stored states have been seen, which a listing requires because it reads all ids.
     var canList: Bool { stored.allSatisfy { id, found in seen[id] == found } }
 
     mutating func externalChange(of id: String?, using random: inout SplitMix64) -> TopicState.Found {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DataStore
 
-/// What a store remembers of those for whom nothing is stored.
+/// The state that a store keeps for ids without a stored value.
 @Suite(.timeLimit(.minutes(15))) struct TopicTests {
   private let storage = InMemoryStorage()
 
@@ -14,15 +14,15 @@ import Testing
 
   private func key(_ number: Int) -> StoreKey<String> { StoreKey("text", id: "\(number)") }
 
-  @Test func `Of an observed name nothing is kept for those whose values were removed`() async throws {
+  @Test func `An observed collection keeps no state for ids whose values were removed`() async throws {
     let store = store()
     let changes = try await store.observe(collection: "text", as: String.self).changes
     for number in 0..<1_000 { try await store.save("a", for: key(number)) }
     #expect(await store.knownCount(in: "text") == 1_000)
     for number in 0..<1_000 { try await store.remove(key(number)) }
-    // Nor for those who never had one.
+    // The same holds for ids that never had a value,
     for number in 1_000..<1_010 { #expect(try await store.load(key(number)) == nil) }
-    // Nor for those whose bytes were quarantined.
+    // and for ids whose bytes were quarantined.
     storage[try key(2_000).keyName.encoded()] = Data("hello".utf8)
     await #expect(throws: StoreError.self) { try await store.load(key(2_000)) }
     #expect(await store.knownCount(in: "text") == 0)
@@ -34,17 +34,17 @@ import Testing
     }
   }
 
-  @Test func `What was removed before a name is observed is forgotten with the first observer`() async throws {
+  @Test func `The state of removed values is discarded when their collection is first observed`() async throws {
     let store = store()
     for number in 0..<10 { try await store.save("a", for: key(number)) }
     for number in 1..<10 { try await store.remove(key(number)) }
-    // Until then it tells what others store from what was there all the time.
+    // Until then, it distinguishes external changes from values that were stored all along.
     #expect(await store.knownCount(in: "text") == 10)
     _ = try await store.observe(collection: "text", as: String.self)
     #expect(await store.knownCount(in: "text") == 1)
   }
 
-  @Test func `What others store for a user who was forgotten is a change`() async throws {
+  @Test func `An external save for an id without any state is a change`() async throws {
     let store = store()
     let changes = try await store.observe(collection: "text", as: String.self).changes
     try await store.save("a", for: key(0))

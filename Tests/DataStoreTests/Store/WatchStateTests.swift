@@ -6,7 +6,7 @@ import Testing
 @Suite struct WatchStateTests {
   private typealias Plan = WatchState.Plan
 
-  @Test func `At the beginning anything may have changed, once`() {
+  @Test func `When the watch begins, the first plan includes all observed names`() {
     var state = WatchState()
     #expect(!state.isWatching)
     state.begin()
@@ -23,22 +23,22 @@ import Testing
     #expect(state.takePlan() == Plan(names: [], includesAllObserved: false))
   }
 
-  @Test func `What could not be read is read with the next check, before what is new`() {
+  @Test func `Names that could not be read are in the next plan, before new ones`() {
     var state = WatchState()
     state.report(.names(["a"]))
     let plan = state.takePlan()
     state.report(.names(["b"]))
-    state.miss(plan)
+    state.markUnread(plan)
     #expect(state.takePlan().names == ["a", "b"])
-    state.miss("c")
+    state.markUnread("c")
     state.report(.unknown)
     let all = state.takePlan()
     #expect(all == Plan(names: ["c"], includesAllObserved: true))
-    state.miss(all)
+    state.markUnread(all)
     #expect(state.takePlan() == all)
   }
 
-  @Test func `A watch that broke is begun again`() {
+  @Test func `A watch that has broken can begin again`() {
     var state = WatchState()
     state.begin()
     _ = state.takePlan()
@@ -48,7 +48,7 @@ import Testing
     #expect(state.takePlan().includesAllObserved)
   }
 
-  @Test func `Over any history no reported name is lost`() {
+  @Test func `No reported name is lost, in any sequence of events`() {
     for seed in 0..<1_000 {
       var random = SplitMix64(seed: UInt64(seed))
       var state = WatchState()
@@ -70,10 +70,10 @@ import Testing
           #expect(plan.includesAllObserved == isAnyUnread, "\(seed)")
           (unread, isAnyUnread) = ([], false)
           if Bool.random(using: &random) { continue }
-          state.miss(plan)
+          state.markUnread(plan)
           (unread, isAnyUnread) = (Set(plan.names), plan.includesAllObserved)
         default:
-          state.miss("5")
+          state.markUnread("5")
           unread.insert("5")
         }
       }

@@ -1,7 +1,7 @@
 import DataStore
 import TestSupport
 
-/// How many numbered commits were made in a store, and what must therefore be stored.
+/// The number of numbered commits that were made in a store, and the values that must therefore be stored.
 struct CommitProgress {
   let kind: NumberedCommits
   private(set) var number = 0
@@ -16,15 +16,15 @@ struct CommitProgress {
     kind.apply(number, to: &state)
   }
 
-  /// Finds out whether the commit after the last acknowledged one was made, and advances accordingly.
+  /// Determines whether the commit after the last acknowledged one was made, and advances accordingly.
   ///
   /// - Parameters:
   ///   - acknowledged: The number of the last acknowledged commit.
-  ///   - open: Opens a store, which no other process uses, as after a relaunch.
-  /// - Throws: What is stored if it is neither what the one nor what the other left.
+  ///   - open: Opens a store that no other process uses, as after a relaunch.
+  /// - Throws: ``Unexpected`` if the stored values are neither those before nor those after the commit.
   mutating func find(acknowledged: Int, open: () -> any KeyValueStore) async throws {
     while number < acknowledged { advance() }
-    // Either way of reading has to finish what was interrupted, so either comes first at times.
+    // Both ways of reading must finish an interrupted commit, so each of them comes first in some rounds.
     let observesFirst = acknowledged.isMultiple(of: 2)
     let first = try await NumberedCommits.read(open(), observing: observesFirst)
     let second = try await NumberedCommits.read(open(), observing: !observesFirst)
@@ -37,7 +37,7 @@ struct CommitProgress {
     }
   }
 
-  /// What is stored is neither what acknowledged commits left nor what one more would leave.
+  /// An error for stored values that match neither the acknowledged commits nor those and the one in flight.
   struct Unexpected: Error, CustomStringConvertible {
     let expected: NumberedCommits.State
     let inFlight: NumberedCommits.State?
@@ -45,7 +45,7 @@ struct CommitProgress {
     let number: Int
 
     var description: String {
-      let inFlight = inFlight.map { ", or with the one in flight \($0)" } ?? " and at first"
+      let inFlight = inFlight.map { ", or with the commit in flight \($0)" } ?? " in both reads"
       return "After commit \(number): expected \(expected)\(inFlight), but found \(found)."
     }
   }

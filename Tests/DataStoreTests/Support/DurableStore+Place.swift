@@ -2,7 +2,7 @@ import DataStore
 import Foundation
 
 extension DurableStore {
-  /// Where a test keeps its store in a folder.
+  /// Returns the place of a test's store in a folder.
   func place(inFolder folder: URL) -> URL {
     switch self {
     case .files: folder
@@ -12,7 +12,7 @@ extension DurableStore {
     }
   }
 
-  /// Opens a store that waits long for other processes, because many of them may share two cores.
+  /// Opens a store with a long timeout for locks, because many processes may share two cores.
   func openPatiently(at place: URL, fileSystem: FileSystem = FileSystem()) -> any KeyValueStore {
     switch self {
     case .files: return FileStore(folder: place, fileSystem: fileSystem, lockTimeout: .seconds(60))
@@ -22,7 +22,7 @@ extension DurableStore {
     }
   }
 
-  /// Whether a file with this name may be in the folder of a store that no process uses.
+  /// Returns whether a file with this name may be in the folder of a store that no process uses.
   func keepsFile(named name: String) -> Bool {
     switch self {
     case .files: name.hasSuffix(".value")

@@ -1,14 +1,14 @@
 import DataStore
 import Foundation
 
-/// The stores that other processes may use at the same time, and that survive what becomes of a process.
+/// The stores that several processes may use at the same time, and that survive the end of a process.
 enum DurableStore: CaseIterable {
   case files
   #if SQLite
     case database
   #endif
 
-  /// Where a test keeps its store, as `TestChild` knows it too.
+  /// Returns the place of a test's store, which `TestChild` uses too.
   func place(in temporary: TemporaryFolder) -> URL {
     switch self {
     case .files: temporary.url

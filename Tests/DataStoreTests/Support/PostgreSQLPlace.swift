@@ -4,12 +4,12 @@
 
   @testable import DataStore
 
-  /// A schema of a test's own, removed when the test ends.
+  /// A database schema for one test, which is removed when the test ends.
   final class PostgreSQLPlace: Sendable {
     /// The server of the tests: the environment's `MOMENTS_POSTGRESQL`, as `Tests/Support/postgresql/cluster` prints it.
     static let server = ProcessInfo.processInfo.environment["MOMENTS_POSTGRESQL"]
 
-    /// Whether the tests of the store are skipped: there is no server, and none is required.
+    /// Whether the tests of the store are skipped, because there is no server and none is required.
     static var isMissing: Bool {
       server == nil && ProcessInfo.processInfo.environment["MOMENTS_REQUIRE_POSTGRESQL"] != "1"
     }
@@ -24,34 +24,38 @@
     }
 
     deinit {
-      // What is left behind harms no other test.
+      // A schema that remains doesn't affect other tests.
       _ = try? connection().run(script: "SET client_min_messages = warning; DROP SCHEMA \(schema) CASCADE")
     }
 
-    /// A connection like that of another program.
+    /// Opens a connection, as another program does.
     func connection() throws -> PostgreSQLConnection { try PostgreSQLConnection(address, timeout: .seconds(5)) }
 
     func backend(timeout: Duration = .seconds(5)) -> PostgreSQLBackend {
       PostgreSQLBackend(address: address, timeout: timeout)
     }
 
-    /// - Parameter host: Where the server is reached; `nil` for where it is.
+    /// Opens a store.
+    ///
+    /// - Parameters:
+    ///   - timeout: The timeout of the store's calls.
+    ///   - host: The host to connect to; `nil` for the server's own.
     func store(timeout: Duration = .seconds(5), host: String? = nil) -> PostgreSQLStore {
       PostgreSQLStore(address: address + (host.map { " host=\($0)" } ?? ""), timeout: timeout)
     }
 
-    /// The folder of the server's socket; `nil` if it is reached otherwise.
+    /// The folder of the server's socket; `nil` if the server isn't reached by one.
     var serverFolder: String? {
       address.split(separator: " ").first { $0.hasPrefix("host=/") }.map { String($0.dropFirst(5)) }
     }
 
-    /// Replaces what is stored under a name by bytes that are no value.
-    func spoil(_ name: String) throws {
+    /// Replaces the stored bytes of a name by corrupt ones.
+    func corrupt(_ name: String) throws {
       try connection().run(
         "UPDATE datastore_value SET bytes = $1 WHERE name = $2", .bytes(Data("spoiled".utf8)), .text(name))
     }
 
-    /// Ends all other connections to this place, as the server's owner does, and waits until they have ended.
+    /// Terminates all other connections to the schema, as an administrator does, and waits until they have ended.
     func endConnections() throws {
       try connection().run(
         script: """

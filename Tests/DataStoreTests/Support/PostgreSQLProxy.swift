@@ -11,9 +11,9 @@
     import Musl
   #endif
 
-  /// A way to a server's socket that breaks at a commit, when a test says so.
+  /// A proxy for the socket of a server, which cuts a connection at a commit on demand.
   final class PostgreSQLProxy: Sendable {
-    /// Where the way breaks.
+    /// The moment at which a connection is cut.
     enum Cut: CaseIterable {
       /// The server doesn't get the commit.
       case before
@@ -21,7 +21,7 @@
       case after
     }
 
-    /// What commits.
+    /// The kind of a commit.
     enum Commit: CaseIterable {
       /// The statement of a change that is a transaction by itself.
       case change
@@ -36,7 +36,7 @@
     private let listener: CInt
     private let nextCut = Mutex<(cut: Cut, commit: Commit)?>(nil)
 
-    /// Opens a way to the server whose socket is in a folder.
+    /// Starts a proxy for the server whose socket is in a folder.
     init(to serverFolder: String) throws {
       try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
       target = serverFolder + "/" + Self.fileName
@@ -64,12 +64,12 @@
     /// The folder of the proxy's socket.
     var host: String { folder.url.path(percentEncoded: false) }
 
-    /// Breaks the way of the connection that is the next one to commit.
+    /// Cuts the next connection that commits.
     func cutNext(_ commit: Commit, _ cut: Cut) {
       nextCut.withLock { $0 = (cut, commit) }
     }
 
-    /// Whether the way has broken since ``cutNext(_:_:)``.
+    /// Whether a connection was cut since ``cutNext(_:_:)``.
     var hasCut: Bool { nextCut.withLock { $0 == nil } }
 
     private func connect(_ client: CInt) {
@@ -103,14 +103,14 @@
       }
     }
 
-    /// Finds the commits among the requests of a connection, each of which is one write of libpq's.
+    /// Recognises the commits among the requests of a connection, because libpq makes one write for each request.
     private struct Requests {
-      /// The name that the statement of a change was prepared under, with the zero behind it.
+      /// The name of the prepared statement of a change, with its terminating zero byte.
       private var changeName: ArraySlice<UInt8>?
 
       mutating func commit(in bytes: ArraySlice<UInt8>) -> Commit? {
         if bytes.suffix(7).elementsEqual("COMMIT\0".utf8) { return .transaction }
-        // The type of a message, four bytes of length, and zero-terminated texts.
+        // A message has a type, four bytes of length, and zero-terminated texts.
         let texts = bytes.dropFirst(5)
         switch bytes.first.map({ UnicodeScalar($0) }) {
         case "P" where texts.firstRange(of: "datastore_commit(".utf8) != nil:
@@ -159,7 +159,7 @@
       }
     }
 
-    /// Copies until an end of the connection, or until `passes` returns `false`.
+    /// Copies bytes until the connection ends or `passes` returns `false`.
     private static func copy(from source: CInt, to target: CInt, while passes: (ArraySlice<UInt8>) -> Bool) {
       var buffer = [UInt8](repeating: 0, count: 65_536)
       while case let count = read(source, &buffer, buffer.count), count > 0, passes(buffer[..<count]) {

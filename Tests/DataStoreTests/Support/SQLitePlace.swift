@@ -12,7 +12,7 @@
     import Musl
   #endif
 
-  /// A database of a test's own, at first not there, removed with its folder when the test ends.
+  /// A database for one test, which doesn't exist at first and is removed with its folder when the test ends.
   final class SQLitePlace: Sendable {
     let temporary = TemporaryFolder()
     var folder: URL { temporary.url }
@@ -23,26 +23,28 @@
       SQLiteBackend(file: file, busyTimeout: busyTimeout, now: { Date() }, fileSystem: fileSystem)
     }
 
-    /// A connection like that of another program, to a database that is there.
+    /// Opens a connection to an existing database, as another program does.
     func connection(busyTimeout: Duration = .seconds(5)) throws -> SQLiteConnection {
       let folder = try FileSystem().resolve(FileSystem().openFolder(folder.path(percentEncoded: false)))
       return try SQLiteConnection(
         path: "\(folder)/store.sqlite", permissionsOf: nil, busyTimeout: busyTimeout, runsTriggers: true)
     }
 
-    /// Replaces what is stored under a name by bytes that are no value.
-    func spoil(_ name: String) throws {
+    /// Replaces the stored bytes of a name by corrupt ones.
+    func corrupt(_ name: String) throws {
       try connection().run(
         "UPDATE value SET bytes = ?1 WHERE name = ?2", .blob(Data("spoiled".utf8)), .text(name))
     }
 
-    /// Says something to the database, past the store.
+    /// Executes a statement in the database, bypassing the store.
     func execute(_ sql: String) throws {
       try connection().run(sql)
     }
 
-    /// Damages a database that is in use, as a commit: to open and close the file would end the locks on it.
-    func spoilSchema() throws {
+    /// Corrupts a database that is in use.
+    ///
+    /// A commit does it, because opening and closing the file would release the locks on it.
+    func corruptSchema() throws {
       let connection = try connection()
       try connection.run("PRAGMA writable_schema = ON")
       try connection.run("UPDATE sqlite_master SET rootpage = 1000000 WHERE name = 'value'")
@@ -53,7 +55,7 @@
       try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     }
 
-    /// The names of all files, in order.
+    /// The sorted names of all files.
     var contents: [String] {
       get throws { try FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false)).sorted() }
     }
@@ -64,7 +66,9 @@
       return status.st_mode & 0o777
     }
 
-    /// All bytes of the database, for when no connection to it is open: reading the file would end its locks.
+    /// All bytes of the database.
+    ///
+    /// Use it only while no connection is open, because reading the file would release the locks on it.
     var bytes: Data {
       get throws { try Data(contentsOf: file) }
     }

@@ -2,7 +2,7 @@ import Foundation
 
 @testable import DataStore
 
-/// Single changes, as commits.
+/// Commits of a single change.
 extension StoreBackend {
   mutating func write(_ bytes: Data, to name: String) throws(StoreError) {
     _ = try commit([StoreWrite(name: name, bytes: bytes)]) { _ in .proceed(removing: []) }
@@ -15,7 +15,7 @@ extension StoreBackend {
   }
 }
 
-/// The bytes of a value, as a store writes them.
+/// Returns the bytes of a value as a store writes them.
 func encodedEnvelope(
   _ value: some Codable & Sendable, savedAt: Date = Date(), schema: Int = 1, tag: StoreTag = StoreTag()
 ) throws -> Data {
@@ -24,7 +24,7 @@ func encodedEnvelope(
 }
 
 extension InMemoryBackend {
-  /// Makes what was decided.
+  /// Makes a commit that was already decided.
   func make(_ writes: [StoreWrite], _ decision: CommitDecision) throws(StoreError) -> Bool {
     var backend = self
     return try backend.commit(writes) { _ in decision }

@@ -1,13 +1,13 @@
 import Foundation
 
-/// A folder of a test's own, removed when the test ends.
+/// A folder for one test, which is removed when the test ends.
 final class TemporaryFolder: Sendable {
   let url: URL
 
-  /// A place where nothing is yet.
+  /// Chooses the URL of a folder that doesn't exist yet.
   ///
-  /// - Parameter inMemory: Whether the folder may be lost with the power, where the system has a place for such: there
-  ///   nothing waits for a disk.
+  /// - Parameter inMemory: Whether the folder is on a volume in memory, if the system has one. There, no call waits for a
+  ///   disk, and the files don't survive a loss of power.
   init(inMemory: Bool = false) {
     let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
     let isThere = FileManager.default.isWritableFile(atPath: memory.path(percentEncoded: false))
@@ -25,7 +25,8 @@ final class TemporaryFolder: Sendable {
   }
 
   deinit {
-    // A store that still works may move a file meanwhile. What is left behind harms no other test, so that needs no answer.
+    // A store that is still running may move a file meanwhile, so the removal is repeated. Files that remain don't affect
+    // other tests, so an error is ignored.
     for _ in 0..<10 where FileManager.default.fileExists(atPath: url.path(percentEncoded: false)) {
       try? FileManager.default.removeItem(at: url)
     }

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 extension Trait where Self == ConditionTrait {
-  /// Runs the test only where a volume that can lose power can be mounted; fails it there instead if it is required.
+  /// Runs the test only if a power-loss volume can be mounted, or if one is required, so that the test fails without it.
   static var requiresPowerLossVolume: Self {
     .enabled(if: PowerLossVolume.isAvailable || PowerLossVolume.isRequired, "\(PowerLossVolume.requirement)")
   }

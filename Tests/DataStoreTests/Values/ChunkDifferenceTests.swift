@@ -13,7 +13,7 @@ import Testing
     ChunkDifference(from: old.span, to: new.span, of: NumberList.self).runs
   }
 
-  @Test func `Changes in place leave all other elements as they are stored`() {
+  @Test func `After changes in place all other elements are taken from the stored chunk`() {
     #expect(runs(from: [1, 2, 3, 4, 5], to: [1, 2, 3, 4, 5]) == [.stored(0..<5)])
     #expect(runs(from: [1, 2, 3, 4, 5], to: [1, 2, 9, 4, 5]) == [.stored(0..<2), .new(2..<3), .stored(3..<5)])
     #expect(
@@ -22,7 +22,7 @@ import Testing
     #expect(runs(from: [1, 2], to: [3, 4]) == [.new(0..<2)])
   }
 
-  @Test func `An insertion leaves what is around it`() {
+  @Test func `After an insertion the elements around it are taken from the stored chunk`() {
     #expect(runs(from: [1, 2, 3], to: [9, 1, 2, 3]) == [.new(0..<1), .stored(0..<3)])
     #expect(runs(from: [1, 2, 3], to: [1, 8, 9, 2, 3]) == [.stored(0..<1), .new(1..<3), .stored(1..<3)])
     #expect(runs(from: [1, 2, 3], to: [1, 2, 3, 9]) == [.stored(0..<3), .new(3..<4)])
@@ -30,20 +30,20 @@ import Testing
     #expect(runs(from: [], to: [1]) == [.new(0..<1)])
   }
 
-  @Test func `A deletion leaves what is around it`() {
+  @Test func `After a deletion the elements around it are taken from the stored chunk`() {
     #expect(runs(from: [1, 2, 3], to: [2, 3]) == [.stored(1..<3)])
     #expect(runs(from: [1, 2, 3, 4], to: [1, 4]) == [.stored(0..<1), .stored(3..<4)])
     #expect(runs(from: [1, 2, 3], to: [1, 2]) == [.stored(0..<2)])
     #expect(runs(from: [1], to: []) == [])
   }
 
-  @Test func `Of other changes the elements before the first one are left`() {
+  @Test func `After any other change only the elements before it are taken from the stored chunk`() {
     #expect(runs(from: [1, 2, 3, 4], to: [1, 8, 3, 9, 4]) == [.stored(0..<1), .new(1..<5)])
     #expect(ChunkDifference(from: [1, 2].span, to: [8, 9, 7].span, of: NumberList.self).usesStored == false)
   }
 
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `The runs, joined, are the new elements`(seed: UInt64) {
+  func `The joined runs are the new elements`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     for _ in 0..<1_000 {
       let old = (0..<Int.random(in: 0...12, using: &generator)).map { _ in Int.random(in: 0...3, using: &generator) }

@@ -34,7 +34,7 @@ import Testing
     #expect(value.save(value.elements) == 0)
   }
 
-  @Test func `An old chunk is kept whatever its size`() {
+  @Test func `An old chunk is kept regardless of its size`() {
     let elements = Array(0..<400)
     let plan = ChunkPlan(oldCounts: [300, 1, 35, 64], old: elements, new: elements.replacing(at: 340))
     #expect(plan.chunks == [.kept(0), .kept(1), .kept(2), .new(336..<400, basedOn: 3)])
@@ -47,7 +47,7 @@ import Testing
     #expect(shorter.chunks == [.kept(1), .new(64..<99)])
   }
 
-  @Test func `A chunk too large is split when it changes, and a small one joins its smaller neighbour`() {
+  @Test func `A chunk that is too large is split when it changes, and a small one joins its smaller neighbour`() {
     let elements = Array(0..<299)
     let split = ChunkPlan(oldCounts: [200, 99], old: elements, new: elements.replacing(at: 0))
     #expect(split.chunks == [.new(0..<66), .new(66..<133), .new(133..<200), .kept(1)])
@@ -63,7 +63,7 @@ import Testing
     #expect(value.counts == [11])
     value.save(Array(-100..<11))
     #expect(value.counts == [111])
-    // The only chunk of a value may be small, but not one of several.
+    // The only chunk of a value may be small, but one of several may not.
     value = stored(10)
     value.save(Array(-150..<10))
     #expect(value.counts == [53, 53, 54])
@@ -82,7 +82,7 @@ import Testing
       step % 2 == 0 ? elements.inserting([-step], at: step * 7 % 999) : elements.removing(at: step * 13 % 999)
     },
   ])
-  private func `Small chunks don't pile up`(repetition: Repetition) {
+  private func `Small chunks don't accumulate`(repetition: Repetition) {
     var value = stored(repetition.count)
     for step in 1...repetition.times {
       value.save(repetition.edit(value.elements, step))
@@ -92,7 +92,7 @@ import Testing
 
   // MARK: Locality
 
-  @Test func `A change of one element writes its chunk`() {
+  @Test func `A change of one element writes only its chunk`() {
     let value = stored(1000)
     for index in value.elements.indices {
       var changed = value
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: 0..<50 as Range<UInt64>)
-  func `Changes in place write the chunks they are in, and borders stay`(seed: UInt64) {
+  func `Changes in place write only their chunks, and the borders stay`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var value = stored(.random(in: 1...3000, using: &generator))
     for _ in 0..<20 {
@@ -180,14 +180,14 @@ import Testing
     #expect(value.save(elements) <= 30)
   }
 
-  @Test func `A block of any length between two changes is inserted by itself`() {
+  @Test func `A long block that is inserted between two changes is written without the chunks around it`() {
     var value = stored(2000)
     let edited = value.elements.replacing(at: 0).replacing(at: 1999)
-    // 1000 new elements, and those of the chunk in which they are.
+    // The block of 1000 elements is written together with the chunk that it is inserted into.
     #expect(value.save(edited.inserting(Array(-1000..<0), at: 1000)) <= 2 + (1000 + 65 + 63) / 64)
   }
 
-  @Test func `A block that was moved is written, and what it passed is kept`() {
+  @Test func `A block that was moved is written, and the elements that it passed are kept`() {
     for (from, to) in [(200, 1500), (1500, 200), (0, 1900), (1900, 0)] {
       var value = stored(2000)
       var elements = value.elements
@@ -233,7 +233,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 100, 5000, 20_000])
-  func `Versions without anything in common have a bounded number of comparisons`(count: Int) {
+  func `Versions with nothing in common have a bounded number of comparisons`(count: Int) {
     let old = stored(5000)
     #expect(comparisons(old, (0..<count).map { -1 - $0 }) <= 4 * (5000 + count))
     #expect(comparisons(old, (0..<count).map { ($0 * 7919) % 5000 }) <= 4 * (5000 + count))
@@ -258,7 +258,7 @@ import Testing
     }
   }
 
-  @Test func `A search that is given up leaves the chunks that stayed in place`() {
+  @Test func `An abandoned search keeps the chunks that stayed in place`() {
     // A comparison of one of the first chunks fails at its last element.
     var elements = (0..<10_000).map { $0 >= 5000 ? $0 : $0 % 50 == 49 ? 1 : 0 }
     var value = DividedValue(elements: elements, counts: Array(repeating: 50, count: 200))
@@ -269,13 +269,13 @@ import Testing
     #expect(value.save(elements) == 150)
   }
 
-  // MARK: Any edits
+  // MARK: Random edits
 
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `Every law holds over any sequence of edits`(seed: UInt64) {
+  func `Every invariant holds after any sequence of edits`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     for _ in 0..<100 {
-      // Few different elements are often found in the wrong place; many, hardly ever.
+      // With few distinct elements, chunks are often found in the wrong place; with many, hardly ever.
       let alphabet = 0...[0, 1, 3, 50, Int.max - 1].randomElement(using: &generator)!
       var value = DividedValue()
       for _ in 0..<12 {
@@ -307,15 +307,15 @@ import Testing
   }
 }
 
-/// A value as a store has it: its elements, and how many are in each chunk.
+/// A stored value: its elements, and the number of elements in each chunk.
 private struct DividedValue {
   var elements: [Int] = []
   var counts: [Int] = []
 
-  /// Where each chunk starts.
+  /// The start of each chunk.
   var starts: [Int] { counts.reduce(into: [0]) { $0.append($0.last! + $1) }.dropLast() }
 
-  /// Replaces the value and returns how many chunks are written; each kept chunk comes from the older version.
+  /// Replaces the elements as a plan says, checks the plan, and returns the number of written chunks.
   @discardableResult
   mutating func save(_ new: [Int], sourceLocation: SourceLocation = #_sourceLocation) -> Int {
     let plan = ChunkPlan(oldCounts: counts, old: elements, new: new)
@@ -350,13 +350,13 @@ private struct DividedValue {
   }
 }
 
-/// The same edit, made many times.
+/// An edit that is repeated many times.
 private struct Repetition: CustomTestStringConvertible {
   let name: String
-  /// How many elements there are at first.
+  /// The initial number of elements.
   let count: Int
   let times: Int
-  /// Makes the edit for the given time, counted from 1.
+  /// Makes the edit, given the number of the repetition, from 1.
   let edit: @Sendable ([Int], Int) -> [Int]
 
   var testDescription: String { name }
@@ -381,7 +381,7 @@ private final class Counter: Sendable {
   let count = Lock(0)
 }
 
-/// A list that counts how often its elements are compared.
+/// A list that counts the comparisons of its elements.
 private struct CountingList: PartitionedValue {
   @TaskLocal static var comparisons = Counter()
 
@@ -414,7 +414,7 @@ extension [Int] {
     return copy
   }
 
-  /// Makes one edit of any kind.
+  /// Makes one random edit.
   fileprivate mutating func edit(alphabet: ClosedRange<Int>, using generator: inout SplitMix64) {
     let length = Int.random(in: 1...[1, 1, 20, 100, 400].randomElement(using: &generator)!, using: &generator)
     let added = (0..<length).map { _ in Int.random(in: alphabet, using: &generator) }

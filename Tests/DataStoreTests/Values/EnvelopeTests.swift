@@ -38,7 +38,7 @@ import Testing
     decode(Data(text.utf8), as: type)
   }
 
-  @Test func `The bytes are a line about the value, and the value`() throws {
+  @Test func `The bytes are a header line, then the value`() throws {
     let bytes = try encodedEnvelope(profile, savedAt: Date(timeIntervalSinceReferenceDate: 816_932_841.5), tag: tag)
     #expect(
       String(decoding: bytes, as: UTF8.self) == """
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: [nil, [], ["0a1b", "2c3d"]])
-  func `A line that a store writes is read without a decoder`(partIDs: [String]?) throws {
+  func `A header line that a store writes is read without a decoder`(partIDs: [String]?) throws {
     for time in [0, -1.5, 816_932_841.549_993_8, 1e30, -1e-30] {
       let header = Envelope.Header(
         schema: 7, savedAt: Date(timeIntervalSinceReferenceDate: time), tag: tag, partIDs: partIDs)
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func `A value and its time come back exactly`() throws {
+  @Test func `A value and its time are decoded exactly`() throws {
     var random = SystemRandomNumberGenerator()
     for _ in 0..<5_000 {
       let savedAt = Date(timeIntervalSinceReferenceDate: .random(in: -1e11...1e11, using: &random))
@@ -83,7 +83,7 @@ import Testing
     ),
     ("{\"format\":1,\"schema\":7,\"savedAt\":0}\n\"unknown\"", StoredVersion(format: 1, schema: 7)),
   ])
-  func `A newer version is recognised whatever follows it`(text: String, version: StoredVersion) {
+  func `A future version is recognised regardless of what follows`(text: String, version: StoredVersion) {
     guard case .future(version) = decode(text, as: Profile.self) else {
       Issue.record("\(text)")
       return
@@ -101,7 +101,7 @@ import Testing
     "{\"format\":1,\"schema\":1,\"savedAt\":0}", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n",
     "{\"format\":1,\"schema\":1,\"savedAt\":0}\n1 2", "{\"format\":1,\"schema\":1,\"savedAt\":0}\n\"text\"",
   ])
-  func `Bytes that are no value have a reason`(text: String) {
+  func `Bytes that are not a value are corrupt for a reason`(text: String) {
     guard case .corrupt(let reason) = decode(text, as: Int.self) else {
       Issue.record("\(text)")
       return
@@ -109,17 +109,17 @@ import Testing
     #expect(!reason.isEmpty)
   }
 
-  @Test func `Bytes of which any bit is changed or any part is cut off are no value`() throws {
+  @Test func `Bytes with any flipped bit or any missing end are corrupt`() throws {
     let bytes = try encodedEnvelope(profile, savedAt: Date(timeIntervalSinceReferenceDate: 0))
-    var spoiled = bytes.indices.map { Data(bytes[..<$0]) }
+    var corruptBytes = bytes.indices.map { Data(bytes[..<$0]) }
     for index in bytes.indices {
       for bit in 0..<8 {
         var changed = bytes
         changed[index] ^= 1 << bit
-        spoiled.append(changed)
+        corruptBytes.append(changed)
       }
     }
-    for bytes in spoiled {
+    for bytes in corruptBytes {
       guard case .corrupt = decode(bytes, as: Profile.self) else {
         Issue.record("\(String(decoding: bytes, as: UTF8.self))")
         return
@@ -127,7 +127,7 @@ import Testing
     }
   }
 
-  @Test func `A line whose checksum and format lost a bit each isn't taken for one of format 1`() throws {
+  @Test func `A line with a flipped bit in its checksum key and in its format isn't mistaken for format 1`() throws {
     for line in [
       #"{"khecksum":"9a43ff51","format":1,"savedAt":1,"schema":1,"tag":"00112233445566778899aabbccddeeff"}"#,
       #"{"format":1,"savedAt":1,"schema":1,"tag":"00112233445566778899aabbccddeeff"}"#,
@@ -155,11 +155,11 @@ import Testing
     ] as [(String, UInt32)])
   func `The checksum is CRC-32C`(text: String, checksum: UInt32) {
     #expect(CRC32C.checksum(of: Data(text.utf8)) == checksum)
-    // Also of a part of other bytes, which does not begin at 0.
+    // The slice has a start index other than 0.
     #expect(CRC32C.checksum(of: Data("xyz\(text)".utf8).dropFirst(3)) == checksum)
   }
 
-  @Test func `What JSON cannot say throws`() {
+  @Test func `Values that JSON cannot represent throw`() {
     #expect(throws: EncodingError.self) { try encodedEnvelope(Double.nan) }
     #expect(throws: EncodingError.self) {
       try encodedEnvelope(1, savedAt: Date(timeIntervalSinceReferenceDate: .infinity))

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct JSONArrayTests {
   private func texts(of json: String, count: Int) throws -> [String] {
-    // With another start than 0, as a part of other bytes has.
+    // The slice has a start index other than 0, as a part of other bytes may have.
     let bytes = Data("…\(json)".utf8).dropFirst("…".utf8.count)
     let array = try #require(JSONArray(bytes, count: count))
     return (0..<count).map { String(decoding: array.elements($0..<$0 + 1), as: UTF8.self) }
@@ -22,7 +22,7 @@ import Testing
         == [#""a,b""#, #""[""#, #""\"]""#, #""\\""#, #""\\\",""#, #""é""#])
   }
 
-  @Test func `Another number of elements is none of the array's`() {
+  @Test func `An array with another number of elements is rejected`() {
     #expect(JSONArray(Data("[1,2]".utf8), count: 1) == nil)
     #expect(JSONArray(Data("[1,2]".utf8), count: 3) == nil)
     #expect(JSONArray(Data("".utf8), count: 0) == nil)
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `Runs of elements, joined, are the array`(seed: UInt64) throws {
+  func `The joined runs of elements are the array`(seed: UInt64) throws {
     var generator = SplitMix64(seed: seed)
     let alphabet = [#"""#, #"\"#, ",", "[", "]", "{", "}", "a", "\n", "é", "\u{1F600}"]
     for _ in 0..<200 {

@@ -4,9 +4,9 @@ import Testing
 
 @testable import DataStore
 
-/// What a save of a value in parts encodes.
+/// The elements that a save of a value in parts encodes.
 @Suite(.serialized) struct PartitionedFormatTests {
-  /// A number that counts how often it is encoded.
+  /// A number that counts its encodings.
   private struct Counted: Codable, Equatable {
     @TaskLocal static var encodings = Counter()
 
@@ -36,12 +36,14 @@ import Testing
 
   private let format = makeValueFormat(of: Numbers.self)
 
-  /// Saves a second version over a first one of 300 elements.
+  /// Saves a second version over a first one with 300 elements.
   ///
-  /// - Parameter spoil: Changes what is stored of a part.
-  /// - Returns: How many elements were encoded, and how many parts are new.
+  /// - Parameters:
+  ///   - change: Changes the elements of the first version to those of the second one.
+  ///   - corrupt: Returns the bytes to read in place of the stored bytes of a part.
+  /// - Returns: The number of encoded elements, and the number of new parts.
   private func save(
-    _ change: (inout [Counted]) -> Void, spoil: (Data?) -> Data? = { $0 }
+    _ change: (inout [Counted]) -> Void, corrupt: (Data?) -> Data? = { $0 }
   ) throws -> (encoded: Int, parts: Int) {
     let first = Numbers(elements: (0..<300).map(Counted.init))
     let stored = try format.encode(first, over: nil) { _ in nil }
@@ -52,10 +54,10 @@ import Testing
     let encoded = try Counted.$encodings.withValue(counter) {
       try format.encode(
         second, over: StoredParts(value: first, ids: stored.partIDs ?? [], counts: stored.counts)
-      ) { spoil(parts[$0]) }
+      ) { corrupt(parts[$0]) }
     }
     for part in encoded.newParts { parts[part.id] = part.bytes }
-    // Whatever was taken from stored bytes, the parts are those of the second version.
+    // The parts must be those of the second version, including any bytes that were copied from stored parts.
     var elements: [Counted] = []
     for id in encoded.partIDs ?? [] {
       elements += try JSONDecoder().decode([Counted].self, from: #require(parts[id]))
@@ -74,11 +76,11 @@ import Testing
     #expect(try save { _ in } == (0, 0))
   }
 
-  @Test func `A chunk whose stored bytes can't be used is encoded whole`() throws {
-    #expect(try save({ $0[0] = Counted(-1) }, spoil: { _ in nil }) == (60, 1))
-    // Still a JSON array of as many numbers, but of others.
-    let spoil = { (bytes: Data?) in bytes.map { Data($0.map { $0 == UInt8(ascii: "1") ? UInt8(ascii: "2") : $0 }) } }
-    #expect(try save({ $0[0] = Counted(-1) }, spoil: spoil) == (60, 1))
+  @Test func `A chunk whose stored bytes can't be used is encoded completely`() throws {
+    #expect(try save({ $0[0] = Counted(-1) }, corrupt: { _ in nil }) == (60, 1))
+    // The result is still a JSON array of as many numbers, but of different ones.
+    let corrupt = { (bytes: Data?) in bytes.map { Data($0.map { $0 == UInt8(ascii: "1") ? UInt8(ascii: "2") : $0 }) } }
+    #expect(try save({ $0[0] = Counted(-1) }, corrupt: corrupt) == (60, 1))
   }
 
   @Test func `A store reads the stored part, and encodes only the element that changed`() async throws {
@@ -86,7 +88,7 @@ import Testing
     let key = StoreKey<Numbers>("numbers")
     var numbers = Numbers(elements: (0..<300).map(Counted.init))
     try await store.save(numbers, for: key)
-    // The store encodes on a queue of its own, outside of this task.
+    // The store encodes on a queue of its own, where the task-local value has its default.
     let counter = Counted.encodings
     let before = counter.count.withLock { $0 }
     numbers.elements[150] = Counted(-1)

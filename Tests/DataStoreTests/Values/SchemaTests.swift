@@ -30,7 +30,7 @@ import Testing
     var last: String
   }
 
-  /// Schema 2, by a step whose result is no value.
+  /// Schema 2, with a migration whose result can't be decoded.
   private struct Broken: VersionedValue, Hashable {
     static let schema = StoreSchema(version: 2, migrations: [StoreMigration(from: 1) { _ in Data("{}".utf8) }])
 
@@ -79,7 +79,7 @@ import Testing
     #expect(try await InMemoryStore(storage: storage).load(key)?.savedAt == saved.savedAt)
   }
 
-  @Test func `A value whose migration fails stays where it is, until a save moves it aside`() async throws {
+  @Test func `A value whose migration fails is left untouched until a save quarantines it`() async throws {
     _ = try await saveOld("Mattt")
     let bytes = try #require(storage[name])
     let store = InMemoryStore(storage: storage)
@@ -98,17 +98,17 @@ import Testing
     #expect(try await store.load(key) == saved)
     var iterator = changes.makeAsyncIterator()
     #expect(await iterator.next() == .saved(key, saved))
-    let asideName = try #require(storage.names.first { $0 != name })
-    #expect(storage[asideName] == bytes)
+    let quarantineName = try #require(storage.names.first { $0 != name })
+    #expect(storage[quarantineName] == bytes)
     let failure = StoreEvent.migrationFailed(key.keyName, from: 2, reason: "1 names")
     let reason = "the migration from schema 2 failed: 1 names"
-    var told = events.makeAsyncIterator()
-    for event in [failure, failure, .valueQuarantined(key.keyName, movedTo: asideName, reason: reason)] {
-      #expect(await told.next() == event)
+    var received = events.makeAsyncIterator()
+    for event in [failure, failure, .valueQuarantined(key.keyName, movedTo: quarantineName, reason: reason)] {
+      #expect(await received.next() == event)
     }
   }
 
-  @Test func `A commit that fails quarantines no value whose migration fails`() async throws {
+  @Test func `A commit that fails does not quarantine a value whose migration fails`() async throws {
     let old = try await saveOld("Mattt")
     let bytes = storage[name]
     let store = InMemoryStore(storage: storage)
@@ -152,7 +152,7 @@ import Testing
     var elements: [Int]
   }
 
-  @Test func `A value in parts that had none before its migration is replaced by the next save`() async throws {
+  @Test func `A value that has no parts until its migration is replaced by the next save`() async throws {
     try await InMemoryStore(storage: storage).save(OldList(elements: []), for: StoreKey("list"))
     let key = StoreKey<List>("list")
     let store = InMemoryStore(storage: storage)
@@ -163,13 +163,13 @@ import Testing
     #expect(try await InMemoryStore(storage: storage).load(key)?.value == list)
   }
 
-  /// What an older version of the program stores.
+  /// The type in an older version of the program.
   private struct AnyOrder: PartitionedValue {
     var head = 0
     var elements: [Int]
   }
 
-  /// The same schema, in a version of the program that sorts.
+  /// The type, with the same schema, in a newer version of the program, which sorts the elements.
   private struct InOrder: PartitionedValue {
     var head: Int
     var elements: [Int]
@@ -177,7 +177,7 @@ import Testing
     init(head: Int, elements: [Int]) { (self.head, self.elements) = (head, elements.sorted()) }
   }
 
-  @Test func `A value in parts that its type reads in another order is stored as it was read`() async throws {
+  @Test func `A value in parts whose type reorders its elements is saved in the new order`() async throws {
     try await InMemoryStore(storage: storage).save(AnyOrder(elements: (0..<300).reversed()), for: StoreKey("list"))
     let key = StoreKey<InOrder>("list")
     let store = InMemoryStore(storage: storage)
@@ -195,7 +195,7 @@ import Testing
     #expect(storage.names.isEmpty)
   }
 
-  @Test func `Steps whose result is no value fail with the last of them`() async throws {
+  @Test func `If the result of the migrations can't be decoded, the last one has failed`() async throws {
     _ = try await saveOld("Jake Lin")
     let error = await #expect(throws: StoreError.self) {
       try await InMemoryStore(storage: storage).load(StoreKey<Broken>(key.keyName))

@@ -7,9 +7,9 @@ import Testing
 
 @testable import DataStore
 
-/// A commit of another store is one element to the observers of a collection, whichever call notices it first.
+/// Observers of a collection receive an external commit as one element, regardless of which call notices it first.
 @Suite struct ExternalCommitTests {
-  /// What the observed store does right after another one has committed.
+  /// The call that the observed store makes right after another store has committed.
   enum Call: CaseIterable {
     case load, save, remove, commit, changes, observe
   }
@@ -39,7 +39,7 @@ import Testing
       case .changes: _ = try await store.changes(of: keys[1])
       case .observe: _ = try await store.observe(collection: "numbers", as: Int.self)
       }
-      // Those of the other store are one element, which comes before the call's own one.
+      // The changes of the other store are one element, which comes before the element of the call itself.
       var elements: [[Int?]] = []
       let hasOwn = [.save, .remove, .commit].contains(call)
       for _ in 0..<(hasOwn ? 2 : 1) {
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func `Commits that wait together are made in order, also if one removes a file`() async throws {
+  @Test func `Commits that wait together are made in order, even if one removes a file`() async throws {
     let keys = (0..<4).map { StoreKey<Int>("numbers", id: "\($0)") }
     let (isHeld, mayGoOn) = (Gate(), DispatchSemaphore(value: 0))
     let holds = Lock(false)
@@ -113,7 +113,7 @@ import Testing
     try await store.save(0, for: keys[0])
     var changes = try await store.observe(collection: "numbers", as: Int.self).changes.makeAsyncIterator()
 
-    // The first save holds the store, until two more wait.
+    // The first save blocks the store until three more wait.
     let (isHeld, mayGoOn) = (Gate(), DispatchSemaphore(value: 0))
     hook.withLock {
       $0 = { call in

@@ -11,7 +11,7 @@ import Testing
   import Musl
 #endif
 
-/// Which watches get which events, and when a descriptor is unused.
+/// The distribution of events to watches, and the use of descriptors.
 @Suite struct FolderHubStateTests {
   private typealias Target = FolderWatchState.Target
 
@@ -27,7 +27,7 @@ import Testing
     FolderHubState.Event(descriptor: number.map { Self.descriptors[$0] }, folderEvent: event)
   }
 
-  @Test func `Watches of one descriptor get its events, and each takes what it asked for`() throws {
+  @Test func `Watches of one descriptor receive its events, and each takes those it is interested in`() throws {
     var state = FolderHubState()
     let first = state.add(watch(0))
     let second = state.add(watch(0, ownPrefix: "a"))
@@ -43,7 +43,7 @@ import Testing
     for id in [second, above, another] { #expect(try state.takeChangedFiles(of: id).get() == []) }
   }
 
-  @Test func `An event of no descriptor concerns every watch`() throws {
+  @Test func `An event without a descriptor concerns every watch`() throws {
     var state = FolderHubState()
     let ids = (0..<3).map { state.add(watch($0)) }
     state.record(event(nil, .anything))
@@ -68,7 +68,7 @@ import Testing
     for id in ids { #expect(state.remove(id) == nil) }
   }
 
-  @Test func `A watch that is removed gets nothing, and its number is not used again`() throws {
+  @Test func `A watch that is removed receives nothing, and its id is not used again`() throws {
     var state = FolderHubState()
     let removed = state.add(watch(0))
     state.record(event(0, .changed("a", .removed)))
@@ -83,9 +83,11 @@ import Testing
     #expect(state.takeReports() == [])
   }
 
-  // MARK: - Against a model
+  // MARK: - Model
 
-  /// Every watch by itself: each event is offered to all of them, and what a descriptor is used for is counted anew.
+  /// A model in which each watch has a state of its own.
+  ///
+  /// Each event is recorded for each watch of its descriptor, and the use of a descriptor is computed from all watches.
   private struct Model {
     var watches: [(id: FolderHubState.WatchID, state: FolderWatchState)] = []
 
@@ -93,7 +95,9 @@ import Testing
       watches.contains { $0.state.target?.descriptor == descriptor }
     }
 
-    /// - Returns: The descriptor that no watch uses after the change any more.
+    /// Changes or removes a watch.
+    ///
+    /// - Returns: The descriptor of the watch, if no watch uses it after the change.
     mutating func change(
       at index: Int, _ change: (inout [(id: FolderHubState.WatchID, state: FolderWatchState)]) -> Void
     ) -> WatchDescriptor? {

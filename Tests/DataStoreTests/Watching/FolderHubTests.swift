@@ -14,11 +14,11 @@ import Testing
 #endif
 
 extension FolderHub {
-  /// Returns when the hub has done what it was asked for before.
-  func turn() {}
+  /// Returns when the hub has completed all earlier calls.
+  func completeCalls() {}
 }
 
-/// How watches share a hub, over a system that is simulated.
+/// Watches that share a hub, with a simulated operating system.
 @Suite(.timeLimit(.minutes(15))) struct FolderHubTests {
   private let monitor: SimulatedMonitor
   private let hub: FolderHub
@@ -34,7 +34,7 @@ extension FolderHub {
     func increase() { value.withLock { $0 += 1 } }
   }
 
-  /// Lets calls fail as long as there is a rule.
+  /// Lets calls fail while a rule is set.
   private final class Faults: Sendable {
     let rule = Lock<(@Sendable (FileSystem.Call) -> CInt?)?>(nil)
     var fileSystem: FileSystem { FileSystem { call in self.rule.withLock { $0 }?(call) } }
@@ -54,14 +54,14 @@ extension FolderHub {
     #expect(monitor.withState { $0.startCount } == 1)
     #expect(monitor.watchedNumbers == [2, 3])
     watches.removeFirst()
-    await hub.turn()
+    await hub.completeCalls()
     #expect(monitor.watchedNumbers == [2, 3])
     watches.removeFirst()
-    await hub.turn()
+    await hub.completeCalls()
     #expect(monitor.watchedNumbers == [3])
     #expect(monitor.withState { $0.isStarted })
     watches = []
-    await hub.turn()
+    await hub.completeCalls()
     #expect(monitor.withState { !$0.isStarted })
     watches = [try watch("/a")]
     #expect(monitor.withState { $0.startCount } == 2)
@@ -69,7 +69,7 @@ extension FolderHub {
     extendLifetime(watches)
   }
 
-  @Test func `A watch that cannot begin throws, and leaves nothing watched`() throws {
+  @Test func `A watch that cannot start throws, and leaves nothing watched`() throws {
     let fileSystem = FileSystem { $0.operation == "watch" && $0.path == "/" ? EACCES : nil }
     #expect(throws: SystemError(code: EACCES, operation: "watch", path: "/")) {
       try watch("/missing/folder", fileSystem: fileSystem)
@@ -78,12 +78,12 @@ extension FolderHub {
   }
 
   @Test(arguments: ["/a", "/missing"])
-  func `A watch that cannot begin leaves the watches of others as they are`(folder: String) throws {
+  func `A watch that cannot start does not affect other watches`(folder: String) throws {
     let other = try watch(folder)
     let watched = monitor.watchedNumbers
     let results = Lock<[CInt?]>([nil, nil, EACCES])
     let fileSystem = FileSystem { _ in results.withLock { $0.removeFirst() } }
-    // The folder isn't there, the one above it is watched, and then the folder is tried again.
+    // The folder doesn't exist, its parent is watched, and then the folder is tried again.
     #expect(throws: SystemError(code: EACCES, operation: "watch", path: "/another")) {
       try watch("/another", fileSystem: fileSystem)
     }
@@ -91,7 +91,7 @@ extension FolderHub {
     extendLifetime(other)
   }
 
-  @Test func `The nearest folder above is watched until the folder is there`() throws {
+  @Test func `The nearest parent folder is watched until the folder exists`() throws {
     let reports = Counter()
     let watch = try watch("/outer/inner", onChange: reports.increase)
     #expect(monitor.watchedNumbers == [1])
@@ -114,7 +114,7 @@ extension FolderHub {
     #expect(monitor.watchedNumbers == [4])
   }
 
-  @Test func `A folder above that another watch uses stays watched`() throws {
+  @Test func `A parent folder that another watch uses stays watched`() throws {
     let (above, watch) = (try watch("/"), try watch("/missing"))
     #expect(monitor.watchedNumbers == [1])
     #expect(monitor.withState { $0.watched.values.first } == [.files(reportsWrites: false), .appearance])
@@ -127,7 +127,7 @@ extension FolderHub {
     #expect(try above.takeChangedFiles() == ["file"])
   }
 
-  @Test func `Events that are older than a watch go to the others alone`() throws {
+  @Test func `A watch does not receive events from before its start`() throws {
     let reports = Counter()
     let older = try watch("/a", onChange: reports.increase)
     monitor.queue(.changed("file", .removed), of: 2)
@@ -137,7 +137,7 @@ extension FolderHub {
     #expect(try older.takeChangedFiles() == ["file"])
   }
 
-  @Test func `Whichever watch reads the events, each gets its own report once, and not what it takes itself`() throws {
+  @Test func `Each watch is notified once, but not of changes that it takes itself`() throws {
     let (reports, otherReports) = (Counter(), Counter())
     let watch = try watch("/a", onChange: reports.increase)
     let other = try self.watch("/b", onChange: otherReports.increase)
@@ -157,7 +157,7 @@ extension FolderHub {
     #expect(try other.takeChangedFiles() == nil)
   }
 
-  @Test func `A search that fails ends the watch that makes it, and no other`() throws {
+  @Test func `A search that fails ends only the watch that makes it`() throws {
     let (faults, reports, otherReports) = (Faults(), Counter(), Counter())
     let watch = try watch("/a", fileSystem: faults.fileSystem, onChange: reports.increase)
     let other = try self.watch("/a", onChange: otherReports.increase)
@@ -174,7 +174,7 @@ extension FolderHub {
     #expect(try other.takeChangedFiles() == ["file"])
   }
 
-  @Test func `A read that fails for one watch ends no other`() throws {
+  @Test func `A read that fails for one watch does not end another one`() throws {
     let (watch, other) = (try watch("/a"), try watch("/a"))
     monitor.queue(.changed("file", .removed), of: 2)
     monitor.withState { $0.readFailures = [EIO] }
@@ -183,7 +183,7 @@ extension FolderHub {
     #expect(monitor.withState { $0.startCount } == 1)
   }
 
-  @Test func `A read that fails for one watch and for the hub too ends all`() throws {
+  @Test func `A read that fails for one watch and for the hub too ends all watches`() throws {
     let reports = Counter()
     let (watch, other) = (try watch("/a"), try watch("/b", onChange: reports.increase))
     monitor.withState { $0.readFailures = [EIO, EBADF] }
@@ -193,7 +193,7 @@ extension FolderHub {
     #expect(monitor.withState { !$0.isStarted })
   }
 
-  @Test func `A read that fails for all ends them, and the next watch starts the monitor anew`() async throws {
+  @Test func `A read that fails for the hub ends all watches, and the next watch restarts the monitor`() async throws {
     let reports = Counter()
     var watches = [try watch("/a", onChange: reports.increase), try watch("/b", onChange: reports.increase)]
     monitor.withState { $0.readFailures = [EIO] }
@@ -205,15 +205,15 @@ extension FolderHub {
     for (watch, folder) in zip(watches, ["/a", "/b"]) {
       #expect(throws: SystemError(code: EIO, operation: "read", path: folder)) { try watch.takeChangedFiles() }
     }
-    // The numbers that the old watches had belong to the new one.
+    // The new watch has the descriptor of an old one.
     watches = []
-    await hub.turn()
+    await hub.completeCalls()
     #expect(monitor.watchedNumbers == [3])
     monitor.queue(.changed("file", .removed), of: 3)
     #expect(try next.takeChangedFiles() == ["file"])
   }
 
-  /// The last reference to a watch, and what was taken from it.
+  /// The last reference to a watch, and the changes that were taken from the watch.
   private final class Holder: Sendable {
     let watch = Lock<FolderWatch?>(nil)
     let taken = Lock<[[String]?]>([])
@@ -226,7 +226,7 @@ extension FolderHub {
     }
   }
 
-  /// Begins a watch to which only the holder has a reference.
+  /// Starts a watch to which only the holder has a reference.
   private func hold(_ holder: Holder, _ folder: String, onChange: @escaping @Sendable () -> Void = {}) throws {
     let watch = try watch(folder, onChange: onChange)
     holder.watch.withLock { $0 = watch }
@@ -243,7 +243,7 @@ extension FolderHub {
     monitor.queue(.changed("file", .removed), of: 2)
     monitor.report()
     #expect(holder.taken.withLock { $0 } == [["file"]])
-    await hub.turn()
+    await hub.completeCalls()
     #expect(monitor.withState { !$0.isStarted })
   }
 
@@ -251,24 +251,24 @@ extension FolderHub {
     let holder = Holder()
     try hold(holder, "/a")
     let fileSystem = FileSystem { _ in
-      // The hub makes the call that this is asked about.
+      // The hub makes this call on its queue.
       _ = holder.release()
       return nil
     }
     let other = try watch("/b", fileSystem: fileSystem)
-    await hub.turn()
+    await hub.completeCalls()
     #expect(monitor.watchedNumbers == [3])
     extendLifetime(other)
   }
 
-  @Test func `Watches begin, change and end on many threads at once`() async throws {
+  @Test func `Watches start, change and end on many threads at once`() async throws {
     DispatchQueue.concurrentPerform(iterations: 200) { number in
       guard let watch = try? watch(number.isMultiple(of: 3) ? "/missing" : "/a") else { return }
       monitor.queue(.changed("\(number)", .removed), of: 2)
       if number.isMultiple(of: 2) { monitor.report() } else { watch.checkFolder() }
       _ = try? watch.takeChangedFiles()
     }
-    await hub.turn()
+    await hub.completeCalls()
     #expect(monitor.withState { !$0.isStarted && $0.watched.isEmpty })
   }
 }

@@ -10,7 +10,7 @@ import Testing
   import Musl
 #endif
 
-/// What the events of a folder mean to one watch.
+/// The effect of a folder's events on one watch.
 @Suite struct FolderWatchStateTests {
   private typealias Target = FolderWatchState.Target
 
@@ -33,7 +33,7 @@ import Testing
     return files
   }
 
-  @Test func `A write of the store's own is not reported, and neither is a removal`() throws {
+  @Test func `Writes and removals by the store itself are not reported`() throws {
     #expect(
       try files(
         .changed(".own-1", .created), .changed(".own-1", .written), .changed(".own-1", .closed),
@@ -44,7 +44,7 @@ import Testing
         == [])
   }
 
-  @Test func `An event between those of the store's own rename is reported alone`() throws {
+  @Test func `Of an event between the two of the store's own rename, only that event is reported`() throws {
     #expect(
       try files(
         .changed(".own-1", .movedAway(rename: 7)), .changed("b", .closed), .changed("a", .movedHere(rename: 7)))
@@ -55,21 +55,21 @@ import Testing
         == ["b"])
   }
 
-  @Test func `The store's own rename is not reported, also when its events come one by one`() throws {
+  @Test func `The store's own rename is not reported, even if its two events arrive separately`() throws {
     var state = state()
     state.record(.changed(".own-1", .movedAway(rename: 7)))
     #expect(state.takeReport() == false)
     state.record(.changed("a", .movedHere(rename: 7)))
     #expect(state.takeReport() == false)
     state.record(.changed("a", .movedAway(rename: 8)))
-    // So far the file may have left the folder.
+    // Without the second event, the file may have left the folder.
     #expect(state.takeReport() == true)
     state.record(.changed(".own-2", .movedHere(rename: 8)))
     #expect(state.takeReport() == false)
     #expect(try state.takeChangedFiles().get() == [])
   }
 
-  @Test func `A check that fails reports nothing and ends nothing, and after the next one any file may have changed`()
+  @Test func `A failed check reports nothing and ends nothing, and after the next one any file may have changed`()
     throws
   {
     var state = state()
@@ -94,7 +94,7 @@ import Testing
     #expect(try files(.changed("a", .created), .changed("a", .written), .changed("a", .closed)) == ["a"])
   }
 
-  @Test func `A new file is reported with its bytes, and each write only on request`() throws {
+  @Test func `A new file is not reported before it is written, and a write only on request`() throws {
     #expect(try files(.changed("a", .created), reportsWrites: true) == [])
     #expect(try files(.changed("a", .written)) == [])
     #expect(try files(.changed("a", .written), reportsWrites: true) == ["a"])
@@ -106,7 +106,7 @@ import Testing
         == ["b", "a"])
   }
 
-  @Test func `A file that comes from another folder, or goes to one, is reported`() throws {
+  @Test func `A file that is moved from or to another folder is reported`() throws {
     #expect(try files(.changed("a", .movedHere(rename: 7))) == ["a"])
     #expect(try files(.changed("a", .movedAway(rename: 7))) == ["a"])
     #expect(try files(.changed("a", .movedAway(rename: 7)), .changed("b", .movedHere(rename: 8))) == ["a", "b"])
@@ -114,7 +114,7 @@ import Testing
     #expect(try files(.changed(".own-1", .movedAway(rename: 7)), .changed("b", .movedHere(rename: 8))) == ["b"])
   }
 
-  @Test func `What is taken is not reported again`() throws {
+  @Test func `Changes that were taken are not reported again`() throws {
     var state = state()
     #expect(state.takeReport() == false)
     state.record(.changed("a", .removed))
@@ -129,7 +129,7 @@ import Testing
   }
 
   @Test(arguments: [folder, target(1, awaiting: "folder")])
-  private func `After an event that says nothing more, any file may have changed`(target: Target) throws {
+  private func `After an unspecific event any file may have changed`(target: Target) throws {
     var state = state(target)
     state.record(.anything)
     #expect(state.mustFindFolder)
@@ -140,7 +140,7 @@ import Testing
     #expect(!state.hasChanges)
   }
 
-  @Test func `A folder that vanishes is searched for, and reported when it is found`() throws {
+  @Test func `A folder that disappears is searched for, and reported when it is found`() throws {
     var state = state()
     state.record(.folderLost)
     #expect(state.mustFindFolder)
@@ -157,7 +157,7 @@ import Testing
     #expect(try state.takeChangedFiles().get() == nil)
   }
 
-  @Test func `Of a folder above, only that the awaited name appears, or that the folder is lost, is of interest`()
+  @Test func `In a parent folder only the appearance of the awaited name and the loss of the folder matter`()
     throws
   {
     let ignored: [FolderEvent.FileChange] = [.written, .closed, .removed, .movedAway(rename: 7)]
@@ -172,7 +172,7 @@ import Testing
     #expect(!state.hasChanges)
   }
 
-  @Test func `A different folder that a check finds at the path is reported, and so is that there is none`() throws {
+  @Test func `A check reports a different folder at the path, and a missing one`() throws {
     for found in [Self.target(2), Self.target(2, awaiting: "folder")] {
       var state = state()
       state.checked(Self.folder)

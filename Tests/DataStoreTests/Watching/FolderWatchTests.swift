@@ -13,7 +13,7 @@ import Testing
 #endif
 
 #if !canImport(Darwin)
-  /// How watches share the inotify instance of the process.
+  /// Watches that share the inotify instance of the process.
   @Suite(.timeLimit(.minutes(15))) struct FolderWatchTests {
     private let temporary = TemporaryFolder()
 
@@ -29,10 +29,10 @@ import Testing
       return url
     }
 
-    /// Moves something into a folder.
+    /// Moves a symbolic link into a folder.
     ///
-    /// It is a symbolic link, because a file that is written may be closed late: when another process is started
-    /// meanwhile, the file stays open until that process has begun.
+    /// It isn't a file, because a file that was written may be closed late: if another process is started meanwhile, the
+    /// file stays open until that process executes its program.
     private func put(_ name: String, in folder: URL) throws {
       let link = temporary.url.appending(path: UUID().uuidString)
       try FileManager.default.createSymbolicLink(at: link, withDestinationURL: folder)
@@ -48,7 +48,7 @@ import Testing
         hub: hub, onChange: {})
     }
 
-    @Test func `Watches of one folder take the same changes, each but for its own files`() throws {
+    @Test func `Watches of one folder take the same changes, except those of their own files`() throws {
       let folder = try makeFolder()
       let (first, second) = (try watch(folder, ownPrefix: ".1-"), try watch(folder, ownPrefix: ".2-"))
       let writer = try watch(folder, reportsWrites: true)
@@ -61,7 +61,7 @@ import Testing
       for watch in [first, second, writer] { #expect(try watch.takeChangedFiles() == ["a"]) }
     }
 
-    @Test func `Each write is reported to the watches that asked for it alone`() throws {
+    @Test func `Each write is reported only to the watches that asked for it`() throws {
       let folder = try makeFolder()
       let number = open(Self.path(of: folder.appending(path: "a")), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
       let file = FileHandle(fileDescriptor: number, closeOnDealloc: true)
@@ -73,14 +73,14 @@ import Testing
       }
     }
 
-    @Test func `The end of a watch ends no other of the same folder`() async throws {
+    @Test func `The end of a watch does not end another one of the same folder`() async throws {
       let folder = try makeFolder()
       let hub = FolderHub()
       let awaiting = try watch(folder.appending(path: "inner"), hub: hub)
       let staying = try watch(folder, hub: hub)
       for name in ["a", "b", "c"] {
         do { _ = try watch(folder, reportsWrites: true, hub: hub) }
-        await hub.turn()
+        await hub.completeCalls()
         try put(name, in: folder)
         #expect(try staying.takeChangedFiles() == [name])
         #expect(try awaiting.takeChangedFiles() == [])
@@ -92,7 +92,7 @@ import Testing
       #expect(try staying.takeChangedFiles() == [])
     }
 
-    @Test func `A read that a test lets fail for one watch ends no other`() throws {
+    @Test func `An injected read error for one watch does not end another one`() throws {
       let folder = try makeFolder()
       let broken = try watch(folder, fileSystem: FileSystem { $0.operation == "inotify_read" ? EIO : nil })
       let intact = try watch(folder)
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test(arguments: ["inotify_init", "inotify_add_watch"])
-    func `A call that a test lets fail for one watch fails also where others watch`(operation: String) throws {
+    func `An injected error for one watch is thrown even if another one exists`(operation: String) throws {
       let folder = try makeFolder()
       let intact = try watch(folder)
       #expect(throws: SystemError(code: EMFILE, operation: operation, path: Self.path(of: folder))) {
@@ -116,7 +116,7 @@ import Testing
       #expect(try intact.takeChangedFiles() == ["a"])
     }
 
-    /// How many inotify instances this process has.
+    /// The number of inotify instances of this process.
     private static var instanceCount: Int {
       let descriptors = "/proc/self/fd"
       let names = (try? FileManager.default.contentsOfDirectory(atPath: descriptors)) ?? []
@@ -124,7 +124,7 @@ import Testing
       return targets.count { $0?.hasSuffix("anon_inode:inotify") == true }
     }
 
-    /// Waits until this process has no inotify instance any more, and ends it with a failure if it keeps one.
+    /// Waits until this process has no inotify instance any more, and ends the process with a failure if it keeps one.
     private static func instanceIsClosed() async throws {
       let deadline = ContinuousClock.now + .seconds(60)
       // The system doesn't report that a descriptor is closed.
@@ -134,8 +134,8 @@ import Testing
       }
     }
 
-    @Test func `Fifty watches use one inotify instance, and none when they are gone`() async {
-      // In a process of its own, where no other test watches.
+    @Test func `Fifty watches use one inotify instance, and none after they are released`() async {
+      // The test has a process of its own, where no other test watches.
       await #expect(processExitsWith: .success) {
         let test = FolderWatchTests()
         #expect(Self.instanceCount == 0)
@@ -153,7 +153,7 @@ import Testing
       }
     }
 
-    @Test func `Fifty observed stores use one inotify instance, and none when they are gone`() async {
+    @Test func `Fifty observed stores use one inotify instance, and none after they are released`() async {
       await #expect(processExitsWith: .success) {
         let temporary = TemporaryFolder()
         let key = StoreKey<String>("text", id: "0")

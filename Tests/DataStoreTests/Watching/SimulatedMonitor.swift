@@ -10,11 +10,11 @@ import Multicast
   import Musl
 #endif
 
-/// Simulates a system that watches folders, in memory.
+/// Simulates, in memory, an operating system that watches folders.
 ///
-/// Events are queued by the test, and read when the hub reads or when the test says so.
+/// A test queues events. The hub takes them when it reads by itself, or when the test calls ``report()``.
 final class SimulatedMonitor: FolderMonitor, Sendable {
-  /// What the hub made of the monitor.
+  /// The state of the monitor.
   struct State {
     /// The descriptors of the folders that exist.
     var folders: [String: WatchDescriptor] = [:]
@@ -22,7 +22,7 @@ final class SimulatedMonitor: FolderMonitor, Sendable {
     var startCount = 0
     var watched: [WatchDescriptor: Set<FolderInterest>] = [:]
     var events: [FolderHubState.Event] = []
-    /// What the next reads fail with, through whichever file system they are made.
+    /// The error codes with which the next reads fail, regardless of their file system.
     var readFailures: [CInt] = []
     var onEvents: @Sendable () -> Void = {}
   }
@@ -37,7 +37,7 @@ final class SimulatedMonitor: FolderMonitor, Sendable {
     state.withLock(body)
   }
 
-  /// The numbers of the watched folders, in order.
+  /// The numbers of the watched folders, in ascending order.
   var watchedNumbers: [CInt] { withState { $0.watched.keys.map(\.number).sorted() } }
 
   func queue(_ event: FolderEvent, of number: CInt?) {
@@ -47,7 +47,7 @@ final class SimulatedMonitor: FolderMonitor, Sendable {
     }
   }
 
-  /// Tells the hub that there are events, as the system does.
+  /// Notifies the hub of events, as the operating system does.
   func report() {
     withState { $0.onEvents }()
   }
@@ -66,7 +66,7 @@ final class SimulatedMonitor: FolderMonitor, Sendable {
   func watch(
     _ path: String, for interest: FolderInterest, fileSystem: FileSystem
   ) throws(SystemError) -> WatchDescriptor {
-    // Paths of folders above end with a slash.
+    // The paths of parent folders end with a slash.
     let name = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     let descriptor = withState { $0.folders[name] }
     try fileSystem.perform("watch", path) {

@@ -14,7 +14,9 @@ import Testing
   import Musl
 #endif
 
-/// What a store does when another store changes the same folder: here two in one process, which is the same to them.
+/// The behaviour of a store when another store changes the same folder.
+///
+/// Both stores are in one process, which makes no difference to them.
 @Suite(.timeLimit(.minutes(15))) struct WatchingTests {
   private let temporary = TemporaryFolder()
   private let key = StoreKey<String>("text", id: "0")
@@ -23,7 +25,7 @@ import Testing
 
   private var file: URL { folder.appending(path: "text.0.value") }
 
-  /// Fails calls as long as there is a rule.
+  /// Lets calls fail while a rule is set.
   private final class Faults: Sendable {
     let rule = Lock<(@Sendable (FileSystem.Call) -> CInt?)?>(nil)
 
@@ -33,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func `A folder that does not exist yet is waited for`() async throws {
+  @Test func `A folder that does not exist yet is observed once it exists`() async throws {
     let inner = folder.appending(path: "a/b/c", directoryHint: .isDirectory)
     let store = FileStore(folder: inner)
     var changes = try await store.changes(of: key).makeAsyncIterator()
@@ -44,12 +46,12 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases)
-  func `What is stored while a check still finds no folder isn't missed`(kind: DurableStore) async throws {
+  func `A value that is stored while a check finds no folder isn't missed`(kind: DurableStore) async throws {
     let inner = folder.appending(path: "inner", directoryHint: .notDirectory)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     let bytes = try encodedEnvelope("theirs")
     let isArmed = Lock(false)
-    // The folder is looked for before it is there, and everything happens before the reports of it are taken.
+    // The check looks for the folder before it exists, and the value is stored before the check takes its report.
     let fileSystem = FileSystem { call in
       guard call.operation == "open", call.path == inner.path(percentEncoded: false) else { return nil }
       guard isArmed.withLock({ exchange(&$0, with: false) }) else { return nil }
@@ -78,8 +80,9 @@ import Testing
   }
 
   #if !canImport(Darwin)
-    @Test func `A folder is watched also where a descriptor was closed while it was watched`() async {
-      // As URLSession does it, in a process of its own, as it harms the next file with the number of the descriptor.
+    @Test func `A folder is watched even after a descriptor was closed while a source watched it`() async {
+      // URLSession closes descriptors like this. The test has a process of its own, because it affects the next file that
+      // gets the number of the descriptor.
       await #expect(processExitsWith: .success) {
         var ends: [CInt] = [-1, -1]
         guard pipe(&ends) == 0 else { exit(2) }
@@ -105,7 +108,7 @@ import Testing
     }
   #endif
 
-  @Test func `An entry that could not be read when the collection was is sent with the next change`() async throws {
+  @Test func `An entry that could not be read with its collection is sent with the next change`() async throws {
     let other = FileStore(folder: folder)
     try await other.save("theirs", for: key)
     let faults = Faults()
@@ -119,7 +122,7 @@ import Testing
     #expect(await changes.next()?.map(\.stored?.value) == ["theirs", "again"])
   }
 
-  @Test func `A folder that vanishes is an event, and is seen when it is back`() async throws {
+  @Test func `A folder that disappears is an event, and is observed again when it returns`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("first", for: key)
     var changes = try await store.changes(of: key).makeAsyncIterator()
@@ -138,26 +141,26 @@ import Testing
     extendLifetime(elsewhere)
   }
 
-  @Test func `Bytes that another program spoils are quarantined, and the next good value arrives`() async throws {
+  @Test func `Bytes that another program corrupts are quarantined, and the next valid value arrives`() async throws {
     let store = FileStore(folder: folder)
     let first = try await store.save("first", for: key)
     var changes = try await store.changes(of: key).makeAsyncIterator()
     #expect(await changes.next() == .saved(key, first))
     var events = store.events.makeAsyncIterator()
-    let spoiled = Data("spoiled".utf8)
-    try spoiled.write(to: file)
+    let corruptBytes = Data("spoiled".utf8)
+    try corruptBytes.write(to: file)
     guard case .valueQuarantined(key.keyName, let movedTo, _) = await events.next() else {
       Issue.record("no event")
       return
     }
-    #expect(try Data(contentsOf: URL(filePath: movedTo)) == spoiled)
+    #expect(try Data(contentsOf: URL(filePath: movedTo)) == corruptBytes)
     try await FileStore(folder: folder).save("good", for: key)
     let good = await changes.next()
     #expect(good?.stored?.value == "good")
     #expect(good?.revision == 2)
   }
 
-  @Test func `A newer program's value is reported as an event, and left as it is`() async throws {
+  @Test func `A value of a future format is reported as an event, and left untouched`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("first", for: key)
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
@@ -177,7 +180,7 @@ import Testing
   }
 
   @Test(arguments: ["open", "fstat", "read"])
-  func `What cannot be read is an event, and is read with the next change`(operation: String) async throws {
+  func `A value that cannot be read is an event, and is read with the next change`(operation: String) async throws {
     let faults = Faults()
     let store = faults.store(in: folder)
     let other = FileStore(folder: folder)
@@ -224,7 +227,7 @@ import Testing
     }
 
     @Test(arguments: ["inotify_init", "inotify_add_watch"])
-    func `A watch that cannot begin is an event, and the next observer tries again`(operation: String) async throws {
+    func `A watch that cannot start is an event, and the next observer tries again`(operation: String) async throws {
       let faults = Faults()
       let store = faults.store(in: folder)
       let other = FileStore(folder: folder)
@@ -247,7 +250,7 @@ import Testing
   #endif
 
   @Test(arguments: [EACCES, EIO, ESTALE])
-  func `A folder that a call cannot reach for a while is watched still`(code: CInt) async throws {
+  func `A folder that is temporarily inaccessible stays watched`(code: CInt) async throws {
     let faults = Faults()
     let store = faults.store(in: folder)
     let other = FileStore(folder: folder)
@@ -256,14 +259,14 @@ import Testing
     #expect(await changes.next()?.stored?.value == "first")
     faults.rule.withLock { $0 = { ["open", "inotify_add_watch"].contains($0.operation) ? code : nil } }
     await #expect(throws: StoreError.self) { try await store.load(key) }
-    // Comes behind whatever the failure may have woken.
+    // This call runs after any check that the failure may have scheduled.
     await #expect(throws: StoreError.self) { try await store.load(key) }
     faults.rule.withLock { $0 = nil }
     try await other.save("second", for: key)
     #expect(await changes.next()?.stored?.value == "second")
   }
 
-  @Test func `What is stored in a newer format is an event once, and no error, to who asks for changes again`()
+  @Test func `For new observers of an observed key, a value of a future schema is one event and no error`()
     async throws
   {
     let storage = InMemoryStorage()
@@ -287,7 +290,7 @@ import Testing
     }
   }
 
-  @Test func `Bytes that cannot be quarantined are an event once, and no error, to who asks for changes again`()
+  @Test func `For new observers of an observed key, bytes that cannot be quarantined are one event and no error`()
     async throws
   {
     let storage = InMemoryStorage()
@@ -308,7 +311,7 @@ import Testing
     extendLifetime(stream)
   }
 
-  /// Keeps bytes in memory, and can't quarantine any.
+  /// An in-memory backend that can't quarantine bytes.
   private struct StuckBackend: StoreBackend, Sendable {
     static let error = SystemError(code: EPERM, operation: "rename", path: "/aside")
     let base: InMemoryBackend
@@ -325,7 +328,7 @@ import Testing
     func names() -> [String] { base.names() }
   }
 
-  @Test func `A call sees what was changed without a watch, and so do observers`() async throws {
+  @Test func `Without a watch a call notices external changes, and observers receive them`() async throws {
     let storage = InMemoryStorage()
     let (store, other) = (InMemoryStore(storage: storage), InMemoryStore(storage: storage))
     var changes = try await store.changes(of: key).makeAsyncIterator()
@@ -344,7 +347,7 @@ import Testing
     #expect(await changes.next() == .removed(key, revision: 4))
   }
 
-  @Test func `A later reader gets what is stored, also where nothing is watched`() async throws {
+  @Test func `A later observer receives the stored value first, even without a watch`() async throws {
     let storage = InMemoryStorage()
     let (store, other) = (InMemoryStore(storage: storage), InMemoryStore(storage: storage))
     try await store.save("ours", for: key)
@@ -359,7 +362,7 @@ import Testing
     for expected in ["ours", "theirs", nil, "last"] { #expect(await early.next()?.stored?.value == expected) }
   }
 
-  @Test func `What is as it was is not decoded again when anything may have changed`() async throws {
+  @Test func `An unchanged value is not decoded again when any value may have changed`() async throws {
     let storage = InMemoryStorage()
     let backend = WokenBackend(base: InMemoryBackend(storage: storage))
     let store = BackedStore(backend: backend)
@@ -376,12 +379,12 @@ import Testing
     #expect(Counted.decodings.load(ordering: .relaxed) == count + 1)
     backend.wake()
     #expect(await changes.next()?.map(\.stored?.value.number) == [2])
-    // Comes behind the look.
+    // This call runs after the check.
     _ = try await store.load(key)
     #expect(Counted.decodings.load(ordering: .relaxed) == count + 2)
   }
 
-  /// A value that counts how often one is decoded.
+  /// A value that counts the decodings of its type.
   private struct Counted: Codable {
     static let decodings = Atomic(0)
     let number: Int
@@ -396,7 +399,7 @@ import Testing
     }
   }
 
-  /// Keeps bytes in memory, and cannot say what others changed.
+  /// An in-memory backend that reports external changes without their names.
   private final class WokenBackend: StoreBackend, Sendable {
     private let base: InMemoryBackend
     private let onChange = Lock<(@Sendable () -> Void)?>(nil)
@@ -453,7 +456,7 @@ import Testing
     }
   }
 
-  @Test func `A watch does not keep a store`() async throws {
+  @Test func `A watch does not keep a store alive`() async throws {
     var store: FileStore? = FileStore(folder: folder)
     let changes = try await store!.changes(of: key).subscribe()
     try await store!.save("last", for: key)
@@ -463,7 +466,7 @@ import Testing
     #expect(received == ["last"])
   }
 
-  @Test func `Two stores that save at once agree in the end, and each sees its own changes once, in order`()
+  @Test func `Two stores that save concurrently converge, and each sends its own changes once, in order`()
     async throws
   {
     let stores = [FileStore(folder: folder), FileStore(folder: folder)]
@@ -483,7 +486,7 @@ import Testing
     for (index, observer) in observers.enumerated() {
       var received: [StoredValue<String>] = []
       for await change in observer {
-        // Another's move aside or removal is none of these.
+        // Nothing is removed or quarantined, so each change has a value.
         received.append(try #require(change.stored))
         if change.stored?.value == "end" { break }
       }
