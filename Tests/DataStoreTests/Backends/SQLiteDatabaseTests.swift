@@ -268,7 +268,7 @@
       try await SQLiteStore(file: place.file).save("a", for: key)
       #expect(Self.run("mount", "-o", "remount,ro", path))
       let error = SystemError(
-        code: EROFS, operation: "making the files of WAL mode beside the database", path: place.path)
+        code: EROFS, operation: "creating the files of WAL mode beside the database", path: place.path)
       await #expect(throws: StoreError.readFailed(error)) { try await SQLiteStore(file: place.file).load(key) }
       #expect(error.description.contains("The volume is read-only"))
     }

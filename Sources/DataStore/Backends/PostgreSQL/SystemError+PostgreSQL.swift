@@ -17,7 +17,7 @@
     static func abortedTransaction(_ place: String) -> SystemError {
       SystemError(
         code: 0, operation: "committing", path: place,
-        source: .postgreSQL(state: "25P02", message: "the transaction was rolled back at an earlier error"))
+        source: .postgreSQL(state: "25P02", message: "the transaction was rolled back after an earlier error"))
     }
   }
 
