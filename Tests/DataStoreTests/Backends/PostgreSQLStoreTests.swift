@@ -215,7 +215,7 @@
     @Test func `A server that isn't there is an error that says what to do`() async {
       let store = PostgreSQLStore(address: "host=/nowhere", timeout: .zero)
       let error = await #expect(throws: StoreError.self) { try await store.load(key) }
-      #expect(error?.description.contains("Check that the server runs and can be reached") == true)
+      #expect(error?.description.contains("Check that the server is running and can be reached") == true)
     }
   }
 

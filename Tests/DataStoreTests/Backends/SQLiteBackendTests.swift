@@ -84,7 +84,7 @@
         #expect(systemError.code == 5 && systemError.isBusy)
         #expect(
           systemError.description == "sqlite3_step on \(place.path) failed: database is locked (SQLite's code 5). "
-            + "Another connection holds the database: end what it does, then try again.")
+            + "Another connection has locked the database: end its transaction, then try again.")
         #expect(try backend.read("a") == old)
       }
       other.rollBack()
