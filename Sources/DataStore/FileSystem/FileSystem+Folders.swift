@@ -9,7 +9,7 @@ internal import Foundation
 #endif
 
 extension FileSystem {
-  /// Creates a folder and its missing parents, durably. If the folder exists, it is made durable.
+  /// Creates a folder and its missing parents, durably; makes an existing folder durable.
   func makeFolders(_ path: String) throws(SystemError) {
     let parent = Self.parent(of: path)
     do throws(SystemError) {

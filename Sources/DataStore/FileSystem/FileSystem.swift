@@ -33,8 +33,9 @@ package struct FileSystem: Sendable {
     let linkCount: Int
   }
 
-  /// Called before each system call. Returns the error number with which the call fails instead of being made, or `nil`
-  /// to make the call.
+  /// Called before each system call, to inject an error.
+  ///
+  /// Returns the error number with which the call fails instead of being made, or `nil` to make the call.
   package var fault: @Sendable (Call) -> CInt?
 
   /// The largest number of bytes that one call writes.

@@ -144,7 +144,7 @@ extension FolderHub {
     return state.takeChangedFiles(of: id)
   }
 
-  /// Reads all queued events. If this fails, all watches fail.
+  /// Reads all queued events; if this fails, all watches fail.
   private func readEvents() {
     do throws(SystemError) {
       try readEvents(for: "", fileSystem: FileSystem())

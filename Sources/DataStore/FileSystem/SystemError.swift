@@ -85,7 +85,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Advice by SQLite's result codes, which never change. The lowest byte of an extended code is the primary code.
+  /// Advice by SQLite's result codes, which never change; the lowest byte of an extended code is the primary code.
   private var sqliteAdvice: String {
     switch (code & 0xFF, code) {
     case (5, _), (6, _): "Another connection has locked the database: end its transaction, then try again."

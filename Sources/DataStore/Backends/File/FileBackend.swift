@@ -252,7 +252,7 @@ package struct FileBackend: StoreBackend {
     }
   }
 
-  /// Removes, once, the staged files of processes that ended during a commit. The folder is locked.
+  /// Removes, once, the staged files of processes that ended during a commit, in the locked folder.
   private mutating func sweepLocked(_ folder: StoreFolder) {
     guard !isSwept else { return }
     isSwept = true

@@ -115,7 +115,7 @@
     /// The names that other writers changed after a given change, in the order of the changes.
     static let changedByOthers = "SELECT name FROM change WHERE id > ?1 AND writer <> ?2 ORDER BY id"
 
-    /// All statements that name a table. A database on which one of them can't be prepared is corrupt.
+    /// All statements that name a table; a database on which one of them can't be prepared is corrupt.
     static let statements = [
       read, readPart, names, write, writePart, remove, removePart, log, cutLog, quarantine, lastQuarantined, partNames,
       quarantined, readQuarantined, removeQuarantined, newestChange, oldestChange, changedByOthers,

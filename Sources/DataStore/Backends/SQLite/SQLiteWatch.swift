@@ -84,7 +84,7 @@
       }
     }
 
-    /// Records whether the system reported a change since the last check. The timer's calls don't count.
+    /// Records whether the system reported a change since the last check; the timer's calls don't count.
     private final class Reports: Sendable {
       private let areThere = Lock(false)
 
