@@ -13,18 +13,18 @@ extension FileSystem {
   func makeFolders(_ path: String) throws(SystemError) {
     let parent = Self.parent(of: path)
     do throws(SystemError) {
-      guard try makeFolderIfMissing(path) else { return try makeFoundFolderDurable(path) }
+      guard try makeFolderIfMissing(path) else { return try makeExistingFolderDurable(path) }
     } catch {
       guard error.code == ENOENT, parent != path else { throw error }
       try makeFolders(parent)
       // Another process may create it at the same time.
-      guard try makeFolderIfMissing(path) else { return try makeFoundFolderDurable(path) }
+      guard try makeFolderIfMissing(path) else { return try makeExistingFolderDurable(path) }
       return try makeNewFolderDurable(path)
     }
     do throws(SystemError) {
-      try makeFoundFolderDurable(parent)
+      try makeExistingFolderDurable(parent)
     } catch {
-      takeBackFolder(path)
+      removeNewFolder(path)
       throw error
     }
     try makeNewFolderDurable(path)
@@ -47,7 +47,7 @@ extension FileSystem {
   ///
   /// This is needed because the process that created the folder may have ended before it did so. Errors of permission,
   /// and of volumes on which this isn't possible, are ignored, because a store can't have created the folder there.
-  func makeFoundFolderDurable(_ path: String) throws(SystemError) {
+  func makeExistingFolderDurable(_ path: String) throws(SystemError) {
     do throws(SystemError) {
       try synchronize(openFolder(Self.parent(of: path)))
     } catch {
@@ -59,13 +59,13 @@ extension FileSystem {
     do throws(SystemError) {
       try synchronize(openFolder(Self.parent(of: path)))
     } catch {
-      takeBackFolder(path)
+      removeNewFolder(path)
       throw error
     }
   }
 
   /// Removes a new folder that could not be made durable, unless it has contents already.
-  private func takeBackFolder(_ path: String) {
+  private func removeNewFolder(_ path: String) {
     do throws(SystemError) {
       try removeFolder(path)
     } catch {

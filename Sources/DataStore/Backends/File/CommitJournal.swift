@@ -61,8 +61,8 @@ struct CommitJournal: Codable, Equatable {
     guard journal.format == format else { throw Corruption(reason: "the format \(journal.format) is unknown") }
     // A journal must name only files of the store, because a forged one could otherwise change other files.
     let isValid =
-      journal.replacements.allSatisfy { StagedFile.isName($0.stagedName) && FileName.isOfStore($0.fileName) }
-      && journal.removals.allSatisfy(FileName.isOfStore)
+      journal.replacements.allSatisfy { StagedFile.isName($0.stagedName) && FileName.isStoreFile($0.fileName) }
+      && journal.removals.allSatisfy(FileName.isStoreFile)
     guard isValid else { throw Corruption(reason: "it names files that don't belong to a store") }
     return journal
   }
@@ -89,13 +89,13 @@ enum FileName {
   }
 
   /// Returns the name of the value, part or quarantined bytes that a file holds; `nil` for other files.
-  static func keptName(of fileName: String) -> String? {
-    if isOfStore(fileName) { return String(fileName.dropLast(fileExtension.count)) }
+  static func storedName(of fileName: String) -> String? {
+    if isStoreFile(fileName) { return String(fileName.dropLast(fileExtension.count)) }
     return fileName.contains(StoredItem.quarantineMark) ? fileName : nil
   }
 
   /// Returns whether a file holds a value or a part.
-  static func isOfStore(_ fileName: String) -> Bool {
+  static func isStoreFile(_ fileName: String) -> Bool {
     guard fileName.hasSuffix(fileExtension) else { return false }
     let name = String(fileName.dropLast(fileExtension.count))
     return StoreKeyName(encoded: name) != nil || StorePartName.isValid(name)

@@ -23,7 +23,7 @@ package struct FileBackend: StoreBackend {
   private let fileSystem: FileSystem
   private let abandonedAge: Int
   private let lockTimeout: Duration
-  private var folderWasThere = false
+  private var folderHasExisted = false
   private var folderIsDurable = false
   private var isSwept = false
   private var watch: FolderWatch?
@@ -97,7 +97,7 @@ package struct FileBackend: StoreBackend {
   ) throws(StoreError) -> Bool {
     let failure = writes.isEmpty ? StoreError.removeFailed : StoreError.writeFailed
     let opened = try mapErrors(to: failure) { (self) throws(SystemError) in
-      try writes.isEmpty ? self.openFolder() : self.openOrMakeFolder()
+      try writes.isEmpty ? self.openFolder() : self.openOrCreateFolder()
     }
     guard let folder = opened else {
       // Without a folder there are no values to remove.
@@ -155,7 +155,7 @@ package struct FileBackend: StoreBackend {
   /// Locks the file `.DataStore-lock.<name>` beside the values.
   package mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult {
     try mapErrors(to: StoreError.writeFailed) { (self) throws(SystemError) in
-      try self.openOrMakeFolder().acquireLock(".DataStore-lock.\(name)")
+      try self.openOrCreateFolder().acquireLock(".DataStore-lock.\(name)")
     }
   }
 
@@ -215,27 +215,27 @@ package struct FileBackend: StoreBackend {
     defer { watch?.checkFolder() }
     do throws(SystemError) {
       let folder = try StoreFolder(path: path, fileSystem: fileSystem)
-      folderWasThere = true
+      folderHasExisted = true
       sweep(folder)
       return folder
     } catch {
       // If another folder appears at the path, another process has created it and may not have made it durable.
       folderIsDurable = false
-      if error.code == ENOENT, !folderWasThere { return nil }
+      if error.code == ENOENT, !folderHasExisted { return nil }
       throw error
     }
   }
 
   /// Opens the folder, and creates it if it has never existed.
-  private mutating func openOrMakeFolder() throws(SystemError) -> StoreFolder {
+  private mutating func openOrCreateFolder() throws(SystemError) -> StoreFolder {
     if let folder = try openFolder() {
-      if !folderIsDurable { try fileSystem.makeFoundFolderDurable(path) }
+      if !folderIsDurable { try fileSystem.makeExistingFolderDurable(path) }
       folderIsDurable = true
       return folder
     }
     try fileSystem.makeFolders(path)
     let folder = try StoreFolder(path: path, fileSystem: fileSystem)
-    (folderWasThere, folderIsDurable) = (true, true)
+    (folderHasExisted, folderIsDurable) = (true, true)
     return folder
   }
 

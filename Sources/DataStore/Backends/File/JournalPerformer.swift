@@ -33,8 +33,8 @@ struct JournalPerformer {
   ///   value refers to them yet.
   func finish(in folder: borrowing Descriptor, _ hasChanged: inout Bool) throws(SystemError) {
     for replacement in journal.replacements {
-      let wasThere = try renameIfThere(replacement.stagedName, to: replacement.fileName, in: folder)
-      if wasThere, !StorePartName.isPart(replacement.fileName) { hasChanged = true }
+      let existed = try renameIfThere(replacement.stagedName, to: replacement.fileName, in: folder)
+      if existed, !StorePartName.isPart(replacement.fileName) { hasChanged = true }
     }
     for fileName in journal.removals where try removeIfThere(fileName, in: folder) { hasChanged = true }
     try fileSystem.synchronize(folder)
@@ -48,7 +48,7 @@ struct JournalPerformer {
   /// New parts get the names of their staged files back, so the journal can be finished until it is removed.
   ///
   /// - Returns: Whether the journal is no longer in force.
-  func takeBack(in folder: borrowing Descriptor) -> Bool {
+  func rollBack(in folder: borrowing Descriptor) -> Bool {
     do throws(SystemError) {
       for replacement in journal.replacements where StorePartName.isPart(replacement.fileName) {
         try renameIfThere(replacement.fileName, to: replacement.stagedName, in: folder)

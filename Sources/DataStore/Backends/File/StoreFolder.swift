@@ -135,12 +135,12 @@ final class StoreFolder {
     do throws(SystemError) {
       try fileSystem.synchronize(descriptor)
     } catch {
-      try putBack(old, as: fileName, &names)
+      try restore(old, as: fileName, &names)
       throw error
     }
   }
 
-  private func putBack(
+  private func restore(
     _ old: Data?, as fileName: String, _ names: inout StagedFile.Names
   ) throws(SystemError) {
     do throws(SystemError) {
@@ -198,7 +198,7 @@ final class StoreFolder {
     } catch {
       // The commit counts as made while the journal is in force. Every later call finds the journal and finishes it, or
       // throws the reason why it can't.
-      guard !hasChanged, error.meansObstacle || error.meansRefusal, performer.takeBack(in: descriptor) else { return }
+      guard !hasChanged, error.meansObstacle || error.meansRefusal, performer.rollBack(in: descriptor) else { return }
       // After a loss of power, the journal of a failed commit must not reappear.
       try fileSystem.synchronize(descriptor)
       throw error
@@ -211,10 +211,10 @@ final class StoreFolder {
   func erase(_ isErased: (StoredItem) -> Bool, _ names: inout StagedFile.Names) throws(SystemError) {
     var erased: [String] = []
     for fileName in try list() {
-      guard let name = FileName.keptName(of: fileName) else { continue }
+      guard let name = FileName.storedName(of: fileName) else { continue }
       // A file with a temporary name is removed later even if this process ends during the erasure.
       let temporaryName = names.next()
-      guard isErased(StoredItem(name: name, bytes: { self.readable(fileName) })) else { continue }
+      guard isErased(StoredItem(name: name, bytes: { self.readableBytes(fileName) })) else { continue }
       try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
       erased.append(temporaryName)
     }
@@ -225,7 +225,7 @@ final class StoreFolder {
   }
 
   /// Returns the bytes of a file; empty if they can't be read.
-  private func readable(_ fileName: String) -> Data {
+  private func readableBytes(_ fileName: String) -> Data {
     do throws(SystemError) { return try read(fileName) ?? Data() } catch { return Data() }
   }
 

@@ -27,7 +27,7 @@
     private var log = PostgreSQLLog()
     private var watch: PostgreSQLWatch?
     /// Whether the last commit met no changes of other writers.
-    private var isAlone = true
+    private var isUncontended = true
     /// The number of the last commit that was sent.
     private var commitNumber: Int64 = 0
 
@@ -138,7 +138,7 @@
     ) throws(StoreError) -> [Bool] {
       let failure = group.contains { !$0.isEmpty } ? StoreError.writeFailed : StoreError.removeFailed
       return try change(failure) { (backend, connection, unanswered) throws(StoreError) in
-        if backend.isAlone {
+        if backend.isUncontended {
           let made = try backend.makeUnlocked(group, on: connection, failure, &unanswered, deciding: decide)
           if let made { return made }
         }
@@ -163,7 +163,7 @@
         if made.allSatisfy(\.self) {
           if try send(change, known: known, on: connection, failure, &unanswered, result: made) { return made }
           unanswered = nil
-          isAlone = false
+          isUncontended = false
         }
       } catch {
         log.rollBack(to: before)
@@ -179,7 +179,7 @@
       _ unanswered: inout Unanswered<[Bool]>?, deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> [Bool] {
       try performTransaction(PostgreSQLLayout.beginChange, on: connection, failure) { (backend) throws(StoreError) in
-        backend.isAlone = try backend.readLog(on: connection, failure)
+        backend.isUncontended = try backend.readLog(on: connection, failure)
         let (change, made) = try backend.decide(group, decide)
         if made.contains(true) {
           _ = try backend.send(change, known: nil, on: connection, failure, &unanswered, result: made)
@@ -366,9 +366,9 @@
       var found = try rows(from: newest)
       // If the log ends before the newest known change, it is a different log, such as that of a restored server.
       if found.isEmpty { found = try rows(from: 0) }
-      let isAlone = !log.record(found)
+      let isUncontended = !log.record(found)
       if watch == nil { _ = log.takeReport() }
-      return isAlone
+      return isUncontended
     }
 
     private mutating func readLog(
@@ -396,8 +396,8 @@
             + "SET idle_in_transaction_session_timeout = \(max(1_000, 2 * milliseconds)); "
             + "SET tcp_keepalives_idle = \(seconds); SET tcp_keepalives_interval = 1; "
             + "SET tcp_keepalives_count = \(seconds); SET tcp_user_timeout = \(seconds * 1_000)")
-        let isThere = try new.first(PostgreSQLLayout.isThere) { $0.bool(0) } ?? false
-        if !isThere { try new.run(script: PostgreSQLLayout.creation) }
+        let tablesExist = try new.first(PostgreSQLLayout.tablesExist) { $0.bool(0) } ?? false
+        if !tablesExist { try new.run(script: PostgreSQLLayout.creation) }
       } catch {
         throw .readFailed(error)
       }

@@ -14,7 +14,7 @@
   ///
   /// Values are parameters of statements, never a part of their text.
   final class PostgreSQLConnection: @unchecked Sendable {
-    // Unchecked: every use of `handle` and of mutable state holds `turn`, and each result is used by a single call. So
+    // Unchecked: every use of `handle` and of mutable state holds `callLock`, and each result is used by a single call. So
     // any thread may release or check a lock while another one makes a call.
 
     /// A parameter of a statement.
@@ -65,7 +65,7 @@
     private var statements: [String: String] = [:]
     private var lockedNames: Set<String> = []
     /// Serializes the calls to libpq.
-    private let turn = NSLock()
+    private let callLock = NSLock()
 
     /// Opens a connection.
     ///
@@ -115,7 +115,7 @@
     }
 
     /// Whether the connection has ended.
-    var isLost: Bool { turn.withLock { PQstatus(handle) != CONNECTION_OK } }
+    var isLost: Bool { callLock.withLock { PQstatus(handle) != CONNECTION_OK } }
 
     /// The socket, which changes only when the connection is lost.
     var socket: CInt { PQsocket(handle) }
@@ -124,8 +124,8 @@
 
     /// Runs statements without parameters, in one exchange.
     func run(script: String) throws(SystemError) {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       let result = PQexec(handle, script)
       defer { PQclear(result) }
       try check(result, "running")
@@ -153,12 +153,12 @@
     private func lockedRows<Result>(
       of sql: String, _ parameters: [Parameter], read: (Row) -> Result
     ) throws(SystemError) -> [Result] {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       return try rows(of: sql, parameters, read: read)
     }
 
-    /// Runs a statement and reads its rows; the caller holds `turn`.
+    /// Runs a statement and reads its rows; the caller holds `callLock`.
     private func rows<Result>(
       of sql: String, _ parameters: [Parameter], read: (Row) -> Result
     ) throws(SystemError) -> [Result] {
@@ -189,8 +189,8 @@
     ///
     /// - Throws: An error also if the server rolled the transaction back because a statement in it had failed.
     func commit() throws(SystemError) {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       let result = PQexec(handle, "COMMIT")
       defer { PQclear(result) }
       try check(result, "committing")
@@ -216,8 +216,8 @@
     ///
     /// If the connection is lost, the server rolls it back.
     func rollBack() {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       PQclear(PQexec(handle, "ROLLBACK"))
     }
 
@@ -227,12 +227,12 @@
     ///
     /// - Returns: Whether this call locked the name.
     func tryToLock(_ name: String) throws(SystemError) -> Bool {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       if lockedNames.contains(name) {
         // The server would grant this connection the lock a second time. The exchange detects a lost connection, and
         // with it a lost lock.
-        _ = try rows(of: PostgreSQLLayout.nothing, []) { _ in }
+        _ = try rows(of: PostgreSQLLayout.ping, []) { _ in }
         return false
       }
       guard try rows(of: PostgreSQLLayout.tryToLock, [.text(name)], read: { $0.bool(0) }).first ?? false else {
@@ -246,8 +246,8 @@
     ///
     /// If the connection is lost, the server has released the lock already.
     func unlock(_ name: String) {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       lockedNames.remove(name)
       do throws(SystemError) { _ = try rows(of: PostgreSQLLayout.unlock, [.text(name)]) { _ in } } catch {
         // The server runs no statement in a failed transaction. So the connection is closed, which releases its locks.
@@ -257,9 +257,9 @@
 
     /// Whether the server answers on this connection, determined by an exchange.
     var isAlive: Bool {
-      turn.lock()
-      defer { turn.unlock() }
-      PQclear(PQexec(handle, PostgreSQLLayout.nothing))
+      callLock.lock()
+      defer { callLock.unlock() }
+      PQclear(PQexec(handle, PostgreSQLLayout.ping))
       return PQstatus(handle) == CONNECTION_OK
     }
 
@@ -269,8 +269,8 @@
     ///
     /// - Returns: Whether there were any.
     func takeNotifications() throws(SystemError) -> Bool {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       // All input must be read, because a dispatch source may report the remaining input and the end of the connection
       // together, only once.
       repeat {

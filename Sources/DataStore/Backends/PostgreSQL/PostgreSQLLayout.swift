@@ -144,7 +144,7 @@
     static let storeSetting = "datastore.store"
 
     /// Whether the tables exist.
-    static let isThere = "SELECT to_regclass('datastore_layout') IS NOT NULL"
+    static let tablesExist = "SELECT to_regclass('datastore_layout') IS NOT NULL"
     static let foundVersion = "SELECT version FROM datastore_layout"
 
     /// Begins a transaction that locks the store, so that no other transaction can change it.
@@ -179,7 +179,7 @@
 
     static let unlock = "SELECT pg_advisory_unlock(\(namedLockNumber))"
     /// A statement without a result, which shows whether the server answers.
-    static let nothing = "SELECT"
+    static let ping = "SELECT"
     static let tryToLock = "SELECT pg_try_advisory_lock(\(namedLockNumber))"
   }
 #endif

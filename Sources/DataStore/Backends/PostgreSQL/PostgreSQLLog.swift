@@ -22,12 +22,12 @@
     ///   ``newest``, unless it was truncated.
     /// - Returns: Whether another writer may have made a change.
     mutating func record(_ rows: [(id: Int64, name: String?)]) -> Bool {
-      let isWhole = newest == 0 || rows.first?.id == newest
+      let isComplete = newest == 0 || rows.first?.id == newest
       let names = rows.compactMap { $0.id == newest ? nil : $0.name }
       newest = rows.last?.id ?? 0
-      if isWhole, names.isEmpty { return false }
+      if isComplete, names.isEmpty { return false }
       version += 1
-      if !isWhole {
+      if !isComplete {
         unreported = .unknown
       } else if case .names(let earlier) = unreported {
         unreported = .names(earlier + names)

@@ -6,7 +6,7 @@
     ///
     /// The log of changes contains the names, so it is truncated, and other stores read all of their values again.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
-      _ = try change(StoreError.removeFailed, making: false) { (backend, connection) throws(StoreError) in
+      _ = try change(StoreError.removeFailed, creating: false) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {
           try backend.erase(isErased, on: connection)
         } catch {

@@ -105,9 +105,9 @@
     private mutating func makeCommits(
       _ group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> [Bool] {
-      let makes = group.contains { !$0.isEmpty }
-      let failure = makes ? StoreError.writeFailed : StoreError.removeFailed
-      let made = try change(failure, making: makes) { (backend, connection) throws(StoreError) in
+      let createsDatabase = group.contains { !$0.isEmpty }
+      let failure = createsDatabase ? StoreError.writeFailed : StoreError.removeFailed
+      let made = try change(failure, creating: createsDatabase) { (backend, connection) throws(StoreError) in
         var made: [Bool] = []
         for (index, writes) in group.enumerated() {
           let decision = try decide(index, &backend)
@@ -184,7 +184,7 @@
 
     /// Moves a row to the table `quarantine`.
     package mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
-      try change(StoreError.writeFailed, making: false) { (backend, connection) throws(StoreError) -> String? in
+      try change(StoreError.writeFailed, creating: false) { (backend, connection) throws(StoreError) -> String? in
         do throws(SystemError) {
           guard try connection.first(SQLiteLayout.read, .text(name), read: { $0.blob(0) }) == bytes else { return nil }
           try connection.run(SQLiteLayout.quarantine, .text(name), .text(time.formatted(.iso8601)), .blob(bytes))
@@ -203,12 +203,12 @@
     ///
     /// - Returns: The result of `body`; `nil` if there is no database and none should be created.
     mutating func change<Result>(
-      _ failure: (SystemError) -> StoreError, making: Bool,
+      _ failure: (SystemError) -> StoreError, creating: Bool,
       _ body: (inout Self, SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
-      database.immovable = nil
+      database.failedQuarantine = nil
       while true {
-        let result = try performTransaction(.immediate, failure, making: making, body)
+        let result = try performTransaction(.immediate, failure, creating: creating, body)
         // Another store may have quarantined the database before the change was made in it. Then it is made again.
         if !database.hasMoved { return result }
       }
@@ -218,11 +218,11 @@
     ///
     /// - Returns: The result of `body`; `nil` if there is no database and none should be created.
     private mutating func performTransaction<Result>(
-      _ kind: SQLiteConnection.TransactionKind, _ failure: (SystemError) -> StoreError, making: Bool = false,
+      _ kind: SQLiteConnection.TransactionKind, _ failure: (SystemError) -> StoreError, creating: Bool = false,
       _ body: (inout Self, SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
       var thrown: StoreError?
-      let result = try perform(failure, making: making) { (backend, connection) throws(SystemError) -> Result? in
+      let result = try perform(failure, creating: creating) { (backend, connection) throws(SystemError) -> Result? in
         var isRefused = false
         // If the layout was refused, each call reads it again.
         defer { if !isRefused { backend.database.recordTransaction(on: connection) } }
@@ -251,7 +251,7 @@
     ///
     /// - Returns: The result of `body`; `nil` if there is no database and none should be created.
     mutating func perform<Result>(
-      _ failure: (SystemError) -> StoreError, making: Bool = false,
+      _ failure: (SystemError) -> StoreError, creating: Bool = false,
       _ body: (inout Self, SQLiteConnection) throws(SystemError) -> Result
     ) throws(StoreError) -> Result? {
       if isMissing { return nil }
@@ -265,7 +265,7 @@
       while true {
         let attempt: Attempt<Result>
         do throws(SystemError) {
-          attempt = try self.attempt(making: making, body)
+          attempt = try self.attempt(creating: creating, body)
         } catch {
           throw failure(error)
         }
@@ -279,11 +279,11 @@
     }
 
     private mutating func attempt<Result>(
-      making: Bool, _ body: (inout Self, SQLiteConnection) throws(SystemError) -> Result
+      creating: Bool, _ body: (inout Self, SQLiteConnection) throws(SystemError) -> Result
     ) throws(SystemError) -> Attempt<Result> {
       defer { watch?.folderWatch.checkFolder() }
       let connection: SQLiteConnection
-      switch try database.connect(making: making) {
+      switch try database.connect(creating: creating) {
       case .success(nil): return .done(nil)
       case .success(let connected?): connection = connected
       case .failure(let refusal): return .refused(refusal)
@@ -297,7 +297,7 @@
       } catch {
         // The statement may have failed because another program has changed the layout.
         if error.isStatementError, let refusal = try database.refusal(of: connection) { return .refused(refusal) }
-        guard error.isDamage else { throw error }
+        guard error.isCorruption else { throw error }
         return try database.replace(because: error).map { .refused($0) } ?? .replaced
       }
     }

@@ -19,26 +19,26 @@
     ///
     /// - Returns: The error to throw; `nil` if another database has replaced it already.
     mutating func replace(because error: SystemError) throws(SystemError) -> StoreError? {
-      guard let damaged = connection else { throw error }
+      guard let corrupt = connection else { throw error }
       let descriptor = try fileSystem.openFolder(folder)
       try fileSystem.lock(descriptor, atMost: busyTimeout)
-      return damaged.hasMoved ? nil : try replace(damaged, in: descriptor, because: error)
+      return corrupt.hasMoved ? nil : try replace(corrupt, in: descriptor, because: error)
     }
 
     /// Quarantines a corrupt database and creates a new one, in a locked folder.
     ///
     /// - Returns: The error to throw, which says where the database is now.
     mutating func replace(
-      _ damaged: SQLiteConnection?, in folder: borrowing Descriptor, because error: SystemError
+      _ corrupt: SQLiteConnection?, in folder: borrowing Descriptor, because error: SystemError
     ) throws(SystemError) -> StoreError {
       // The connection is closed last, because a connection whose file has moved doesn't touch the files at its old
       // path.
-      defer { extendLifetime(damaged) }
-      if let damaged, let newer = Self.newerLayout(of: damaged)?.refusal(of: path) { return newer }
+      defer { extendLifetime(corrupt) }
+      if let corrupt, let newer = Self.newerLayout(of: corrupt)?.refusal(of: path) { return newer }
       let movedTo = try quarantineUnlessUnchanged(in: folder)
-      wasThere = false
+      hasExisted = false
       do throws(SystemError) {
-        _ = try open(in: folder, making: true)
+        _ = try open(in: folder, creating: true)
       } catch {
         // The next save tries again, and throws the error.
       }
@@ -50,12 +50,12 @@
     /// An attempt that is undone changes the folder. That would wake the watching store for another attempt, and so on
     /// indefinitely.
     private mutating func quarantineUnlessUnchanged(in folder: borrowing Descriptor) throws(SystemError) -> String {
-      if let immovable, try immovable.files == statuses(in: folder) { throw immovable.error }
-      immovable = nil
+      if let failedQuarantine, try failedQuarantine.files == statuses(in: folder) { throw failedQuarantine.error }
+      failedQuarantine = nil
       do throws(SystemError) {
         return try quarantine(in: folder)
       } catch {
-        if isWatched { immovable = Immovable(files: try statuses(in: folder), error: error) }
+        if isWatched { failedQuarantine = FailedQuarantine(files: try statuses(in: folder), error: error) }
         throw error
       }
     }
@@ -115,7 +115,7 @@
       try fileSystem.lock(descriptor, atMost: busyTimeout)
       var hasErased = false
       for name in try fileSystem.list(descriptor) where name.hasPrefix(fileName + StoredItem.quarantineMark) {
-        guard isErased(StoredItem(key: nil) { readable(name) }) else { continue }
+        guard isErased(StoredItem(key: nil) { readableBytes(name) }) else { continue }
         try fileSystem.unlink(name, in: descriptor)
         hasErased = true
       }
@@ -123,7 +123,7 @@
     }
 
     /// The bytes of a quarantined file; empty if they can't be read.
-    private func readable(_ name: String) -> Data {
+    private func readableBytes(_ name: String) -> Data {
       do throws(SystemError) {
         let descriptor = try fileSystem.openFolder(folder)
         return try fileSystem.read(name, in: descriptor) ?? Data()

@@ -33,13 +33,13 @@
     /// remembered.
     var isWatched = false
     /// The last failed attempt to quarantine a corrupt database, until the next call that changes a value.
-    var immovable: Immovable?
+    var failedQuarantine: FailedQuarantine?
     /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was last read.
     private var pagerVersion: CUnsignedInt = 0
     /// The connection's `data_version` when the layout was last read.
     private var dataVersion: Int64 = 0
     /// Whether the database has been opened, so that its absence is an error.
-    var wasThere = false
+    var hasExisted = false
 
     /// The number of connections so far; it increases when a different file is found at the database's path.
     private(set) var connectionCount = 0
@@ -58,13 +58,13 @@
     var permissionsName: String { "\(fileName)-mode" }
 
     /// Returns the connection, or `nil` if there is no database and none should be created.
-    mutating func connect(making: Bool) throws(SystemError) -> Outcome<SQLiteConnection?> {
+    mutating func connect(creating: Bool) throws(SystemError) -> Outcome<SQLiteConnection?> {
       if let connection, !connection.hasMoved { return .success(connection) }
       connection = nil
-      guard let descriptor = try openFolder(making: making) else { return .success(nil) }
+      guard let descriptor = try openFolder(creating: creating) else { return .success(nil) }
       // The lock excludes other processes that create or quarantine the database.
       try fileSystem.lock(descriptor, atMost: busyTimeout)
-      return try open(in: descriptor, making: making)
+      return try open(in: descriptor, creating: creating)
     }
 
     /// Checks whether the database was migrated to a future format since the last check.
@@ -96,7 +96,7 @@
 
   extension SQLiteDatabase {
     /// A failed attempt to quarantine a corrupt database.
-    struct Immovable {
+    struct FailedQuarantine {
       /// The files that existed after the attempt, by the suffixes of their names.
       let files: [String: FileSystem.Status]
       let error: SystemError
@@ -104,8 +104,8 @@
 
     /// The layout of a database file.
     enum Layout {
-      case nothing
-      case ours
+      case empty
+      case current
       /// An older layout, which this program migrates.
       case older
       case newer(found: Int)
@@ -113,9 +113,9 @@
 
       func refusal(of path: String) -> StoreError? {
         switch self {
-        case .ours, .older: nil
+        case .current, .older: nil
         case .newer(let found): .newerStore(path: path, found: found, supported: Int(SQLiteLayout.version))
-        case .nothing, .foreign:
+        case .empty, .foreign:
           .readFailed(SystemError(code: EINVAL, operation: "opening as a store", path: path))
         }
       }
@@ -127,60 +127,60 @@
     ///
     /// It creates the folder if it is missing, but not the database.
     func acquireLock(_ name: String) throws(SystemError) -> StoreLockResult {
-      guard let folder = try openFolder(making: true) else { return .unsupported }
+      guard let folder = try openFolder(creating: true) else { return .unsupported }
       return try fileSystem.acquireLock("\(fileName)-lock.\(name)", in: folder)
     }
 
     /// Opens the folder, or returns `nil` if the folder is missing and should not be created.
     ///
     /// - Throws: `ENOENT` if the folder is missing although the database has been opened before.
-    private func openFolder(making: Bool) throws(SystemError) -> Descriptor? {
+    private func openFolder(creating: Bool) throws(SystemError) -> Descriptor? {
       guard !fileName.isEmpty, !fileName.utf8.contains(0) else {
         throw SystemError(code: EINVAL, operation: "open", path: path)
       }
       do throws(SystemError) {
         return try fileSystem.openFolder(folder)
       } catch {
-        guard error.code == ENOENT, !wasThere else { throw error }
+        guard error.code == ENOENT, !hasExisted else { throw error }
       }
-      guard making else { return nil }
+      guard creating else { return nil }
       try fileSystem.makeFolders(folder)
       return try fileSystem.openFolder(folder)
     }
 
     /// Opens the database in a locked folder.
     mutating func open(
-      in folder: borrowing Descriptor, making: Bool
+      in folder: borrowing Descriptor, creating: Bool
     ) throws(SystemError) -> Outcome<SQLiteConnection?> {
       let size = try size(of: fileName, in: folder)
-      if size == nil, wasThere { throw SystemError(code: ENOENT, operation: "open", path: path) }
+      if size == nil, hasExisted { throw SystemError(code: ENOENT, operation: "open", path: path) }
       let isEmpty = size == nil || size == 0
       if isEmpty {
-        guard making else { return .success(nil) }
+        guard creating else { return .success(nil) }
         // SQLite would delete the log of an empty database, and with it commits that are only in the log.
         if let logSize = try self.size(of: fileName + Self.logSuffix, in: folder), logSize > 0 {
-          return .failure(try replace(nil, in: folder, because: .damage(path, "only its log is left")))
+          return .failure(try replace(nil, in: folder, because: .corruption(path, "only its log is left")))
         }
       }
       let opened = try openConnection(in: folder, isNew: size == nil)
       // This comes before the first write to the database, so that the next attempt repeats it if it fails.
       if isEmpty {
         try discard(permissionsName, in: folder)
-        try fileSystem.makeFoundFolderDurable(self.folder)
+        try fileSystem.makeExistingFolderDurable(self.folder)
       }
       spareConnection = isWatched ? opened : nil
       do throws(SystemError) {
-        let refusal = try prepare(opened, making: making)
+        let refusal = try prepare(opened, creating: creating)
         if let refusal { return refusal }
         if isEmpty { try fileSystem.synchronize(folder) }
         dataVersion = try opened.dataVersion
       } catch {
-        guard error.isDamage else { throw try explain(error, in: folder) }
+        guard error.isCorruption else { throw try explain(error, in: folder) }
         return .failure(try replace(opened, in: folder, because: error))
       }
       spareConnection = nil
       connection = opened
-      wasThere = true
+      hasExisted = true
       connectionCount += 1
       return .success(opened)
     }
@@ -222,11 +222,11 @@
     ///
     /// - Returns: Why the database can't be used, or `nil` if it is ready.
     private func prepare(
-      _ connection: SQLiteConnection, making: Bool
+      _ connection: SQLiteConnection, creating: Bool
     ) throws(SystemError) -> Outcome<SQLiteConnection?>? {
       let layout = try Self.layout(of: connection)
-      if case .nothing = layout {
-        guard making else { return .success(nil) }
+      if case .empty = layout {
+        guard creating else { return .success(nil) }
       } else if let refusal = layout.refusal(of: path) {
         return .failure(refusal)
       }
@@ -234,7 +234,7 @@
       for sql in SQLiteLayout.configuration { try connection.run(sql) }
       let mode = try connection.first("PRAGMA journal_mode = WAL") { $0.text(0) } ?? ""
       guard mode == "wal" else { throw SystemError(code: ENOTSUP, operation: "switching to WAL mode", path: path) }
-      if case .nothing = layout {
+      if case .empty = layout {
         try connection.transaction { () throws(SystemError) in
           for sql in SQLiteLayout.creation { try connection.run(sql) }
           return ((), commits: true)
@@ -266,12 +266,12 @@
       let version = try connection.first("PRAGMA user_version") { $0.integer(0) } ?? 0
       if applicationID == SQLiteLayout.applicationID {
         if version > SQLiteLayout.version { return .newer(found: Int(version)) }
-        if version == SQLiteLayout.version { return .ours }
+        if version == SQLiteLayout.version { return .current }
         if version == 1 { return .older }
-        throw .damage(connection.path, "layout \(version) has never existed")
+        throw .corruption(connection.path, "layout \(version) has never existed")
       }
       let count = try connection.first("SELECT count(*) FROM sqlite_master") { $0.integer(0) } ?? 0
-      return applicationID == 0 && version == 0 && count == 0 ? .nothing : .foreign
+      return applicationID == 0 && version == 0 && count == 0 ? .empty : .foreign
     }
 
     /// Returns the size of a file in bytes, or `nil` if there is none.

@@ -86,16 +86,16 @@
 
     /// Records whether the system reported a change since the last check; the timer's calls don't count.
     private final class Reports: Sendable {
-      private let areThere = Lock(false)
+      private let isPending = Lock(false)
 
       func note() {
-        areThere.withLock { $0 = true }
+        isPending.withLock { $0 = true }
       }
 
       func take() -> Bool {
-        areThere.withLock { areThere in
-          defer { areThere = false }
-          return areThere
+        isPending.withLock { isPending in
+          defer { isPending = false }
+          return isPending
         }
       }
     }
@@ -220,7 +220,7 @@
         throw .readFailed(error)
       }
       database.isWatched = true
-      try seeEverything()
+      try markAllSeen()
       watch?.wake()
     }
 
@@ -250,7 +250,7 @@
         watch.checkAgain(after: check?.writing ?? .none)
         guard database.connectionCount == seen?.connectionCount else {
           // The database is another file than at the last check.
-          try seeEverything()
+          try markAllSeen()
           return .unknown
         }
         if let check { watch.seen = check.seen }
@@ -268,7 +268,7 @@
     mutating func checkAgainIfDatabaseAppeared() {
       guard let watch, !isMissing else { return }
       do throws(SystemError) {
-        if case .success(nil) = try database.connect(making: false) { return }
+        if case .success(nil) = try database.connect(creating: false) { return }
       } catch {
         // The check meets the same error.
       }
@@ -276,7 +276,7 @@
     }
 
     /// Records that everything stored at present was seen.
-    private mutating func seeEverything() throws(StoreError) {
+    private mutating func markAllSeen() throws(StoreError) {
       do throws(StoreError) {
         #if canImport(Darwin)
           try watchLog()

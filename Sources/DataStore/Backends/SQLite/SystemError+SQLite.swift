@@ -6,7 +6,7 @@
     ///
     /// The statements of a store never change, so if SQLite can't prepare one, the tables of the database are not
     /// intact.
-    var isDamage: Bool {
+    var isCorruption: Bool {
       isSQLite([SQLITE_CORRUPT, SQLITE_NOTADB]) || (operation == "sqlite3_prepare_v3" && isSQLite([SQLITE_ERROR]))
     }
 
@@ -25,7 +25,7 @@
     var isReadOnly: Bool { isSQLite([SQLITE_READONLY]) }
 
     /// The error of a corruption that SQLite would not report.
-    static func damage(_ path: String, _ message: String) -> SystemError {
+    static func corruption(_ path: String, _ message: String) -> SystemError {
       SystemError(code: SQLITE_CORRUPT, operation: "opening", path: path, source: .sqlite(message: message))
     }
 

@@ -10,7 +10,7 @@ package struct UserDefaultsBackend: StoreBackend {
   private static let prefix = "DataStore."
 
   /// The bytes read for an object that isn't `Data`, so that it is quarantined like corrupt bytes.
-  private static let noBytes = Data("not bytes".utf8)
+  private static let notBytes = Data("not bytes".utf8)
 
   /// The queue that serializes the stores of this process.
   private static let queue = DispatchQueue(label: "DataStore.UserDefaultsBackend")
@@ -111,11 +111,11 @@ package struct UserDefaultsBackend: StoreBackend {
   }
 
   package mutating func names() throws(StoreError) -> [String] {
-    try keptNames().filter { StoreKeyName(encoded: $0) != nil }
+    try allNames().filter { StoreKeyName(encoded: $0) != nil }
   }
 
   /// The names of everything in the suite that belongs to stores, including parts and quarantined bytes.
-  private mutating func keptNames() throws(StoreError) -> [String] {
+  private mutating func allNames() throws(StoreError) -> [String] {
     guard let defaults else { throw .readFailed(noSuite) }
     return exclusively { _ in defaults.dictionaryRepresentation() }.keys.compactMap { key in
       key.hasPrefix(Self.prefix) ? String(key.dropFirst(Self.prefix.count)) : nil
@@ -126,7 +126,7 @@ package struct UserDefaultsBackend: StoreBackend {
     try exclusively { (self) in
       Result { () throws(StoreError) in
         var removals: [String: Any?] = [:]
-        for name in try self.keptNames() {
+        for name in try self.allNames() {
           let bytes = self.stored(name) ?? Data()
           if isErased(StoredItem(name: name) { bytes }) { removals[Self.prefix + name] = .some(nil) }
         }
@@ -157,7 +157,7 @@ package struct UserDefaultsBackend: StoreBackend {
   }
 
   private static func bytes(of object: Any) -> Data {
-    object as? Data ?? noBytes
+    object as? Data ?? notBytes
   }
 
   private var noSuite: SystemError {
