@@ -13,7 +13,7 @@
     @Test func `A commit is synchronised, also with the drive's cache`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
-      let connection = try #require(try backend.database.connect(making: false).get())
+      let connection = try #require(try backend.database.connect(creating: false).get())
       func setting(_ name: String) throws -> Int64? { try connection.first("PRAGMA \(name)") { $0.integer(0) } }
       #expect(try connection.first("PRAGMA journal_mode") { $0.text(0) } == "wal")
       #expect(try setting("synchronous") == 2)

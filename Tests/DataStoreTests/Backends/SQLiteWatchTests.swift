@@ -59,7 +59,7 @@
       var other = place.backend()
       try other.write(bytes, to: "a")
       let wakes = try watching(&backend)
-      let connection = try #require(try other.database.connect(making: false).get())
+      let connection = try #require(try other.database.connect(creating: false).get())
       try connection.run("PRAGMA synchronous = OFF")
       let count = SQLiteLayout.changeLimit + SQLiteLayout.cutInterval
       for _ in 0...count / 2 {
@@ -165,7 +165,7 @@
         do {
           var other = place.backend()
           try other.write(bytes, to: "b\(number)")
-          let connection = try #require(try other.database.connect(making: false).get())
+          let connection = try #require(try other.database.connect(creating: false).get())
           _ = try connection.first("PRAGMA wal_checkpoint(\(checkpoint))") { $0.integer(0) }
         }
         var changes = ExternalChanges.names([])
@@ -293,7 +293,7 @@
     @Test func `Whether another connection writes is unknown where nothing may be written`() throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
-      let connection = try #require(try backend.database.connect(making: false).get())
+      let connection = try #require(try backend.database.connect(creating: false).get())
       #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .none)
       connection.rollBack()
       let other = try place.connection()
