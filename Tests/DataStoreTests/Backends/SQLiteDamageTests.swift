@@ -137,7 +137,7 @@
       }
       var corrupt = try place.bytes
       if seed.isMultiple(of: 4) {
-        corrupt.removeLast(Int.random(in: 1...damaged.count, using: &generator))
+        corrupt.removeLast(Int.random(in: 1...corrupt.count, using: &generator))
       } else {
         for _ in 0..<Int.random(in: 1...64, using: &generator) {
           // Changes at the beginning of the file have the most effect.

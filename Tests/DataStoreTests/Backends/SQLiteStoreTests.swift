@@ -21,7 +21,9 @@
     }
 
     /// Expects a store's first event to report that the database was quarantined.
-    private func expectCorruptionEvent(of store: SQLiteStore, because expected: String = "file is not a database") async {
+    private func expectCorruptionEvent(
+      of store: SQLiteStore, because expected: String = "file is not a database"
+    ) async {
       var events = store.events.subscribe().makeAsyncIterator()
       guard case .storeQuarantined(let movedTo, let reason) = await events.next() else {
         Issue.record("another event")
