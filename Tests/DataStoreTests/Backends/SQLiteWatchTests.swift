@@ -329,7 +329,7 @@
           Issue.record("The changes are unknown.")
           return
         }
-        for name in names { #expect(missing.remove(name) != nil, "\(name) was told twice") }
+        for name in names { #expect(missing.remove(name) != nil, "\(name) was reported twice") }
       }
       try await writers.value
     }

@@ -167,7 +167,7 @@ class ForgetTests(VolumeTestCase):
         self.volume.restore()
         self.assertEqual(self.tree, {b"folder": {}, b"target": {}})
 
-    def test_what_was_unlinked_while_open_changes_nothing(self) -> None:
+    def test_writes_to_an_unlinked_file_have_no_effect(self) -> None:
         file = self.create_durable(b"file", b"content")
         self.volume.unlink(self.root, b"file")
         self.volume.synchronize(self.root)
