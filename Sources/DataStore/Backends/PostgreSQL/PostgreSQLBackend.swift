@@ -26,7 +26,7 @@
     private var decision: Decision?
     private var log = PostgreSQLLog()
     private var watch: PostgreSQLWatch?
-    /// Whether the last commit met no changes of other writers.
+    /// Whether the last commit found no changes of other writers in the log.
     private var isUncontended = true
     /// The number of the last commit that was sent.
     private var commitNumber: Int64 = 0

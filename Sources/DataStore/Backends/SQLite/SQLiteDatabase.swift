@@ -71,7 +71,7 @@
     ///
     /// In a transaction, the result is valid until its end.
     ///
-    /// - Returns: Why the store must not use the database, or `nil` if it may.
+    /// - Returns: The reason why the store must not use the database, or `nil` if it may.
     mutating func refusal(of connection: SQLiteConnection) throws(SystemError) -> StoreError? {
       let dataVersion = try connection.dataVersion
       if dataVersion != self.dataVersion, let refusal = try Self.layout(of: connection).refusal(of: path) {
@@ -220,7 +220,7 @@
 
     /// Reads the layout of a database and configures its connection.
     ///
-    /// - Returns: Why the database can't be used, or `nil` if it is ready.
+    /// - Returns: The outcome if the database can't be used, or `nil` if it is ready.
     private func prepare(
       _ connection: SQLiteConnection, creating: Bool
     ) throws(SystemError) -> Outcome<SQLiteConnection?>? {

@@ -14,8 +14,8 @@
   /// three steps: it writes its pages to the log, the file `<database>-wal`; it synchronizes the log; and it publishes
   /// the new end of the log in shared memory. Only then can other connections read the commit.
   ///
-  /// **The naive way.** The operating system reports each write to the log, so it seems enough to ask `PRAGMA
-  /// data_version` at each report whether another connection has committed.
+  /// **The naive way.** The operating system reports each write to the log. So it seems enough to read `data_version`
+  /// at each report, which shows whether another connection has committed.
   ///
   /// **Why it fails.** The report belongs to the first step, and nothing reports the last one, because it only changes
   /// mapped memory. A check that runs between the two finds no new commit, and no report follows. The commit would stay
