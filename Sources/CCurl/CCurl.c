@@ -5,8 +5,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-// From curl.h: options of an easy handle. A number is the type's base plus the option's own: 0 for a long, 10000 for a
-// pointer, 20000 for a function, 30000 for a curl_off_t.
+// From curl.h: the options of an easy handle. Each value is the sum of the option's number and the base of its type: 0
+// for a long, 10000 for a pointer, 20000 for a function, 30000 for a curl_off_t.
 enum {
   WRITEDATA = 10001,
   URL = 10002,
@@ -47,7 +47,7 @@ typedef struct {
   } data;
 } Message;
 
-// From curl.h: the beginning of curl_version_info_data, the same in all versions.
+// From curl.h: the first members of curl_version_info_data, which are the same in all versions.
 typedef struct {
   int age;
   const char *version;
@@ -108,7 +108,7 @@ void CCurlEasySetDefaults(CCurlEasy *easy) {
   curl.easy_setopt(easy, PROTOCOLS, (long)(PROTOCOL_HTTP | PROTOCOL_HTTPS));
   curl.easy_setopt(easy, ACCEPT_ENCODING, "");
   curl.easy_setopt(easy, SUPPRESS_CONNECT_HEADERS, 1L);
-  // A cancelled transfer does not wait for a name server that does not answer. Older versions ignore the option.
+  // A cancelled transfer does not wait for an unresponsive name server. Older versions ignore the option.
   curl.easy_setopt(easy, QUICK_EXIT, 1L);
 }
 
@@ -123,7 +123,7 @@ void CCurlEasySendOnce(CCurlEasy *easy, int *count) {
   int code = curl.easy_setopt(easy, PREREQDATA, count);
   code |= curl.easy_setopt(easy, PREREQFUNCTION, allowFirst);
   if (code == 0) return;
-  // Before libcurl 7.80: a new connection is never given up for another one.
+  // libcurl before 7.80 lacks these options. A request on a new connection is never sent again.
   curl.easy_setopt(easy, FRESH_CONNECT, 1L);
   *count = 1;
 }
@@ -198,7 +198,7 @@ bool CCurlMultiTakeResult(CCurlMulti *multi, int *result) {
 
 #else
 
-// Elsewhere nothing here is called.
+// On other systems no other function is called.
 bool CCurlOpen(void) { return false; }
 
 #endif

@@ -2,26 +2,26 @@ public import DataStore
 public import Foundation
 internal import Multicast
 
-/// What several ``SimulatedStore``s share, as the folder of a `FileStore` is shared by processes.
+/// The storage that several ``SimulatedStore``s share, as processes share the folder of a `FileStore`.
 ///
-/// It keeps values as they are, without encoding them. Only values of one type may be in a collection.
+/// It keeps values without encoding them. All values of a collection must have the same type.
 public final class SimulatedStorage: Sendable {
   /// A value that a commit wrote.
   struct Record: Sendable {
     let value: any Sendable
     let savedAt: Date
     let tag: StoreTag
-    /// The number of the commit, and the place of the value in it.
+    /// The number of the commit, and the index of the value in it.
     let order: (commit: Int, index: Int)
   }
 
-  /// What a commit did to one key; the record is `nil` after a removal.
+  /// A commit's change of one key; the record is `nil` for a removal.
   struct Change: Sendable {
     let key: StoreKeyName
     let record: Record?
   }
 
-  /// What to do to one key, without its type.
+  /// A requested change of one key, without the type of its value.
   struct Request: Sendable {
     enum Action: Sendable {
       case none, remove
@@ -33,19 +33,20 @@ public final class SimulatedStorage: Sendable {
     let action: Action
   }
 
+  /// The result of a commit.
   struct Commit: Sendable {
     let tag: StoreTag
     let time: Date
-    /// `nil` if it changed nothing.
+    /// The number of the commit; `nil` if it changed nothing.
     let number: Int?
   }
 
   private struct State {
     var records: [StoreKeyName: Record] = [:]
     var typeNames: [String: String] = [:]
-    /// All commits that changed anything, in order.
+    /// All commits that changed a value, in order.
     var commits: [[Change]] = []
-    /// The names that are locked, by which stores, and the numbers of the locks.
+    /// The locked names, with the stores that locked them and the numbers of the locks.
     var locks: [String: (owner: ObjectIdentifier, number: UInt64)] = [:]
     var lastLock: UInt64 = 0
   }
@@ -61,37 +62,37 @@ public final class SimulatedStorage: Sendable {
     self.now = now
   }
 
-  /// The stored value of a key, without any store, for a test that looks at what is durable.
+  /// Returns the stored value of a key without a store, for a test of durability.
   public func value<Value>(of key: StoreKey<Value>) -> Value? {
     state.withLock { $0.records[key.keyName] }?.value as? Value
   }
 
-  /// The stored values of a collection, by id, without any store.
+  /// Returns the stored values of a collection by id, without a store.
   public func values<Value>(in collection: String, as type: Value.Type) -> [String?: Value] {
     let records = state.withLock { $0.records.filter { $0.key.collection == collection } }
     return Dictionary(uniqueKeysWithValues: records.map { ($0.key.id, $0.value.value as! Value) })
   }
 
-  /// The ids and the values of all that is stored, as text, without any store.
+  /// All stored keys and values as sorted text, without a store.
   public var texts: [String] {
     all.map { "\($0.key): \($0.value)" }.sorted()
   }
 
-  /// All that is stored, by key.
+  /// All stored values, by key.
   var all: [StoreKeyName: any Sendable] { state.withLock { $0.records.mapValues(\.value) } }
 
-  /// The number of commits that changed anything.
+  /// The number of commits that changed a value.
   public var commitCount: Int { state.withLock { $0.commits.count } }
 
-  /// What a commit did.
+  /// Returns the changes of a commit.
   func changes(of number: Int) -> [Change] { state.withLock { $0.commits[number] } }
 
-  /// What is stored for a key, and the number of commits so far.
+  /// Returns the record of a key, and the number of commits so far.
   func read(_ key: StoreKeyName) -> (record: Record?, commitCount: Int) {
     state.withLock { ($0.records[key], $0.commits.count) }
   }
 
-  /// What is stored in a collection, in the order in which it was saved, and the number of commits so far.
+  /// Returns the records of a collection in the order of their saves, and the number of commits so far.
   func read(collection: String) -> (records: [(key: StoreKeyName, record: Record)], commitCount: Int) {
     let (records, count) = state.withLock { state in
       (state.records.filter { $0.key.collection == collection }, state.commits.count)
@@ -99,7 +100,7 @@ public final class SimulatedStorage: Sendable {
     return (records.sorted { $0.value.order < $1.value.order }.map { ($0.key, $0.value) }, count)
   }
 
-  /// Makes sure that a collection has values of one type.
+  /// Ensures that all values of a collection have the same type.
   func claim(_ collection: String, _ typeName: String) throws(StoreError) {
     let existing = state.withLock { state in
       if state.typeNames[collection] == nil { state.typeNames[collection] = typeName }
@@ -127,7 +128,7 @@ public final class SimulatedStorage: Sendable {
       })
   }
 
-  /// Frees what a store has locked.
+  /// Releases all locks of a store.
   func releaseLocks(of owner: ObjectIdentifier) {
     state.withLock { state in state.locks = state.locks.filter { $0.value.owner != owner } }
     lockReleases.send(())
@@ -135,7 +136,7 @@ public final class SimulatedStorage: Sendable {
 
   /// Makes a commit.
   ///
-  /// - Parameter isAllowed: Asked in the same step.
+  /// - Parameter isAllowed: Returns whether the store is still connected, checked in the same step as the commit.
   func commit(
     _ requests: [Request], isAllowed: @Sendable () -> Bool
   ) -> Result<Commit, StoreError> {

@@ -2,35 +2,37 @@ public import DataStore
 internal import Foundation
 public import Multicast
 
-/// A store for tests that has no thread of its own: it runs where its callers do, one call after the other.
+/// A store for tests that has no thread of its own: it runs on its callers' executor, one call at a time.
 ///
-/// Over a `ManualTaskExecutor` everything that uses it is deterministic. Several stores over one ``SimulatedStorage`` are
-/// the stores of several processes, and ``disconnect()`` is the end of one. ``Hooks`` delay calls and let them fail.
+/// On a `ManualTaskExecutor`, every test that uses it is deterministic. Several stores over one ``SimulatedStorage``
+/// simulate the stores of several processes, and ``disconnect()`` simulates the end of a process. ``Hooks`` delay calls
+/// and make them fail.
 ///
-/// A store notices the commits of the others by a call for a key that they changed, at the latest, and otherwise in
-/// ``noticeExternalChanges()``. It notices them in the order in which they were made.
+/// A store notices the commits of other stores in ``noticeExternalChanges()``, and by any call for a key that they
+/// changed. It notices them in the order in which they were made.
 ///
-/// Values are kept as they are. So there are no values that can't be encoded or decoded, and no schemas.
+/// Values are kept without encoding. So every value can be encoded and decoded, and there are no schemas.
 public actor SimulatedStore: KeyValueStore {
-  /// What happens at each call.
+  /// The closures that a store calls before and after its operations.
   public struct Hooks: Sendable {
-    /// Called before anything is read or written, with the keys of the call, or with the collection alone.
+    /// Called before a read, with the keys of the call or, for a call about a whole collection, with the collection's
+    /// key.
     ///
-    /// A throw is the result of the call, which changes nothing.
+    /// If it throws, the call throws the same error.
     public var onRead: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
 
-    /// Called before a commit with its keys.
+    /// Called before a commit, with its keys.
     ///
-    /// A throw is the result of the call, which changes nothing.
+    /// If it throws, the call throws the same error and changes nothing.
     public var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
 
-    /// Called in the same step in which a commit is made, before observers are notified.
+    /// Called in the same step as the commit, before observers are notified.
     public var didCommit: @Sendable ([StoreKeyName]) -> Void
 
-    /// Called when a commit was made and observers were notified, before the caller learns of it.
+    /// Called after a commit was made and observers were notified, before the call returns.
     public var onCommitted: @Sendable ([StoreKeyName]) async -> Void
 
-    /// Creates hooks; those that are left out do nothing.
+    /// Creates hooks; omitted hooks do nothing.
     public init(
       onRead: @escaping @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in },
       onCommit: @escaping @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in },
@@ -44,7 +46,7 @@ public actor SimulatedStore: KeyValueStore {
     }
   }
 
-  /// What every call throws after ``disconnect()``.
+  /// The error that every call throws after ``disconnect()``.
   public static let disconnectedError = StoreError.writeFailed(
     SystemError(code: 5, operation: "simulating", path: "memory"))
 
@@ -55,11 +57,11 @@ public actor SimulatedStore: KeyValueStore {
 
   private var topics: [String: any SimulatedTopic] = [:]
   private var lastRevision: UInt64 = 0
-  /// At which revision each key changed last, since the store was opened.
+  /// The revision of the last change of each key since the store was opened.
   private var revisions: [StoreKeyName: UInt64] = [:]
-  /// The number of commits of the storage that were noticed.
+  /// The number of the storage's commits that this store has noticed.
   private var noticedCount: Int
-  /// The store's own commits among those that were not noticed.
+  /// The store's own commits among those after the noticed ones.
   private var ownCommits: Set<Int> = []
 
   /// Opens a store.
@@ -69,30 +71,30 @@ public actor SimulatedStore: KeyValueStore {
     noticedCount = storage.commitCount
   }
 
-  /// Ends the process that the store stands for: each call from now on throws and changes nothing.
+  /// Simulates the end of the store's process: from now on each call throws and changes nothing.
   ///
-  /// A call that has begun throws too, unless it has changed something already.
+  /// A call in progress throws too, unless its commit is already made.
   public nonisolated func disconnect() {
     isConnected.withLock { $0 = false }
     storage.releaseLocks(of: ObjectIdentifier(self))
   }
 
-  /// Frees what the store has locked without its knowledge, as a server does that has lost a client.
+  /// Releases the store's locks without its knowledge, as a server does when it loses a client.
   public nonisolated func loseLocks() {
     storage.releaseLocks(of: ObjectIdentifier(self))
   }
 
-  /// Notices what other stores committed.
+  /// Notices the commits of other stores.
   public func noticeExternalChanges() {
     notice(upTo: storage.commitCount)
   }
 
   // MARK: - KeyValueStore
 
-  /// What the store's owner should know: nothing.
+  /// A stream that never sends an event.
   public nonisolated var events: MulticastStream<StoreEvent, Never> { eventRelay.stream }
 
-  /// Returns the stored value of a key, or `nil`.
+  /// Returns the stored value of a key, or `nil` if there is none.
   public func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
     try check(key)
     try await begin([key.keyName])
@@ -126,13 +128,13 @@ public actor SimulatedStore: KeyValueStore {
     await hooks.onCommitted(requests.map(\.key))
   }
 
-  /// Makes several saves and removals as one.
+  /// Makes several saves and removals as one commit.
   @discardableResult
   public func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
     try await make(batch).commit
   }
 
-  /// The changes of one key.
+  /// Returns the changes of one key.
   public func changes<Value>(
     of key: StoreKey<Value>
   ) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
@@ -142,7 +144,7 @@ public actor SimulatedStore: KeyValueStore {
     return topic.changes(of: key) { read(key) }
   }
 
-  /// The values of a collection, and all their later changes.
+  /// Returns the values of a collection, and all their later changes.
   public func observe<Value>(
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
@@ -156,9 +158,9 @@ public actor SimulatedStore: KeyValueStore {
     return StoreObservation(stored: entries, changes: topic(of: collection, Value.self).subscribe())
   }
 
-  /// Erases what is kept of some keys, so that nothing of it is left.
+  /// Erases items in one commit.
   ///
-  /// The bytes of an item are those of its value in JSON. Made as one commit.
+  /// The bytes of an item are its value encoded as JSON.
   public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
     let erased = storage.all.filter { key, value in isErased(StoredItem(key: key) { Self.json(of: value) }) }.keys
     let requests = erased.sorted { "\($0)" < "\($1)" }.map {
@@ -174,7 +176,7 @@ public actor SimulatedStore: KeyValueStore {
     do { return try JSONEncoder().encode(value) } catch { return Data() }
   }
 
-  /// Locks a name, so that one of several stores can do what only one may do.
+  /// Locks a name, for work that only one of several stores may do.
   public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
     _ = try StoreKeyName(name).encoded()
     guard isConnected.withLock({ $0 }) else { throw Self.disconnectedError }
@@ -207,7 +209,7 @@ public actor SimulatedStore: KeyValueStore {
   }
 
   private func topic<Value>(of collection: String, _ type: Value.Type) -> TypedTopic<Value> {
-    // The storage knows the type of each collection.
+    // The storage has verified the type of each collection.
     if let topic = topics[collection] { return topic as! TypedTopic<Value> }
     let topic = TypedTopic<Value>()
     topics[collection] = topic
@@ -263,9 +265,9 @@ public actor SimulatedStore: KeyValueStore {
     return (StoreCommit(revision: lastRevision, tag: commit.tag), commit.time)
   }
 
-  // MARK: - Noticing and sending
+  // MARK: - External changes and sending
 
-  /// Notices external commits in order, up to the last one that changed one of the keys.
+  /// Notices external commits in order, up to the last one that changed any of the keys.
   private func notice(upTo count: Int, of keys: Set<StoreKeyName>) {
     let last = (noticedCount..<max(count, noticedCount)).last { number in
       !ownCommits.contains(number) && storage.changes(of: number).contains { keys.contains($0.key) }
@@ -297,7 +299,7 @@ public actor SimulatedStore: KeyValueStore {
 
 /// The channels of a collection's observers.
 ///
-/// Belongs to one ``SimulatedStore`` and is used in its isolation only.
+/// A topic belongs to one ``SimulatedStore``, and is used only in its isolation.
 private protocol SimulatedTopic: AnyObject {
   func send(_ changes: [SimulatedStorage.Change], revision: UInt64)
 }

@@ -2,7 +2,7 @@ internal import DataStore
 internal import Multicast
 
 extension StoreConformance {
-  /// The rules about several changes as one.
+  /// The rules about commits of several changes.
   static let commitChecks = [
     Check("A commit makes all of its changes") { harness in
       let store = try await harness.open()
@@ -16,7 +16,7 @@ extension StoreConformance {
       try expect(commit.revision, is: old.revision + 1, "the revision")
       for store in [store, try await harness.open()] {
         try expect(await store.load(first), is: nil, "the removed value")
-        try expect(await store.load(third), is: nil, "the value that never was")
+        try expect(await store.load(third), is: nil, "the value that never existed")
         let (note, count) = (try await store.load(second), try await store.load(number))
         try expect(note?.value, is: Note("new"), "the saved note")
         try expect(count?.value, is: 7, "the saved number")
@@ -24,7 +24,7 @@ extension StoreConformance {
       }
       try expect(await store.load(second)?.revision, is: commit.revision, "the revision of the note")
     },
-    Check("Observers of a collection get a commit as one element, those of a key their change") { harness in
+    Check("A commit is one element for observers of a collection, and one change for observers of a key") { harness in
       let store = try await harness.open()
       let old = try await store.save(Note("old"), for: first)
       let collection = try await store.observe(collection: first.collection, as: Note.self).changes
@@ -40,10 +40,10 @@ extension StoreConformance {
       try expect(
         await read(1, from: collection, on: harness),
         is: [[.saved(second, saved), .removed(first, revision: commit.revision)]], "the changes of the collection")
-      try expect(await read(1, from: numbers, on: harness), is: [[.saved(number, count)]], "those of the other one")
+      try expect(await read(1, from: numbers, on: harness), is: [[.saved(number, count)]], "the numbers")
       try expect(
         await read(2, from: key, on: harness),
-        is: [.saved(first, old), .removed(first, revision: commit.revision)], "those of the key")
+        is: [.saved(first, old), .removed(first, revision: commit.revision)], "the changes of the key")
     },
     Check("An external commit is one element for observers of a collection") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
@@ -54,7 +54,7 @@ extension StoreConformance {
       batch.save(Note("newer"), for: third)
       batch.remove(first)
       let commit = try await other.commit(batch)
-      // Where the medium isn't watched, a call notices the change of its own key.
+      // If the medium isn't watched, a call notices only the change of its own key.
       if harness.isWatched {
         let element = try await read(1, from: changes, on: harness)[0]
         try expect(Set(element.map(\.key)), is: [first, second, third], "the keys of the element")
@@ -69,7 +69,7 @@ extension StoreConformance {
         try expect(found.map(\.key), is: [first, second, third], "the keys")
       }
     },
-    Check("A precondition that does not hold changes nothing, and says of which key") { harness in
+    Check("A commit with a failed precondition changes nothing, and its error names the key") { harness in
       let store = try await harness.open()
       let saved = try await store.save(Note("saved"), for: first)
       let changes = try await store.observe(collection: first.collection, as: Note.self).changes
@@ -94,7 +94,7 @@ extension StoreConformance {
       let new = try await stored(second, in: store)
       try expect(await read(1, from: changes, on: harness), is: [[.saved(second, new)]], "the changes")
     },
-    Check("A precondition holds only until the next save, also of an equal value and by another store") { harness in
+    Check("A precondition holds only until the next save, even of an equal value or by another store") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
       let saved = try await store.save(Note("same"), for: first)
       let external = try await other.save(Note("same"), for: first)
@@ -113,7 +113,7 @@ extension StoreConformance {
       try await store.commit(batch)
       try expect(await other.load(first)?.value, is: Note("kept"), "the value that the other store loads")
     },
-    Check("Concurrent changes with preconditions lose nothing") { harness in
+    Check("Concurrent changes with preconditions lose no update") { harness in
       let stores = [try await harness.open(), try await harness.open()]
       let (tasks, rounds) = (4, 5)
       try await withThrowingTaskGroup { group in
@@ -149,7 +149,7 @@ extension StoreConformance {
       try expect(await store.commit(batch).revision, is: saved.revision, "the revision of a removal of nothing")
       try expect(await store.save(Note("next"), for: first).revision, is: saved.revision + 1, "the next revision")
     },
-    Check("All values of a collection are removed as one commit, and no others") { harness in
+    Check("Removing a collection removes all of its values as one commit, and no others") { harness in
       let store = try await harness.open()
       for key in [first, second, third] { try await store.save(Note("gone"), for: key) }
       let kept = try await store.save(7, for: number)
@@ -164,7 +164,7 @@ extension StoreConformance {
       }
       try await store.removeAll(in: "never used")
     },
-    Check("All values of a collection are removed by a store that has not used it") { harness in
+    Check("A store can remove a collection that it has not used before") { harness in
       try await harness.open().save(Note("gone"), for: first)
       try await harness.open().removeAll(in: first.collection)
       try expect(await harness.open().load(first), is: nil, "load")
@@ -183,7 +183,7 @@ extension StoreConformance {
     return stored
   }
 
-  /// Adds one to a number, however often another change comes first.
+  /// Adds one to a number, and retries as often as another change comes first.
   private static func increment(in store: any KeyValueStore) async throws(StoreError) {
     while true {
       let stored = try await store.load(number)

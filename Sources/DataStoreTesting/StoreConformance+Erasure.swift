@@ -3,9 +3,9 @@ internal import Foundation
 internal import Multicast
 
 extension StoreConformance {
-  /// The rules about data of which nothing may be left.
+  /// The rules about erasure.
   static let erasureChecks = [
-    Check("Erased values are gone for all observers, and all others stay") { harness in
+    Check("Erased values are removed for all observers, and all other values stay") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
       let (kept, unrelated) = (Key("note", id: "Mary"), Key("other", id: "Jake"))
       let first = try await store.save(Note("first"), for: key)
@@ -14,13 +14,13 @@ extension StoreConformance {
       let observer = try await store.changes(of: key).subscribe()
       let collection = try await store.observe(collection: key.collection, as: Note.self).changes
       _ = try await other.load(key)
-      let asked = Questions()
+      let asked = ItemRecorder()
       try await store.erase { item in
         asked.add(item)
         return item.key == key.keyName
       }
-      try expect(asked.keys, is: [key.keyName, kept.keyName, unrelated.keyName], "the keys that were asked about")
-      try expect(asked.text(of: key.keyName).contains("first"), is: true, "whether the bytes were the value's")
+      try expect(asked.keys, is: [key.keyName, kept.keyName, unrelated.keyName], "the keys of the items")
+      try expect(asked.text(of: key.keyName).contains("first"), is: true, "whether the item has the bytes of the value")
       let removal = Change.removed(key, revision: first.revision + 3)
       try expect(await read(2, from: observer, on: harness), is: [.saved(key, first), removal], "the changes")
       try expect(await read(1, from: collection, on: harness), is: [[removal]], "the changes of the collection")
@@ -32,20 +32,20 @@ extension StoreConformance {
       let later = try await store.save(Note("later"), for: key)
       try expect(await harness.open().load(key)?.value, is: later.value, "load after a save")
     },
-    Check("Erasing where nothing is stored changes nothing") { harness in
+    Check("An erasure that matches no item changes nothing") { harness in
       try await harness.open().erase { _ in true }
       let store = try await harness.open()
       try await store.save(Note("saved"), for: key)
       try await store.erase { _ in false }
       try expect(await store.load(key)?.value, is: Note("saved"), "load")
     },
-    Check("No byte is left of erased values, of what they replaced, nor of a value in parts") { harness in
+    Check("No byte remains of erased values, of values that they replaced, or of values in parts") { harness in
       try await saveSecrets(on: harness)
       try await harness.open().erase { $0.key?.id?.contains("secret") ?? false }
       try expect(await harness.open().load(key)?.value, is: Note("open"), "load of another key")
       try await expectNoSecret(in: harness)
     },
-    Check("No byte is left of erased values of a newer schema") { harness in
+    Check("No byte remains of erased values of a future schema") { harness in
       let id = "the secret letter"
       try await harness.open().save(FutureNote(text: "secret"), for: StoreKey("note", id: id))
       try await harness.open().save(Note("open"), for: key)
@@ -56,38 +56,38 @@ extension StoreConformance {
       try expect(await store.load(Key("note", id: id)), is: nil, "load of the erased key")
       try await expectNoSecret(in: harness)
     },
-    Check("No byte is left of quarantined values that are erased, and events are forgotten", needsCorruption: true) {
+    Check("No byte remains of erased quarantined values, and their events are discarded", needsCorruption: true) {
       harness in
       let secret = Key("note", id: "the secret one")
       let store = try await harness.open()
       for key in [secret, key] {
         try await store.save(Note("text"), for: key)
-        try await spoil(key, on: harness)
+        try await corrupt(key, on: harness)
         let isExpected = { (error: StoreError) in if case .undecodable = error { true } else { false } }
         try await expectError("undecodable", from: "load", where: isExpected) { () throws(StoreError) in
           try await store.load(key)
         }
       }
-      let asked = Questions()
+      let asked = ItemRecorder()
       try await store.erase { item in
         asked.add(item)
         return item.key == secret.keyName
       }
-      try expect(asked.keys, is: [key.keyName, secret.keyName], "the keys that were asked about")
+      try expect(asked.keys, is: [key.keyName, secret.keyName], "the keys of the items")
       let saved = try await store.save(Note("text"), for: secret)
       try expect(await store.load(secret)?.value, is: saved.value, "load after a save")
-      try await spoil(secret, on: harness)
+      try await corrupt(secret, on: harness)
       _ = try await store.observe(collection: key.collection, as: Note.self)
       let events = try await read(1, from: store.events.subscribe(), on: harness)
       guard case .valueQuarantined(secret.keyName, _, _) = events[0] else {
         throw Mismatch(explanation: "expected the event of the last quarantine first, found \(events)")
       }
-      let again = Questions()
+      let again = ItemRecorder()
       try await store.erase { item in
         again.add(item)
         return item.key == secret.keyName
       }
-      try expect(again.keys, is: [key.keyName, secret.keyName], "the keys that were asked about again")
+      try expect(again.keys, is: [key.keyName, secret.keyName], "the keys of the items of the last erasure")
       try await expectNoSecret(in: harness)
     },
   ]
@@ -109,7 +109,7 @@ extension StoreConformance {
     try await store.remove(removed)
   }
 
-  /// Expects that nothing in the harness's place says "secret".
+  /// Expects that nothing in the harness's medium contains "secret".
   private static func expectNoSecret(in harness: StoreHarness) async throws {
     guard let contents = harness.contents else { return }
     for bytes in try await contents() where bytes.range(of: Data("secret".utf8)) != nil {
@@ -117,8 +117,8 @@ extension StoreConformance {
     }
   }
 
-  /// The items that a store asked about.
-  private final class Questions: Sendable {
+  /// Records the items that a store passed to the closure of an erasure.
+  private final class ItemRecorder: Sendable {
     private let items = Lock<[(key: StoreKeyName?, bytes: Data)]>([])
 
     func add(_ item: StoredItem) {
@@ -138,7 +138,7 @@ extension StoreConformance {
     }
   }
 
-  /// A note of a later program.
+  /// A note of a future schema.
   private struct FutureNote: VersionedValue, Hashable {
     static let schema = StoreSchema(
       version: 2,

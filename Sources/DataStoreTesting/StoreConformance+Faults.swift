@@ -4,7 +4,7 @@ internal import Multicast
 extension StoreConformance {
   /// The rules about values that can't be encoded or decoded.
   static let faultChecks = [
-    Check("A value that cannot be encoded throws, is not sent, and leaves the old one") { harness in
+    Check("Saving a value that cannot be encoded throws, sends nothing, and keeps the old value") { harness in
       let store = try await harness.open()
       let old = try await store.save(Note("old"), for: key)
       let observer = try await store.changes(of: key).subscribe()
@@ -20,8 +20,8 @@ extension StoreConformance {
       try expect(await read(2, from: observer, on: harness), is: [.saved(key, old), .saved(key, new)], "the changes")
       try expect(await harness.open().load(key)?.value, is: new.value, "load after opening again")
     },
-    Check("Corrupt bytes are reported once by load, and by an event", needsCorruption: true) { harness in
-      try await spoilSavedValue(on: harness)
+    Check("Corrupt bytes are reported once by load and once by an event", needsCorruption: true) { harness in
+      try await corruptSavedValue(on: harness)
       let store = try await harness.open()
       try await expectUndecodable { () throws(StoreError) in try await store.load(key) }
       try expect(await store.load(key), is: nil, "the second load")
@@ -29,7 +29,7 @@ extension StoreConformance {
       try expect(await harness.open().load(key), is: nil, "load after opening again")
     },
     Check("A stream opened on corrupt bytes delivers the next save", needsCorruption: true) { harness in
-      try await spoilSavedValue(on: harness)
+      try await corruptSavedValue(on: harness)
       let store = try await harness.open()
       let observer = try await store.changes(of: key).subscribe()
       try await expectCorruption(of: [key], in: store, on: harness)
@@ -37,15 +37,15 @@ extension StoreConformance {
       try expect(await read(1, from: observer, on: harness), is: [.saved(key, saved)], "the first change")
       try expect(await store.load(key), is: saved, "load")
     },
-    Check("A stream goes on when its value becomes corrupt", needsCorruption: true) { harness in
+    Check("A stream continues when its value becomes corrupt", needsCorruption: true) { harness in
       let store = try await harness.open()
       let early = try await store.changes(of: key).subscribe()
       let first = try await store.save(Note("first"), for: key)
-      try await spoil(key, on: harness)
+      try await corrupt(key, on: harness)
       do throws(StoreError) {
         _ = try await store.load(key)
       } catch {
-        // A store that watches may have quarantined the bytes already.
+        // A store that watches its medium may have quarantined the bytes already.
         guard case .undecodable = error else { throw error }
       }
       try expect(await store.load(key), is: nil, "load")
@@ -56,8 +56,8 @@ extension StoreConformance {
         await read(2, from: early, on: harness), is: [.saved(key, first), .saved(key, second)], "an early observer")
       try expect(await read(1, from: late, on: harness), is: [.saved(key, second)], "a late observer")
     },
-    Check("Observing a collection leaves out corrupt bytes", needsCorruption: true) { harness in
-      try await spoilSavedValue(on: harness)
+    Check("Observing a collection omits corrupt values", needsCorruption: true) { harness in
+      try await corruptSavedValue(on: harness)
       let other = Key("note", id: "Mattt")
       try await harness.open().save(Note("good"), for: other)
       let store = try await harness.open()
@@ -69,18 +69,18 @@ extension StoreConformance {
         await read(1, from: observation.changes, on: harness), is: [[.saved(key, saved)]], "the first change")
     },
     Check("A first save does not overwrite corrupt bytes", needsCorruption: true) { harness in
-      try await spoilSavedValue(on: harness)
+      try await corruptSavedValue(on: harness)
       let store = try await harness.open()
       let saved = try await store.save(Note("good"), for: key)
       try await expectCorruption(of: [key], in: store, on: harness)
       try expect(await store.load(key), is: saved, "load")
     },
-    Check("Quarantined bytes replace none that were quarantined before", needsCorruption: true) { harness in
+    Check("Quarantined bytes never replace earlier ones", needsCorruption: true) { harness in
       let store = try await harness.open()
       let events = store.events.subscribe()
       for _ in 1...3 {
         try await store.save(Note("good"), for: key)
-        try await spoil(key, on: harness)
+        try await corrupt(key, on: harness)
         try await expectUndecodable { () throws(StoreError) in try await store.load(key) }
       }
       let places = try await read(3, from: events, on: harness).map { event in
@@ -89,8 +89,8 @@ extension StoreConformance {
       }
       try expect(Set(places).count, is: 3, "the number of different places among \(places)")
     },
-    Check("Corrupt bytes are quarantined by a removal", needsCorruption: true) { harness in
-      try await spoilSavedValue(on: harness)
+    Check("A removal quarantines corrupt bytes", needsCorruption: true) { harness in
+      try await corruptSavedValue(on: harness)
       let store = try await harness.open()
       try await store.remove(key)
       try await expectCorruption(of: [key], in: store, on: harness)
@@ -98,16 +98,16 @@ extension StoreConformance {
     },
   ]
 
-  static func spoil(_ key: Key, on harness: StoreHarness) async throws {
+  static func corrupt(_ key: Key, on harness: StoreHarness) async throws {
     guard let corrupt = harness.corrupt else {
-      throw Mismatch(explanation: "This check needs a harness with a `corrupt`; without one, leave the check out.")
+      throw Mismatch(explanation: "This check needs a harness with a `corrupt` closure. Without one, omit the check.")
     }
     try await corrupt(key.keyName)
   }
 
-  private static func spoilSavedValue(on harness: StoreHarness) async throws {
-    try await harness.open().save(Note("to be spoiled"), for: key)
-    try await spoil(key, on: harness)
+  private static func corruptSavedValue(on harness: StoreHarness) async throws {
+    try await harness.open().save(Note("to be corrupted"), for: key)
+    try await corrupt(key, on: harness)
   }
 
   private static func expectUndecodable<Result>(_ body: () async throws(StoreError) -> Result) async throws {
@@ -116,7 +116,7 @@ extension StoreConformance {
       where: { error in if case .undecodable(key.keyName, _, _) = error { true } else { false } }, body)
   }
 
-  /// Expects events about quarantined bytes of these keys and no others.
+  /// Expects events of quarantined bytes for exactly these keys.
   private static func expectCorruption(of keys: [Key], in store: any KeyValueStore, on harness: StoreHarness)
     async throws
   {

@@ -3,7 +3,7 @@ internal import DataStore
 extension StoreConformance {
   /// The rules about keys.
   static let keyChecks = [
-    Check("Each id has a value of its own, and so has no id") { harness in
+    Check("Each id has its own value, and so has the key without an id") { harness in
       let store = try await harness.open()
       let keys = [Key("note"), Key("note", id: "Jake"), Key("note", id: "Mattt")]
       let saved = try await save(to: keys, in: store)
@@ -13,7 +13,7 @@ extension StoreConformance {
       try expect(await store.load(keys[1]), is: nil, "the removed value")
       try expect(await store.load(keys[2]), is: saved[keys[2]], "the value of another id")
     },
-    Check("No key is mistaken for another, whatever its characters") { harness in
+    Check("No key is mistaken for another, regardless of its characters") { harness in
       let store = try await harness.open()
       let saved = try await save(to: hostileKeys, in: store)
       try await expectAll(saved, in: store)
@@ -26,18 +26,18 @@ extension StoreConformance {
         try expect(await later.load(key), is: nil, "\(key) after its removal")
       }
     },
-    Check("Keys that are equal are one key, however their characters are composed") { harness in
+    Check("Equal keys are the same key, regardless of how their characters are composed") { harness in
       let store = try await harness.open()
       let saved = try await store.save(Note("composed"), for: Key("\u{E9}", id: "\u{E9}"))
       try expect(await store.load(Key("e\u{301}", id: "e\u{301}")), is: saved, "load")
     },
-    Check("A key of the greatest length works") { harness in
+    Check("A key of the maximum length works") { harness in
       let store = try await harness.open()
       let longest = String(repeating: "a", count: StoreKeyName.maximumEncodedLength)
       let saved = try await store.save(Note("long"), for: Key(longest))
       try expect(await store.load(Key(longest)), is: saved, "load")
     },
-    Check("An empty or too long key is refused by every call") { harness in
+    Check("Every call refuses an empty key and a key that is too long") { harness in
       let store = try await harness.open()
       for (key, fault) in invalidKeys {
         let expected = StoreError.invalidKey(fault)

@@ -2,9 +2,9 @@ internal import DataStore
 internal import Multicast
 
 extension StoreConformance {
-  /// The rules about locks, which a store may not know.
+  /// The rules about locks, which a store need not support.
   static let lockChecks = [
-    Check("A name is locked by one store at a time, and free when the lock is released") { harness in
+    Check("A name is locked by one store at a time, and becomes free when the lock is released") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
       var lock: StoreLock?
       switch try await store.acquireLock("name") {
@@ -26,7 +26,7 @@ extension StoreConformance {
         throw Mismatch(explanation: "acquireLock: the name was locked twice")
       }
       let subscription = releases.subscribe()
-      // Calls go on, and what is stored is not touched.
+      // A lock has no effect on other calls, or on the stored values.
       try await other.save(Note("saved"), for: key)
       try expect(await store.load(key)?.value, is: Note("saved"), "load with a lock")
       try expect(await lock?.isHeld(), is: true, "whether the name is still locked")
@@ -36,7 +36,7 @@ extension StoreConformance {
         throw Mismatch(explanation: "acquireLock: the name isn't free after its lock was released")
       }
     },
-    Check("A name that can't be a collection's can't be locked") { harness in
+    Check("A name that isn't valid for a collection can't be locked") { harness in
       let store = try await harness.open()
       if case .unsupported = try await store.acquireLock("name") { return }
       try await expect(.invalidKey(.emptyCollection), from: "acquireLock") { () async throws(StoreError) in

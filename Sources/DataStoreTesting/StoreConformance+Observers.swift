@@ -10,7 +10,7 @@ extension StoreConformance {
       let first = try await store.save(Note("first"), for: key)
       try expect(await read(1, from: observer, on: harness), is: [.saved(key, first)], "the first change")
     },
-    Check("A value from before the store was opened arrives first") { harness in
+    Check("A value stored before the store was opened is sent first") { harness in
       let before = try await harness.open().save(Note("before"), for: key)
       let store = try await harness.open()
       let observer = try await store.changes(of: key).subscribe()
@@ -42,7 +42,7 @@ extension StoreConformance {
       try expect(
         await read(2, from: observer, on: harness), is: [.saved(key, first), .saved(key, second)], "the changes")
     },
-    Check("An observer gets changes of its own key only") { harness in
+    Check("An observer receives only changes of its own key") { harness in
       let store = try await harness.open()
       let observer = try await store.changes(of: key).subscribe()
       try await store.save(Note("another id"), for: Key("note", id: "Mattt"))
@@ -51,7 +51,7 @@ extension StoreConformance {
       let own = try await store.save(Note("own"), for: key)
       try expect(await read(1, from: observer, on: harness), is: [.saved(key, own)], "the first change")
     },
-    Check("A removal reaches every observer, and a later one starts with nothing") { harness in
+    Check("A removal reaches every observer, and a later observer starts without a value") { harness in
       let store = try await harness.open()
       let first = try await store.save(Note("first"), for: key)
       let early = try await store.changes(of: key).subscribe()
@@ -65,7 +65,7 @@ extension StoreConformance {
       try expect(await read(1, from: late, on: harness), is: [.saved(key, last)], "a late observer")
       try expect(last.revision, is: 3, "the revision after the removals")
     },
-    Check("An observer that comes amid saves gets the newest, then every later one") { harness in
+    Check("An observer that subscribes during saves receives the newest value, then every later one") { harness in
       let store = try await harness.open()
       let stream = try await store.changes(of: key)
       let last = 40
@@ -89,7 +89,7 @@ extension StoreConformance {
 
   /// The rules about observing a collection.
   static let collectionChecks = [
-    Check("Observing a collection gives what is stored, in the order it was saved, then every change") { harness in
+    Check("Observing a collection returns the stored values in save order, then every change") { harness in
       let store = try await harness.open()
       let (zoe, adam, unnamed) = (Key("note", id: "Zoe"), Key("note", id: "Adam"), Key("note"))
       try await store.save(Note("old"), for: adam)
@@ -114,7 +114,7 @@ extension StoreConformance {
           [.saved(Key("note", id: "New"), last)],
         ], "the changes")
     },
-    Check("A store opened again gives the values of a collection in the order of their times") { harness in
+    Check("A reopened store returns the values of a collection in the order of their times") { harness in
       let store = try await harness.open()
       var entries: [StoreObservation<Note>.Entry] = []
       for id in ["Zoe", "Adam", "Mattt"] {
@@ -124,12 +124,13 @@ extension StoreConformance {
             key: Key("note", id: id),
             stored: .init(value: saved.value, savedAt: saved.savedAt, revision: 0, tag: saved.tag)))
       }
-      // Two saves may fall into one instant, or a clock may be put back: the times decide, then the ids.
+      // Two saves may have the same time, and a clock may be set back. Values are ordered by their times, then by their
+      // ids.
       entries.sort { ($0.stored.savedAt, $0.key.id!) < ($1.stored.savedAt, $1.key.id!) }
       let observation = try await harness.open().observe(collection: "note", as: Note.self)
       try expect(observation.stored, is: entries, "what is stored")
     },
-    Check("Observing a collection amid saves misses nothing and repeats nothing") { harness in
+    Check("Observing a collection during saves misses no change and repeats none") { harness in
       let store = try await harness.open()
       let last = 40
       async let saving: Void = saveNumbers(1...last, in: store)
@@ -148,7 +149,7 @@ extension StoreConformance {
           "the changes after \(number)")
       }
     },
-    Check("Concurrent saves have one order, the same for every observer and for what is stored") { harness in
+    Check("Concurrent saves have one order, which is the same for all observers and the stored values") { harness in
       let store = try await harness.open()
       let keys = ["Jake", "Mattt", "Taylor"].map { Key("note", id: $0) }
       let observers = [
@@ -172,7 +173,7 @@ extension StoreConformance {
         }
         return try await group.reduce(into: []) { $0 += $1 }
       }
-      // The revisions that the saves returned say what the order was.
+      // The revisions that the saves returned define the order.
       let inOrder = changes.sorted { $0.revision < $1.revision }
       try expect(inOrder.map(\.revision), is: Array(1...60), "the revisions")
       for observer in observers {

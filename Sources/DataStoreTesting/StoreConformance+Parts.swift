@@ -19,7 +19,7 @@ extension StoreConformance {
       }
       try expect(await read(changes.count, from: observer, on: harness), is: changes, "the changes")
     },
-    Check("A value in parts that another store changed is whole, and is saved over") { harness in
+    Check("A value in parts that another store changed is loaded completely, and can be replaced") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
       for (index, value) in Album.versions.enumerated() {
         let saved = try await (index % 2 == 0 ? store : other).save(value, for: album)
@@ -30,7 +30,7 @@ extension StoreConformance {
         }
       }
     },
-    Check("A value in parts that was stored whole is read, and stored in parts by the next save") { harness in
+    Check("A value that was stored whole is read as one in parts, and the next save stores it in parts") { harness in
       let whole = try await harness.open().save(WholeAlbum(Album.versions[1]), for: wholeAlbum)
       let store = try await harness.open()
       let loaded = try await store.load(album)
@@ -39,7 +39,7 @@ extension StoreConformance {
       try await store.save(Album.versions[2], for: album)
       try expect(await harness.open().load(album)?.value, is: Album.versions[2], "load after a save")
     },
-    Check("A value in parts that no longer is one takes a schema step, and is left as it is without one") { harness in
+    Check("A value in parts is read as a whole one only by a schema step, and otherwise left unchanged") { harness in
       let saved = try await harness.open().save(Album.versions[1], for: album)
       let isExpected = { (error: StoreError) in
         if case .migrationFailed(album.keyName, from: 1, _) = error { true } else { false }
@@ -52,7 +52,7 @@ extension StoreConformance {
       try expect(migrated?.value, is: MigratedAlbum(title: "album", count: 200), "load with a step")
       try expect(await harness.open().load(album)?.tag, is: saved.tag, "load in parts")
     },
-    Check("A store that says how many bytes a value has says the same as one opened later") { harness in
+    Check("A store reports the same size of a value as a store that is opened later") { harness in
       let store = try await harness.open()
       for value in Album.versions {
         try await store.save(value, for: album)
@@ -67,7 +67,7 @@ extension StoreConformance {
           is: await later.load(StoreKey<WholeAlbum>("whole album"))?.byteCount, "the size of a whole value")
       }
     },
-    Check("A removed value in parts is gone, and so are values of its collection") { harness in
+    Check("A value in parts is removed by its key and with its collection") { harness in
       let store = try await harness.open()
       try await store.save(Album.versions[1], for: album)
       try await store.remove(album)
@@ -99,7 +99,8 @@ extension StoreConformance {
     var head: String { title }
     var elements: [String] { photos }
 
-    /// Values that differ from the one before in their head, in one element, in their number, in everything, in nothing.
+    /// Values that each differ from the previous one: in the head, in one element, in the number of elements, in all
+    /// elements, or not at all.
     static let versions: [Album] = {
       let photos = (0..<200).map { "photo \($0) 名字 \"" }
       var versions = [Album(title: "", photos: []), Album(title: "album", photos: photos)]

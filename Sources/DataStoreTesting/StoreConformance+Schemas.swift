@@ -3,9 +3,9 @@ internal import Foundation
 internal import Multicast
 
 extension StoreConformance {
-  /// The rules about values whose layout changes from one version of a program to another.
+  /// The rules about values whose schema changes between versions of a program.
   static let schemaChecks = [
-    Check("A value of an older schema is migrated when it is read, and stays as it is until the next save") { harness in
+    Check("A value of an older schema is migrated by each read, and stays unchanged until the next save") { harness in
       let old = try await harness.open().save(OldLetter(text: "Dear Jake"), for: oldLetter)
       let expected = StoredValue(
         value: Letter(words: ["Dear", "Jake"]), savedAt: old.savedAt, revision: 0, tag: old.tag)
@@ -21,7 +21,7 @@ extension StoreConformance {
       let new = try await harness.open().save(Letter(words: ["new"]), for: letter)
       try expect(await harness.open().load(letter)?.value, is: new.value, "load after a save")
     },
-    Check("A value of a newer schema is neither read nor replaced nor removed") { harness in
+    Check("A value of a future schema is neither read, nor replaced, nor removed") { harness in
       let new = try await harness.open().save(Letter(words: ["new"]), for: letter)
       let store = try await harness.open()
       try await expectNewerSchema(from: "load") { () throws(StoreError) in try await store.load(oldLetter) }
@@ -39,7 +39,7 @@ extension StoreConformance {
       try expect([found.schema, supported.schema], is: [2, 1], "the schemas of the event")
       try expect(await harness.open().load(letter)?.value, is: new.value, "the newer program's load")
     },
-    Check("A value whose migration fails is reported by load and by an event, and does not stop the next save") {
+    Check("A value whose migration fails is reported by load and by an event, and the next save replaces it") {
       harness in
       try await harness.open().save(OldLetter(text: ""), for: oldLetter)
       for _ in 1...2 {

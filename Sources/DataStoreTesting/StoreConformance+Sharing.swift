@@ -2,9 +2,9 @@ internal import DataStore
 internal import Multicast
 
 extension StoreConformance {
-  /// The rules about concurrent saves, and about several stores in one place.
+  /// The rules about concurrent saves, and about several stores over one medium.
   static let sharingChecks = [
-    Check("Of saves at once, each has its revision, all are sent in order, and the last is kept") { harness in
+    Check("Concurrent saves have different revisions, all are sent in order, and the last one is stored") { harness in
       let store = try await harness.open()
       let observer = try await store.changes(of: key).subscribe()
       let count = 100
@@ -20,7 +20,7 @@ extension StoreConformance {
       try expect(await store.load(key), is: inOrder.last, "load")
       try expect(await harness.open().load(key)?.value, is: inOrder.last?.value, "load after opening again")
     },
-    Check("What another store changes in the same place is noticed by the next call, and sent once") { harness in
+    Check("A change by another store over the same medium is noticed by the next call, and sent once") { harness in
       let (store, other) = (try await harness.open(), try await harness.open())
       let first = try await store.save(Note("first"), for: key)
       let observer = try await store.changes(of: key).subscribe()

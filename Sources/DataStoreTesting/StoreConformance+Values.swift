@@ -19,14 +19,14 @@ extension StoreConformance {
       let new = try await store.save(Note("new"), for: key)
       try expect(await store.load(key), is: new, "load")
     },
-    Check("Nil is a value like others") { harness in
+    Check("Nil is a value like any other") { harness in
       let store = try await harness.open()
       let optional = StoreKey<Int?>("optional")
       let saved = try await store.save(nil, for: optional)
       try expect(await store.load(optional), is: saved, "load")
       try expect(await harness.open().load(optional)?.savedAt, is: saved.savedAt, "savedAt after opening again")
     },
-    Check("Revisions count the changes of all keys, one by one from 1") { harness in
+    Check("Revisions count the changes of all keys, starting from 1") { harness in
       let store = try await harness.open()
       let first = try await store.save(Note("1"), for: key)
       let second = try await store.save(2, for: StoreKey("number"))
@@ -34,26 +34,26 @@ extension StoreConformance {
       let fourth = try await store.save(Note("4"), for: key)
       try expect([first.revision, second.revision, fourth.revision], is: [1, 2, 4], "revisions")
     },
-    Check("A removed value is gone, for a store opened later too") { harness in
+    Check("A removed value is gone, also for a store that is opened later") { harness in
       let store = try await harness.open()
       try await store.save(Note("gone"), for: key)
       try await store.remove(key)
       try expect(await store.load(key), is: nil, "load")
       try expect(await harness.open().load(key), is: nil, "load after opening again")
     },
-    Check("Removing what is not there changes nothing") { harness in
+    Check("Removing a missing value changes nothing") { harness in
       let store = try await harness.open()
       try await store.remove(key)
       try expect(await store.save(Note("first"), for: key).revision, is: 1, "revision of the first save")
     },
-    Check("A store opened again has the value and the time it was saved, with revision 0") { harness in
+    Check("A reopened store has the value and the time of its save, with revision 0") { harness in
       let saved = try await harness.open().save(Note("kept"), for: key)
       let loaded = try await harness.open().load(key)
       try expect(
         loaded, is: StoredValue(value: saved.value, savedAt: saved.savedAt, revision: 0, tag: saved.tag),
         "load after opening again")
     },
-    Check("A store opened again removes what an earlier one saved") { harness in
+    Check("A reopened store can remove a value that an earlier store saved") { harness in
       try await harness.open().save(Note("old"), for: key)
       try await harness.open().remove(key)
       try expect(await harness.open().load(key), is: nil, "load after the removal")

@@ -1,9 +1,9 @@
 internal import DataStore
 internal import Multicast
 
-/// The rules every ``DataStore/KeyValueStore`` keeps, as checks that can be run on any of them.
+/// The rules of ``DataStore/KeyValueStore``, as checks that can be run on any store.
 ///
-/// The checks need no test library. With Swift Testing, each becomes a test case of its own:
+/// The checks need no test library. With Swift Testing, each check becomes a separate test case:
 ///
 /// ```swift
 /// @Test(arguments: StoreConformance.checks)
@@ -12,14 +12,14 @@ internal import Multicast
 /// }
 /// ```
 ///
-/// Where the harness cannot spoil a value, run `checks.filter { !$0.needsCorruption }`.
+/// If the harness can't corrupt a value, run `checks.filter { !$0.needsCorruption }`.
 public enum StoreConformance {
-  /// One rule.
+  /// A check of one rule.
   public struct Check: Sendable, CustomStringConvertible {
     /// The rule, as a sentence.
     public let rule: String
 
-    /// Whether the check spoils stored bytes, for which the harness must have a `corrupt`.
+    /// Whether the check corrupts stored bytes, for which the harness must have a `corrupt` closure.
     public let needsCorruption: Bool
 
     private let body: @Sendable (StoreHarness) async throws -> Void
@@ -37,7 +37,7 @@ public enum StoreConformance {
 
     /// Runs the check on a new, empty harness.
     ///
-    /// - Throws: A ``StoreConformance/Failure`` when the rule is broken, or what the store threw unexpectedly.
+    /// - Throws: A ``StoreConformance/Failure`` if the rule is broken, or an error from the harness.
     public func run(on harness: StoreHarness) async throws {
       do {
         try await body(harness)
@@ -49,24 +49,24 @@ public enum StoreConformance {
     }
   }
 
-  /// A rule that a store breaks.
+  /// The failure of a store that breaks a rule.
   public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The rule, as a sentence.
     public let rule: String
 
-    /// What was expected, and what happened instead.
+    /// The expected behavior, and the observed one.
     public let explanation: String
 
-    /// The rule and what happened instead.
+    /// The rule and the explanation.
     public var description: String { "Broken rule: \(rule). \(explanation)" }
   }
 
-  /// The value the checks store.
+  /// The type of the values that the checks store.
   public struct Note: Codable, Hashable, Sendable {
     /// A text.
     public var text: String
 
-    /// A number, which must come back exactly.
+    /// A number, which must be loaded exactly as it was saved.
     public var number: Double
 
     private enum CodingKeys: CodingKey {
@@ -79,10 +79,12 @@ public enum StoreConformance {
       self.number = number
     }
 
-    /// A note that refuses to be encoded.
+    /// A note whose encoding throws.
     static let unencodable = Note("This note refuses to be encoded.")
 
-    /// Encodes the note, unless it is the one that refuses.
+    /// Encodes the note.
+    ///
+    /// - Throws: `EncodingError.invalidValue` for the note that can't be encoded, or the encoder's error.
     public func encode(to encoder: any Encoder) throws {
       if self == .unencodable {
         throw EncodingError.invalidValue(self, .init(codingPath: encoder.codingPath, debugDescription: text))
@@ -105,7 +107,7 @@ extension StoreConformance {
 
   static let key = Key("note", id: "Jake")
 
-  /// What a check throws, before it is known which rule it is about.
+  /// The error that the body of a check throws, which the check wraps in a ``Failure`` with its rule.
   struct Mismatch: Error {
     let explanation: String
   }
@@ -122,7 +124,7 @@ extension StoreConformance {
     try await expectError("\(expected)", from: subject, where: { $0 == expected }, body)
   }
 
-  /// Expects an error that is not known to the last detail.
+  /// Expects an error that matches a predicate.
   static func expectError<Result>(
     _ expected: String, from subject: String, where isExpected: (StoreError) -> Bool,
     _ body: () async throws(StoreError) -> Result
@@ -137,7 +139,7 @@ extension StoreConformance {
     throw Mismatch(explanation: "\(subject): expected the error \(expected), but it returned \(result)")
   }
 
-  /// Reads exactly `count` elements, which must not have to be waited for longer than the harness allows.
+  /// Reads exactly `count` elements, within the harness's time limit.
   static func read<Element>(
     _ count: Int, from subscription: MulticastSubscription<Element, Never>, on harness: StoreHarness
   ) async throws -> [Element] {
@@ -152,11 +154,11 @@ extension StoreConformance {
       }
       group.addTask {
         do { try await Task.sleep(for: harness.timeLimit) } catch {
-          // The elements came first.
+          // The elements arrived first.
         }
         return nil
       }
-      // Whichever comes first ends the other; a reader that is ended tells what it has.
+      // The first task to end cancels the other one. If the reader is cancelled, it returns the elements that it has.
       var elements: [Element] = []
       for try await result in group {
         group.cancelAll()

@@ -1,9 +1,9 @@
 public import DataStore
 public import Foundation
 
-/// A store under test: how to open it, and how to corrupt what it keeps.
+/// A store under test: closures that open it, and that corrupt its stored values.
 ///
-/// A harness stands for one place, such as one folder, that is empty at first. Make a new one for each check.
+/// A harness represents one medium, such as a folder, which is empty at first. Create a new harness for each check.
 ///
 /// ```swift
 /// let storage = InMemoryStorage()
@@ -14,36 +14,37 @@ public import Foundation
 /// }
 /// ```
 public struct StoreHarness: Sendable {
-  /// Opens a store over the harness's place; called again, it opens another over what the first one left there.
+  /// Opens a store over the harness's medium; each further call opens another store over the same contents.
   public let open: @Sendable () async throws -> any KeyValueStore
 
-  /// Replaces what is stored for a key by bytes that can't be decoded, without the store; `nil` if that isn't
+  /// Replaces the stored bytes of a key with bytes that can't be decoded, without the store; `nil` if that isn't
   /// possible.
   public let corrupt: (@Sendable (StoreKeyName) async throws -> Void)?
 
-  /// Returns all bytes that the place keeps, and all names, without the store; `nil` if that isn't possible.
+  /// Returns all bytes and names that the medium contains, without the store; `nil` if that isn't possible.
   public let contents: (@Sendable () async throws -> [Data])?
 
-  /// How long a check waits for a change before it fails.
+  /// The longest time that a check waits for a change before it fails.
   ///
-  /// A store that keeps the rules sends its own changes before the call that made them returns.
+  /// A store that keeps the rules sends its own changes before the call that made them returns, so only a failing check
+  /// waits.
   public let timeLimit: Duration
 
   /// Whether the store notices external changes without a call.
   public let isWatched: Bool
 
-  /// Whether the store knows locks.
+  /// Whether the store supports locks.
   public let hasLocks: Bool
 
   /// Creates a harness.
   ///
   /// - Parameters:
-  ///   - timeLimit: How long a check waits for a change before it fails.
+  ///   - timeLimit: The longest time that a check waits for a change before it fails.
   ///   - isWatched: Whether the store notices external changes without a call.
-  ///   - hasLocks: Whether the store knows locks.
-  ///   - open: Opens a store, always over the same place.
-  ///   - contents: Returns all bytes that the place keeps, and all names. All stores are closed then.
-  ///   - corrupt: Replaces what is stored for a key by bytes that can't be decoded.
+  ///   - hasLocks: Whether the store supports locks.
+  ///   - open: Opens a store, always over the same medium.
+  ///   - contents: Returns all bytes and names that the medium contains. It is called when all stores are closed.
+  ///   - corrupt: Replaces the stored bytes of a key with bytes that can't be decoded.
   public init(
     timeLimit: Duration = .seconds(60), isWatched: Bool = false, hasLocks: Bool = true,
     open: @escaping @Sendable () async throws -> any KeyValueStore,

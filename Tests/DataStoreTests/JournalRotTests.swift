@@ -136,7 +136,7 @@ import Testing
       else { throw Problem.touched(path(place)) }
     }
     let others = try contents(of: folder).filter {
-      Self.foreign[$0] == nil && FileName.decode($0) == nil && !FileName.isOfStore($0)
+      Self.foreign[$0] == nil && FileName.decode($0) == nil && !FileName.isStoreFile($0)
         && !$0.hasPrefix(CommitJournal.fileName + ".corrupt-") && $0 != "folder.d"
     }
     guard others.isEmpty else { throw Problem.left(others) }

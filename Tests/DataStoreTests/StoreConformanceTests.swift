@@ -61,28 +61,30 @@ struct FaultyStore: KeyValueStore {
 
     var brokenRule: String {
       switch self {
-      case .ignoresIDs: "Each id has a value of its own, and so has no id"
-      case .hidesEncodingFailures: "A value that cannot be encoded throws, is not sent, and leaves the old one"
-      case .losesSavesOnReopening: "A store opened again has the value and the time it was saved, with revision 0"
-      case .replaysNothing: "A value from before the store was opened arrives first"
+      case .ignoresIDs: "Each id has its own value, and so has the key without an id"
+      case .hidesEncodingFailures:
+        "Saving a value that cannot be encoded throws, sends nothing, and keeps the old value"
+      case .losesSavesOnReopening: "A reopened store has the value and the time of its save, with revision 0"
+      case .replaysNothing: "A value stored before the store was opened is sent first"
       case .repeatsChanges: "Saving an equal value again is a change"
-      case .acceptsEmptyNames: "An empty or too long key is refused by every call"
-      case .swallowsCorruption: "Corrupt bytes are reported once by load, and by an event"
-      case .observesWithAGap: "Observing a collection amid saves misses nothing and repeats nothing"
-      case .hidesNewerValues: "A value of a newer schema is neither read nor replaced nor removed"
+      case .acceptsEmptyNames: "Every call refuses an empty key and a key that is too long"
+      case .swallowsCorruption: "Corrupt bytes are reported once by load and once by an event"
+      case .observesWithAGap: "Observing a collection during saves misses no change and repeats none"
+      case .hidesNewerValues: "A value of a future schema is neither read, nor replaced, nor removed"
       case .hidesFailedMigrations:
-        "A value whose migration fails is reported by load and by an event, and does not stop the next save"
-      case .deletesCorruption: "Corrupt bytes are quarantined by a removal"
+        "A value whose migration fails is reported by load and by an event, and the next save replaces it"
+      case .deletesCorruption: "A removal quarantines corrupt bytes"
       case .commitsHalf: "A commit makes all of its changes"
-      case .ignoresPreconditions: "A precondition that does not hold changes nothing, and says of which key"
-      case .splitsCommits: "Observers of a collection get a commit as one element, those of a key their change"
-      case .removesTooMuch: "All values of a collection are removed as one commit, and no others"
-      case .keepsQuarantine: "No byte is left of quarantined values that are erased, and events are forgotten"
-      case .erasesTooMuch: "Erased values are gone for all observers, and all others stay"
-      case .miscountsBytes: "A store that says how many bytes a value has says the same as one opened later"
-      case .locksTwice: "A name is locked by one store at a time, and free when the lock is released"
+      case .ignoresPreconditions: "A commit with a failed precondition changes nothing, and its error names the key"
+      case .splitsCommits:
+        "A commit is one element for observers of a collection, and one change for observers of a key"
+      case .removesTooMuch: "Removing a collection removes all of its values as one commit, and no others"
+      case .keepsQuarantine: "No byte remains of erased quarantined values, and their events are discarded"
+      case .erasesTooMuch: "Erased values are removed for all observers, and all other values stay"
+      case .miscountsBytes: "A store reports the same size of a value as a store that is opened later"
+      case .locksTwice: "A name is locked by one store at a time, and becomes free when the lock is released"
       case .missesExternalChanges:
-        "What another store changes in the same place is noticed by the next call, and sent once"
+        "A change by another store over the same medium is noticed by the next call, and sent once"
       }
     }
   }

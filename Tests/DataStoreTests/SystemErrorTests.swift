@@ -13,8 +13,8 @@ import Testing
   }
 
   @Test(arguments: [
-    (5, "Another connection holds the database"),  // SQLITE_BUSY
-    (517, "Another connection holds the database"),  // SQLITE_BUSY_SNAPSHOT
+    (5, "Another connection has locked the database"),  // SQLITE_BUSY
+    (517, "Another connection has locked the database"),  // SQLITE_BUSY_SNAPSHOT
     (4_874, "Free some space"),  // SQLITE_IOERR_SHMSIZE
     (1_550, "It is a symbolic link"),  // SQLITE_CANTOPEN_SYMLINK
     (8, "Check the owner and the permissions"),  // SQLITE_READONLY

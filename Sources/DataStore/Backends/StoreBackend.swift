@@ -1,123 +1,139 @@
 public import Foundation
 
-/// Where a ``BackedStore`` keeps its bytes: four functions make a store of your own.
+/// A medium in which a ``BackedStore`` keeps bytes, such as a folder or a database.
 ///
-/// A backend knows names and bytes, and nothing of values, versions or observers. It belongs to one store, which calls
-/// it on a thread of the store's own, one call at a time: it may block, and needs no locks for itself. Names are
-/// harmless as file names and at most ``StoreKeyName/maximumEncodedLength`` + 17 bytes long. A name with a `+` is a
-/// part of a value; all other names are encoded by ``StoreKeyName/encoded()``.
+/// To write a store for another medium, implement ``read(_:)``, ``commit(_:deciding:)``, ``quarantine(_:of:at:)`` and
+/// ``names()``. All other requirements have default implementations.
 ///
-/// Other processes, or other stores in this one, may use the same place at the same time. What the first line of each
-/// function promises holds against all of them.
+/// A backend handles names and bytes only; it knows nothing of values, versions or observers. It belongs to one store,
+/// which makes one call at a time, on a thread of its own. So a call may block, and a backend needs no locks to protect
+/// its own state. Names are safe to use as file names, and are at most ``StoreKeyName/maximumEncodedLength`` + 17 bytes
+/// long. A name that contains a `+` is that of a part of a value; every other name is one that
+/// ``StoreKeyName/encoded()`` returned.
 ///
-/// If one corruption can make everything unreadable, as in a database, each call may throw
-/// ``StoreError/damaged(movedTo:reason:)``: once, after everything was quarantined and nothing is stored any more.
+/// Other processes, and other stores in this process, may use the same medium at the same time. The guarantees of each
+/// function, such as atomicity, hold against all of them.
+///
+/// If a single corruption can make the whole medium unreadable, as in a database, any call may throw
+/// ``StoreError/damaged(movedTo:reason:)``. It throws it once, after it has quarantined all contents, so that the
+/// medium is empty.
 public protocol StoreBackend: SendableMetatype {
-  /// Atomic: returns all of the bytes that one commit stored under a name, or `nil` if there are none.
+  /// Returns the bytes stored under a name, or `nil` if there are none.
   ///
-  /// Two reads see commits in their order: the later one never finds an older state of the store.
+  /// A read is atomic: all of the bytes are from one commit. Reads see commits in order: a later read never returns an
+  /// older state of the store.
   ///
   /// - Throws: ``StoreError/readFailed(_:)``.
   mutating func read(_ name: String) throws(StoreError) -> Data?
 
-  /// Atomic and durable: makes all of the changes or none, at any instant and in every process.
+  /// Makes all of the changes of a commit, or none of them.
+  ///
+  /// A commit is atomic at any instant and in every process, and it is durable once the call has returned.
   ///
   /// - Parameters:
-  ///   - writes: What to store. The function may prepare the writes before it calls `decide`.
-  ///   - decide: Reads what is stored, and decides. Called when nothing but this commit can change what is stored; it may
-  ///     be called again if that turns out to be wrong.
+  ///   - writes: The bytes to store. The function may prepare the writes before it calls `decide`.
+  ///   - decide: Reads the stored bytes and decides whether to proceed. It is called while nothing but this commit can
+  ///     change the stored bytes. A backend that can't guarantee this checks afterwards, and calls `decide` again if
+  ///     another commit came in between.
   /// - Returns: Whether the commit was made: `false` if `decide` returned ``CommitDecision/abandon``.
-  /// - Throws: ``StoreError/writeFailed(_:)``, ``StoreError/removeFailed(_:)``, or what `decide` throws; then nothing was
-  ///   changed.
+  /// - Throws: ``StoreError/writeFailed(_:)``, ``StoreError/removeFailed(_:)``, or the error that `decide` throws; then
+  ///   nothing was changed.
   mutating func commit(
     _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> Bool
 
-  /// Atomic for each commit, not for the group: makes several commits that change different names.
+  /// Makes several commits that change different names.
   ///
-  /// Implement it where one synchronisation of the medium can serve many commits. The default implementation makes one
-  /// commit after the other.
+  /// Each commit is atomic, but the group isn't. Implement this function if one synchronization of the medium can serve
+  /// many commits. The default implementation makes one commit after another.
   ///
-  /// - Parameter decide: As in ``commit(_:deciding:)``, with the index of the commit.
-  /// - Returns: For each commit whether it was made, or why not.
+  /// - Parameter decide: The same as in ``commit(_:deciding:)``, called with the index of the commit.
+  /// - Returns: The result of each commit: whether it was made, or the error that prevented it.
   /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only.
   mutating func commit(
     group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> [Result<Bool, StoreError>]
 
-  /// Atomic: moves bytes out of the way, if they are still the stored ones.
+  /// Moves bytes to a quarantine, if they are still the stored ones.
   ///
-  /// They are kept where neither ``read(_:)`` nor ``names()`` finds them and where they replace none that were quarantined
-  /// before. ``quarantineName(for:at:attempt:)`` makes names for that.
+  /// The move is atomic. Quarantined bytes are kept where neither ``read(_:)`` nor ``names()`` finds them, and they
+  /// never replace bytes that were quarantined before. ``quarantineName(for:at:attempt:)`` returns suitable names.
   ///
   /// - Parameters:
-  ///   - bytes: What ``read(_:)`` returned.
-  ///   - name: The name.
+  ///   - bytes: The bytes that ``read(_:)`` returned.
+  ///   - name: The name under which the bytes are stored.
   ///   - time: The present time, for the new name.
-  /// - Returns: Where the bytes are now, in words or as a path; `nil` if other bytes are stored under the name by now.
-  /// - Throws: ``StoreError/writeFailed(_:)`` or ``StoreError/readFailed(_:)``; then the bytes are where they were.
+  /// - Returns: The new location of the bytes, as a description or a path; `nil` if other bytes are stored under the
+  ///   name by now.
+  /// - Throws: ``StoreError/writeFailed(_:)`` or ``StoreError/readFailed(_:)``; then the bytes were not moved.
   mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String?
 
-  /// Atomic: returns all names under which something is stored at one instant, without those of parts, in any order.
+  /// Returns all names under which bytes are stored, except those of parts, in any order.
+  ///
+  /// The result is atomic: it reflects one instant.
   ///
   /// - Throws: ``StoreError/readFailed(_:)``.
   mutating func names() throws(StoreError) -> [String]
 
-  /// Atomic: all that `body` reads is stored at one instant, and so is what ``takeExternalChanges()`` returns in it.
+  /// Calls `body` with a consistent view of the medium.
   ///
-  /// The default implementation calls `body`: enough where nothing changes the place but this store. One that finds out too
-  /// late that it read at several instants may call `body` again.
+  /// All reads in `body` reflect one instant, and so does the result of ``takeExternalChanges()`` in it. The default
+  /// implementation only calls `body`, which is sufficient if nothing but this store changes the medium. An
+  /// implementation that detects a change only after the reads may call `body` again.
   ///
-  /// - Throws: ``StoreError/readFailed(_:)``, or what `body` throws.
+  /// - Throws: ``StoreError/readFailed(_:)``, or the error that `body` throws.
   mutating func snapshot<Result>(
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result
 
-  /// Durable, and atomic for each item: deletes what is kept, so that nothing of it is left in the place.
+  /// Deletes items so that no trace of them is left in the medium.
   ///
-  /// That is values in whatever state, their parts, and what was quarantined; with it the names, and what the place keeps
-  /// of earlier values under them, such as free pages of a database. The default implementation throws.
+  /// Items are values in any state, their parts, and quarantined bytes. Their names are deleted too, and so are
+  /// remnants of earlier values, such as free pages of a database. The deletion is durable, and atomic for each item.
+  /// The default implementation throws.
   ///
-  /// - Parameter isErased: Whether to delete an item. Called when nothing but this call can change what is stored.
-  /// - Throws: ``StoreError/removeFailed(_:)`` or ``StoreError/readFailed(_:)``; then some items may be deleted.
+  /// - Parameter isErased: Returns whether to delete an item. It is called while nothing but this call can change the
+  ///   stored bytes.
+  /// - Throws: ``StoreError/removeFailed(_:)`` or ``StoreError/readFailed(_:)``; then some items may have been deleted.
   mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError)
 
-  /// Returns a number that is another one after any external change, or `nil` if that isn't known.
+  /// Returns a number that differs after any external change, or `nil` if the backend can't tell.
   ///
-  /// Where the number is the same, the store doesn't read again what it knows. An idle store asks for it on the thread of
-  /// a load, so it should take microseconds. The default implementation returns `nil`.
+  /// While the number stays the same, the store doesn't read again what it has read before. An idle store calls this
+  /// function on the thread of a load, so it should take microseconds. The default implementation returns `nil`.
   ///
   /// - Throws: ``StoreError/readFailed(_:)``.
   mutating func externalVersion() throws(StoreError) -> UInt64?
 
-  /// Begins to watch for external changes. The default implementation watches nothing.
+  /// Starts to watch for external changes. The default implementation watches nothing.
   ///
-  /// Called before the first value is observed, and again only if ``takeExternalChanges()`` threw. The watch ends with
-  /// the backend.
+  /// The store calls it before the first value is observed, and again only if ``takeExternalChanges()`` threw. The
+  /// watch ends when the backend is released.
   ///
-  /// - Parameter onChange: Asks the store to call ``takeExternalChanges()`` soon. It may be called from any thread and
-  ///   without need, takes little time, and doesn't keep the store alive.
+  /// - Parameter onChange: Asks the store to call ``takeExternalChanges()`` soon. A backend may call it from any
+  ///   thread, and also when nothing has changed. It returns quickly and doesn't keep the store alive.
   /// - Throws: ``StoreError/readFailed(_:)``.
   mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError)
 
-  /// Returns what may have been changed externally since the last call.
+  /// Returns the names that may have been changed externally since the last call.
   ///
-  /// It leaves out no change. It may return names that did not change, and this store's own changes; the store reads what
-  /// is stored and sends only what is new. If it returns any while a group of commits is made, the rest of the group
-  /// waits for the next one.
+  /// The result omits no external change. It may contain names that did not change, and names that this store changed
+  /// itself, because the store reads the stored bytes and sends only new values. If the result isn't empty while a
+  /// group of commits is made, the remaining commits of the group are made in the next group.
   ///
-  /// - Throws: ``StoreError/readFailed(_:)`` if the watch broke. The store reports it and begins another.
+  /// - Throws: ``StoreError/readFailed(_:)`` if the watch has failed. The store reports the error and starts a new
+  ///   watch.
   mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges
 
-  /// Locks a name for as long as the lock, or the process, exists. The default implementation knows no locks.
+  /// Locks a name until the lock is released or the process ends. The default implementation supports no locks.
   ///
-  /// A lock excludes only locks of the same name, whether of another process or of another backend in this one.
+  /// A lock excludes only other locks of the same name, in this process and in every other one.
   ///
   /// - Parameter name: An encoded ``StoreKeyName`` without an id.
   /// - Throws: ``StoreError/writeFailed(_:)``.
   mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult
 
-  /// Returns what the owner of the store should know, and forgets it. The default implementation returns nothing.
+  /// Returns the events that the owner of the store should see, each once. The default implementation returns none.
   mutating func takeEvents() -> [StoreEvent]
 }
 
@@ -136,26 +152,26 @@ public struct StoreWrite: Hashable, Sendable {
   }
 }
 
-/// What is to become of a commit whose writes are prepared.
+/// The decision about a commit whose writes are prepared.
 public enum CommitDecision: Hashable, Sendable {
-  /// The writes are made, and what is stored under these names is removed with them.
+  /// Makes the writes, and removes the bytes stored under these names in the same commit.
   case proceed(removing: [String])
 
-  /// Nothing is changed.
+  /// Changes nothing.
   case abandon
 }
 
-/// What may have been changed externally where a ``StoreBackend`` keeps its bytes.
+/// The external changes of a ``StoreBackend``'s medium.
 public enum ExternalChanges: Hashable, Sendable {
-  /// What is stored under these names, in the order of the changes if it is known.
+  /// The bytes under these names may have changed; the names are in the order of the changes if that is known.
   case names([String])
 
-  /// Anything.
+  /// The bytes under any name may have changed.
   case unknown
 }
 
 extension StoreBackend {
-  /// Makes one commit after the other.
+  /// Makes one commit after another.
   public mutating func commit(
     group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> [Result<Bool, StoreError>] {
@@ -163,7 +179,7 @@ extension StoreBackend {
     var lockout: StoreError?
     for (index, writes) in group.enumerated() {
       if let lockout {
-        // Each would wait for the same lock for as long as this one did.
+        // Each remaining commit would wait for the same lock, and for just as long.
         results.append(.failure(lockout))
         continue
       }
@@ -187,24 +203,24 @@ extension StoreBackend {
     try body(&self)
   }
 
-  /// Throws, because it doesn't know what the place keeps.
+  /// Throws, because this implementation doesn't know what the medium keeps.
   public mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
     throw .removeFailed(.erasureUnsupported(by: Self.self))
   }
 
-  /// Doesn't know.
+  /// Returns `nil`.
   public mutating func externalVersion() throws(StoreError) -> UInt64? { nil }
 
   /// Watches nothing.
   public mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {}
 
-  /// Knows of no changes.
+  /// Returns no changes.
   public mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges { .names([]) }
 
-  /// Knows no locks.
+  /// Returns ``StoreLockResult/unsupported``.
   public mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult { .unsupported }
 
-  /// Has nothing to report.
+  /// Returns no events.
   public mutating func takeEvents() -> [StoreEvent] { [] }
 
   /// Returns a name for quarantined bytes: `<name>.corrupt-<time>`, which no key encodes to.
@@ -212,7 +228,7 @@ extension StoreBackend {
   /// - Parameters:
   ///   - name: The name under which the bytes were stored.
   ///   - time: The time of the quarantine.
-  ///   - attempt: 1 at first, and one more for each name that was taken.
+  ///   - attempt: The number of the attempt: 1 at first, and one more after each name that is taken already.
   public static func quarantineName(for name: String, at time: Date, attempt: Int) -> String {
     let style = Date.ISO8601FormatStyle().year().month().day().dateSeparator(.omitted)
       .time(includingFractionalSeconds: true).timeSeparator(.omitted)
@@ -222,7 +238,7 @@ extension StoreBackend {
 }
 
 extension StoreError {
-  /// Whether another process kept the whole store locked for as long as a call waits.
+  /// Whether another process held the lock of the whole store for longer than a call waits.
   var isLockout: Bool {
     switch self {
     case .readFailed(let error), .writeFailed(let error), .removeFailed(let error): error.isLockedOut
@@ -230,7 +246,7 @@ extension StoreError {
     }
   }
 
-  /// Whether one entry is at fault, and not the place where all of them are.
+  /// Whether the error concerns a single entry, and not the whole medium.
   var concernsOneEntry: Bool {
     if case .readFailed(let error) = self { error.concernsOneEntry } else { false }
   }

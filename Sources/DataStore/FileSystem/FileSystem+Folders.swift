@@ -9,28 +9,28 @@ internal import Foundation
 #endif
 
 extension FileSystem {
-  /// Makes a folder, and those above it where they are missing, durably; one that is there becomes durable too.
+  /// Creates a folder and its missing parents, durably; makes an existing folder durable.
   func makeFolders(_ path: String) throws(SystemError) {
     let parent = Self.parent(of: path)
     do throws(SystemError) {
-      guard try makeFolderIfMissing(path) else { return try makeFoundFolderDurable(path) }
+      guard try makeFolderIfMissing(path) else { return try makeExistingFolderDurable(path) }
     } catch {
       guard error.code == ENOENT, parent != path else { throw error }
       try makeFolders(parent)
-      // Another process may make it at the same time.
-      guard try makeFolderIfMissing(path) else { return try makeFoundFolderDurable(path) }
+      // Another process may create it at the same time.
+      guard try makeFolderIfMissing(path) else { return try makeExistingFolderDurable(path) }
       return try makeNewFolderDurable(path)
     }
     do throws(SystemError) {
-      try makeFoundFolderDurable(parent)
+      try makeExistingFolderDurable(parent)
     } catch {
-      takeBackFolder(path)
+      removeNewFolder(path)
       throw error
     }
     try makeNewFolderDurable(path)
   }
 
-  /// Whether nothing can be changed on the volume of a folder.
+  /// Returns whether a folder is on a read-only volume.
   func isOnReadOnlyVolume(_ folder: borrowing Descriptor) throws(SystemError) -> Bool {
     var status = statvfs()
     let number = folder.number
@@ -38,15 +38,16 @@ extension FileSystem {
     #if canImport(Darwin)
       return Int32(truncatingIfNeeded: status.f_flag) & ST_RDONLY != 0
     #else
-      // `ST_RDONLY` is 1 on every Linux; Glibc's is of a type that no module imports.
+      // `ST_RDONLY` is 1 on every Linux. Glibc's constant has a type that isn't imported.
       return status.f_flag & 1 != 0
     #endif
   }
 
-  /// Makes a folder that was found durable in the one above it: the process that made it may have ended before that.
+  /// Makes the name of an existing folder durable in its parent.
   ///
-  /// Where that cannot be done with our rights, or has no meaning, the folder is not one a store has made.
-  func makeFoundFolderDurable(_ path: String) throws(SystemError) {
+  /// This is needed because the process that created the folder may have ended before it did so. Errors of permission,
+  /// and of volumes on which this isn't possible, are ignored, because a store can't have created the folder there.
+  func makeExistingFolderDurable(_ path: String) throws(SystemError) {
     do throws(SystemError) {
       try synchronize(openFolder(Self.parent(of: path)))
     } catch {
@@ -58,17 +59,18 @@ extension FileSystem {
     do throws(SystemError) {
       try synchronize(openFolder(Self.parent(of: path)))
     } catch {
-      takeBackFolder(path)
+      removeNewFolder(path)
       throw error
     }
   }
 
-  /// Removes a folder that could not be made durable, unless there is something in it already.
-  private func takeBackFolder(_ path: String) {
+  /// Removes a new folder that could not be made durable, unless it has contents already.
+  private func removeNewFolder(_ path: String) {
     do throws(SystemError) {
       try removeFolder(path)
     } catch {
-      // The failure that led here says more than this one. The next write finds the folder and makes it durable.
+      // The caller throws the failure that led here, which is more specific. The next write finds the folder and makes
+      // it durable.
     }
   }
 

@@ -9,9 +9,9 @@ internal import Multicast
 #endif
 
 extension FileSystem {
-  /// Waits for the only lock on a folder, which ends when the descriptor is let go.
+  /// Waits for the exclusive lock of a folder, which is released when the descriptor is closed.
   ///
-  /// It excludes only callers that ask for it, in this process and in any other.
+  /// The lock is advisory: it excludes only callers that acquire it, in this process and in every other one.
   func lock(_ folder: borrowing Descriptor, atMost timeout: Duration) throws(SystemError) {
     let number = folder.number
     let end = ContinuousClock.now + timeout
@@ -28,9 +28,9 @@ extension FileSystem {
     }
   }
 
-  /// Locks a file if no other process has it locked.
+  /// Locks a file unless it is locked already.
   ///
-  /// - Returns: Whether the file is locked now; `nil` where files can't be locked.
+  /// - Returns: Whether this call locked the file; `nil` if the volume doesn't support locks.
   func tryToLock(_ file: borrowing Descriptor) throws(SystemError) -> Bool? {
     let number = file.number
     do throws(SystemError) {
@@ -43,10 +43,10 @@ extension FileSystem {
     }
   }
 
-  /// Locks a file of a folder, which stays in it afterwards.
+  /// Locks a file in a folder, and creates it if it is missing.
   ///
-  /// A lock file is never removed: another process may have opened it in the instant before, and would lock a file that
-  /// has no name.
+  /// A lock file is never removed, because another process may have just opened it, and would then lock a file without
+  /// a name.
   func acquireLock(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> StoreLockResult {
     let file = try openLockFile(name, in: folder)
     switch try tryToLock(file) {
@@ -58,16 +58,16 @@ extension FileSystem {
     }
   }
 
-  /// Ends a lock before its descriptor is let go.
+  /// Releases a lock before its descriptor is closed.
   func unlock(_ folder: borrowing Descriptor) {
-    // What is locked can be unlocked. And if it could not, it would be as soon as the descriptor is closed.
+    // Unlocking a locked folder can't fail. If it did, closing the descriptor would unlock it.
     _ = flock(folder.number, LOCK_UN)
   }
 }
 
-/// A file that is locked as long as it is open.
+/// A file that is locked while it is open.
 private final class LockedFile: Sendable {
-  /// Has an element whenever a file was closed that this process had locked.
+  /// Sends an element each time this process has closed a file that it had locked.
   static let releases = MulticastRelay<Void>(buffering: .latest)
 
   private let file: Lock<Descriptor?>
@@ -83,7 +83,7 @@ private final class LockedFile: Sendable {
 }
 
 extension SystemError {
-  /// Whether another process kept the whole store locked for as long as a call waits.
+  /// Whether another process held the lock of the whole store for longer than a call waits.
   var isLockedOut: Bool {
     #if SQLite
       if isBusy { return true }
@@ -92,6 +92,6 @@ extension SystemError {
     return source == .operatingSystem && operation == "flock" && code == EWOULDBLOCK
   }
 
-  /// Whether the volume knows no locks.
+  /// Whether the volume doesn't support locks.
   var meansNoLocks: Bool { [ENOTSUP, EOPNOTSUPP, ENOSYS, ENOLCK, EINVAL, EBADF].contains(code) }
 }

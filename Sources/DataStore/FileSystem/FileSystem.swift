@@ -8,10 +8,10 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// The system calls of a ``FileBackend``, each in one place.
+/// The system calls of a ``FileBackend``.
 ///
-/// Files are named relative to an open folder and symbolic links are never followed, so no call reaches out of the
-/// folder. Every call is tried again when a signal interrupts it. For tests, any call can be made to fail.
+/// Files are named relative to an open folder, and symbolic links are never followed, so no call reaches a file outside
+/// the folder. A call that a signal interrupts is retried. A test can make any call fail.
 package struct FileSystem: Sendable {
   /// A call that is about to be made.
   package struct Call: Hashable, Sendable {
@@ -20,26 +20,28 @@ package struct FileSystem: Sendable {
     package let path: String
   }
 
-  /// What is known of a file.
+  /// The attributes of a file.
   struct Status: Equatable {
     let isRegularFile: Bool
     /// In bytes.
     let size: Int
-    /// When it was last written or given a name, in seconds by the clock of the file system.
+    /// The time of the last change of its bytes, name or attributes, in seconds by the clock of the file system.
     let changed: Int
-    /// Distinguishes the file from every other on the volume.
+    /// The number that identifies the file on its volume.
     let inode: UInt64
-    /// The number of names; 0 for a file that was removed and is still open.
+    /// The number of names; 0 for a file that is open but was removed.
     let linkCount: Int
   }
 
-  /// Called before each call: returns the error number with which it fails without being made, or `nil` to make it.
+  /// Called before each system call, to inject an error.
+  ///
+  /// Returns the error number with which the call fails instead of being made, or `nil` to make the call.
   package var fault: @Sendable (Call) -> CInt?
 
-  /// The most bytes one call writes.
+  /// The largest number of bytes that one call writes.
   package var maximumWriteSize: Int
 
-  /// The size in bytes of the largest file that is read or written.
+  /// The largest size of a file that is read or written, in bytes.
   package var maximumFileSize: Int
 
   package init(
@@ -58,15 +60,15 @@ package struct FileSystem: Sendable {
     return Descriptor(number: number, path: path)
   }
 
-  /// Fails for what cannot be the path of a folder.
+  /// Throws if a path can't be that of a folder.
   func validate(_ path: String) throws(SystemError) {
-    // A path with a NUL would be cut off there, and name another folder.
+    // The system would cut off a path at a NUL, and so open another folder.
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw SystemError(code: EINVAL, operation: "open", path: path)
     }
   }
 
-  /// Makes a folder that only its owner may use.
+  /// Creates a folder that only its owner may use.
   func makeFolder(_ path: String) throws(SystemError) {
     try perform("mkdir", path) { mkdir(path, 0o700) }
   }
@@ -76,9 +78,9 @@ package struct FileSystem: Sendable {
     try perform("rmdir", path) { rmdir(path) }
   }
 
-  /// Creates a file that only its owner may use, for writing.
+  /// Creates a file that only its owner may use, and opens it for writing.
   ///
-  /// Fails when there is one of that name.
+  /// - Throws: `EEXIST` if the name is taken.
   func create(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor {
     let path = folder.path(of: name)
     let directory = folder.number
@@ -87,22 +89,22 @@ package struct FileSystem: Sendable {
     return Descriptor(number: number, path: path)
   }
 
-  /// Opens a file that only its owner may use, to lock it, and creates it empty if there is none.
+  /// Opens a file to lock it, and creates it, empty and for its owner only, if it is missing.
   func openLockFile(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor {
     let path = folder.path(of: name)
     let directory = folder.number
-    // Also for writing, because a network volume may lock for one process only what that process may write.
+    // It is opened for writing too, because a network volume may grant exclusive locks only on writable files.
     let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
     return Descriptor(number: try perform("open", path) { openat(directory, name, flags, 0o600) }, path: path)
   }
 
-  /// Opens a file for reading, or returns `nil` if there is none.
+  /// Opens a file for reading, or returns `nil` if it doesn't exist.
   ///
-  /// Fails for whatever else than a file the name belongs to.
+  /// - Throws: `EINVAL`, or another error of the system, if the name belongs to an item that isn't a regular file.
   func openFile(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Descriptor? {
     let path = folder.path(of: name)
     let directory = folder.number
-    // Not to block keeps a named pipe from holding the store for ever.
+    // `O_NONBLOCK` prevents a named pipe from blocking the store indefinitely.
     let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
     do throws(SystemError) {
       let number = try perform("open", path) { openat(directory, name, flags) }
@@ -115,7 +117,7 @@ package struct FileSystem: Sendable {
     }
   }
 
-  /// What is known of an open file.
+  /// Returns the attributes of an open file.
   func status(of file: borrowing Descriptor) throws(SystemError) -> Status {
     var status = stat()
     let number = file.number
@@ -123,7 +125,7 @@ package struct FileSystem: Sendable {
     return Status(status)
   }
 
-  /// What is known of a file by its name.
+  /// Returns the attributes of a file by its name.
   func status(of name: String, in folder: borrowing Descriptor) throws(SystemError) -> Status {
     var status = stat()
     let directory = folder.number
@@ -131,7 +133,7 @@ package struct FileSystem: Sendable {
     return Status(status)
   }
 
-  /// Whether there is something of a name.
+  /// Returns whether an item of a name exists.
   func exists(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Bool {
     do throws(SystemError) {
       _ = try status(of: name, in: folder)
@@ -142,20 +144,21 @@ package struct FileSystem: Sendable {
     }
   }
 
-  /// The bytes of a file; `nil` if there is none.
+  /// Returns the bytes of a file, or `nil` if it doesn't exist.
   func read(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Data? {
     guard let file = try openFile(name, in: folder) else { return nil }
     return try read(file)
   }
 
-  /// All bytes of a file.
+  /// Returns all bytes of an open file.
   ///
-  /// Fails for one that is too large before it reads it, because a file may claim any size.
+  /// - Throws: `EFBIG` if the file is too large. The size is checked before the read, because a file may claim any
+  ///   size.
   func read(_ file: borrowing Descriptor) throws(SystemError) -> Data {
     let tooLarge = SystemError(code: EFBIG, operation: "read", path: file.path)
     let size = try status(of: file).size
     guard size <= maximumFileSize else { throw tooLarge }
-    // One byte more than the file has, so that one call reads it all and finds the end.
+    // The buffer is one byte larger than the file, so that a single call reads all bytes and detects the end.
     var bytes = Data(count: size + 1)
     var count = 0
     let number = file.number
@@ -165,7 +168,7 @@ package struct FileSystem: Sendable {
       }
       count += step
       if count > maximumFileSize { throw tooLarge }
-      // Only the end of a file makes a read shorter than it could be.
+      // A read that doesn't fill the buffer has reached the end of the file.
       if count < bytes.count { break }
       bytes.count = min(2 * count, maximumFileSize + 1)
     }
@@ -173,7 +176,9 @@ package struct FileSystem: Sendable {
     return bytes
   }
 
-  /// Adds bytes to a file that was created for it; fails for more than would be read again.
+  /// Appends bytes to a file.
+  ///
+  /// - Throws: `EFBIG` if there are more bytes than ``maximumFileSize``, because they could not be read again.
   func append(_ bytes: Data, to file: borrowing Descriptor) throws(SystemError) {
     guard bytes.count <= maximumFileSize else { throw SystemError(code: EFBIG, operation: "write", path: file.path) }
     var count = 0
@@ -187,19 +192,20 @@ package struct FileSystem: Sendable {
     }
   }
 
-  /// Returns once a file's bytes, or a folder's names, would survive a loss of power.
+  /// Synchronizes a file or folder: returns when a file's bytes, or a folder's names, would survive a loss of power.
   func synchronize(_ file: borrowing Descriptor) throws(SystemError) {
     let number = file.number
     try perform("fsync", file.path) {
       #if canImport(Darwin)
-        // There `fsync` leaves bytes in the drive's cache. Not every volume knows the thorough way.
+        // On Darwin `fsync` leaves bytes in the drive's cache. `F_FULLFSYNC` flushes it, but not every volume supports
+        // it.
         if fcntl(number, F_FULLFSYNC) != -1 { return 0 }
       #endif
       return fsync(number)
     }
   }
 
-  /// Gives a file another name, replacing the file that has it.
+  /// Renames a file, replacing an existing file of the new name.
   func rename(_ name: String, to newName: String, in folder: borrowing Descriptor) throws(SystemError) {
     let directory = folder.number
     try perform("rename", folder.path(of: newName)) { renameat(directory, name, directory, newName) }
@@ -211,7 +217,7 @@ package struct FileSystem: Sendable {
     try perform("unlink", folder.path(of: name)) { unlinkat(directory, name, 0) }
   }
 
-  /// The path of a folder without symbolic links.
+  /// Returns the path of a folder without symbolic links.
   func resolve(_ folder: borrowing Descriptor) throws(SystemError) -> String {
     let path = folder.path
     if let code = fault(Call(operation: "realpath", path: path)) {
@@ -224,11 +230,11 @@ package struct FileSystem: Sendable {
     return String(cString: resolved)
   }
 
-  /// The names of what is in a folder, but for those that are no text.
+  /// Returns the names of the items in a folder, except those that aren't valid UTF-8.
   func list(_ folder: borrowing Descriptor) throws(SystemError) -> [String] {
     let directory = folder.number
     let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
-    // A descriptor of its own, because reading moves its position and closing the stream closes it.
+    // The stream needs its own descriptor, because reading moves its position and closing the stream closes it.
     let number = try perform("open", folder.path) { openat(directory, ".", flags) }
     guard let stream = fdopendir(number) else {
       let code = errno
@@ -242,7 +248,7 @@ package struct FileSystem: Sendable {
       if code == 0 {
         errno = 0
         if let entry = readdir(stream) {
-          // An entry is only as long as its name, shorter than its type, so it must not be copied.
+          // An entry must not be copied, because its memory ends with its name and is shorter than its type.
           let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
           if let name = String(validatingCString: name.assumingMemoryBound(to: CChar.self)) { names.append(name) }
           continue
@@ -256,6 +262,7 @@ package struct FileSystem: Sendable {
 }
 
 extension FileSystem {
+  /// Makes a system call, and retries it if a signal interrupts it.
   @discardableResult
   func perform<Result: SignedInteger>(
     _ operation: String, _ path: String, _ call: () -> Result
@@ -272,7 +279,7 @@ extension FileSystem {
   }
 }
 
-/// An open file or folder, closed when it is let go.
+/// An open file or folder, which is closed at the end of its lifetime.
 struct Descriptor: ~Copyable, Sendable {
   let number: CInt
   let path: String
@@ -283,11 +290,11 @@ struct Descriptor: ~Copyable, Sendable {
   }
 
   deinit {
-    // What was written is synchronised before, so closing can lose nothing.
+    // Written bytes were synchronized before, so a failed close loses nothing.
     close(number)
   }
 
-  /// The path of a file in this folder, for messages.
+  /// Returns the path of a file in this folder, for messages.
   func path(of name: String) -> String {
     "\(path)/\(name)"
   }

@@ -12,32 +12,33 @@ internal import Foundation
 /// Watches folders for all stores of a process.
 ///
 /// ## One monitor for all watches
-/// On Linux a user has 128 inotify instances by default, in all processes together. With an instance for each observed
-/// store, a process with many stores would take them from all other programs. So the hub has one ``FolderMonitor``, with
-/// one instance, for all watches. It is open as long as anything is watched.
+/// On Linux a user has 128 inotify instances by default, for all processes together. If each observed store used its
+/// own instance, a process with many stores would exhaust them for all other programs. So the hub has one
+/// ``FolderMonitor``, with one instance, for all watches. The monitor is open while any folder is watched.
 ///
-/// The system knows a folder once for each instance, however many watches the folder has. So ``FolderHubState`` passes
-/// the events of a folder to all of its watches, each of which ignores what it didn't ask for.
+/// The system registers a folder once per instance, even if the folder has several watches. So ``FolderHubState``
+/// passes the events of a folder to all of its watches, and each watch ignores the events that it didn't request.
 ///
 /// ## The queue
-/// All state belongs to a serial queue, where the system calls are made too. Calls into the hub wait for their turn
-/// there. A lock would be wrong, because the calls may block, and because tests inject faults by closures.
+/// A serial queue protects all state, and the system calls are made on it too. Calls into the hub wait for their turn
+/// on the queue. A lock would be wrong, because the system calls may block, and because tests inject faults by
+/// closures.
 ///
-/// `onChange` of a watch is called after the state has changed and the queue is free again: on the thread of the call
-/// that found the change, or on the monitor's queue. So it may call the hub. The end of a watch doesn't wait for the
-/// queue, because the last reference to a watch may be released on the queue itself.
+/// The hub calls a watch's `onChange` after the state has changed and the queue is free again: on the thread of the
+/// call that found the change, or on the monitor's queue. So `onChange` may call the hub. Ending a watch doesn't wait
+/// for the queue, because the last reference to a watch may be released on the queue itself.
 ///
 /// ## Failures
-/// Each watch makes its calls through its own ``FileSystem``. A call that fails there ends that watch alone, or leaves it
-/// unchecked. If the hub's own read of the events fails, all watches fail and the monitor stops. The next watch starts it
-/// anew.
+/// Each watch makes its system calls through its own ``FileSystem``. A call that fails there ends only that watch, or
+/// leaves it unchecked. If the hub's own read of the events fails, all watches fail and the monitor stops. The next
+/// watch starts it again.
 ///
-/// The watches also share what the system can queue. If it loses events, any file of any watch may have changed.
+/// The watches also share the system's event queue. If that overflows, any file of any watch may have changed.
 actor FolderHub {
   /// The hub of this process.
   static let shared = FolderHub()
 
-  /// What a watch asks for.
+  /// The parameters of a watch.
   struct Watch: Sendable {
     let folder: String
     let reportsWrites: Bool
@@ -56,12 +57,12 @@ actor FolderHub {
     self.monitor = monitor
   }
 
-  /// Begins a watch.
+  /// Starts a watch.
   nonisolated func begin(_ watch: Watch, ownPrefix: String) throws(SystemError) -> FolderHubState.WatchID {
     try perform { $0.add(watch, ownPrefix: ownPrefix) }.get()
   }
 
-  /// Ends a watch, some time later.
+  /// Ends a watch asynchronously.
   nonisolated func end(_ id: FolderHubState.WatchID) {
     executor.enqueue { self.assumeIsolated { $0.remove(id) } }
   }
@@ -71,12 +72,13 @@ actor FolderHub {
     perform { $0.checkFolder(of: id) }
   }
 
-  /// Returns the names of the files that changed for a watch since the last call, or `nil` if any may have changed.
+  /// Returns the names of the files that changed for a watch since the last call, or `nil` if any file may have
+  /// changed.
   nonisolated func takeChangedFiles(of id: FolderHubState.WatchID) throws(SystemError) -> [String]? {
     try perform { $0.readAndTakeChangedFiles(of: id) }.get()
   }
 
-  /// Runs `body` on the queue, and then reports to the watches what it changed for them.
+  /// Runs `body` on the queue, and then calls `onChange` of the watches that have new changes.
   private nonisolated func perform<Result: Sendable>(_ body: @Sendable (isolated FolderHub) -> Result) -> Result {
     let (result, reports) = executor.queue.sync {
       assumeIsolated { hub in (body(hub), hub.takeReports()) }
@@ -90,11 +92,11 @@ actor FolderHub {
   }
 }
 
-// MARK: - On the queue
+// MARK: - Implementation, on the queue
 
 extension FolderHub {
   private func add(_ watch: Watch, ownPrefix: String) -> Result<FolderHubState.WatchID, SystemError> {
-    // Events that are queued already are older than the watch, and belong to the other watches.
+    // Events that are already queued are older than the new watch, and belong to the other watches.
     readEvents()
     defer { stopIfIdle() }
     do throws(SystemError) {
@@ -120,11 +122,11 @@ extension FolderHub {
   private func checkFolder(of id: FolderHubState.WatchID) {
     guard let watch = watches[id], let target = state.target(of: id) else { return }
     do throws(SystemError) {
-      // Watching the same folder again changes nothing, and shows that it is the same.
+      // Watching the same folder again changes nothing, and returns the same descriptor.
       unwatch(state.checked(try find(watch, insteadOf: target), by: id))
     } catch {
-      // The failure may pass, and no caller asked for the check. The backend's own call meets what is wrong with the
-      // folder, and the next call checks again.
+      // The failure may be temporary, and no caller requested the check. If the folder is unusable, the backend's own
+      // call fails. The next call checks again.
       state.couldNotCheck(id)
     }
   }
@@ -142,7 +144,7 @@ extension FolderHub {
     return state.takeChangedFiles(of: id)
   }
 
-  /// Reads all queued events; if that fails, so do all watches.
+  /// Reads all queued events; if this fails, all watches fail.
   private func readEvents() {
     do throws(SystemError) {
       try readEvents(for: "", fileSystem: FileSystem())
@@ -176,9 +178,9 @@ extension FolderHub {
     stopIfIdle()
   }
 
-  /// Watches the folder of a watch; as long as there is none, the nearest one above it.
+  /// Watches the folder of a watch or, while it doesn't exist, its nearest existing ancestor.
   ///
-  /// - Parameter old: What the watch has watched so far. The system watches it still, also if this fails.
+  /// - Parameter old: The watch's target so far. The system continues to watch it, even if this call fails.
   private func find(
     _ watch: Watch, insteadOf old: FolderWatchState.Target?
   ) throws(SystemError) -> FolderWatchState.Target {
@@ -187,7 +189,8 @@ extension FolderHub {
       while true {
         let target = try watchNearest(to: watch)
         if let last, last.descriptor != target.descriptor { unwatchIfUnused(last.descriptor) }
-        // Something nearer may have appeared before the one above was watched, but not after it was found twice.
+        // A nearer folder may have appeared before the ancestor was watched, but not if the same ancestor is found
+        // twice.
         if target.awaitedName == nil || target == last { return target }
         last = target
       }

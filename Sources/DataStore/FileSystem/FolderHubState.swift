@@ -1,9 +1,9 @@
-/// A pure state machine of all watches of a ``FolderHub``: which descriptors they watch, and which events they get.
+/// A pure state machine of all watches of a ``FolderHub``, which maps watches to descriptors and events to watches.
 ///
-/// Several watches may share a descriptor, because the system gives out the same one for the same folder. So an event
-/// goes to every watch of its descriptor, and a descriptor is unused only once the last of them has left it.
+/// Several watches may share a descriptor, because the system returns the same one for the same folder. So an event
+/// goes to every watch of its descriptor, and a descriptor becomes unused when its last watch leaves it.
 struct FolderHubState {
-  /// Identifies a watch, and is never used again for another one of the same hub.
+  /// Identifies a watch; a hub never uses the same ID for another watch.
   struct WatchID: Hashable, Comparable, Sendable {
     private let number: Int
 
@@ -16,7 +16,7 @@ struct FolderHubState {
     }
   }
 
-  /// An event of one descriptor, or of all.
+  /// An event of one descriptor, or of all descriptors.
   struct Event: Hashable, Sendable {
     /// `nil` if the event concerns every watch.
     let descriptor: WatchDescriptor?
@@ -24,26 +24,26 @@ struct FolderHubState {
   }
 
   private var watches: [WatchID: FolderWatchState] = [:]
-  /// The watches of each descriptor that is in use; none is empty.
+  /// The watches of each descriptor in use; no set is empty.
   private var watchIDs: [WatchDescriptor: Set<WatchID>] = [:]
-  /// The watches to which something happened since their reports were taken, or whose folders must be found.
+  /// The watches whose state has changed since their reports were taken, and those whose folders must be found.
   private var touched: Set<WatchID> = []
   private var watchCount = 0
 
   /// Whether no descriptor is in use.
   var isIdle: Bool { watchIDs.isEmpty }
 
-  /// The watches whose folders must be found again, in the order they began.
+  /// The watches whose folders must be found again, in the order in which they started.
   var watchesToFind: [WatchID] {
     touched.filter { watches[$0]?.mustFindFolder == true }.sorted()
   }
 
-  /// What a watch watches; `nil` once it has failed.
+  /// Returns the target of a watch, or `nil` if the watch has failed.
   func target(of id: WatchID) -> FolderWatchState.Target? {
     watches[id]?.target
   }
 
-  /// Whether any watch uses a descriptor.
+  /// Returns whether any watch uses a descriptor.
   func isUsed(_ descriptor: WatchDescriptor) -> Bool {
     watchIDs[descriptor] != nil
   }
@@ -59,13 +59,13 @@ struct FolderHubState {
 
   /// Removes a watch.
   ///
-  /// - Returns: The descriptor that is unused from now on, if any.
+  /// - Returns: The descriptor that became unused, if any.
   mutating func remove(_ id: WatchID) -> WatchDescriptor? {
     touched.remove(id)
     return update(id) { $0 = nil }
   }
 
-  /// Records an event for the watches it concerns.
+  /// Records an event for the watches that it concerns.
   ///
   /// - Complexity: O(*n*), where *n* is the number of watches that share the descriptor.
   mutating func record(_ event: Event) {
@@ -74,48 +74,49 @@ struct FolderHubState {
     touched.formUnion(ids)
   }
 
-  /// Records what a watch watches after an event.
+  /// Records the target that was found for a watch after an event.
   ///
-  /// - Returns: The descriptor that is unused from now on, if any.
+  /// - Returns: The descriptor that became unused, if any.
   mutating func found(_ target: FolderWatchState.Target, by id: WatchID) -> WatchDescriptor? {
     update(id) { $0?.found(target) }
   }
 
-  /// Records what a watch watches after a check that no event asked for.
+  /// Records the target that was found for a watch by a check, which no event requested.
   ///
-  /// - Returns: The descriptor that is unused from now on, if any.
+  /// - Returns: The descriptor that became unused, if any.
   mutating func checked(_ target: FolderWatchState.Target, by id: WatchID) -> WatchDescriptor? {
     update(id) { $0?.checked(target) }
   }
 
-  /// Records that a check failed.
+  /// Records that a check of a watch failed.
   mutating func couldNotCheck(_ id: WatchID) {
     watches[id]?.couldNotCheck()
   }
 
-  /// Records what ends a watch.
+  /// Records an error that ends a watch.
   ///
-  /// - Returns: The descriptor that is unused from now on, if any.
+  /// - Returns: The descriptor that became unused, if any.
   mutating func fail(_ id: WatchID, with error: SystemError) -> WatchDescriptor? {
     update(id) { $0?.fail(with: error) }
   }
 
-  /// Returns the watches that have something to take which wasn't reported before, in the order they began.
+  /// Returns the watches with changes that were not reported yet, in the order in which they started.
   ///
-  /// - Complexity: O(*n* log *n*), where *n* is the number of watches to which something happened since the last call.
+  /// - Complexity: O(*n* log *n*), where *n* is the number of watches whose state has changed since the last call.
   mutating func takeReports() -> [WatchID] {
     defer { touched = touched.filter { watches[$0]?.mustFindFolder == true } }
     return touched.sorted().filter { watches[$0]?.takeReport() == true }
   }
 
-  /// Returns the names of the files that changed for a watch since the last call, or `nil` if any may have changed.
+  /// Returns the names of the files that changed for a watch since the last call, or `nil` if any file may have
+  /// changed.
   mutating func takeChangedFiles(of id: WatchID) -> Result<[String]?, SystemError> {
     watches[id]?.takeChangedFiles() ?? .success([])
   }
 
-  /// Changes a watch, and which descriptor it uses.
+  /// Changes a watch, and updates the use of descriptors.
   ///
-  /// - Returns: The descriptor that is unused from now on, if any.
+  /// - Returns: The descriptor that became unused, if any.
   private mutating func update(_ id: WatchID, _ change: (inout FolderWatchState?) -> Void) -> WatchDescriptor? {
     let old = watches[id]?.target?.descriptor
     change(&watches[id])

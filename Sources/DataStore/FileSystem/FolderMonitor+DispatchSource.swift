@@ -5,9 +5,9 @@
 
   typealias SystemFolderMonitor = DispatchSourceMonitor
 
-  /// Watches folders by one dispatch source for each, which reports that names in it changed, but not which.
+  /// Watches folders with one dispatch source each, which reports that names in the folder changed, but not which ones.
   struct DispatchSourceMonitor: FolderMonitor {
-    /// What identifies a folder as long as it is open.
+    /// Identifies a folder while it is open.
     private struct FolderID: Hashable {
       let device: dev_t
       let inode: ino_t
@@ -18,7 +18,7 @@
       let source: any DispatchSourceFileSystemObject
     }
 
-    /// The folders that the sources reported and that weren't taken yet, in their order.
+    /// The folders that the sources have reported and the hub hasn't taken yet, in the order of the reports.
     private final class Reported: Sendable {
       private let descriptors = Lock<[WatchDescriptor]>([])
 
@@ -41,7 +41,10 @@
     private var onEvents: @Sendable () -> Void = {}
     private var folders: [WatchDescriptor: Folder] = [:]
     private var descriptors: [FolderID: WatchDescriptor] = [:]
-    /// Counts up, because the system uses the number of a closed file again, which may still have reports.
+    /// The last number of a descriptor.
+    ///
+    /// The monitor counts up instead of using file descriptors, because the system reuses the number of a closed file,
+    /// for which reports may still be pending.
     private var lastNumber: CInt = 0
 
     mutating func start(

@@ -9,9 +9,9 @@
 
   typealias SystemFolderMonitor = InotifyMonitor
 
-  /// Watches folders by one inotify instance.
+  /// Watches folders with one inotify instance.
   struct InotifyMonitor: FolderMonitor {
-    /// The descriptor of the instance; -1 while there is none.
+    /// The file descriptor of the instance; -1 while there is none.
     private var number: CInt = -1
     private var source: (any DispatchSourceRead)?
 
@@ -19,7 +19,7 @@
       for folder: String, fileSystem: FileSystem, onEvents: @escaping @Sendable () -> Void
     ) throws(SystemError) {
       let existing = number
-      // Performed for each watch, so that a test can let it fail for one of several.
+      // This is performed for each watch, so that a test can make it fail for one of several.
       let instance = try fileSystem.perform("inotify_init", folder) {
         existing == -1 ? inotify_init1(O_CLOEXEC | O_NONBLOCK) : existing
       }
@@ -34,7 +34,7 @@
     }
 
     mutating func stop() {
-      // The source closes the instance when it is done with it.
+      // The source closes the instance when it no longer uses it.
       source?.cancel()
       (number, source) = (-1, nil)
     }
@@ -48,7 +48,8 @@
     }
 
     mutating func unwatch(_ descriptor: WatchDescriptor) {
-      // Fails if the watch has ended with its folder. The system doesn't use the number for another folder soon.
+      // This fails if the watch ended when the folder was removed. It can't end another watch by mistake, because the
+      // system doesn't reuse numbers soon.
       _ = inotify_rm_watch(number, descriptor.number)
     }
 
@@ -68,11 +69,11 @@
       }
     }
 
-    /// Gives the instance a number that sockets don't get, if the process may have so many.
+    /// Moves the instance to a descriptor number that sockets don't get, if the process may open that many files.
     ///
-    /// libdispatch never reports events of a descriptor whose number belonged to one that was closed while a source
-    /// watched it. `URLSession` does this to sockets, and the watches of an instance that got such a number would report
-    /// nothing. The system gives out the lowest number that is free.
+    /// If a descriptor is closed while a dispatch source watches it, libdispatch never reports events of a later
+    /// descriptor with the same number. `URLSession` closes sockets this way, and an instance that got the number of
+    /// such a socket would report nothing. Sockets get low numbers, because the system assigns the lowest free number.
     ///
     /// - SeeAlso: https://github.com/swiftlang/swift-corelibs-libdispatch/issues/833
     private static func moveAboveSockets(_ instance: CInt) -> CInt {
@@ -83,7 +84,8 @@
     }
 
     private static func mask(for interest: FolderInterest) -> UInt32 {
-      // A folder has one mask for all of its watches. It keeps what a watch has added until the last of them ends.
+      // A folder has one mask for all of its watches. Flags that a watch has added stay until the last of the watches
+      // ends.
       let always = IN_MASK_ADD | IN_ONLYDIR | IN_DELETE_SELF | IN_MOVE_SELF
       let files = IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_CLOSE_WRITE
       return switch interest {
@@ -117,7 +119,7 @@
       if has(IN_DELETE) { return .changed(name, .removed) }
       if has(IN_MOVED_FROM) { return .changed(name, .movedAway(rename: event.cookie)) }
       if has(IN_MOVED_TO) { return .changed(name, .movedHere(rename: event.cookie)) }
-      // Events were lost: IN_Q_OVERFLOW, the only one that is left, which belongs to no folder.
+      // The only remaining event is IN_Q_OVERFLOW, which belongs to no folder: events were lost.
       return .anything
     }
   }

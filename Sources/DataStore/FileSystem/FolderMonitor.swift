@@ -1,46 +1,47 @@
-/// What the operating system offers to watch folders with, for all watches of a ``FolderHub``.
+/// The operating system's facility for watching folders, as used by a ``FolderHub``.
 ///
-/// The hub calls it on its own queue alone.
+/// The hub calls it only on its own queue.
 protocol FolderMonitor {
-  /// Opens what the system needs, unless it is open.
+  /// Opens the system's resources, unless they are open.
   ///
   /// - Parameters:
-  ///   - folder: The folder that is about to be watched, which an error names.
+  ///   - folder: The folder that is about to be watched, for the path of an error.
   ///   - fileSystem: Makes the system calls.
-  ///   - onEvents: Called on another queue when there are events to take. The first one that was passed stays.
+  ///   - onEvents: Called on another queue when there are events to take. A monitor that is open may ignore it and keep
+  ///     the closure of an earlier call.
   mutating func start(
     for folder: String, fileSystem: FileSystem, onEvents: @escaping @Sendable () -> Void) throws(SystemError)
 
-  /// Closes what the system needs, which ends all watches.
+  /// Closes the system's resources, which ends all watches.
   mutating func stop()
 
-  /// Watches an existing folder for an interest, and still for those it was watched for before.
+  /// Watches an existing folder for an interest, in addition to the interests it is already watched for.
   ///
-  /// - Returns: A descriptor, the same as long as the same folder is watched.
+  /// - Returns: The descriptor of the folder, which stays the same while the folder is watched.
   /// - Throws: `ENOENT` if there is no folder at the path; then the hub tries the one above it.
   mutating func watch(
     _ path: String, for interest: FolderInterest, fileSystem: FileSystem
   ) throws(SystemError) -> WatchDescriptor
 
-  /// Ends the watch of a folder, unless it has ended with the folder.
+  /// Ends the watch of a folder, unless it ended when the folder was removed.
   mutating func unwatch(_ descriptor: WatchDescriptor)
 
-  /// Returns the next events in their order, without waiting for any; none if no more are queued.
+  /// Returns the next queued events in order, without waiting; empty if no more are queued.
   ///
   /// - Parameters:
-  ///   - folder: A watched folder, which an error names.
+  ///   - folder: A watched folder, for the path of an error.
   ///   - fileSystem: Makes the system calls.
   mutating func takeEvents(
     for folder: String, fileSystem: FileSystem
   ) throws(SystemError) -> [FolderHubState.Event]
 }
 
-/// What a watch has to know of a folder.
+/// The kind of events that a watch needs from a folder.
 ///
-/// The folder may report more, if other watches asked for it.
+/// The folder may report further events that other watches need.
 enum FolderInterest: Hashable, Sendable {
-  /// That files change.
+  /// Changes of files.
   case files(reportsWrites: Bool)
-  /// That a name appears.
+  /// The appearance of a name.
   case appearance
 }

@@ -1,23 +1,24 @@
 /// A watch of one folder, which reports the files that changed there.
 ///
-/// While the folder doesn't exist, the nearest existing folder above it is watched instead, until the folder is there.
+/// While the folder doesn't exist, its nearest existing ancestor is watched instead, until the folder appears.
 ///
-/// All watches of a ``FolderHub`` share what the system needs to watch. The watch ends when it is released.
+/// All watches of a ``FolderHub`` share its system resources. The watch ends when this object is released.
 final class FolderWatch: Sendable {
   private let hub: FolderHub
   private let id: FolderHubState.WatchID
 
-  /// Begins to watch.
+  /// Starts a watch.
   ///
   /// - Parameters:
   ///   - folder: The path of the folder.
-  ///   - ownPrefix: Files whose names begin with it aren't reported, and neither are renames from or to such a name.
-  ///   - reportsWrites: Whether each write to a file is reported, or only that a file which was open for writing is
-  ///     closed. On Darwin neither is reported, because only the names in a folder are watched.
+  ///   - ownPrefix: The prefix of file names that aren't reported. Renames from or to such a name aren't reported
+  ///     either.
+  ///   - reportsWrites: Whether each write to a file is reported, or only the close of a file that was open for
+  ///     writing. On Darwin neither is reported, because only the names in a folder are watched.
   ///   - fileSystem: Makes the system calls.
-  ///   - hub: Watches for this watch.
-  ///   - onChange: Called on any thread when there is something to take that wasn't there before.
-  /// - Throws: The call that failed; then nothing is watched.
+  ///   - hub: The hub that receives the system's events.
+  ///   - onChange: Called on any thread when there are new changes to take.
+  /// - Throws: The error of a system call that failed; then nothing is watched.
   init(
     folder: String, ownPrefix: String, reportsWrites: Bool = false, fileSystem: FileSystem, hub: FolderHub = .shared,
     onChange: @escaping @Sendable () -> Void
@@ -34,18 +35,18 @@ final class FolderWatch: Sendable {
 
   /// Re-arms the watch if the path now refers to a different folder.
   ///
-  /// Needed because the system doesn't report that a folder above is renamed, or that the folder is removed while a
-  /// process has it open.
+  /// This is needed because the system doesn't report that a parent folder is renamed, or that the folder is removed
+  /// while a process has it open.
   func checkFolder() {
     hub.check(id)
   }
 
   /// Returns the names of the files that changed since the last call, each once, or `nil` if any file may have changed.
   ///
-  /// On Linux the names include every rename and removal that completed before the call. On Darwin changes are reported
-  /// some time later, and without names.
+  /// On Linux the result includes every rename and removal that completed before the call. On Darwin changes are
+  /// reported some time later, and without names.
   ///
-  /// - Throws: What ended the watch.
+  /// - Throws: The error that ended the watch.
   func takeChangedFiles() throws(SystemError) -> [String]? {
     try hub.takeChangedFiles(of: id)
   }

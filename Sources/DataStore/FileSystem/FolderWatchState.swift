@@ -1,64 +1,65 @@
-/// A folder that a ``FolderMonitor`` watches: the same for all paths to one folder.
+/// Identifies a folder that a ``FolderMonitor`` watches; all paths to the same folder have the same descriptor.
 struct WatchDescriptor: Hashable, Sendable {
-  /// What the system or the monitor calls it.
+  /// The number by which the system or the monitor identifies the folder.
   let number: CInt
 }
 
-/// An event of a watched folder, in terms that don't depend on the system.
+/// An event of a watched folder, independent of the operating system.
 enum FolderEvent: Hashable, Sendable {
-  /// What happened to a file in the folder.
+  /// A change of a file in the folder.
   enum FileChange: Hashable, Sendable {
-    /// It was created or linked, and may have no bytes yet.
+    /// The file was created or linked, and may have no bytes yet.
     case created
-    /// Bytes were written to it.
+    /// Bytes were written to the file.
     case written
-    /// It was closed after it was open for writing.
+    /// The file was closed after it had been open for writing.
     case closed
     case removed
-    /// It lost this name. Both events of one rename have the same number.
+    /// The file lost this name by a rename. Both events of a rename have the same number.
     case movedAway(rename: UInt32)
-    /// It got this name.
+    /// The file got this name by a rename.
     case movedHere(rename: UInt32)
   }
 
   case changed(String, FileChange)
   /// The folder was removed, renamed, or unmounted.
   case folderLost
-  /// Anything may have happened: events were lost, or the system doesn't say more.
+  /// Anything may have changed, because events were lost or the system provides no details.
   case anything
 }
 
-/// A pure state machine of one watched folder: methods record what happened, properties are what is to be done and
-/// reported.
+/// A pure state machine of one watched folder.
+///
+/// Methods record events. Properties are the actions and reports that the caller owes.
 struct FolderWatchState {
-  /// What is watched: the folder, or as long as it doesn't exist, the nearest one above it.
+  /// The folder that is watched: the requested one or, while it doesn't exist, its nearest existing ancestor.
   struct Target: Hashable, Sendable {
     let descriptor: WatchDescriptor
-    /// The name that must appear in a folder above before anything nearer can be watched; `nil` for the folder itself.
+    /// The name that must appear in an ancestor before a nearer folder can be watched; `nil` for the requested folder.
     let awaitedName: String?
   }
 
   private enum Phase {
     case watching(Target)
-    /// Final.
+    /// The watch has failed; a final phase.
     case failed(SystemError)
   }
 
   private let ownPrefix: String
   private let reportsWrites: Bool
   private var phase: Phase
-  /// Whether another folder may have the watched path now.
+  /// Whether a different folder may be at the watched path now.
   private(set) var mustFindFolder = false
   /// Whether any file may have changed.
   private var isUnknown = false
   /// Whether the last check failed.
   private var isUnchecked = false
-  /// Whether what is there to take was reported.
+  /// Whether the pending changes were reported.
   private var isReported = false
   /// The files that changed, in the order of their first changes.
   private var names: [String] = []
   private var knownNames: Set<String> = []
-  /// A file that lost its name, until it is known whether it got another one in the same folder.
+  /// A file that lost its name, until an event shows whether it got another name in the same folder.
   private var movedAway: (name: String, rename: UInt32)?
 
   init(ownPrefix: String, reportsWrites: Bool = false, target: Target) {
@@ -67,7 +68,7 @@ struct FolderWatchState {
     phase = .watching(target)
   }
 
-  /// What is watched; `nil` once the watch has failed.
+  /// The current target; `nil` after the watch has failed.
   var target: Target? {
     switch phase {
     case .watching(let target): target
@@ -75,7 +76,7 @@ struct FolderWatchState {
     }
   }
 
-  /// Whether there is something to take.
+  /// Whether there are changes to take.
   var hasChanges: Bool {
     if case .failed = phase { return true }
     return isUnknown || !names.isEmpty || movedAway.map { !isOwn($0.name) } == true
@@ -83,7 +84,7 @@ struct FolderWatchState {
 
   /// Records an event of the ``target``.
   ///
-  /// Ignores those that only other watches of the same folder asked for.
+  /// It ignores events that only other watches of the same folder requested.
   mutating func record(_ event: FolderEvent) {
     guard let target else { return }
     switch (event, target.awaitedName) {
@@ -101,7 +102,7 @@ struct FolderWatchState {
     }
   }
 
-  /// Records what is watched after ``mustFindFolder``.
+  /// Records the target that was found because of ``mustFindFolder``.
   mutating func found(_ newTarget: Target) {
     guard let target else { return }
     mustFindFolder = false
@@ -109,28 +110,29 @@ struct FolderWatchState {
     phase = .watching(newTarget)
   }
 
-  /// Records what is watched after a check that no event asked for.
+  /// Records the target that was found by a check, which no event requested.
   mutating func checked(_ newTarget: Target) {
     guard let target else { return }
-    // Events of the old target are no longer recorded. If an earlier check failed, reads may have failed with it.
+    // Events of the old target are lost from now on. If an earlier check failed, reads may have failed for the same
+    // reason.
     if newTarget != target || isUnchecked { isUnknown = true }
     isUnchecked = false
     found(newTarget)
   }
 
-  /// Records that a check failed, so that the same target is still watched.
+  /// Records that a check failed, which leaves the target unchanged.
   mutating func couldNotCheck() {
     isUnchecked = true
   }
 
-  /// Records what ends the watch, unless it has ended.
+  /// Records an error that ends the watch, unless the watch has already failed.
   mutating func fail(with error: SystemError) {
     guard target != nil else { return }
     phase = .failed(error)
     mustFindFolder = false
   }
 
-  /// Returns whether there is something to take that wasn't reported before, and records that it is.
+  /// Returns whether there are changes that were not reported yet, and records that they are reported.
   mutating func takeReport() -> Bool {
     defer { isReported = hasChanges }
     return hasChanges && !isReported
@@ -138,8 +140,8 @@ struct FolderWatchState {
 
   /// Returns the names of the files that changed since the last call, each once, or `nil` if any file may have changed.
   ///
-  /// Call it when all queued events are recorded: a file that lost its name and got none in this folder by now is taken
-  /// for one that left the folder.
+  /// Call it after all queued events are recorded, because a file that has lost its name without getting another one
+  /// counts as moved out of the folder.
   mutating func takeChangedFiles() -> Result<[String]?, SystemError> {
     if case .failed(let error) = phase {
       isReported = true
@@ -153,20 +155,20 @@ struct FolderWatchState {
   private mutating func recordFile(_ name: String, _ change: FolderEvent.FileChange) {
     switch change {
     case .created:
-      // Its bytes come later, and with them another event.
+      // Another event follows when its bytes are written.
       break
     case .written:
       if reportsWrites { add(name) }
     case .closed, .removed:
       add(name)
     case .movedAway(let rename):
-      // The system reports one rename in a folder after the other, so the earlier file has left it.
+      // The system reports the renames in a folder one after another, so the earlier file has left the folder.
       settleMove()
       movedAway = (name, rename)
     case .movedHere(let rename):
       if let previous = movedAway, previous.rename == rename {
         movedAway = nil
-        // Either name makes the rename a step of the store's own.
+        // If either name is the store's own, the rename is a step of its own commit.
         if isOwn(previous.name) || isOwn(name) { return }
         add(previous.name)
       } else {
@@ -176,14 +178,14 @@ struct FolderWatchState {
     }
   }
 
-  /// Records that a file which lost its name has left the folder.
+  /// Records that the file that lost its name, if any, has left the folder.
   private mutating func settleMove() {
     if let movedAway { add(movedAway.name) }
     movedAway = nil
   }
 
   private mutating func add(_ name: String) {
-    // Of a new file its final name is reported.
+    // A new file of the store is reported when it gets its final name.
     if !isOwn(name), knownNames.insert(name).inserted { names.append(name) }
   }
 

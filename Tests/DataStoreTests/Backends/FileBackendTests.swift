@@ -12,13 +12,13 @@ import Testing
   import Musl
 #endif
 
-/// What the system is asked to do, in which order, and what is left when it refuses.
+/// The system calls of the backend, their order, and the state after one of them fails.
 @Suite struct FileBackendTests {
   private let temporary = TemporaryFolder()
   private let old = Data("old".utf8)
   private let new = Data("new, and longer".utf8)
 
-  /// Records calls, and lets one of them fail.
+  /// Records calls, and makes one of them fail.
   private final class Script: Sendable {
     let calls = Lock<[FileSystem.Call]>([])
     private let failing: Int?
@@ -38,7 +38,7 @@ import Testing
       })
     }
 
-    /// What was called, with the names of temporary files replaced.
+    /// The recorded calls, with the names of temporary files replaced.
     var lines: [String] {
       calls.withLock { calls in
         calls.map { call in
@@ -63,7 +63,7 @@ import Testing
 
   private var parentName: String { temporary.url.deletingLastPathComponent().lastPathComponent }
 
-  @Test func `A write is durable before it takes the old one's place, and the folder after`() throws {
+  @Test func `A write is synchronized before it replaces the old value, and the folder afterwards`() throws {
     var backend = backend()
     try backend.write(old, to: "a")
     let script = Script()
@@ -71,20 +71,20 @@ import Testing
     try second.write(new, to: "a")
     #expect(
       script.lines == [
-        // What dead processes left is removed.
+        // The files of ended processes are removed.
         "open \(folderName)", "flock \(folderName)", "open temporary", "open \(folderName)",
         "readdir \(folderName)", "readdir \(folderName)", "readdir \(folderName)", "readdir \(folderName)",
-        // The folder is durable in the one above it.
+        // The folder is made durable in its parent.
         "open \(parentName)", "fsync \(parentName)",
         // The new bytes are durable before the lock is taken.
         "create temporary", "flock temporary", "fstat temporary", "write temporary", "fsync temporary",
-        // No commit is half made.
+        // No journal of an unfinished commit exists.
         "flock \(folderName)", "open temporary",
         "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename a.value", "fsync \(folderName)",
       ])
   }
 
-  @Test func `A new folder is durable in the one above it, and so is the one that was there`() throws {
+  @Test func `A new folder is made durable in its parent, and so is an existing one`() throws {
     try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: false)
     let script = Script()
     var backend = FileBackend(folder: temporary.url.appending(path: "outer/inner"), fileSystem: script.fileSystem)
@@ -97,7 +97,7 @@ import Testing
       ])
   }
 
-  @Test func `A folder that was there is made durable in the one above it once`() throws {
+  @Test func `An existing folder is made durable in its parent once`() throws {
     try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: false)
     let script = Script()
     var backend = backend(script)
@@ -110,7 +110,7 @@ import Testing
   }
 
   @Test(arguments: [EACCES, EPERM, EROFS, EINVAL])
-  func `A folder that was there may be in one that cannot be synchronised by us`(code: CInt) throws {
+  func `The parent of an existing folder need not be synchronizable`(code: CInt) throws {
     try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: false)
     for failing in ["open", "fsync"] {
       let failures = Lock(0)
@@ -125,13 +125,13 @@ import Testing
     }
   }
 
-  @Test(arguments: 3...6) func `A new folder that cannot be made durable is taken back`(failing: Int) throws {
+  @Test(arguments: 3...6) func `A new folder that cannot be made durable is removed`(failing: Int) throws {
     var backend = backend(Script(failing: failing))
     #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
     #expect(!FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)))
   }
 
-  @Test func `A file that is larger than memory allows throws, and so does a value`() throws {
+  @Test func `A file or value above the size limit throws`() throws {
     var backend = backend()
     try backend.write(old, to: "a")
     let path = temporary.url.appending(path: "a.value").path(percentEncoded: false)
@@ -139,7 +139,7 @@ import Testing
     #expect(throws: StoreError.readFailed(SystemError(code: EFBIG, operation: "read", path: path))) {
       try backend.read("a")
     }
-    // Nor is it replaced, because it could not be put back.
+    // Nor is the file replaced, because its old bytes could not be restored.
     #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
     #expect(truncate(path, 3) == 0)
     let fileSystem = FileSystem(maximumFileSize: 5)
@@ -152,7 +152,7 @@ import Testing
     #expect(try contents == ["a.value"])
   }
 
-  @Test func `A folder in the place of the watched one is watched from the next call on`() throws {
+  @Test func `A new folder at the watched path is watched from the next call on`() throws {
     let inner = temporary.url.appending(path: "outer/inner")
     var (backend, other) = (FileBackend(folder: inner), FileBackend(folder: inner))
     try backend.write(old, to: "a")
@@ -167,14 +167,14 @@ import Testing
     #expect(wakes.withLock { $0 } == 1)
     #expect(try backend.takeExternalChanges() == .unknown)
     try other.write(old, to: "a")
-    // There the system takes its time to tell.
+    // On Darwin the system reports changes late.
     #if !canImport(Darwin)
       #expect(try backend.takeExternalChanges() == .names(["a"]))
     #endif
   }
 
   #if !canImport(Darwin)
-    @Test func `A watch that could only half be replaced goes on, and the next call replaces it`() throws {
+    @Test func `A watch that could not be replaced completely continues, and the next call replaces it`() throws {
       let inner = temporary.url.appending(path: "outer/inner")
       let (outer, elsewhere) = (temporary.url.appending(path: "outer"), temporary.url.appending(path: "elsewhere"))
       let failing = Lock<[CInt?]>([])
@@ -186,7 +186,7 @@ import Testing
       try backend.write(old, to: "a")
       try backend.startWatching {}
       try FileManager.default.moveItem(at: outer, to: elsewhere)
-      // The two that are gone, the one above them, and then the first again.
+      // The first two folders are missing, their parent is watched, and then the first call is repeated.
       failing.withLock { $0 = [nil, nil, nil, EACCES] }
       #expect(throws: StoreError.self) { try backend.read("a") }
       #expect(failing.withLock { $0 } == [])
@@ -199,7 +199,7 @@ import Testing
       #expect(try backend.takeExternalChanges() == .names(["a"]))
     }
 
-    @Test func `A watched folder that was open while it was removed is seen when it is back`() throws {
+    @Test func `A watched folder that was removed while open is watched again when it reappears`() throws {
       var backend = backend()
       try backend.write(old, to: "a")
       try backend.remove("a")
@@ -216,7 +216,7 @@ import Testing
   #endif
 
   @Test(arguments: [EIO, ENOSPC, EROFS, EMFILE])
-  func `Whichever call fails, a write either throws and leaves the old value, or is done`(code: CInt) throws {
+  func `If any call fails, a write either throws and leaves the old value, or is made`(code: CInt) throws {
     for failing in 1... {
       var setUp = backend()
       try setUp.write(old, to: "a")
@@ -236,7 +236,7 @@ import Testing
     }
   }
 
-  @Test func `Whichever call fails, a first write either throws and leaves nothing, or is done`() throws {
+  @Test func `If any call fails, a first write either throws and stores nothing, or is made`() throws {
     for failing in 1... {
       let script = Script(failing: failing)
       var backend = backend(script)
@@ -257,7 +257,7 @@ import Testing
     }
   }
 
-  @Test func `Whichever call fails, a removal either throws and leaves the value, or is done`() throws {
+  @Test func `If any call fails, a removal either throws and leaves the value, or is made`() throws {
     for failing in 1... {
       var setUp = backend()
       try setUp.write(old, to: "a")
@@ -275,7 +275,7 @@ import Testing
   }
 
   @Test(arguments: [EIO, ENOSPC, EPERM, EISDIR])
-  func `Whichever call fails, a batch either throws and leaves the old values, or is done`(code: CInt) throws {
+  func `If any call fails, a batch either throws and leaves the old values, or is made`(code: CInt) throws {
     for failing in 1... {
       var setUp = backend()
       _ = try setUp.commit(["a", "b"].map { StoreWrite(name: $0, bytes: old) }) { _ in .proceed(removing: ["c"]) }
@@ -303,7 +303,7 @@ import Testing
     }
   }
 
-  /// Refuses to replace or remove a file, as the system does with an immutable one.
+  /// Refuses to replace or remove a file, as the system does for an immutable one.
   private final class Refusal: Sendable {
     private let suffix: Lock<String?>
 
@@ -311,7 +311,7 @@ import Testing
       suffix = Lock("/\(fileName)")
     }
 
-    /// The file may be replaced and removed from now on.
+    /// Allows the file to be replaced and removed from now on.
     func end() {
       suffix.withLock { $0 = nil }
     }
@@ -343,7 +343,8 @@ import Testing
     let error = SystemError(
       code: EPERM, operation: operation, path: temporary.url.appending(path: "b.value").path(percentEncoded: false))
     #expect(throws: written.isEmpty ? StoreError.removeFailed(error) : .writeFailed(error)) { try commit() }
-    // No loss of power brings the commit back: the journal is gone durably before the staged files are.
+    // The removal of the journal is durable before the staged files are removed, so a loss of power can't restore the
+    // commit.
     let last = ["unlink .DataStore-journal", "fsync \(folderName)"] + written.map { _ in "unlink temporary" }
     #expect(lines.withLock { $0.suffix(last.count) } == last[...])
     for name in ["a", "b"] {
@@ -358,7 +359,7 @@ import Testing
   }
 
   @Test(arguments: [".DataStore-journal", "b+0123456789abcdef.value"])
-  func `A batch that is refused and can't be taken back is made, and finished later`(fileName: String) throws {
+  func `A refused batch that cannot be rolled back counts as made, and is finished later`(fileName: String) throws {
     var setUp = backend()
     for name in ["a", "b"] { try setUp.write(old, to: name) }
     let refusal = Refusal(of: "b.value")
@@ -368,9 +369,9 @@ import Testing
         isBroken.withLock { $0 = true }
         return EPERM
       }
-      // The new name is that of a staged file where a part is renamed back.
-      let isTakenBack = fileName.hasPrefix(".") ? call.path.hasSuffix(fileName) : call.operation == "rename"
-      return isBroken.withLock { $0 } && isTakenBack ? EIO : nil
+      // When a part is renamed back, its new name is that of a staged file.
+      let isRolledBack = fileName.hasPrefix(".") ? call.path.hasSuffix(fileName) : call.operation == "rename"
+      return isBroken.withLock { $0 } && isRolledBack ? EIO : nil
     }
     var backend = FileBackend(folder: temporary.url, fileSystem: fileSystem)
     let writes = ["b+0123456789abcdef", "b", "a"].map { StoreWrite(name: $0, bytes: new) }
@@ -382,7 +383,7 @@ import Testing
   }
 
   @Test(arguments: [["a", "b"], ["a"]])
-  func `A batch that is made in part when a file is refused is finished when it no longer is`(
+  func `A batch that is made in part when a file is refused is finished when the file is no longer refused`(
     written: [String]
   ) throws {
     let removed = ["a", "b"].filter { !written.contains($0) }
@@ -414,7 +415,7 @@ import Testing
     #expect(try contents.sorted() == (written + ["c"]).map { "\($0).value" })
   }
 
-  @Test func `Whichever call fails, setting aside either throws and leaves the value, or is done`() throws {
+  @Test func `If any call fails, a quarantine either throws and leaves the value, or is made`() throws {
     for failing in 1... {
       var setUp = backend()
       try setUp.write(old, to: "a")
@@ -433,7 +434,7 @@ import Testing
     }
   }
 
-  @Test func `Whichever call fails, reading throws or tells the truth`() throws {
+  @Test func `If any call fails, a read either throws or returns the stored value`() throws {
     var setUp = backend()
     try setUp.write(old, to: "a")
     for failing in 1... {
@@ -452,7 +453,7 @@ import Testing
     }
   }
 
-  @Test func `A call that a signal interrupts is made again`() throws {
+  @Test func `A call that a signal interrupts is retried`() throws {
     for failing in 1... {
       let script = Script(failing: failing, code: EINTR)
       var backend = backend(script)
@@ -463,14 +464,14 @@ import Testing
     }
   }
 
-  @Test func `Bytes that the system takes piece by piece are all written`() throws {
+  @Test func `Bytes that the system accepts in pieces are all written`() throws {
     let bytes = Data((0..<1_000).map { UInt8(truncatingIfNeeded: $0) })
     var backend = FileBackend(folder: temporary.url, fileSystem: FileSystem(maximumWriteSize: 7))
     try backend.write(bytes, to: "a")
     #expect(try backend.read("a") == bytes)
   }
 
-  @Test func `Empty bytes are bytes`() throws {
+  @Test func `Empty bytes are a stored value`() throws {
     var backend = backend()
     try backend.write(Data(), to: "a")
     #expect(try backend.read("a") == Data())

@@ -34,7 +34,7 @@ import Testing
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
   }
 
-  @Test func `One key is one file, and nothing else stays`() async throws {
+  @Test func `Each key has one file, and no other file remains`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("a", for: key)
     try await store.save("b", for: key)
@@ -44,7 +44,7 @@ import Testing
     #expect(try contents(of: folder) == ["text.value"])
   }
 
-  @Test func `Files and folders are made for their owner only`() async throws {
+  @Test func `Only the owner can access files and folders`() async throws {
     let inner = folder.appending(path: "outer/inner", directoryHint: .isDirectory)
     try await FileStore(folder: inner).save("a", for: key)
     #expect(try mode(of: folder) == 0o700)
@@ -53,7 +53,7 @@ import Testing
     #expect(try mode(of: inner.appending(path: "text.0.value")) == 0o600)
   }
 
-  @Test func `Reading makes no folder`() async throws {
+  @Test func `Reading creates no folder`() async throws {
     let store = FileStore(folder: folder)
     #expect(try await store.load(key) == nil)
     try await store.remove(key)
@@ -61,7 +61,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: folder.path(percentEncoded: false)))
   }
 
-  @Test func `Nothing is written outside the folder, whatever the key`() async throws {
+  @Test func `No key causes a write outside the folder`() async throws {
     let inner = folder.appending(path: "inner", directoryHint: .isDirectory)
     let store = FileStore(folder: inner)
     for name in ["../x", "..", "/", "/tmp/x", "a/../../x", "x\u{0}/../y", "."] {
@@ -72,7 +72,7 @@ import Testing
     #expect(try contents(of: inner).count == 14)
   }
 
-  @Test func `Undecodable bytes are kept beside, for their owner only`() async throws {
+  @Test func `Undecodable bytes are kept in the folder, for the owner only`() async throws {
     try makeFolder()
     let spoiled = Data([0xFF, 0x00])
     try spoiled.write(to: file("text.0.value"))
@@ -89,7 +89,7 @@ import Testing
     #expect(try contents(of: folder).count == 2)
   }
 
-  @Test func `A newer program's file is left untouched`() async throws {
+  @Test func `A file of a future format is left unchanged`() async throws {
     try makeFolder()
     let newer = Data("{\"checksum\":\"552a7410\",\"format\":4}\n\u{0}".utf8)
     try newer.write(to: file("text.0.value"))
@@ -103,7 +103,7 @@ import Testing
     #expect(try contents(of: folder) == ["text.0.value"])
   }
 
-  @Test func `Files that are not the store's are left alone`() async throws {
+  @Test func `Files that are not the store's are left unchanged`() async throws {
     try makeFolder()
     let foreign = ["README", "Text.value", "a b.value", ".hidden", "text.0.value.bak", "text.corrupt-1", "a.b.c.value"]
     for name in foreign { try Data(name.utf8).write(to: file(name)) }
@@ -115,7 +115,7 @@ import Testing
     #expect(try contents(of: folder) == (foreign + ["text.0.value"]).sorted())
   }
 
-  @Test func `Staged files that no process holds go with the first call, and no others do`() async throws {
+  @Test func `The first call removes staged files that no process holds, and no other files`() async throws {
     try makeFolder()
     for name in [".DataStore-0a1b-1", ".DataStore-1", ".DataStore-0a1b-2"] {
       try Data("half".utf8).write(to: file(name))
@@ -129,13 +129,14 @@ import Testing
   }
 
   @Test
-  func `Staged files that no process holds go with the first commit, if the folder was locked when it was opened`()
+  func `The first commit removes staged files that no process holds, if the folder was locked when it was opened`()
     async throws
   {
     try makeFolder()
     try Data("half".utf8).write(to: file(".DataStore-0a1b-1"))
     let locks = Lock(0)
-    // The first attempt comes from opening the folder, the second locks the staged file, and the third is the commit's.
+    // The first attempt is made when the folder is opened, the second locks the staged file, and the third is that of
+    // the commit.
     let fileSystem = FileSystem(fault: { call in
       guard call.operation == "flock" else { return nil }
       return locks.withLock { count in
@@ -148,13 +149,13 @@ import Testing
     #expect(try contents(of: folder) == ["text.0.value"])
   }
 
-  /// What may have the name of a value without being one.
+  /// An item that has the name of a value's file but can't be read as one.
   enum Obstacle: CaseIterable {
     case folder, symbolicLink, sparseFile, pipe
   }
 
   @Test(arguments: Obstacle.allCases)
-  func `An entry that cannot be read is left out of an observation, and the others are there`(
+  func `An observation omits an unreadable entry and contains all others`(
     obstacle: Obstacle
   ) async throws {
     let good = try await FileStore(folder: folder).save("good", for: StoreKey<String>("text", id: "1"))
@@ -178,7 +179,7 @@ import Testing
     #expect(await changes.next()?.map(\.stored?.tag) == [saved.tag])
   }
 
-  @Test func `An entry that becomes unreadable is reported once, and read again with the next change`() async throws {
+  @Test func `An entry that becomes unreadable is reported once, and read again after the next change`() async throws {
     let store = FileStore(folder: folder)
     try await store.save("good", for: key)
     var events = store.events.makeAsyncIterator()
@@ -186,7 +187,7 @@ import Testing
     let elsewhere = file("elsewhere")
     try FileManager.default.moveItem(at: file("text.0.value"), to: elsewhere)
     #expect(await changes.next()?.map(\.stored?.value) == [nil])
-    // Moved, because a new folder isn't reported under a name for files.
+    // The folder is moved, because a new folder isn't reported like a file.
     try make(.folder, at: file("obstacle"))
     try FileManager.default.moveItem(at: file("obstacle"), to: file("text.0.value"))
     guard case .valueUnreadable(key.keyName, _) = await events.next() else {
@@ -214,7 +215,7 @@ import Testing
     }
   }
 
-  @Test func `A symbolic link is not followed, neither to read nor to write`() async throws {
+  @Test func `A symbolic link is not followed, neither for reading nor for writing`() async throws {
     try makeFolder()
     let inner = folder.appending(path: "inner", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: false)
@@ -230,7 +231,7 @@ import Testing
     #expect(try String(contentsOf: file("outside"), encoding: .utf8) == "secret")
   }
 
-  @Test func `A named pipe or a folder in the place of a file throws and does not block`() async throws {
+  @Test func `A named pipe or a folder with the name of a file throws and does not block`() async throws {
     try makeFolder()
     #expect(mkfifo(file("text.0.value").path(percentEncoded: false), 0o600) == 0)
     try FileManager.default.createDirectory(at: file("text.1.value"), withIntermediateDirectories: false)
@@ -243,7 +244,7 @@ import Testing
     }
   }
 
-  @Test func `A folder that cannot be made throws, and works once it can`() async throws {
+  @Test func `A folder that cannot be created throws, and works once it can be created`() async throws {
     try makeFolder()
     try Data().write(to: file("file"))
     let store = FileStore(folder: file("file/inner"))
@@ -256,7 +257,7 @@ import Testing
     #expect(try await store.load(key) == saved)
   }
 
-  @Test func `A folder that vanishes throws, is not made again, and works when it is back`() async throws {
+  @Test func `A removed folder throws, is not created again, and works after it is restored`() async throws {
     let store = FileStore(folder: folder)
     let saved = try await store.save("a", for: key)
     let elsewhere = TemporaryFolder()
@@ -273,7 +274,7 @@ import Testing
   }
 
   @Test(arguments: [URL(string: "https://example.com/a")!, URL(string: "file:///tmp/a%00b")!])
-  func `A place that is no folder's path throws`(url: URL) async throws {
+  func `A URL that is not a path of a folder throws`(url: URL) async throws {
     let error = await #expect(throws: StoreError.self) { try await FileStore(folder: url).save("a", for: key) }
     guard case .writeFailed(let systemError) = error else {
       Issue.record("\(String(describing: error))")
@@ -287,7 +288,7 @@ import Testing
   }
 
   #if os(Linux)
-    @Test func `A volume on which nothing can be made throws`() async throws {
+    @Test func `A volume on which no folder can be created throws`() async throws {
       let error = await #expect(throws: StoreError.self) {
         try await FileStore(folder: URL(filePath: "/proc/self/nothing")).save("a", for: key)
       }
@@ -299,7 +300,7 @@ import Testing
     }
   #endif
 
-  @Test func `Relative folders are those of the moment the store is made`() async throws {
+  @Test func `A relative path is resolved when the store is created`() async throws {
     let store = FileStore(folder: URL(filePath: "inner", relativeTo: folder))
     try await store.save("a", for: key)
     #expect(try contents(of: folder) == ["inner"])

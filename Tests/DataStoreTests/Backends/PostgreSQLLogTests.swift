@@ -10,7 +10,7 @@
       log.begin(at: 5)
     }
 
-    @Test mutating func `Own changes are no external ones`() {
+    @Test mutating func `A backend's own changes are not external`() {
       let version = log.version
       let isNew = log.record([(5, nil), (6, nil), (7, nil)])
       #expect(!isNew)
@@ -22,7 +22,7 @@
       #expect(report == .names([]))
     }
 
-    @Test mutating func `Changes of others are reported once, in order, and make another version`() {
+    @Test mutating func `Changes of other writers are reported once, in order, and change the version`() {
       let version = log.version
       let isFirstNew = log.record([(5, "known"), (6, "a"), (7, nil)])
       #expect(isFirstNew)
@@ -36,7 +36,7 @@
     }
 
     @Test(arguments: [[], [(6, nil), (7, nil)], [(2, nil)]] as [[(Int64, String?)]])
-    mutating func `A log without the known change may hide any`(rows: [(Int64, String?)]) {
+    mutating func `A log without the known change is reported as unknown`(rows: [(Int64, String?)]) {
       let version = log.version
       let isNew = log.record(rows.map { (id: $0.0, name: $0.1) })
       #expect(isNew)
@@ -46,7 +46,7 @@
       #expect(report == .unknown)
     }
 
-    @Test mutating func `A log that was empty hides nothing`() {
+    @Test mutating func `A log that was empty hides no change`() {
       log.begin(at: 0)
       let isFirstNew = log.record([])
       #expect(!isFirstNew)
@@ -55,7 +55,7 @@
       #expect(log.newest == 3)
     }
 
-    @Test mutating func `A version isn't used again after a transaction that wasn't made`() {
+    @Test mutating func `A version isn't used again after a failed transaction`() {
       let before = log
       let isNew = log.record([(5, nil), (6, "a")])
       #expect(isNew)

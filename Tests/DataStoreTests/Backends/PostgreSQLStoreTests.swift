@@ -6,8 +6,8 @@
 
   @testable import DataStore
 
-  /// What a server does that a file doesn't.
-  @Suite(.disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL names no server."), .timeLimit(.minutes(15)))
+  /// The behavior of a store on a server, whose connection may be lost.
+  @Suite(.disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL is not set."), .timeLimit(.minutes(15)))
   struct PostgreSQLStoreTests {
     private let place: PostgreSQLPlace
     private let key = StoreKey<Int>("counter")
@@ -16,7 +16,7 @@
       place = try PostgreSQLPlace()
     }
 
-    @Test func `A connection that is ended is opened again, and nothing is lost or sent twice`() async throws {
+    @Test func `A terminated connection is opened again, and no change is lost or sent twice`() async throws {
       let (store, other) = (place.store(), place.store())
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       for number in 1...20 {
@@ -27,7 +27,7 @@
       #expect(try await store.load(key)?.value == 20)
     }
 
-    @Test func `Commits of clients whose connections are ended at random are each made once, in one order`()
+    @Test func `Commits over randomly terminated connections are each made once, in one order`()
       async throws
     {
       let stores = (0..<4).map { _ in place.store() }
@@ -60,7 +60,7 @@
         try await group.waitForAll()
       }
       ending.cancel()
-      // Each acknowledged commit counted once.
+      // Each acknowledged commit has incremented the counter once.
       #expect(try await observer.load(key)?.value == 200)
       var last = 0
       for await change in observed {
@@ -72,7 +72,7 @@
     }
 
     @Test(arguments: PostgreSQLProxy.Cut.allCases, PostgreSQLProxy.Commit.allCases)
-    func `A commit is made once, whether the connection breaks before the server has it or before it answers`(
+    func `A commit is made once if the connection is lost before the server receives it, or before it answers`(
       cut: PostgreSQLProxy.Cut, commit: PostgreSQLProxy.Commit
     ) async throws {
       let proxy = try PostgreSQLProxy(to: try #require(place.serverFolder))
@@ -96,7 +96,7 @@
       extendLifetime(proxy)
     }
 
-    @Test func `What the server gets late of a lost connection changes nothing`() async throws {
+    @Test func `A late commit of a lost connection changes nothing`() async throws {
       let (store, late) = (place.store(), try place.connection())
       try await store.save(1, for: key)
       let known = try #require(try late.first(PostgreSQLLayout.newestChange) { $0.integer(0) })
@@ -110,7 +110,7 @@
       #expect(try await store.load(key)?.value == 1)
     }
 
-    @Test func `Whether a change was made isn't known when the log of its time was cut`() async throws {
+    @Test func `The outcome of a commit is unknown if the log was truncated since`() async throws {
       let store = place.store()
       try await store.save(1, for: key)
       let connection = try place.connection()
@@ -122,12 +122,12 @@
       #expect(wasMade == .some(nil))
       let count = try #require(try connection.first("SELECT count(*) FROM datastore_change") { $0.integer(0) })
       #expect(4_096...5_121 ~= count)
-      // A store that knew the log's beginning alone goes on.
+      // A store that has read only the beginning of the log continues.
       try await store.save(2, for: key)
       #expect(try await place.store().load(key)?.value == 2)
     }
 
-    @Test func `A change of another program is noticed, also if it uses no lock`() async throws {
+    @Test func `A change of another program is noticed, even if it uses no lock`() async throws {
       let store = place.store()
       try await store.save(1, for: key)
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
@@ -154,7 +154,7 @@
       #expect(try await store.load(key)?.value == 3)
     }
 
-    @Test func `A lock is lost with its connection, and says so`() async throws {
+    @Test func `A lock is lost with its connection, and reports it`() async throws {
       let (store, other) = (place.store(), place.store())
       let lock = try #require(try await store.acquireLock("leader").lock)
       #expect(try await other.acquireLock("leader").lock == nil)
@@ -163,20 +163,20 @@
       try place.endConnections()
       let otherLock = try #require(try await other.acquireLock("leader").lock)
       #expect(await !lock.isHeld())
-      // On a connection that is there.
+      // The new lock is on a working connection.
       try await store.save(1, for: key)
       #expect(await !lock.isHeld())
       #expect(try await store.acquireLock("leader").lock == nil)
       #expect(await otherLock.isHeld())
     }
 
-    @Test func `A lost lock frees no other one when it is released`() async throws {
+    @Test func `Releasing a lost lock doesn't release the lock of another store`() async throws {
       let (store, other) = (place.store(), place.store())
       var lost = try await store.acquireLock("leader").lock
       try place.endConnections()
       let lock = try #require(try await store.acquireLock("leader").lock)
       guard case .held(let releases) = try await other.acquireLock("leader") else {
-        Issue.record("Two have the lock.")
+        Issue.record("Two stores have the lock.")
         return
       }
       var iterator = releases.subscribe().makeAsyncIterator()
@@ -187,13 +187,13 @@
       #expect(try await other.acquireLock("leader").lock == nil)
     }
 
-    @Test func `A released lock may be taken at once`() async throws {
+    @Test func `A released lock can be acquired immediately`() async throws {
       let (store, other) = (place.store(), place.store())
       for (one, another) in [(store, other), (other, store), (store, other)] {
         var lock = try await one.acquireLock("leader").lock
         #expect(lock != nil)
         guard case .held(let releases) = try await another.acquireLock("leader") else {
-          Issue.record("Two have the lock.")
+          Issue.record("Two stores have the lock.")
           return
         }
         var iterator = releases.subscribe().makeAsyncIterator()
@@ -202,7 +202,7 @@
       }
     }
 
-    @Test func `A store of a future layout is left as it is`() async throws {
+    @Test func `A store of a future layout is left unchanged`() async throws {
       try await place.store().save(1, for: key)
       try place.connection().run(script: "UPDATE datastore_layout SET version = 2")
       let error = await #expect(throws: StoreError.self) { try await place.store().load(key) }
@@ -212,10 +212,10 @@
       }
     }
 
-    @Test func `A server that isn't there is an error that says what to do`() async {
+    @Test func `An unreachable server is an error that says what to do`() async {
       let store = PostgreSQLStore(address: "host=/nowhere", timeout: .zero)
       let error = await #expect(throws: StoreError.self) { try await store.load(key) }
-      #expect(error?.description.contains("Check that the server runs and can be reached") == true)
+      #expect(error?.description.contains("Check that the server is running and can be reached") == true)
     }
   }
 

@@ -4,16 +4,16 @@
 
   @testable import DataStore
 
-  /// What is kept in a database.
+  /// Reads, commits and transactions of the backend.
   @Suite struct SQLiteBackendTests {
     private let place = SQLitePlace()
     private let old = Data("old".utf8)
     private let new = Data("new".utf8)
 
-    @Test func `A commit is synchronised, also with the drive's cache`() throws {
+    @Test func `A commit is synchronized, including the drive's cache`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
-      let connection = try #require(try backend.database.connect(making: false).get())
+      let connection = try #require(try backend.database.connect(creating: false).get())
       func setting(_ name: String) throws -> Int64? { try connection.first("PRAGMA \(name)") { $0.integer(0) } }
       #expect(try connection.first("PRAGMA journal_mode") { $0.text(0) } == "wal")
       #expect(try setting("synchronous") == 2)
@@ -24,7 +24,7 @@
     }
 
     @Test(arguments: ["'; DROP TABLE value; --", "a\u{0}b", "\"", "?1", "%", "ü", ""])
-    func `A name is a value and never a statement`(name: String) throws {
+    func `A name is never part of a statement`(name: String) throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
       try backend.write(new, to: name)
@@ -36,7 +36,7 @@
     }
 
     @Test(arguments: [0, 1, 4_096, 5_000_000])
-    func `Bytes of any number come back`(count: Int) throws {
+    func `Any number of bytes is read as it was written`(count: Int) throws {
       let bytes = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 * 7) })
       var backend = place.backend()
       try backend.write(bytes, to: "a")
@@ -45,14 +45,14 @@
       #expect(try second.read("a") == bytes)
     }
 
-    @Test func `Names of others in the database are left alone`() throws {
+    @Test func `Rows with other names in the database are left unchanged`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
       try backend.write(old, to: "NO NAME")
       #expect(try backend.names() == ["a"])
     }
 
-    @Test func `What is set aside is kept in a table of its own, with nothing replaced`() throws {
+    @Test func `Quarantined bytes are kept in a separate table, and replace none`() throws {
       var backend = place.backend()
       let time = Date(timeIntervalSince1970: 0)
       for _ in 1...2 {
@@ -70,7 +70,7 @@
       #expect(rows == ["1 a 1970-01-01T00:00:00Z old", "2 a 1970-01-01T00:00:00Z old"])
     }
 
-    @Test func `A database that another connection holds throws after the time, and works afterwards`() throws {
+    @Test func `A locked database makes a call throw after the timeout, and works afterwards`() throws {
       var backend = place.backend(busyTimeout: .milliseconds(1))
       try backend.write(old, to: "a")
       let other = try place.connection()
@@ -84,7 +84,7 @@
         #expect(systemError.code == 5 && systemError.isBusy)
         #expect(
           systemError.description == "sqlite3_step on \(place.path) failed: database is locked (SQLite's code 5). "
-            + "Another connection holds the database: end what it does, then try again.")
+            + "Another connection has locked the database: end its transaction, then try again.")
         #expect(try backend.read("a") == old)
       }
       other.rollBack()
@@ -98,7 +98,7 @@
       let writes = ["a", "c"].map { StoreWrite(name: $0, bytes: new) }
       let error = #expect(throws: StoreError.self) {
         _ = try backend.commit(writes) { backend in
-          // So does SQLite at an I/O error, and a check for external changes goes on after one.
+          // SQLite rolls back in the same way after an I/O error, and a check for external changes continues after one.
           backend.transaction!.rollBack()
           return .proceed(removing: ["b"])
         }
@@ -122,13 +122,13 @@
       for name in ["a", "b"] { #expect(try backend.read(name) == old) }
     }
 
-    @Test func `Of a group that has lost its transaction, each commit that is reported as made is stored`() throws {
+    @Test func `If a group loses its transaction, each commit that is reported as made is stored`() throws {
       var backend = place.backend()
       try backend.startWatching {}
       for name in ["a", "b", "c"] { try backend.write(old, to: name) }
       let group = ["a", "b", "c"].map { [StoreWrite(name: $0, bytes: new)] }
       let results = try backend.commit(group: group) { (index, backend) throws(StoreError) in
-        // The next check of the group begins a transaction, which isn't the one that the first commit was written in.
+        // The next check of the group begins another transaction than the one that contains the first commit.
         if index > 0 { _ = try backend.takeExternalChanges() }
         guard index == 1 else { return .proceed(removing: []) }
         backend.transaction!.rollBack()

@@ -5,13 +5,13 @@
 
   @testable import DataStore
 
-  /// Databases that are not what they were.
+  /// Corrupt databases.
   @Suite struct SQLiteDamageTests {
     private let place = SQLitePlace()
     private let old = Data("old".utf8)
     private let new = Data("new".utf8)
 
-    /// The path of what was quarantined, from an error that says so.
+    /// Returns the path of the quarantined database from the error that reports it.
     private func movedTo(_ error: StoreError?) throws -> String {
       guard case .damaged(let movedTo, _) = try #require(error) else {
         Issue.record("\(String(describing: error))")
@@ -20,7 +20,7 @@
       return movedTo
     }
 
-    @Test func `A file that is no database is quarantined once, and a fresh one takes its place`() throws {
+    @Test func `A file that is not a database is quarantined once and replaced by a new database`() throws {
       try place.makeFolder()
       let text = Data(String(repeating: "no database", count: 1_000).utf8)
       try text.write(to: place.file)
@@ -34,44 +34,44 @@
       #expect(try backend.read("a") == new)
     }
 
-    @Test func `A value at hand is not loaded from a file that is no database any more`() async throws {
+    @Test func `A known value is not loaded if the file is no longer a database`() async throws {
       let store = SQLiteStore(file: place.file)
       let key = StoreKey<Int>("number")
       try await store.save(1, for: key)
       try await #expect(store.load(key)?.value == 1)
-      // The log alone would be enough to read the database.
+      // With the log alone, SQLite could still read the database.
       try FileManager.default.removeItem(at: place.folder.appending(path: "store.sqlite-wal"))
       try Data("no database".utf8).write(to: place.file, options: .atomic)
       _ = try movedTo(await #expect(throws: StoreError.self) { try await store.load(key) })
       try await #expect(store.load(key) == nil)
     }
 
-    @Test func `What was quarantined has its log with it, and is replaced by nothing`() throws {
+    @Test func `A database is quarantined with its log, and nothing replaces it`() throws {
       let copy = TemporaryFolder()
       var first = place.backend()
       try first.write(old, to: "a")
       try place.corruptSchema()
-      // The folder as a killed process leaves it, with commits that are only in the log.
+      // A killed process leaves the folder like this, with commits that are only in the log.
       try FileManager.default.copyItem(at: place.folder, to: copy.url)
-      let damaged = copy.url.appending(path: "store.sqlite")
+      let corrupt = copy.url.appending(path: "store.sqlite")
       let log = try Data(contentsOf: copy.url.appending(path: "store.sqlite-wal"))
       #expect(!log.isEmpty)
       let files = try FileManager.default.contentsOfDirectory(atPath: copy.url.path(percentEncoded: false)).count
-      var second = SQLiteBackend(file: damaged, busyTimeout: .seconds(5), now: { Date(timeIntervalSince1970: 0) })
+      var second = SQLiteBackend(file: corrupt, busyTimeout: .seconds(5), now: { Date(timeIntervalSince1970: 0) })
       let place = try movedTo(#expect(throws: StoreError.self) { try second.write(new, to: "a") })
       #expect(place == copy.url.path(percentEncoded: false) + "store.sqlite.corrupt-19700101T000000.000Z")
       #expect(try Data(contentsOf: URL(filePath: place + "-wal")) == log)
       let filesAfter = try FileManager.default.contentsOfDirectory(atPath: copy.url.path(percentEncoded: false)).count
       #expect(filesAfter == 2 * files)
-      second = SQLiteBackend(file: damaged, busyTimeout: .seconds(5), now: { Date(timeIntervalSince1970: 0) })
-      try Data("no database".utf8).write(to: damaged)
+      second = SQLiteBackend(file: corrupt, busyTimeout: .seconds(5), now: { Date(timeIntervalSince1970: 0) })
+      try Data("no database".utf8).write(to: corrupt)
       let other = try movedTo(#expect(throws: StoreError.self) { try second.write(new, to: "a") })
       #expect(other == place + "-2")
       try second.write(new, to: "a")
       #expect(try second.read("a") == new)
     }
 
-    @Test func `A log that lost its database is quarantined, and not removed`() throws {
+    @Test func `A log without its database is quarantined, not removed`() throws {
       let copy = TemporaryFolder()
       var first = place.backend()
       try first.write(old, to: "a")
@@ -90,7 +90,7 @@
       }
     }
 
-    @Test func `A database that lost a table is quarantined`() throws {
+    @Test func `A database without one of its tables is quarantined`() throws {
       try place.backend().make()
       try place.connection().run("DROP TABLE quarantine")
       var backend = place.backend()
@@ -98,7 +98,7 @@
       #expect(FileManager.default.fileExists(atPath: movedTo))
     }
 
-    @Test func `Of two stores that find the same damage, one moves it aside and the other goes on`() throws {
+    @Test func `If two stores find the same corruption, one quarantines the database and the other continues`() throws {
       var backends = [place.backend(), place.backend()]
       try fill(&backends[0])
       for index in backends.indices { #expect(try backends[index].names().count == 50) }
@@ -111,7 +111,7 @@
       #expect(try place.contents.filter { $0.hasSuffix("Z") }.count == 1)
     }
 
-    @Test func `A database that cannot be quarantined throws, and stays`() throws {
+    @Test func `A database that cannot be quarantined throws, and stays in place`() throws {
       try place.makeFolder()
       let text = Data("no database".utf8)
       try text.write(to: place.file)
@@ -129,23 +129,23 @@
     }
 
     @Test(arguments: 0..<200)
-    func `Whatever is damaged, nothing crashes, and what cannot be used is kept`(seed: UInt64) throws {
+    func `Corruption anywhere causes no crash, and unusable files are kept`(seed: UInt64) throws {
       var generator = SplitMix64(seed: seed)
       do {
         var backend = place.backend()
         try fill(&backend)
       }
-      var damaged = try place.bytes
+      var corrupt = try place.bytes
       if seed.isMultiple(of: 4) {
-        damaged.removeLast(Int.random(in: 1...damaged.count, using: &generator))
+        corrupt.removeLast(Int.random(in: 1...corrupt.count, using: &generator))
       } else {
         for _ in 0..<Int.random(in: 1...64, using: &generator) {
-          // The beginning is where most can be spoiled.
-          let end = Bool.random(using: &generator) ? min(200, damaged.count) : damaged.count
-          damaged[Int.random(in: 0..<end, using: &generator)] ^= UInt8.random(in: 1...255, using: &generator)
+          // Changes at the beginning of the file have the most effect.
+          let end = Bool.random(using: &generator) ? min(200, corrupt.count) : corrupt.count
+          corrupt[Int.random(in: 0..<end, using: &generator)] ^= UInt8.random(in: 1...255, using: &generator)
         }
       }
-      try damaged.write(to: place.file)
+      try corrupt.write(to: place.file)
       var movedTo: [String] = []
       var isRefused = false
       do {
@@ -170,10 +170,10 @@
       if let first = movedTo.first {
         #expect(movedTo.count == 1)
         #expect(FileManager.default.fileExists(atPath: first))
-        if damaged.count > 0 { #expect(try Data(contentsOf: URL(filePath: first)).count >= min(damaged.count, 512)) }
+        if corrupt.count > 0 { #expect(try Data(contentsOf: URL(filePath: first)).count >= min(corrupt.count, 512)) }
       } else if isRefused {
-        // Its header says that it is not the store's, or a newer program's.
-        #expect(try place.bytes == damaged)
+        // The header is that of another program or of a future layout.
+        #expect(try place.bytes == corrupt)
       }
     }
 

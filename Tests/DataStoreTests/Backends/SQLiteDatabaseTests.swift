@@ -13,13 +13,13 @@
     import Musl
   #endif
 
-  /// Where a database is, whose it is, and what becomes of it when it is gone.
+  /// The location, the permissions and the layout of a database, and its removal.
   @Suite struct SQLiteDatabaseTests {
     private let place = SQLitePlace()
     private let old = Data("old".utf8)
     private let new = Data("new".utf8)
 
-    @Test func `Files and folders are made for their owner only, and none is left over`() throws {
+    @Test func `Only the owner can access files and folders, and no temporary file remains`() throws {
       let inner = place.folder.appending(path: "outer/inner")
       do {
         var backend = SQLiteBackend(file: inner.appending(path: "store.sqlite"))
@@ -35,7 +35,7 @@
         try FileManager.default.contentsOfDirectory(atPath: inner.path(percentEncoded: false)) == ["store.sqlite"])
     }
 
-    @Test func `Reading makes nothing`() throws {
+    @Test func `Reading creates no file`() throws {
       var backend = place.backend()
       #expect(try backend.read("a") == nil)
       #expect(try backend.names() == [])
@@ -51,7 +51,7 @@
       #expect(try backend.read("a") == new)
     }
 
-    @Test func `A symbolic link is not followed, neither in the place of the database nor beside it`() throws {
+    @Test func `A symbolic link is not followed, neither at the path of the database nor beside it`() throws {
       try place.makeFolder()
       let outside = place.folder.appending(path: "outside")
       try FileManager.default.createSymbolicLink(at: place.file, withDestinationURL: outside)
@@ -72,7 +72,7 @@
       #expect(try backend.read("a") == new)
     }
 
-    @Test func `A folder that is a symbolic link is as good as the folder`() throws {
+    @Test func `A symbolic link to the folder works like the folder`() throws {
       try place.makeFolder()
       let link = place.folder.appending(path: "link")
       let inner = place.folder.appending(path: "inner")
@@ -84,7 +84,7 @@
       #expect(try second.read("a") == new)
     }
 
-    @Test func `A named pipe or a folder in the place of the database throws and does not block`() throws {
+    @Test func `A named pipe or a folder at the path of the database throws and does not block`() throws {
       try place.makeFolder()
       var backend = place.backend()
       let error = SystemError(code: EINVAL, operation: "open", path: place.path)
@@ -97,7 +97,7 @@
     }
 
     @Test(arguments: [URL(string: "https://example.com/a")!, URL(string: "file:///tmp/a%00b")!, URL(filePath: "/tmp/")])
-    func `A place that is no file's path throws`(url: URL) throws {
+    func `A URL that is not a path of a file throws`(url: URL) throws {
       var backend = SQLiteBackend(file: url)
       let error = #expect(throws: StoreError.self) { try backend.write(new, to: "a") }
       guard case .writeFailed(let systemError) = error else {
@@ -107,7 +107,7 @@
       #expect(systemError.code == EINVAL)
     }
 
-    @Test func `A database of another kind is left as it is`() throws {
+    @Test func `A database of another program is left unchanged`() throws {
       try place.backend().make()
       try place.connection().run("PRAGMA application_id = 1")
       let before = try place.bytes
@@ -120,7 +120,7 @@
       #expect(try place.contents == ["store.sqlite"])
     }
 
-    @Test func `A newer program's database is left as it is`() throws {
+    @Test func `A database of a future layout is left unchanged`() throws {
       try place.backend().make()
       try place.connection().run("PRAGMA user_version = 3")
       let before = try place.bytes
@@ -133,7 +133,7 @@
       #expect(try place.bytes == before)
     }
 
-    @Test func `A newer program that takes the database over is noticed`() throws {
+    @Test func `A migration to a future layout by another program is noticed`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
       let connection = try place.connection()
@@ -145,12 +145,12 @@
       #expect(try connection.first("SELECT bytes FROM better") { $0.blob(0) } == old)
     }
 
-    @Test func `A newer program that takes the database over is reported by every call, also after a refused write`()
+    @Test func `A migration to a future layout is reported by every call, also after a refused write`()
       throws
     {
       var backend = place.backend()
       try backend.write(old, to: "a")
-      // The table that this program reads stays, so only the version says that it must not.
+      // The table that this program reads stays, so only the version shows that the program must not use it.
       try place.connection().run("PRAGMA user_version = 3")
       let error = StoreError.newerStore(path: place.path, found: 3, supported: 2)
       for _ in 1...2 {
@@ -161,7 +161,7 @@
       }
     }
 
-    @Test func `A folder that vanishes throws, is not made again, and works when it is back`() throws {
+    @Test func `A removed folder throws, is not created again, and works after it is restored`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
       let elsewhere = TemporaryFolder()
@@ -179,7 +179,7 @@
       extendLifetime(elsewhere)
     }
 
-    @Test func `A database that vanishes throws, and is not made again`() throws {
+    @Test func `A removed database throws, and is not created again`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
       for name in try place.contents { try FileManager.default.removeItem(at: place.folder.appending(path: name)) }
@@ -189,7 +189,7 @@
       #expect(try place.contents == [])
     }
 
-    @Test func `Many make the same database at once, and all their values are in it`() async throws {
+    @Test func `A database that many backends create at the same time contains the values of all`() async throws {
       let place = place
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<8 {
@@ -204,7 +204,7 @@
       for number in 0..<8 { #expect(try backend.read("a\(number)") == Data([4])) }
     }
 
-    @Test func `Whichever call fails, the first write either throws and leaves nothing, or is done`() throws {
+    @Test func `If any call fails, the first write either throws and stores nothing, or is made`() throws {
       for failing in 1... {
         let script = Script(failing: failing)
         do {
@@ -224,7 +224,7 @@
       }
     }
 
-    @Test func `A folder that was there is made durable in the one above it when the database is made`() throws {
+    @Test func `An existing folder is made durable in its parent when the database is created`() throws {
       try place.makeFolder()
       let calls = Lock<[FileSystem.Call]>([])
       let parent = place.folder.deletingLastPathComponent().path(percentEncoded: false)
@@ -237,7 +237,7 @@
       #expect(calls.withLock { $0.filter { $0.operation == "fsync" && $0.path == parent }.count } == 1)
     }
 
-    /// Counts calls, and lets one of them fail.
+    /// Counts calls, and makes one of them fail.
     private final class Script: Sendable {
       private let count = Lock(0)
       private let failing: Int
@@ -258,7 +258,7 @@
       var isExhausted: Bool { count.withLock { $0 < failing } }
     }
 
-    @Test(.enabled(if: getuid() == 0, "It mounts a volume, which takes root."))
+    @Test(.enabled(if: getuid() == 0, "The test mounts a volume, which requires root."))
     func `A closed database on a read-only volume throws an error that names the volume`() async throws {
       try place.makeFolder()
       let path = place.folder.path(percentEncoded: false)
@@ -268,7 +268,7 @@
       try await SQLiteStore(file: place.file).save("a", for: key)
       #expect(Self.run("mount", "-o", "remount,ro", path))
       let error = SystemError(
-        code: EROFS, operation: "making the files of WAL mode beside the database", path: place.path)
+        code: EROFS, operation: "creating the files of WAL mode beside the database", path: place.path)
       await #expect(throws: StoreError.readFailed(error)) { try await SQLiteStore(file: place.file).load(key) }
       #expect(error.description.contains("The volume is read-only"))
     }
@@ -284,7 +284,7 @@
   }
 
   extension SQLiteBackend {
-    /// Makes the database with one value in it, and closes it.
+    /// Creates the database with one value, and closes it.
     consuming func make() throws {
       try write(Data("old".utf8), to: "a")
     }

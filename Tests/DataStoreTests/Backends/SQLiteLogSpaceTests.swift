@@ -4,7 +4,7 @@
 
   @testable import DataStore
 
-  /// Room in the log ahead of commits.
+  /// The extension of the log ahead of commits.
   @Suite struct SQLiteLogSpaceTests {
     private let place = SQLitePlace()
 
@@ -16,7 +16,7 @@
 
     private func bytes(_ number: Int) -> Data { Data(repeating: UInt8(number % 251), count: 3_000 + number) }
 
-    @Test func `A log that grows is doubled, up to a limit`() throws {
+    @Test func `A growing log is doubled, up to a limit`() throws {
       var backend = place.backend()
       try backend.write(bytes(0), to: "a")
       var sizes = [try logSize]
@@ -34,7 +34,7 @@
       }
     }
 
-    @Test func `A program that makes one commit writes nothing more`() throws {
+    @Test func `A program that makes one commit writes no additional bytes`() throws {
       do {
         var backend = place.backend()
         try backend.write(bytes(0), to: "a")
@@ -44,12 +44,12 @@
       #expect(try logSize < 16 << 10)
     }
 
-    @Test func `What a process committed before it was killed is found in a log with room`() throws {
+    @Test func `Commits of a killed process are found in an extended log`() throws {
       var backend = place.backend()
       for number in 0..<200 {
         try backend.write(bytes(number), to: "\(number % 7)")
         guard number % 10 == 9 else { continue }
-        // Copying ends the locks of this process on the files, which are no matter without another connection.
+        // Copying releases this process's locks on the files, which doesn't matter without another connection.
         let copy = SQLitePlace()
         try copy.makeFolder()
         for suffix in ["", "-wal"] {
@@ -60,7 +60,7 @@
       }
     }
 
-    @Test func `Two connections that extend one log lose nothing of each other`() throws {
+    @Test func `Two connections that extend one log lose no commit of each other`() throws {
       var backends = [place.backend(), place.backend()]
       for number in 0..<600 { try backends[number % 2].write(bytes(number), to: "\(number % 5)") }
       for name in 0..<5 {

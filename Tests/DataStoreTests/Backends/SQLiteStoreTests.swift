@@ -10,18 +10,20 @@
 
     private var store: SQLiteStore { SQLiteStore(file: place.file, now: { Date(timeIntervalSince1970: 0) }) }
 
-    /// Where a damaged database is moved to.
+    /// The path to which a corrupt database is moved.
     private var asidePath: String {
       place.folder.path(percentEncoded: false) + "store.sqlite.corrupt-19700101T000000.000Z"
     }
 
-    private func spoilDatabase() throws {
+    private func corruptDatabase() throws {
       try place.makeFolder()
       try Data(String(repeating: "no database", count: 100).utf8).write(to: place.file)
     }
 
-    /// Expects a store's first event to be that the database was quarantined.
-    private func expectDamageEvent(of store: SQLiteStore, because expected: String = "file is not a database") async {
+    /// Expects a store's first event to report that the database was quarantined.
+    private func expectCorruptionEvent(
+      of store: SQLiteStore, because expected: String = "file is not a database"
+    ) async {
       var events = store.events.subscribe().makeAsyncIterator()
       guard case .storeQuarantined(let movedTo, let reason) = await events.next() else {
         Issue.record("another event")
@@ -33,7 +35,7 @@
     }
 
     @Test func `A corrupt database is reported once by load, and by an event`() async throws {
-      try spoilDatabase()
+      try corruptDatabase()
       let store = store
       let error = await #expect(throws: StoreError.self) { try await store.load(key) }
       guard case .damaged(let movedTo, _) = error else {
@@ -42,48 +44,48 @@
       }
       #expect(movedTo == asidePath)
       #expect(try await store.load(key) == nil)
-      await expectDamageEvent(of: store)
+      await expectCorruptionEvent(of: store)
     }
 
-    @Test func `A damaged database keeps no save from being done`() async throws {
-      try spoilDatabase()
+    @Test func `A corrupt database does not prevent a save`() async throws {
+      try corruptDatabase()
       let store = store
       let saved = try await store.save("a", for: key)
       #expect(try await store.load(key) == saved)
-      await expectDamageEvent(of: store)
+      await expectCorruptionEvent(of: store)
     }
 
     @Test func `A corrupt database can be observed`() async throws {
-      try spoilDatabase()
+      try corruptDatabase()
       let store = store
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       let saved = try await store.save("a", for: key)
       #expect(await changes.next() == .saved(key, saved))
-      await expectDamageEvent(of: store)
+      await expectCorruptionEvent(of: store)
     }
 
     @Test func `A corrupt database has no value`() async throws {
-      try spoilDatabase()
+      try corruptDatabase()
       let store = store
       #expect(try await store.observe(collection: "text", as: String.self).stored == [])
-      await expectDamageEvent(of: store)
+      await expectCorruptionEvent(of: store)
     }
 
-    @Test func `From a damaged database anything can be removed`() async throws {
-      try spoilDatabase()
+    @Test func `A removal from a corrupt database succeeds`() async throws {
+      try corruptDatabase()
       let store = store
       try await store.remove(key)
       #expect(try await store.load(key) == nil)
-      await expectDamageEvent(of: store)
+      await expectCorruptionEvent(of: store)
     }
 
-    @Test func `A stream goes on when the database is damaged under it`() async throws {
+    @Test func `A stream continues when its database becomes corrupt`() async throws {
       let store = store
       let early = try await store.changes(of: key).subscribe()
       let first = try await store.save("first", for: key)
       try place.corruptSchema()
-      // Found by the look that the commit wakes.
-      await expectDamageEvent(of: store, because: "malformed database schema")
+      // The corruption is found by the check that the commit wakes.
+      await expectCorruptionEvent(of: store, because: "malformed database schema")
       let late = try await store.changes(of: key).subscribe()
       let second = try await store.save("second", for: key)
       var earlyChanges = early.makeAsyncIterator()
@@ -93,7 +95,7 @@
       #expect(await lateChanges.next() == .saved(key, second))
     }
 
-    @Test func `A newer program's database is reported by every call`() async throws {
+    @Test func `A database of a future layout is reported by every call`() async throws {
       try await store.save("a", for: key)
       try place.execute("PRAGMA user_version = 7")
       let store = store
@@ -108,7 +110,7 @@
       #expect(try await store.load(key)?.value == "a")
     }
 
-    @Test func `What one store saves or removes, another over the same database sees`() async throws {
+    @Test func `A save or removal is seen by another store over the same database`() async throws {
       let (ours, theirs) = (store, store)
       var changes = try await ours.changes(of: key).subscribe().makeAsyncIterator()
       var collection = try await ours.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
@@ -132,7 +134,7 @@
       "DELETE FROM value WHERE name = 'text.0'",
       "UPDATE value SET name = 'text.2' WHERE name = 'text.0'",
     ])
-    func `What another program changes is noticed at once, whatever the statement`(sql: String) async throws {
+    func `A change by any statement of another program is noticed immediately`(sql: String) async throws {
       let store = store
       try await store.save("old", for: StoreKey<String>("text", id: "0"))
       try await store.save("new", for: StoreKey<String>("text", id: "1"))

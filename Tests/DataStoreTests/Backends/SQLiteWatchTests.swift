@@ -13,19 +13,19 @@
     import Musl
   #endif
 
-  /// What a backend tells of the changes others make.
+  /// The external changes that a backend reports.
   @Suite(.timeLimit(.minutes(15))) struct SQLiteWatchTests {
     private let place = SQLitePlace()
     private let bytes = Data("bytes".utf8)
 
-    /// A stream that says each time when the backend wants to be asked.
+    /// Starts a watch and returns a stream with an element for each call of its closure.
     private func watching(_ backend: inout SQLiteBackend) throws -> AsyncStream<Void> {
       let (wakes, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
       try backend.startWatching { continuation.yield() }
       return wakes
     }
 
-    @Test func `What others saved or removed is reported in the order of the changes`() throws {
+    @Test func `Saves and removals of other backends are reported in the order of the changes`() throws {
       var backend = place.backend()
       var other = place.backend()
       for name in ["a", "b", "c"] { try other.write(bytes, to: name) }
@@ -40,7 +40,7 @@
       extendLifetime(wakes)
     }
 
-    @Test func `What the store did itself is not told`() throws {
+    @Test func `A backend's own changes are not reported`() throws {
       var backend = place.backend()
       var other = place.backend()
       try backend.write(bytes, to: "a")
@@ -54,12 +54,12 @@
       extendLifetime(wakes)
     }
 
-    @Test func `More changes than are kept are reported as anything`() throws {
+    @Test func `More changes than the log keeps are reported as unknown`() throws {
       var backend = place.backend()
       var other = place.backend()
       try other.write(bytes, to: "a")
       let wakes = try watching(&backend)
-      let connection = try #require(try other.database.connect(making: false).get())
+      let connection = try #require(try other.database.connect(creating: false).get())
       try connection.run("PRAGMA synchronous = OFF")
       let count = SQLiteLayout.changeLimit + SQLiteLayout.cutInterval
       for _ in 0...count / 2 {
@@ -75,7 +75,7 @@
       extendLifetime(wakes)
     }
 
-    @Test func `Another database in the place is reported as anything`() throws {
+    @Test func `Another database at the same path is reported as unknown`() throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let wakes = try watching(&backend)
@@ -95,7 +95,7 @@
       extendLifetime(wakes)
     }
 
-    @Test func `A folder in the place of the watched one is watched from the next call on`() throws {
+    @Test func `A new folder at the watched path is watched from the next call on`() throws {
       let inner = place.folder.appending(path: "outer/inner/store.sqlite")
       var backend = SQLiteBackend(file: inner)
       try backend.write(bytes, to: "a")
@@ -107,14 +107,14 @@
       #expect(try backend.read("b") == bytes)
       #expect(try backend.takeExternalChanges() == .unknown)
       try other.write(bytes, to: "c")
-      // There the system takes its time to tell.
+      // On Darwin the system reports changes late.
       #if !canImport(Darwin)
         #expect(try #require(backend.watch).folderWatch.takeChangedFiles() != [])
       #endif
       #expect(try backend.takeExternalChanges() == .names(["c"]))
     }
 
-    @Test func `A commit wakes, also the first that makes the folder`() async throws {
+    @Test func `A commit wakes the store, including the first one, which creates the folder`() async throws {
       var backend = place.backend()
       var wakes = try watching(&backend).makeAsyncIterator()
       for name in ["a", "b", "c"] {
@@ -130,20 +130,20 @@
     }
 
     @Test(arguments: [true, false])
-    func `A commit that is seen only after its report is not missed`(isWatched: Bool) async throws {
+    func `A commit that becomes visible only after its report is not missed`(isWatched: Bool) async throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let earlierWakes = isWatched ? try watching(&backend).makeAsyncIterator() : nil
       let other = try place.connection()
       try other.run("PRAGMA cache_size = 1")
       try other.run("BEGIN IMMEDIATE")
-      // More than fits into its cache is written to the log before the commit.
+      // Pages that don't fit into the cache are written to the log before the commit.
       for number in 0..<20 {
         try other.run(
           SQLiteLayout.write, .text("b\(number)"), .blob(Data(count: 10_000)))
       }
       var wakes = try earlierWakes ?? watching(&backend).makeAsyncIterator()
-      // Nothing more is written, and yet there are more wakes, because another connection has not finished.
+      // No more pages are written, but checks continue, because the other connection has not finished.
       for _ in 1...6 {
         await wakes.next()
         #expect(try backend.takeExternalChanges() == .names([]))
@@ -157,7 +157,7 @@
       #expect(changes == .names((0..<20).map { "b\($0)" }))
     }
 
-    @Test func `Checkpoints, the end of others and a log begun anew hide nothing`() async throws {
+    @Test func `Checkpoints, closed connections and a restarted log hide no change`() async throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       var wakes = try watching(&backend).makeAsyncIterator()
@@ -165,7 +165,7 @@
         do {
           var other = place.backend()
           try other.write(bytes, to: "b\(number)")
-          let connection = try #require(try other.database.connect(making: false).get())
+          let connection = try #require(try other.database.connect(creating: false).get())
           _ = try connection.first("PRAGMA wal_checkpoint(\(checkpoint))") { $0.integer(0) }
         }
         var changes = ExternalChanges.names([])
@@ -177,19 +177,20 @@
       }
     }
 
-    enum Useless: CaseIterable {
+    /// A reason why a database can't be used.
+    enum Unusable: CaseIterable {
       case newer
       case foreign
       case withoutTables
-      case damagedAndImmovable
-      case damagedAndMovedBack
-      case damagedBesideAFolder
+      case corruptAndImmovable
+      case corruptAndMovedBack
+      case corruptBesideAFolder
     }
 
-    @Test(arguments: Useless.allCases)
-    func `Reading a database that is of no use wakes no store`(useless: Useless) throws {
+    @Test(arguments: Unusable.allCases)
+    func `Reading an unusable database wakes no store`(unusable: Unusable) throws {
       var fileSystem = FileSystem()
-      switch useless {
+      switch unusable {
       case .newer:
         try place.backend().make()
         try place.execute("PRAGMA user_version = 7")
@@ -197,19 +198,19 @@
         try place.backend().make()
         try place.execute("PRAGMA application_id = 1")
       case .withoutTables:
-        // As a process leaves it that is killed while it makes the database.
+        // A process that is killed while it creates the database leaves it like this.
         try place.makeFolder()
         try Data().write(to: place.file)
         try place.execute("PRAGMA journal_mode = WAL")
-      case .damagedAndImmovable:
+      case .corruptAndImmovable:
         try place.makeFolder()
         try Data("no database".utf8).write(to: place.file)
         fileSystem = FileSystem(fault: { $0.operation == "rename" ? EPERM : nil })
-      case .damagedAndMovedBack:
+      case .corruptAndMovedBack:
         try place.makeFolder()
         try Data("no database".utf8).write(to: place.file)
         fileSystem = FileSystem(fault: { $0.operation == "fsync" ? EIO : nil })
-      case .damagedBesideAFolder:
+      case .corruptBesideAFolder:
         try place.makeFolder()
         try Data("no database".utf8).write(to: place.file)
         try FileManager.default.createDirectory(
@@ -219,9 +220,9 @@
       try backend.startWatching {}
       for _ in 1...2 {
         _ = try backend.takeExternalChanges()
-        // As a store does that is woken.
+        // A store that is woken reads in the same way.
         do { #expect(try backend.read("a") == nil) } catch {}
-        // There the system takes its time to tell.
+        // On Darwin the system reports changes late.
         #if !canImport(Darwin)
           #expect(try #require(backend.watch).folderWatch.takeChangedFiles() == [])
         #endif
@@ -229,7 +230,7 @@
     }
 
     @Test(arguments: [true, false])
-    func `A corrupt database that cannot be quarantined is quarantined by the next change, or when it is another`(
+    func `A failed quarantine is repeated by the next change, or when another corrupt database appears`(
       isAnother: Bool
     ) throws {
       try place.makeFolder()
@@ -251,14 +252,14 @@
       try Data("no database either".utf8).write(to: place.file)
       do {
         _ = try backend.read("a")
-        Issue.record("no damage")
+        Issue.record("The corruption was not found.")
       } catch {
         guard case .damaged = error else { throw error }
       }
       #expect(try backend.read("a") == nil)
     }
 
-    @Test func `A database that another program repairs is reported as anything`() async throws {
+    @Test func `A database that another program repairs is reported as unknown`() async throws {
       try place.makeFolder()
       try Data().write(to: place.file)
       try place.execute("PRAGMA journal_mode = WAL")
@@ -278,7 +279,7 @@
       #expect(try backend.takeExternalChanges() == .names(["b"]))
     }
 
-    @Test func `As long as another connection writes there is another check, and soon none where that is unknown`() {
+    @Test func `Checks continue while another connection writes, and end soon if this is unknown`() {
       var schedule = SQLiteWatch.Schedule()
       #expect((1...11).map { _ in schedule.next(after: .other) } == [1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250])
       #expect(schedule.next(after: .none) == nil)
@@ -290,10 +291,10 @@
       #expect(schedule.next(after: .unknown) == 1)
     }
 
-    @Test func `Whether another connection writes is unknown where nothing may be written`() throws {
+    @Test func `Whether another connection writes is unknown for a read-only database`() throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
-      let connection = try #require(try backend.database.connect(making: false).get())
+      let connection = try #require(try backend.database.connect(creating: false).get())
       #expect(try connection.checkForChanges(since: nil, by: backend.writer).writing == .none)
       connection.rollBack()
       let other = try place.connection()
@@ -305,7 +306,7 @@
       try other.run("ROLLBACK")
     }
 
-    @Test func `Of many writers at once nothing is missed`() async throws {
+    @Test func `No change of many concurrent writers is missed`() async throws {
       let place = place
       var backend = place.backend(busyTimeout: .seconds(60))
       try backend.write(bytes, to: "a")
@@ -325,10 +326,10 @@
       while !missing.isEmpty {
         await wakes.next()
         guard case .names(let names) = try backend.takeExternalChanges() else {
-          Issue.record("It cannot be said what was changed.")
+          Issue.record("The changes are unknown.")
           return
         }
-        for name in names { #expect(missing.remove(name) != nil, "\(name) was told twice") }
+        for name in names { #expect(missing.remove(name) != nil, "\(name) was reported twice") }
       }
       try await writers.value
     }

@@ -13,15 +13,16 @@ import Testing
   import Musl
 #endif
 
-/// Two backends on one folder, as in two processes: what one does happens amid what the other does, before each of its
-/// calls in turn.
+/// Two backends over one folder, as in two processes.
+///
+/// Each test runs an operation of one backend before each system call of the other backend's operation in turn.
 @Suite struct SharedFolderTests {
   private let temporary = TemporaryFolder(inMemory: true)
   private let old = Data("old".utf8)
   private let new = Data("new, and longer".utf8)
   private let theirs = Data("theirs".utf8)
 
-  /// Does something before one of the calls, or as soon after it as nothing keeps it out, and may let calls fail.
+  /// Runs a closure before one of the calls, or as soon afterwards as no lock keeps it out, and makes other calls fail.
   private final class Interruption: Sendable {
     private let count = Atomic(0)
     private let interruptedCall = Lock<String?>(nil)
@@ -32,10 +33,10 @@ import Testing
     private let check: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - position: Which call it is.
-    ///   - faults: The error numbers of calls that fail.
-    ///   - body: What to do; returns false if it is kept out.
-    ///   - check: Comes before each call after that.
+    ///   - position: The number of the call, from 1.
+    ///   - faults: The error numbers of the calls that fail.
+    ///   - body: The closure to run. It returns `false` if a lock kept it out.
+    ///   - check: A closure that runs before each later call.
     init(
       before position: Int, faults: [String: CInt], body: @escaping @Sendable () -> Bool,
       check: @escaping @Sendable () -> Void
@@ -68,24 +69,24 @@ import Testing
       }
     }
 
-    /// Does what was kept out until the end.
+    /// Runs the closure if locks have kept it out until the end.
     func finish() {
       if isDue.withLock({ $0 }) { #expect(body()) }
     }
 
-    /// The call before which it came.
+    /// The call before which the closure was due.
     var call: String? { interruptedCall.withLock { $0 } }
 
-    /// Whether there were fewer calls.
+    /// Whether there were fewer calls than `position`.
     var isExhausted: Bool { count.load(ordering: .relaxed) < position }
   }
 
-  /// A backend that waits for no lock.
+  /// Returns a backend that doesn't wait for locks.
   private func backend(_ fileSystem: FileSystem = FileSystem()) -> FileBackend {
     FileBackend(folder: temporary.url, fileSystem: fileSystem, lockTimeout: .zero)
   }
 
-  /// Whether a call that threw is not to be tried again, as it is where a lock kept it out.
+  /// Returns whether an operation that threw is done; it is repeated if a lock kept it out.
   private static func isDone(_ error: any Error) -> Bool {
     switch error as? StoreError {
     case .writeFailed(let error) where error.code == EWOULDBLOCK,
@@ -97,7 +98,7 @@ import Testing
     }
   }
 
-  /// The folder's name, as the calls tell it.
+  /// The folder's name in the recorded calls.
   private var folderName: String { temporary.url.lastPathComponent }
 
   private var file: URL { temporary.url.appending(path: "a.value") }
@@ -108,13 +109,13 @@ import Testing
     }
   }
 
-  /// Runs `ours` with `their` part before each of its calls in turn, from a folder with the old bytes.
+  /// Runs `ours`, interrupted by `their` operation before each of its calls in turn, in a folder with the old bytes.
   ///
   /// - Parameters:
-  ///   - failing: A call of ours that fails.
-  ///   - hasLocks: Whether the volume knows locks.
+  ///   - failing: A call of `ours` that fails.
+  ///   - hasLocks: Whether the volume supports locks.
   ///   - isFirst: Whether there are no old bytes.
-  ///   - afterwards: Comes before each call of ours after their part.
+  ///   - afterwards: A closure that runs before each call of `ours` after the interruption.
   private func interleave(
     failing: String? = nil, hasLocks: Bool = true, isFirst: Bool = false,
     _ their: @escaping @Sendable (inout FileBackend) throws -> Void,
@@ -150,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func `A write amid a write: one of them is there, whole`() throws {
+  @Test func `A write during a write leaves one of the two values, complete`() throws {
     try interleave { [theirs] in
       try $0.write(theirs, to: "a")
     } with: {
@@ -163,7 +164,7 @@ import Testing
     }
   }
 
-  @Test func `A removal amid a write: the new bytes are there, or none`() throws {
+  @Test func `A removal during a write leaves the new bytes or none`() throws {
     try interleave {
       try $0.remove("a")
     } with: {
@@ -176,7 +177,7 @@ import Testing
     }
   }
 
-  @Test func `A write amid a removal: their bytes are there, or none`() throws {
+  @Test func `A write during a removal leaves the written bytes or none`() throws {
     try interleave { [theirs] in
       try $0.write(theirs, to: "a")
     } with: {
@@ -189,7 +190,7 @@ import Testing
     }
   }
 
-  @Test func `A write amid a read: it reads the old bytes or the new ones`() throws {
+  @Test func `A read during a write returns the old bytes or the new ones`() throws {
     var found: Data?
     try interleave { [new] in
       try $0.write(new, to: "a")
@@ -200,14 +201,14 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false]) func `A write amid a quarantine: what they wrote stays`(hasLocks: Bool) throws {
+  @Test(arguments: [true, false]) func `A write during a quarantine stays`(hasLocks: Bool) throws {
     var place: String?
     try interleave(hasLocks: hasLocks) { [theirs] in
       try $0.write(theirs, to: "a")
     } with: {
       place = try $0.quarantine(old, of: "a", at: Date())
     } afterwards: { [file, theirs] in
-      // Where no lock keeps them out it is put back.
+      // If no lock keeps them out, their value is moved back.
       if hasLocks { #expect(FileManager.default.contents(atPath: file.path(percentEncoded: false)) == theirs) }
     } check: { backend, _ in
       var backend = backend
@@ -218,7 +219,7 @@ import Testing
     }
   }
 
-  @Test func `A quarantine amid a quarantine: the bytes are kept once`() throws {
+  @Test func `Two concurrent quarantines keep the bytes once`() throws {
     let place = Lock<String?>(nil)
     var own: String?
     try interleave { [old] backend in
@@ -237,8 +238,8 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false]) func `A write amid a write that fails stays`(isFirst: Bool) throws {
-    // The folder cannot be synchronised, so the new bytes are taken back.
+  @Test(arguments: [true, false]) func `A write during a failing write stays`(isFirst: Bool) throws {
+    // The folder can't be synchronized, so the write is rolled back.
     try interleave(failing: "fsync \(folderName)", isFirst: isFirst) { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in
@@ -251,7 +252,7 @@ import Testing
     }
   }
 
-  @Test func `A removal amid a write that fails stays`() throws {
+  @Test func `A removal during a failing write stays`() throws {
     try interleave(failing: "fsync \(folderName)") {
       try $0.remove("a")
     } with: { backend in
@@ -264,7 +265,7 @@ import Testing
     }
   }
 
-  @Test func `A write amid a removal that fails: if it came last, it stays`() throws {
+  @Test func `A write during a failing removal stays if it came last`() throws {
     try interleave(failing: "fsync \(folderName)") { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in
@@ -277,11 +278,11 @@ import Testing
     }
   }
 
-  @Test func `A write amid a quarantine that fails: if it came last, it stays`() throws {
+  @Test func `A write during a failing quarantine stays if it came last`() throws {
     try interleave(failing: "fsync \(folderName)") { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in
-      // When what they wrote is found in time, nothing is moved, and nothing fails.
+      // If their value is found in time, nothing is moved, and nothing fails.
       do { #expect(try backend.quarantine(old, of: "a", at: Date()) == nil) } catch {}
     } check: { backend, interruptedCall in
       var backend = backend
@@ -291,7 +292,7 @@ import Testing
   }
 
   @Test
-  func `The lock is held from the look at what is stored to the end of a change, and not while bytes are written`()
+  func `The lock is held from the first read to the end of a change, and not while bytes are written`()
     throws
   {
     var setUp = backend()
@@ -300,7 +301,7 @@ import Testing
     let locked = Lock<[String]>([])
     let fileSystem = FileSystem { call in
       do throws(SystemError) {
-        // Another description of the folder, so a lock of the backend keeps it out as it does another process.
+        // This opens the folder again, so the backend's lock excludes it like another process.
         try FileSystem().lock(FileSystem().openFolder(path), atMost: .zero)
       } catch {
         locked.withLock { $0.append("\(call.operation) \(URL(filePath: call.path).lastPathComponent.prefix(9))") }
@@ -328,7 +329,7 @@ import Testing
     #expect(locked.withLock { $0 } == [])
   }
 
-  @Test func `Two that make the same folders at once, in a place where none is, are both done`() throws {
+  @Test func `Two backends can create the same missing folders at the same time`() throws {
     let inner = temporary.url.appending(path: "outer/inner", directoryHint: .isDirectory)
     for position in 1... {
       let interruption = Interruption(before: position, faults: [:]) { [theirs] in
@@ -351,7 +352,7 @@ import Testing
     }
   }
 
-  @Test func `Who cannot have the lock in time throws, and leaves what is there`() throws {
+  @Test func `A call that cannot get the lock in time throws and changes nothing`() throws {
     var backend = backend()
     try backend.write(old, to: "a")
     let (fileSystem, path) = (FileSystem(), String(temporary.url.path(percentEncoded: false).dropLast()))

@@ -7,7 +7,7 @@ import Testing
 @Suite struct UserDefaultsStoreTests {
   private let key = StoreKey<String>("text", id: "0")
 
-  @Test func `Only keys with the store's prefix are touched`() async throws {
+  @Test func `Only keys with the store's prefix are changed`() async throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let defaults = UserDefaults(suiteName: suiteName)!
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: ["load", "save", "remove"])
-  func `What is no bytes at all is kept under another key too`(call: String) async throws {
+  func `An object that isn't data is kept under another key too`(call: String) async throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let defaults = UserDefaults(suiteName: suiteName)!
@@ -57,7 +57,7 @@ import Testing
     #expect(await store.events.first { _ in true } != nil)
   }
 
-  @Test func `A save by one store is not taken away by the quarantine of what it replaces by another`() throws {
+  @Test func `A quarantine by one store never moves a value that another store has just saved`() throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     var backend = UserDefaultsBackend(suiteName: suiteName)
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `What one store reads in a snapshot is never a part of another one's commit`() throws {
+  @Test func `A snapshot never sees a part of another store's commit`() throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let names = (0..<10).map(String.init)
@@ -92,7 +92,7 @@ import Testing
       let found = try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
         var found: [Data?] = []
         for name in names { found.append(try backend.read(name)) }
-        // A snapshot in a snapshot is the same one.
+        // A nested snapshot is the same one.
         return try backend.snapshot { (backend: inout UserDefaultsBackend) throws(StoreError) in
           found + [try backend.read(names[0])]
         }
@@ -102,7 +102,7 @@ import Testing
     try saving.wait()
   }
 
-  @Test func `A decision may take a snapshot, and a snapshot may change what is stored`() throws {
+  @Test func `A decision may take a snapshot, and a snapshot may contain a commit`() throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     let (old, new) = (Data("old".utf8), Data("new".utf8))
@@ -122,7 +122,7 @@ import Testing
     #expect(try backend.names() == ["c"])
   }
 
-  /// Work on a thread of its own, because it may block.
+  /// Work on a separate thread, because it may block.
   private final class OtherThread: Sendable {
     private let result = Lock<Result<Void, any Error>?>(nil)
     private let end = DispatchSemaphore(value: 0)
@@ -142,7 +142,7 @@ import Testing
   }
 
   @Test(arguments: ["", "../outside", "a/b"])
-  func `A suite that cannot be throws from every call`(suiteName: String) async throws {
+  func `An impossible suite name makes every call throw`(suiteName: String) async throws {
     let store = UserDefaultsStore(suiteName: suiteName)
     await #expect(throws: StoreError.self) { try await store.load(key) }
     await #expect(throws: StoreError.self) { try await store.save("a", for: key) }

@@ -5,9 +5,9 @@ import MulticastTesting
 import TestSupport
 import Testing
 
-/// What a store has acknowledged is there after a loss of power, and no change is made in part.
+/// Acknowledged changes survive a loss of power, and no change is made in part.
 ///
-/// A failure names the seed that repeats it: `MOMENTS_POWER_LOSS_SEED` in the environment.
+/// A failure names the seed that reproduces it, for the environment variable `MOMENTS_POWER_LOSS_SEED`.
 @Suite(.requiresPowerLossVolume, .timeLimit(.minutes(15))) struct PowerLossTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let rounds = environment["MOMENTS_POWER_LOSS_ROUNDS"].flatMap { Int($0) } ?? 20
@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases)
-  func `Cut at any instant of changes of all kinds, the power takes back none that was acknowledged`(
+  func `A loss of power at any instant undoes no acknowledged change`(
     kind: DurableStore
   ) async throws {
     let seed = seed
@@ -30,7 +30,7 @@ import Testing
       let place = kind.place(inFolder: volume.url.appending(path: "outer/inner", directoryHint: .isDirectory))
       var progress = CommitProgress(.mixed)
       for round in 1...Self.rounds {
-        // So few commits at times that the child ends by itself, and the power is cut while it closes the store.
+        // With few commits, the child ends by itself, and the power is cut while it closes the store.
         let (first, count) = (progress.number + 1, Int.random(in: 1...20, using: &random))
         let (operation, isRepeated) = (Int.random(in: 1...200, using: &random), Bool.random(using: &random))
         let restoration = Self.restoration(forgets: round.isMultiple(of: 2), &random)
@@ -44,7 +44,7 @@ import Testing
           guard lines.count >= acknowledged - progress.number else { throw Failure.end(end, lines) }
           try await volume.restore(restoration)
           if isRepeated {
-            // The next process finishes what was interrupted, and the power is cut meanwhile.
+            // The next process finishes the interrupted commit, and the power is cut meanwhile.
             try await volume.arm(after: Int.random(in: 1...10, using: &random))
             await stores.recover { kind.openPatiently(at: place) }
             try await volume.restore(Self.restoration(forgets: Bool.random(using: &random), &random))
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases)
-  func `A folder that another process made, and not durably, is durable with the first value in it`(
+  func `A folder that another process created without making it durable is durable with its first value`(
     kind: DurableStore
   ) async throws {
     try await run { volume, stores in
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  /// A commit behind each of whose operations the power is cut.
+  /// A commit during which the power is cut, after each of its operations in turn.
   enum Interrupted: CaseIterable {
     case firstOfNewStore
     case fiveValues
@@ -101,7 +101,7 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases, Interrupted.allCases)
-  func `Behind whichever operation of a commit the power is cut, it is made whole or not at all`(
+  func `A loss of power after any operation of a commit leaves all of it or none`(
     kind: DurableStore, interrupted: Interrupted
   ) async throws {
     let seed = seed
@@ -138,7 +138,7 @@ import Testing
     }
   }
 
-  @Test func `Killed amid a commit of files, and cut while the next process finishes it, it is whole or absent`()
+  @Test func `A commit that is killed, and whose recovery loses power, is complete or absent`()
     async throws
   {
     let seed = seed
@@ -178,7 +178,7 @@ import Testing
 
   /// Makes the commits up to a number.
   ///
-  /// - Parameter prepare: Called before the last one, which may fail.
+  /// - Parameter prepare: Called before the last commit, which may fail.
   /// - Returns: The number of the last commit that was acknowledged.
   private static func commit(
     _ commits: NumberedCommits, _ number: Int, in store: any KeyValueStore, prepare: () async throws -> Void
@@ -210,14 +210,14 @@ import Testing
 
   /// The stores that this process opened on a volume.
   ///
-  /// SQLite maps a file into memory. One that closes when the volume is unmounted already would end the process with
+  /// SQLite maps a file into memory, so closing a database after its volume is unmounted would end the process with
   /// `SIGBUS`.
   private final class OpenedStores: Sendable {
     private let events = Lock<[MulticastSubscription<StoreEvent, Never>]>([])
 
     func open(_ open: () -> any KeyValueStore) -> any KeyValueStore {
       let store = open()
-      // They finish when the store is released, which is when its backend is.
+      // Its events finish when the store is released, and its backend with it.
       events.withLock { $0.append(store.events.subscribe()) }
       return store
     }
@@ -230,24 +230,24 @@ import Testing
       for events in events { for await _ in events {} }
     }
 
-    /// Lets a store finish what was interrupted, and closes it.
+    /// Opens a store, so that it finishes an interrupted commit, and closes it.
     func recover(_ open: () -> any KeyValueStore) async {
       do throws(StoreError) {
         _ = try await NumberedCommits.load(from: self.open(open))
       } catch {
-        // The reads that fail without power. What is there is checked with power.
+        // Reads fail without power. The contents are checked when the power is back.
       }
       await waitUntilClosed()
     }
   }
 
-  /// Makes all calls from a certain one on fail, so that a process changes no more than if it were killed there.
+  /// Makes all calls from a certain one on fail, so that the process changes no more than if it had been killed there.
   private final class LastCalls: Sendable {
     private let remaining = Lock(Int.max)
 
     var haveEnded: Bool { remaining.withLock { $0 <= 0 } }
 
-    /// Ends at a call that changes names or makes something durable, counted from now on.
+    /// Fails from the given call on, counting from now the calls that change names or synchronize.
     func end(at fatal: Int) {
       remaining.withLock { $0 = fatal }
     }
@@ -265,7 +265,7 @@ import Testing
   private static func restoration(
     forgets: Bool, _ random: inout SplitMix64
   ) -> PowerLossVolume.Restoration {
-    // The seed is drawn in any case, so that the numbers after it are the same.
+    // The seed is drawn in any case, so that all later random numbers are the same.
     let seed = UInt64.random(in: .min ... .max, using: &random)
     return forgets ? .forget : .keep(seed: seed)
   }

@@ -11,7 +11,7 @@ import Testing
 #endif
 
 @Suite(.requiresPowerLossVolume, .timeLimit(.minutes(15))) struct PowerLossVolumeTests {
-  @Test func `What was not synchronized is lost`() async throws {
+  @Test func `Unsynchronized changes are lost`() async throws {
     let mountPoint = try await PowerLossVolume.run { volume in
       try write("durable", to: "kept", in: volume, synchronizing: true)
       try write("pending", to: "empty", in: volume, synchronizing: false)
@@ -29,7 +29,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: path(mountPoint)))
   }
 
-  @Test func `Armed, the power is cut after so many operations`() async throws {
+  @Test func `An armed volume loses power after the given number of operations`() async throws {
     try await PowerLossVolume.run { volume in
       let before = try await volume.operationCount()
       try await volume.arm(after: 2)
@@ -54,7 +54,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: path(try #require(mountPoint))))
   }
 
-  @Test func `Volumes are mounted side by side, and commands sent at the same time`() async throws {
+  @Test func `Several volumes can be mounted, and receive commands, at the same time`() async throws {
     try await withThrowingTaskGroup { group in
       for _ in 0..<4 {
         group.addTask {

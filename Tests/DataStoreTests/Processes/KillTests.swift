@@ -3,15 +3,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A change that a store has acknowledged is there after its process was killed, and no change is made in part.
+/// Acknowledged changes survive a kill of the process, and no change is made in part.
 ///
-/// The child numbers its commits, and what a commit does follows from its number. So after a kill the stored values are
-/// those after the last acknowledged commit, or after the one that was in flight.
+/// The child numbers its commits, and the number of a commit determines its changes. So after a kill, the stored values
+/// must be those after the last acknowledged commit, or after the one in flight.
 @Suite(.timeLimit(.minutes(15))) struct KillTests {
   private let temporary = TemporaryFolder()
 
   @Test(arguments: DurableStore.allCases)
-  func `Killed at any instant, every acknowledged change is there`(kind: DurableStore) async throws {
+  func `Every acknowledged change survives a kill at any instant`(kind: DurableStore) async throws {
     let place = kind.place(in: temporary)
     var progress = CommitProgress(.mixed)
     for round in 1...killRounds {
@@ -30,14 +30,14 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases, NumberedCommits.allCases)
-  func `Killed in place of any call of the file system, a change is made whole or not at all`(
+  func `A kill instead of any call of the file system leaves all of a change or none`(
     kind: DurableStore, commits: NumberedCommits
   ) async throws {
     let place = kind.place(in: temporary)
     var progress = CommitProgress(commits)
     for fatal in 1... {
       let first = progress.number + 1
-      // So many that each kind of change is among them, and that the first ones come at any position.
+      // The range contains each kind of change, and starts at different kinds.
       let last = progress.number + (commits == .mixed ? 6 : 2)
       var child = try ChildProcess("die-at-call", place, ["\(fatal)", commits.rawValue, "\(first)", "\(last)"])
       let lines = await child.allLines()
@@ -46,13 +46,13 @@ import Testing
       let acknowledged = try #require(lines.isEmpty ? progress.number : Int(lines.last!), "call \(fatal): \(lines)")
       if end == .success { #expect(acknowledged == last) }
       try await progress.find(acknowledged: acknowledged) { kind.openPatiently(at: place) }
-      // Readers leave a database that was made in part to the next writer.
+      // A reader leaves a partially created database to the next writer.
       if kind == .files || end == .success { try expectNoTemporaryFiles(of: kind) }
       if end == .success { break }
     }
   }
 
-  @Test func `The files that 200 killed processes staged are removed, and those of a live one stay`() async throws {
+  @Test func `Staged files of 200 killed processes are removed, and those of a running process stay`() async throws {
     let folder = temporary.url
     var live = try ChildProcess("stage", folder)
     #expect(await live.line() == "staged")
@@ -85,11 +85,11 @@ import Testing
   }
 }
 
-/// How many times processes are killed: `MOMENTS_KILL_ROUNDS` in the environment.
+/// The number of processes to kill, from the environment variable `MOMENTS_KILL_ROUNDS`.
 let killRounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
 
 extension TemporaryFolder {
-  /// The names of all files, in no order.
+  /// The names of all files, in no particular order.
   var contents: [String] {
     get throws { try FileManager.default.contentsOfDirectory(atPath: url.path(percentEncoded: false)) }
   }

@@ -4,13 +4,13 @@ import Multicast
 import TestSupport
 import Testing
 
-/// Several processes that commit to the same keys and are killed at any instant, while this one reads all the time.
+/// Several processes commit to the same keys and are killed at any instant, while this process reads continuously.
 @Suite(.timeLimit(.minutes(15))) struct KilledWritersTests {
   private let temporary = TemporaryFolder()
   private let writerCount = 4
 
   @Test(arguments: DurableStore.allCases)
-  func `Of commits of several processes that are killed, none is lost, read in part, or read again once replaced`(
+  func `No commit of several killed processes is lost, read in part, or read again after it was replaced`(
     kind: DurableStore
   ) async throws {
     let reader = CommitReader(
@@ -46,7 +46,7 @@ import Testing
       let found = try await store.observe(collection: "stamps", as: Stamp.self).stored.map(\.stored.value)
       try #require(found.isEmpty || found.count == 3 && Set(found).count == 1, "round \(round): \(found)")
       if let stamp = found.first, let times = acknowledged[stamp] {
-        // What began after the stored one was acknowledged would have replaced it.
+        // A commit that began after the stored one was acknowledged would have replaced it.
         let later = acknowledged.filter { $0.value.began > times.ended }
         #expect(later.isEmpty, "round \(round): \(stamp), acknowledged by \(times.ended)")
       } else if found.first.map(inFlight.contains) != true {
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases)
-  func `A number that several processes increment on condition counts what they acknowledged before they were killed`(
+  func `A number that killed processes increment with preconditions counts every acknowledged increment`(
     kind: DurableStore
   ) async throws {
     let reader = CommitReader(collection: "counters", ids: ["counter", "twin"], last: .max, order: CountingOrder.self)
@@ -94,9 +94,9 @@ import Testing
     }
   }
 
-  /// Runs a process for each writer, and kills them one after the other at any instant.
+  /// Runs a process for each writer, and kills them one after another at random instants.
   ///
-  /// - Returns: What each said.
+  /// - Returns: The output of each process.
   private func linesOfKilledWriters(_ place: URL, _ words: (Int) -> [String]) async throws -> [[String]] {
     try Task.checkCancellation()
     var children: [ChildProcess] = []
@@ -107,7 +107,7 @@ import Testing
     var lines = Array(repeating: [String](), count: writerCount)
     var alive = Array(children.indices)
     while !alive.isEmpty {
-      // What one says is no particular instant for another.
+      // A line of one process is at an arbitrary instant of another one.
       for _ in 0..<Int.random(in: 0...5) {
         let writer = alive.randomElement()!
         if let line = await children[writer].line() { lines[writer].append(line) }
@@ -125,25 +125,25 @@ import Testing
   }
 }
 
-/// Reads values that each commit replaces by equal ones, in all ways in which a store can be read.
+/// Reads, in all ways in which a store can be read, values that each commit sets to the same value.
 private struct CommitReader<Order: ReadOrder>: Sendable {
   typealias Value = Order.Value
 
   let collection: String
   let ids: [String]
-  /// What the last commit saves.
+  /// The value that the last commit saves.
   let last: Value
   let order: Order.Type
 
   func key(_ id: String) -> StoreKey<Value> { StoreKey(collection, id: id) }
 
-  /// Reads until the last commit, while `work` is done.
+  /// Reads until the last commit, while `work` runs.
   ///
-  /// - Parameter work: Ends with the last commit, by the store that it is passed.
+  /// - Parameter work: Ends by making the last commit with the store that is passed to it.
   func read(
     _ kind: DurableStore, at place: URL, while work: @escaping @Sendable (any KeyValueStore) async throws -> Void
   ) async throws {
-    // One store is both observed and read, because what a call reads is sent to observers too.
+    // The same store is observed and read, because a value that a call reads is sent to observers too.
     let observed = kind.openPatiently(at: place)
     try await withThrowingTaskGroup { group in
       for store in [observed, kind.openPatiently(at: place)] {
@@ -157,7 +157,7 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
     }
   }
 
-  /// Applies every change to what was stored at first.
+  /// Applies every change to the values that were stored at first.
   private func observeChanges(_ store: any KeyValueStore) async throws {
     let observation = try await store.observe(collection: collection, as: Value.self)
     var values: [String: Value] = [:]
@@ -173,7 +173,7 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
     throw Failure(reader: "the changes", values: Array(values.values), reason: "ended")
   }
 
-  /// Loads one key after the other: a later load never returns what is older than what an earlier one returned.
+  /// Loads one key after another: a later load never returns an older value than an earlier one.
   private func loadAgainAndAgain(_ store: any KeyValueStore) async throws {
     var order = Order()
     while true {
@@ -187,7 +187,7 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
     }
   }
 
-  /// Reads all keys at one instant, again and again.
+  /// Reads all keys at one instant, repeatedly.
   private func observeAgainAndAgain(_ store: any KeyValueStore) async throws {
     var order = Order()
     while true {
@@ -198,7 +198,7 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
     }
   }
 
-  /// Throws unless the values are of one commit, which isn't older than what was read before.
+  /// Throws unless all values are of the same commit, which isn't older than the last one read.
   private func check(_ values: [Value], _ order: inout Order, by reader: String, count: Int? = nil) throws {
     guard values.isEmpty || values.count == count ?? ids.count && values.allSatisfy({ $0 == values[0] }) else {
       throw Failure(reader: reader, values: values, reason: "not of one commit")
@@ -217,15 +217,15 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
   }
 }
 
-/// Recognises a reader that goes back in time.
+/// The order of values, which detects a reader that reads an older value after a newer one.
 private protocol ReadOrder: Sendable {
   associatedtype Value: Codable & Equatable & Sendable
 
   init()
 
-  /// Records what was read next.
+  /// Records the next value that was read.
   ///
-  /// - Returns: Whether it is what was read before, or newer.
+  /// - Returns: Whether it is the same as the previous value, or newer.
   mutating func record(_ value: Value?) -> Bool
 }
 

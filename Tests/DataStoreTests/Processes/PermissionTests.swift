@@ -2,12 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A folder that may be read and no longer written.
+/// A folder that becomes read-only.
 @Suite(.timeLimit(.minutes(15))) struct PermissionTests {
   private let temporary = TemporaryFolder()
 
   @Test(arguments: DurableStore.allCases)
-  func `A save without permission throws, leaves the old value, and works with it again`(kind: DurableStore)
+  func `A save without permission throws, leaves the old value, and works again with permission`(kind: DurableStore)
     async throws
   {
     var child = try ChildProcess("lose-permission", kind.place(in: temporary))

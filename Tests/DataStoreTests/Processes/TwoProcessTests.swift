@@ -4,13 +4,13 @@ import Multicast
 import TestSupport
 import Testing
 
-/// A change in one process is seen by an observer in another.
+/// Observers receive the changes of another process.
 @Suite(.timeLimit(.minutes(15))) struct TwoProcessTests {
   private let temporary = TemporaryFolder()
   private let key = StoreKey<String>("text", id: "0")
 
   @Test(arguments: DurableStore.allCases)
-  func `Saves and removals of another process arrive, and own saves once`(kind: DurableStore) async throws {
+  func `Saves and removals of another process are observed, and each own save once`(kind: DurableStore) async throws {
     let (store, place) = (kind.open(in: temporary), kind.place(in: temporary))
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
     var collection = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases)
-  func `An id that another process adds is seen by observers of the collection`(kind: DurableStore) async throws {
+  func `Observers of a collection receive a value that another process adds`(kind: DurableStore) async throws {
     let (store, place) = (kind.open(in: temporary), kind.place(in: temporary))
     try await store.save("first", for: key)
     var changes = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test(arguments: DurableStore.allCases)
-  func `What this process changes, the other one sees`(kind: DurableStore) async throws {
+  func `Another process observes the changes of this process`(kind: DurableStore) async throws {
     let (store, place) = (kind.open(in: temporary), kind.place(in: temporary))
     try await store.save("before", for: key)
     var child = try ChildProcess("follow", place, ["0"])

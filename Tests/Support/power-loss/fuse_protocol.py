@@ -1,10 +1,10 @@
-"""The kernel's FUSE protocol, as far as the volume needs it, and the mounting of a connection.
+"""The part of the kernel's FUSE protocol that the volume needs, and the mounting of a connection.
 
 The layouts are those of `linux/fuse.h`, which are the same on all processors.
 
-A library is no help here. Those that address files by their paths cannot keep a replaced file open under no name, nor
-give a file another identity after a loss of power: the kernel would then write memory mapped before into the file that
-was opened after.
+No library is used, because libraries that address files by their paths cannot keep a replaced file open without a name,
+nor give a file a new identity after a loss of power. The kernel would then write memory that was mapped before the loss
+of power into the file that was opened after it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from struct import Struct
 
 MAJOR_VERSION = 7
 MINOR_VERSION = 31
-# The first version of the kernel's side with `max_pages`.
+# The first version in which the kernel supports `max_pages`.
 MINIMUM_MINOR_VERSION = 28
 
-# The most bytes of one write, and so of one operation: longer writes are made of several.
+# The largest number of bytes of one write, and so of one operation. The kernel splits longer writes.
 MAXIMUM_WRITE = 1 << 20
 MAXIMUM_PAGES = 256
 REQUEST_SIZE = MAXIMUM_WRITE + 4096
@@ -65,7 +65,7 @@ INIT_BIG_WRITES = 1 << 5
 INIT_AUTO_INVAL_DATA = 1 << 12
 INIT_MAX_PAGES = 1 << 22
 
-# Which attributes a request sets.
+# The attributes that a request sets.
 SET_PERMISSIONS = 1 << 0
 SET_USER = 1 << 1
 SET_GROUP = 1 << 2
@@ -126,7 +126,7 @@ DIRECTORY_ENTRY = Struct("=QQII")
 
 
 def names(body: memoryview) -> list[bytes]:
-    """The names at the end of a request, each of which ends with a zero."""
+    """Returns the names at the end of a request, each of which is terminated by a zero."""
     return bytes(body).split(b"\0")[:-1]
 
 
@@ -137,16 +137,16 @@ class MountFailure(Exception):
 class Mount:
     """A connection to the kernel, mounted at a folder.
 
-    `fusermount3` mounts it, as only root may do so itself. A process that waits for the end of this one unmounts it, so
-    that nothing stays mounted when this one is killed. The option `auto_unmount` is meant for that, but some releases
-    ignore it for users other than root.
+    `fusermount3` mounts it, because only root may mount directly. A helper process waits for the end of this process
+    and unmounts it, so that nothing stays mounted if this process is killed. The option `auto_unmount` serves the same
+    purpose, but some releases ignore it for users other than root.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self.descriptor = self._mount()
         os.set_blocking(self.descriptor, False)
-        # Its input ends with this process. In a session of its own, no signal from a terminal reaches it.
+        # The helper's input ends with this process. In a separate session, it gets no signals from a terminal.
         self._unmounting = subprocess.Popen(
             ["sh", "-c", 'cat; exec fusermount3 -u -z -- "$1"', "sh", folder],
             stdin=subprocess.PIPE,

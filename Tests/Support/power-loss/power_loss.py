@@ -1,4 +1,4 @@
-"""A volume in memory that can lose power: `python3 power_loss.py MOUNTPOINT`, then commands on standard input."""
+"""A volume in memory that can lose power: `python3 power_loss.py MOUNTPOINT`. It reads commands from standard input."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ Handler = Callable[[int, memoryview], Reply]
 
 
 class FileSystem:
-    """Answers the kernel's requests with a volume.
+    """Answers the kernel's requests by means of a volume.
 
-    The kernel's nodes are the inodes under their numbers. A restore forgets nodes and handles, and their numbers are
-    never used again. Requests for forgotten ones fail with EIO, also those that write back memory mapped earlier.
+    The kernel's nodes are the inodes, identified by their numbers. A restore forgets nodes and handles, and their
+    numbers are never used again. Requests for forgotten nodes and handles fail with EIO, including those that write
+    back memory mapped earlier.
 
     One kind of request works without power and with a forgotten handle: reading from a file, until it is closed. The
-    kernel reads for its cache alone, and uses that for a call of `read` only after it has asked for the attributes,
-    which fails. For mapped memory it doesn't ask, and a failure would end the process with SIGBUS. SQLite reads its
-    index of the log in this way, and has to live to report an error.
+    kernel reads only into its cache, and serves a call of `read` from the cache only after it has requested the
+    attributes, which fails. For mapped memory it doesn't request them, and a failed read would end the process with
+    SIGBUS. SQLite reads the index of its log in this way, and must stay alive to report an error.
     """
 
     def __init__(self, volume: Volume) -> None:
         self._volume = volume
-        # How often the kernel has looked up each node, which stays until the kernel forgets it.
+        # The number of times the kernel has looked up each node. A node is kept until the kernel forgets it.
         self._lookups: dict[int, int] = {}
         self._nodes: dict[int, Inode] = {ROOT_NUMBER: volume.root}
         self._files: dict[int, File] = {}
-        # Handles that a restore has forgotten, and whose processes still have them.
+        # Handles that a restore has forgotten and that processes still have open.
         self._dead_files: dict[int, File] = {}
         self._folders: dict[int, tuple[Folder, list[tuple[bytes, Inode]]]] = {}
         self._last_handle = 0
@@ -86,7 +87,7 @@ class FileSystem:
         self._folders.clear()
 
     def reply(self, request: memoryview) -> Optional[tuple[Reply, Reply]]:
-        """The header and the body of the reply; None for a request that gets none."""
+        """Returns the header and the body of the reply; None for a request that gets no reply."""
         _, operation, unique, node, user, group, _, _, _ = fuse.REQUEST_HEADER.unpack_from(request)
         body = request[fuse.REQUEST_HEADER.size :]
         if operation == Operation.FORGET:
@@ -99,7 +100,7 @@ class FileSystem:
                 self._forget(*fuse.FORGET_ONE.unpack_from(body, start + index * fuse.FORGET_ONE.size))
             return None
         if operation == Operation.INTERRUPT:
-            # Requests are answered in their order, so the interrupted one has its answer.
+            # Requests are answered in order, so the interrupted one has already been answered.
             return None
         error = 0
         answer = b""
@@ -108,7 +109,7 @@ class FileSystem:
             if operation == Operation.INIT:
                 answer = self._initialize(body)
             elif operation in (Operation.RELEASE, Operation.RELEASEDIR):
-                # The process has closed the handle already, with or without power.
+                # The process has already closed the handle, with or without power.
                 (handle, _) = fuse.HANDLE_REQUEST.unpack_from(body)
                 self._files.pop(handle, None)
                 self._dead_files.pop(handle, None)
@@ -132,8 +133,9 @@ class FileSystem:
         if major != fuse.MAJOR_VERSION or minor < fuse.MINIMUM_MINOR_VERSION:
             raise failure(errno.EPROTO)
         self.is_initialized = True
-        # Without the cache for writes, each write reaches the volume before it returns. The data that is cached for
-        # reads is used only once the attributes were asked for, which fails without power.
+        # Without a write cache, each write reaches the volume before it returns. Cached data is used for reads only
+        # after
+        # a request for the attributes, which fails without power.
         capabilities &= fuse.INIT_BIG_WRITES | fuse.INIT_AUTO_INVAL_DATA | fuse.INIT_MAX_PAGES
         return fuse.INIT_REPLY.pack(
             fuse.MAJOR_VERSION,
@@ -178,7 +180,7 @@ class FileSystem:
             del self._lookups[node], self._nodes[node]
 
     def _entry(self, inode: Inode) -> Reply:
-        """An answer after which the kernel knows the inode, until it forgets it."""
+        """Returns a reply that makes the inode known to the kernel, until the kernel forgets it."""
         number = inode.number
         self._nodes[number] = inode
         self._lookups[number] = self._lookups.get(number, 0) + 1
@@ -313,7 +315,7 @@ class FileSystem:
     def _opened_file(self, file: File) -> Reply:
         handle = self._new_handle()
         self._files[handle] = file
-        # No flag: the kernel drops what it has cached of the file.
+        # Without flags, the kernel drops the cached data of the file.
         return fuse.OPEN_REPLY.pack(handle, 0)
 
     def _file(self, handle: int) -> File:
@@ -370,7 +372,7 @@ class FileSystem:
         handle, offset, size, _, _, _ = fuse.TRANSFER_REQUEST.unpack_from(body)
         folder, entries = self._opened_folder(handle)
         if offset == 0:
-            # What changes while a folder is read is seen by the next one that reads it from the start.
+            # A change during a read of the folder becomes visible when the folder is next read from the start.
             entries[:] = [(b".", folder), (b"..", folder), *folder.names.items()]
         answer = bytearray()
         for index in range(offset, len(entries)):
@@ -391,7 +393,7 @@ class FileSystem:
 
 
 class Commands:
-    """Executes the commands, which are described in the README."""
+    """Executes the commands that the README describes."""
 
     def __init__(self, volume: Volume, file_system: FileSystem) -> None:
         self._volume = volume
@@ -428,7 +430,7 @@ class Commands:
 
 
 class Server:
-    """Serves the kernel and the commands, one after the other on one thread."""
+    """Serves the kernel's requests and the commands sequentially, on one thread."""
 
     def __init__(self, mount: Mount, signals: socket.socket, parent: Optional[int]) -> None:
         volume = Volume(os.getuid(), os.getgid())
@@ -442,7 +444,7 @@ class Server:
         self._ends = [signals.fileno()] + ([] if parent is None else [parent])
 
     def run(self) -> None:
-        """Returns at `quit`, at the end of standard input or of the parent, at a signal, and when it was unmounted."""
+        """Serves until `quit`, the end of standard input or of the parent, a signal, or an unmount."""
         self.connect()
         say("ready")
         poll = select.poll()
@@ -467,7 +469,7 @@ class Server:
                 raise MountFailure("the kernel has closed the connection")
 
     def _serve_kernel(self) -> bool:
-        """Serves one request; false at the end of the connection."""
+        """Serves one request. Returns false at the end of the connection."""
         try:
             size = os.readv(self._mount.descriptor, [self._buffer])
         except OSError as error:
@@ -485,7 +487,7 @@ class Server:
         return True
 
     def _serve_commands(self) -> bool:
-        """Executes what commands there are; false after the last one."""
+        """Executes all pending commands. Returns false after the last command."""
         data = os.read(STANDARD_INPUT, 4096)
         if not data:
             return False
@@ -503,26 +505,26 @@ def say(line: str) -> None:
     try:
         os.write(STANDARD_OUTPUT, f"{line}\n".encode())
     except BrokenPipeError:
-        # A process that reads no replies has ended, or is about to. The end of the input tells.
+        # A process that no longer reads replies has ended or is about to end, which the end of the input will show.
         pass
 
 
 def catch_signals() -> tuple[socket.socket, socket.socket]:
-    """Turns SIGTERM and SIGINT into bytes, readable from the first socket; keep both."""
+    """Turns SIGTERM and SIGINT into bytes, readable from the first socket. The caller must keep both sockets."""
     reading, writing = socket.socketpair()
     writing.setblocking(False)
     signal.set_wakeup_fd(writing.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    # A parent may start processes from a thread that blocks signals, and they inherit that.
+    # A parent may start processes from a thread that blocks signals, and processes inherit the blocked signals.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGINT])
     return reading, writing
 
 
 def end_of_parent() -> Optional[int]:
-    """A descriptor that is readable once the parent has ended; None where the system has none.
+    """Returns a descriptor that is readable once the parent has ended; None if the system doesn't support it.
 
-    The end of the input alone does not tell: another child of the parent may have inherited the pipe's other end.
+    The end of the input is not sufficient, because another child of the parent may have inherited the pipe's other end.
     """
     try:
         return os.pidfd_open(os.getppid())  # type: ignore[attr-defined,no-any-return,unused-ignore]
@@ -534,7 +536,7 @@ def options(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="A volume in memory that can lose power.")
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("mountpoint", nargs="?", metavar="MOUNTPOINT", help="an empty folder")
-    chosen.add_argument("--check", action="store_true", help="only find out whether a volume can be mounted here")
+    chosen.add_argument("--check", action="store_true", help="only check whether a volume can be mounted")
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""The volume, mounted: what processes see of it, commands, its end, and stores that survive a loss of power on it."""
+"""Tests of a mounted volume: its files, its commands, its end, and stores that survive a loss of power on it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class VolumeTestCase(unittest.TestCase):
         try:
             yield descriptor
         finally:
-            # A handle from before a restore is closed all the same, whatever the call says.
+            # A handle from before a restore is closed even if the call fails.
             try:
                 os.close(descriptor)
             except OSError:
@@ -216,12 +216,12 @@ class FileSystemTests(VolumeTestCase):
             for index in range(6000):
                 os.pwrite(descriptor, b"x", index)
             elapsed = time.monotonic() - start
-        # A tenth of what is usual, because the machine may be busy.
+        # A tenth of the usual speed, because the machine may be busy.
         self.assertLess(elapsed, 6)
 
 
 class PowerTests(VolumeTestCase):
-    def test_what_was_not_synchronized_is_forgotten(self) -> None:
+    def test_unsynchronized_changes_are_forgotten(self) -> None:
         write(self.folder / "kept", b"content")
         write(self.folder / "empty", b"content", synchronizes=False)
         synchronize_folder(self.folder)
@@ -241,11 +241,11 @@ class PowerTests(VolumeTestCase):
             self.command("restore forget")
         self.assertEqual((self.folder / "file").read_bytes(), b"content")
 
-    def test_without_power_everything_fails(self) -> None:
+    def test_without_power_every_call_fails(self) -> None:
         path = self.folder / "file"
         write(path, b"content")
         with self.opened(path, os.O_RDWR) as descriptor, self.opened(self.folder, os.O_RDONLY) as directory:
-            # Cached by the kernel.
+            # Now the kernel has cached the content.
             self.assertEqual(os.pread(descriptor, 7, 0), b"content")
             self.command("cut")
             self.assertEqual(self.volume.send("is-cut"), "yes")
@@ -282,7 +282,7 @@ class PowerTests(VolumeTestCase):
                 os.open("file", os.O_RDONLY, dir_fd=old_folder)
             self.assertEqual(path.read_bytes(), b"content")
 
-    def test_memory_mapped_before_a_restore_reaches_nothing_after_it(self) -> None:
+    def test_memory_mapped_before_a_restore_has_no_effect_after_it(self) -> None:
         path = self.folder / "mapped"
         write(path, b"durable!" + bytes(4088))
         synchronize_folder(self.folder)
@@ -323,7 +323,7 @@ class PowerTests(VolumeTestCase):
         self.assertEqual((path.read_bytes(), path.stat().st_size), (b"old", 3))
         self.assertFalse((self.folder / "gone").exists())
 
-    def test_a_seed_keeps_some_and_always_the_same(self) -> None:
+    def test_a_seed_keeps_some_changes_and_always_the_same_ones(self) -> None:
         def names_after(seed: int) -> list[str]:
             for name in os.listdir(self.folder):
                 os.unlink(self.folder / name)
@@ -337,10 +337,10 @@ class PowerTests(VolumeTestCase):
         self.assertEqual(first, [names_after(seed) for seed in SEEDS])
         self.assertGreater(len(set(map(tuple, first))), 3)
 
-    def test_armed_the_power_is_cut_after_that_many_operations(self) -> None:
+    def test_an_armed_cut_comes_after_the_given_number_of_operations(self) -> None:
         before = self.volume.count()
         self.command("arm 3")
-        # Creates, writes, and synchronizes: the last of the three still says that it succeeded.
+        # Creates, writes, and synchronizes: the last of these three operations still returns success.
         with self.opened(self.folder / "file", os.O_WRONLY | os.O_CREAT) as descriptor:
             os.write(descriptor, b"content")
             os.fsync(descriptor)
@@ -354,7 +354,8 @@ class PowerTests(VolumeTestCase):
     def test_a_write_is_one_operation_up_to_a_mebibyte(self) -> None:
         with self.opened(self.folder / "file", os.O_WRONLY | os.O_CREAT) as descriptor:
             before = self.volume.count()
-            # Not zeros, whose memory the system would provide only during the write, and split it.
+            # The bytes aren't zeros, because the system would provide the memory of zeros only during the write, and
+            # split it.
             os.write(descriptor, b"x" * (1 << 20))
             self.assertEqual(self.volume.count() - before, 1)
 
@@ -368,17 +369,17 @@ def has_ended(process: int) -> bool:
 
 
 class CommandTests(VolumeTestCase):
-    def test_commands_that_cannot_be_executed_say_so(self) -> None:
+    def test_commands_that_cannot_be_executed_get_an_error(self) -> None:
         for command in ("cut now", "arm", "arm x", "arm -1", "restore", "restore keep", "restore keep x", ""):
             self.assertRegex(self.volume.send(command), "^error: ")
         self.assertEqual(self.volume.send("is-cut"), "no")
 
-    def test_it_unmounts_however_it_ends_also_with_files_open(self) -> None:
+    def test_it_unmounts_at_every_kind_of_end_even_with_open_files(self) -> None:
         for how in (None, signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
             with self.opened(self.folder / "file", os.O_WRONLY | os.O_CREAT):
                 self.volume.end(how)
                 deadline = time.monotonic() + TIMEOUT
-                # Killed, it cannot wait for the end of the mount itself.
+                # A killed process cannot wait for the unmount itself.
                 while how == signal.SIGKILL and time.monotonic() < deadline and self.is_mounted():
                     time.sleep(0.01)
                 self.assertFalse(self.is_mounted())
@@ -411,7 +412,7 @@ class CommandTests(VolumeTestCase):
         self.assertTrue(has_ended(int(output)))
         self.assertFalse(os.path.ismount(folder))
 
-    def test_a_folder_that_is_not_there_is_refused(self) -> None:
+    def test_a_missing_folder_is_refused(self) -> None:
         process = subprocess.run(
             [sys.executable, str(SCRIPT), str(self.folder / "none")], capture_output=True, text=True
         )
@@ -420,10 +421,10 @@ class CommandTests(VolumeTestCase):
 
 
 class StoreTests(VolumeTestCase):
-    """Stores that are meant to survive, with the power cut after each of their operations."""
+    """Tests of stores, with the power cut after each of their operations."""
 
     def results(self, change: Callable[[Path], None], prepare: Callable[[Path], None]) -> Iterator[tuple[Path, bool]]:
-        """A folder after each cut and restore, and whether the change had succeeded."""
+        """Yields a folder after each cut and restore, and whether the change had succeeded."""
         number = 0
         operations: Optional[int] = None
         cut_after = 0
@@ -455,7 +456,7 @@ class StoreTests(VolumeTestCase):
         write(folder / "file", b"old")
         synchronize_folder(folder)
 
-    def test_a_file_replaced_with_care_has_the_old_or_the_new_content(self) -> None:
+    def test_a_durably_replaced_file_has_the_old_or_the_new_content(self) -> None:
         def replace(folder: Path) -> None:
             write(folder / "new", b"new" * 10_000)
             os.rename(folder / "new", folder / "file")
@@ -468,7 +469,7 @@ class StoreTests(VolumeTestCase):
             found.add((content[:3], succeeded))
         self.assertEqual(found, {(b"old", False), (b"new", False), (b"new", True)})
 
-    def test_a_file_replaced_without_synchronization_is_torn_at_times(self) -> None:
+    def test_a_file_replaced_without_synchronization_is_sometimes_torn(self) -> None:
         def replace(folder: Path) -> None:
             write(folder / "new", b"new" * 10_000, synchronizes=False)
             os.rename(folder / "new", folder / "file")
@@ -485,7 +486,7 @@ class StoreTests(VolumeTestCase):
         connection.execute("PRAGMA synchronous=FULL")
         return closing(connection)
 
-    def test_a_database_with_a_log_keeps_what_was_committed(self) -> None:
+    def test_a_database_with_a_log_keeps_its_commits(self) -> None:
         def prepare(folder: Path) -> None:
             with self.connect(folder) as connection:
                 connection.execute("CREATE TABLE moments(id INTEGER PRIMARY KEY, text TEXT)")

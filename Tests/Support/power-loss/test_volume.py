@@ -1,4 +1,4 @@
-"""The model: what is pending, what a loss of power leaves, and what counts as an operation."""
+"""Tests of the model: pending changes, the result of a loss of power, and the count of operations."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class VolumeTestCase(unittest.TestCase):
 
 
 def outcomes(change: Callable[[VolumeTestCase], object], result: Callable[[VolumeTestCase], Any]) -> set[Any]:
-    """What restores with each of the seeds lead to."""
+    """Returns the results of restores with many seeds."""
     found = set()
     for seed in SEEDS:
         case = VolumeTestCase()
@@ -142,7 +142,7 @@ class ForgetTests(VolumeTestCase):
         self.volume.restore()
         self.assertEqual(self.tree, {b"folder": {}})
 
-    def test_a_rename_across_folders_is_made_durable_by_each_for_itself(self) -> None:
+    def test_a_rename_across_folders_is_made_durable_by_each_folder_separately(self) -> None:
         def rename() -> Folder:
             self.setUp()
             self.create_durable(b"file", b"content")
@@ -167,7 +167,7 @@ class ForgetTests(VolumeTestCase):
         self.volume.restore()
         self.assertEqual(self.tree, {b"folder": {}, b"target": {}})
 
-    def test_what_was_unlinked_while_open_changes_nothing(self) -> None:
+    def test_writes_to_an_unlinked_file_have_no_effect(self) -> None:
         file = self.create_durable(b"file", b"content")
         self.volume.unlink(self.root, b"file")
         self.volume.synchronize(self.root)
@@ -186,7 +186,7 @@ class ForgetTests(VolumeTestCase):
 
 
 class KeepTests(VolumeTestCase):
-    def test_what_is_durable_stays_and_what_was_restored_is_durable(self) -> None:
+    def test_durable_contents_stay_and_restored_contents_are_durable(self) -> None:
         for seed in SEEDS:
             self.setUp()
             self.create_durable(b"file", b"content")
@@ -241,7 +241,7 @@ class KeepTests(VolumeTestCase):
             case.volume.truncate(file, 1)
             case.volume.truncate(file, 2)
 
-        # With only the second kept, the file is not made longer, as it is longer already.
+        # If only the second change is kept, it doesn't make the file longer, because the file is longer already.
         self.assertEqual(outcomes(truncate, lambda case: case.tree[b"file"]), {b"abcd", b"a", b"a\0"})
 
     def test_a_rename_is_kept_or_lost_as_a_whole(self) -> None:
@@ -273,11 +273,11 @@ class KeepTests(VolumeTestCase):
         both = ((b"file", b"old"), (b"other", b"new"))
         self.assertEqual(found, {both, ((b"file", b"new"),), ()})
 
-    def test_a_file_is_lost_or_there_with_any_part_of_its_content(self) -> None:
+    def test_a_file_is_lost_or_kept_with_any_part_of_its_content(self) -> None:
         found = outcomes(lambda case: case.create(b"file", b"a"), lambda case: case.tree.get(b"file"))
         self.assertEqual(found, {None, b"", b"\0", b"a"})
 
-    def test_nearly_all_and_nearly_nothing_are_kept_at_times(self) -> None:
+    def test_sometimes_nearly_all_or_nearly_no_changes_are_kept(self) -> None:
         def create(case: VolumeTestCase) -> None:
             for index in range(20):
                 case.create(b"%d" % index)
@@ -288,7 +288,7 @@ class KeepTests(VolumeTestCase):
 
 
 class PowerTests(VolumeTestCase):
-    def test_power_is_cut_after_so_many_operations(self) -> None:
+    def test_power_is_cut_after_the_given_number_of_operations(self) -> None:
         self.volume.arm(3)
         file = self.create(b"file", b"content")
         self.assertFalse(self.volume.is_cut)
@@ -306,7 +306,7 @@ class PowerTests(VolumeTestCase):
             self.create(str(end).encode()[:20])
             self.assertFalse(self.volume.is_cut)
 
-    def test_armed_for_no_operation_it_is_cut_at_once(self) -> None:
+    def test_arming_with_zero_cuts_immediately(self) -> None:
         self.volume.arm(0)
         self.assertTrue(self.volume.is_cut)
 
@@ -400,7 +400,7 @@ class Script:
         elif number == 2:
             volume.create_folder(folder, name, Attributes(0o700, 0, 0))
         elif number == 3:
-            # The kernel refuses to move a folder into itself, so only files go to other folders here.
+            # The kernel refuses to move a folder into itself, so this moves only files to other folders.
             is_file = isinstance(folder.names.get(name), File)
             volume.rename(folder, name, other if is_file else folder, new_name)
         elif number == 4:

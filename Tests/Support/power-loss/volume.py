@@ -1,11 +1,11 @@
-"""A pure model of a volume that can lose power: what processes see, and what survives.
+"""A pure model of a volume that can lose power.
 
-Each file and folder has two states. The volatile state is what processes see. The durable state is what a loss of power
-leaves. Changes reach the volatile state at once and stay pending until a synchronization makes them durable: that of a
-file covers its content and length, that of a folder covers the names in it. Permissions, owners and times are durable
-at once.
+Each file and folder has two states. Processes see the volatile state; a loss of power leaves the durable state. A
+change reaches the volatile state immediately and stays pending until a synchronization makes it durable. The
+synchronization of a file covers its content and length, that of a folder covers the names in it. Permissions, owners
+and times are durable immediately.
 
-Methods raise `OSError` as system calls fail.
+Methods raise `OSError` where system calls would fail.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MAXIMUM_FILE_SIZE = 1 << 30
 MAXIMUM_NAME_LENGTH = 255
 ROOT_NUMBER = 1
 
-# The odds with which a restore keeps pending changes. The seed draws one of them. With even odds alone, "all but one
-# of twenty" would never happen.
+# The probabilities with which a restore keeps pending changes. The seed determines which one is used. With 0.5 alone,
+# results such as "all but one of twenty" would hardly ever occur.
 ODDS = (0.1, 0.5, 0.9)
 
-# Decides whether a pending change is kept.
+# Decides whether a pending change, or a block of a write, is kept.
 Keeps = Callable[[], bool]
 
 
@@ -37,7 +37,7 @@ def failure(code: int) -> OSError:
 
 @dataclass
 class Attributes:
-    """What is durable at once."""
+    """The attributes of an inode, whose changes are durable immediately."""
 
     permissions: int
     user: int
@@ -53,7 +53,7 @@ class Attributes:
 
 @dataclass(frozen=True)
 class Write:
-    """Pending bytes, which say nothing about the length of the file."""
+    """Pending bytes, without the length of the file."""
 
     offset: int
     data: bytes
@@ -69,14 +69,14 @@ class Write:
 
 @dataclass(frozen=True)
 class Lengthening:
-    """A pending length, by a write past the end or a truncation to more than there was."""
+    """A pending length, after a write past the end or a truncation to a larger size."""
 
     length: int
 
 
 @dataclass(frozen=True)
 class Shortening:
-    """A pending length, by a truncation to less than there was."""
+    """A pending length, after a truncation to a smaller size."""
 
     length: int
 
@@ -92,7 +92,7 @@ class File:
     def __init__(self, number: int, attributes: Attributes, content: bytes = b"") -> None:
         self.number = number
         self.attributes = attributes
-        # How many names the file has, in the volatile state.
+        # The number of names of the file in the volatile state.
         self.links = 0
         self.content = bytearray(content)
         self._durable = bytearray(content)
@@ -124,7 +124,7 @@ class File:
         self._settle(lambda: True)
 
     def survivor(self, number: int, keeps: Keeps) -> File:
-        """The file after a loss of power. Of this one, only the content may be read afterwards."""
+        """Returns the file after a loss of power. After this call, only the content of the old file may be read."""
         self._settle(keeps)
         return File(number, self.attributes, bytes(self._durable))
 
@@ -152,8 +152,7 @@ class File:
 class NameChange:
     """A pending change of the names in one folder, which a loss of power keeps or loses as a whole.
 
-    It takes one name from an inode, or gives it one, or both. The other half of a rename across folders is a change of
-    its own, in the other folder.
+    It removes a name from an inode, or adds one, or both. A rename across folders is two changes, one in each folder.
     """
 
     inode: Inode
@@ -161,7 +160,7 @@ class NameChange:
     added: Optional[bytes] = None
 
     def apply(self, names: dict[bytes, Inode]) -> None:
-        # The name may belong to another inode if earlier changes were lost. Then there is nothing to remove.
+        # If earlier changes were lost, the name may belong to another inode. Then there is nothing to remove.
         if self.removed is not None and names.get(self.removed) is self.inode:
             del names[self.removed]
         if self.added is not None:
@@ -186,7 +185,7 @@ class Folder:
         self._settle(lambda: True)
 
     def settled_names(self, keeps: Keeps) -> dict[bytes, Inode]:
-        """The names after a loss of power. The folder must not be used afterwards."""
+        """Returns the names after a loss of power. The folder must not be used afterwards."""
         self._settle(keeps)
         return self._durable
 
@@ -198,7 +197,7 @@ class Folder:
     def _settle(self, keeps: Keeps) -> None:
         """Makes pending changes durable, or drops them.
 
-        The order of making is kept: two changes either commute, or the later one decides.
+        Changes are applied in the order in which they were made: two changes either commute, or the later one prevails.
         """
         for change in self._pending:
             if keeps():
@@ -221,17 +220,17 @@ class Volume:
         self.root.links = 1
         self.is_cut = False
         self.operation_count = 0
-        # After how many more operations the power is cut.
+        # The number of operations until the power is cut.
         self._remaining: Optional[int] = None
 
-    # The power supply
+    # Power supply
 
     def cut(self) -> None:
         self.is_cut = True
         self._remaining = None
 
     def arm(self, count: int) -> None:
-        """Cuts the power once so many more operations were executed; at once if there are none to wait for."""
+        """Cuts the power after the given number of operations; immediately if it is 0."""
         self._remaining = count
         if count == 0:
             self.cut()
@@ -244,12 +243,12 @@ class Volume:
             raise failure(errno.EIO)
 
     def restore(self, seed: Optional[int] = None) -> None:
-        """Supplies power again, after a loss of power if there was none.
+        """Restores power, after a loss of power if the power was not cut.
 
-        Everything pending is lost. With a seed, each pending change is kept or lost by chance instead. What remains is
-        durable.
+        All pending changes are lost. With a seed, each pending change is kept or lost at random instead. The remaining
+        contents are durable.
 
-        Every inode but the root has a new number, so that nothing opened earlier is confused with what it was.
+        Every inode except the root gets a new number, so that it is not confused with the inode that was open before.
         """
         self.root = self._survivors(self._keeps(seed))
         self.is_cut = False
@@ -269,11 +268,11 @@ class Volume:
         survivors: dict[int, Inode] = {ROOT_NUMBER: root}
         folders = [(self.root, root)]
         for old_folder, folder in folders:
-            # In the order of names, so that a seed always gives the same result.
+            # Names are sorted, so that a seed always gives the same result.
             for name, old in sorted(old_folder.settled_names(keeps).items()):
                 survivor = survivors.get(old.number)
                 if isinstance(survivor, Folder):
-                    # Half of a rename across folders was lost. A folder has one name, so the other one goes.
+                    # Half of a rename across folders was lost. A folder has only one name, so the other one is dropped.
                     continue
                 if survivor is None:
                     number = self._new_number()
@@ -304,7 +303,7 @@ class Volume:
         self._executed()
 
     def write_back(self, file: File, offset: int, data: bytes) -> None:
-        """A write of mapped memory, which is no operation because the system chooses its time."""
+        """Writes back mapped memory, which is not an operation because the system chooses its time."""
         file.write(offset, data)
 
     def truncate(self, file: File, length: int) -> None:
@@ -366,7 +365,7 @@ class Volume:
     ) -> None:
         """Moves an inode to another name.
 
-        The system refuses to move a folder into itself, before the volume is asked.
+        The system itself refuses to move a folder into itself, so the volume never gets such a request.
         """
         inode = self.lookup(folder, name)
         self._require_alive(new_folder)

@@ -1,14 +1,16 @@
 internal import Foundation
 
-/// What a commit of several files is about to do: written before the first of them changes, so that it can be finished.
+/// The intended changes of a commit of several files.
 ///
-/// The new bytes are in staged files, which the journal names with their length and checksum. It is in force once it is
-/// durable under ``fileName``; from then on the next process that opens the folder finishes the commit.
+/// A commit writes the journal before it changes the first file, so that an interrupted commit can be finished. The new
+/// bytes are in staged files, which the journal names with their length and checksum. The journal is in force once it
+/// is durable under ``fileName``; from then on, the next process that opens the folder finishes the commit.
 ///
-/// A loss of power may keep the journal's name and lose those of staged files, because neither is durable before the
-/// folder is synchronised. Such a journal isn't complete: its commit was never made, and none of it was done.
+/// A loss of power may preserve the journal's name and lose the names of staged files, because neither is durable
+/// before the folder is synchronized. Such a journal is incomplete: its commit was not made, and none of its files has
+/// changed.
 struct CommitJournal: Codable, Equatable {
-  /// A staged file that takes the place of another.
+  /// A staged file that replaces another file.
   struct Replacement: Codable, Equatable {
     let stagedName: String
     let fileName: String
@@ -29,7 +31,7 @@ struct CommitJournal: Codable, Equatable {
     self.removals = removals
   }
 
-  /// The bytes of the journal: a checksum in eight hexadecimal digits, then JSON.
+  /// The bytes of the journal: a checksum of eight hexadecimal digits, followed by JSON.
   var encoded: Data {
     get throws(SystemError) {
       do {
@@ -44,7 +46,7 @@ struct CommitJournal: Codable, Equatable {
 
   /// Decodes a journal.
   ///
-  /// - Throws: Why the bytes aren't a journal that can be finished.
+  /// - Throws: ``Corruption``, with the reason why the bytes aren't a journal that can be finished.
   static func decode(_ bytes: Data) throws(Corruption) -> CommitJournal {
     let json = bytes.dropFirst(8)
     guard bytes.prefix(8).elementsEqual(CRC32C.checksum(of: json).hexadecimalDigits.utf8) else {
@@ -57,14 +59,15 @@ struct CommitJournal: Codable, Equatable {
       throw Corruption(reason: String(describing: error))
     }
     guard journal.format == format else { throw Corruption(reason: "the format \(journal.format) is unknown") }
-    // Nothing outside the store's own files may be touched, whatever wrote the journal.
+    // A journal must name only files of the store, because a forged one could otherwise change other files.
     let isValid =
-      journal.replacements.allSatisfy { StagedFile.isName($0.stagedName) && FileName.isOfStore($0.fileName) }
-      && journal.removals.allSatisfy(FileName.isOfStore)
-    guard isValid else { throw Corruption(reason: "it names files that aren't of a store") }
+      journal.replacements.allSatisfy { StagedFile.isName($0.stagedName) && FileName.isStoreFile($0.fileName) }
+      && journal.removals.allSatisfy(FileName.isStoreFile)
+    guard isValid else { throw Corruption(reason: "it names files that don't belong to a store") }
     return journal
   }
 
+  /// The reason why a journal can't be finished.
   struct Corruption: Error {
     let reason: String
   }
@@ -78,20 +81,21 @@ enum FileName {
     name + fileExtension
   }
 
-  /// The name of the value that a file holds; `nil` for a file that holds none, such as one that holds a part.
+  /// Returns the name of the value that a file holds; `nil` for every other file, such as one that holds a part.
   static func decode(_ fileName: String) -> String? {
     guard fileName.hasSuffix(fileExtension) else { return nil }
     let name = String(fileName.dropLast(fileExtension.count))
     return StoreKeyName(encoded: name) == nil ? nil : name
   }
 
-  /// The name of the value, the part or the quarantined bytes that a file holds; `nil` for other files.
-  static func keptName(of fileName: String) -> String? {
-    if isOfStore(fileName) { return String(fileName.dropLast(fileExtension.count)) }
+  /// Returns the name of the value, part or quarantined bytes that a file holds; `nil` for other files.
+  static func storedName(of fileName: String) -> String? {
+    if isStoreFile(fileName) { return String(fileName.dropLast(fileExtension.count)) }
     return fileName.contains(StoredItem.quarantineMark) ? fileName : nil
   }
 
-  static func isOfStore(_ fileName: String) -> Bool {
+  /// Returns whether a file holds a value or a part.
+  static func isStoreFile(_ fileName: String) -> Bool {
     guard fileName.hasSuffix(fileExtension) else { return false }
     let name = String(fileName.dropLast(fileExtension.count))
     return StoreKeyName(encoded: name) != nil || StorePartName.isValid(name)

@@ -8,45 +8,45 @@ package import Foundation
   internal import Musl
 #endif
 
-/// Keeps bytes in a folder, one file for each name: `<name>.value`.
+/// A backend that keeps bytes in a folder, one file for each name: `<name>.value`.
 ///
-/// Bytes are written to a staged file first, which is synchronised and then takes the place of the old one, and the
-/// folder is synchronised after it. A commit of several files writes a ``CommitJournal`` in between. A step that fails
-/// rolls back the ones before it.
+/// A commit writes bytes to a staged file, synchronizes it, renames it over the old file, and synchronizes the folder.
+/// A commit of several files writes a ``CommitJournal`` before it renames the first. If a step fails, the earlier ones
+/// are rolled back.
 ///
-/// Several processes may use one folder: no file is ever changed in place, and staged files have names that no two
-/// backends share. Between the read of what is stored and the change that depends on it a backend has the lock of the
-/// folder, and so has a snapshot. A single read needs no lock: it first finishes the journal that it finds, and so never
+/// Several processes may use the same folder, because no file is ever changed in place, and no two backends share names
+/// of staged files. A backend holds the lock of the folder from the reads that a commit depends on until the change is
+/// made, and during a snapshot. A single read needs no lock: it first finishes a journal that it finds, so it never
 /// sees a part of a commit.
 package struct FileBackend: StoreBackend {
   private let path: String
   private let fileSystem: FileSystem
   private let abandonedAge: Int
   private let lockTimeout: Duration
-  private var folderWasThere = false
+  private var folderHasExisted = false
   private var folderIsDurable = false
   private var isSwept = false
   private var watch: FolderWatch?
-  /// Asks the store for a check.
+  /// Requests a check for changes from the store.
   private var wake: (@Sendable () -> Void)?
-  /// Whether the last check found no folder, and may have taken reports of what it didn't see.
+  /// Whether the last check found no folder, and so may have taken reports of changes that it didn't see.
   private var checkFoundNoFolder = false
   private var stagedNames = StagedFile.Names()
   private var events: [StoreEvent] = []
-  /// The folder while it is locked.
+  /// The folder, while this backend holds its lock.
   private var locked: StoreFolder?
-  /// Whether there was no folder when the present snapshot began.
+  /// Whether there was no folder when the current snapshot or decision began.
   private var isMissing = false
-  /// What was read while the folder was locked.
+  /// The bytes that were read while the folder was locked, by name.
   private var readsUnderLock: [String: Data?] = [:]
 
-  /// Creates a backend in a folder, which the first write makes if it is missing.
+  /// Creates a backend for a folder, which the first write creates if it is missing.
   ///
   /// - Parameters:
   ///   - folder: The folder, as a file URL.
   ///   - fileSystem: Makes the system calls.
-  ///   - abandonedAge: In seconds; older staged files are of a process that has ended, where locks don't show it.
-  ///   - lockTimeout: The longest time that a call waits for another process that has the lock of the folder.
+  ///   - abandonedAge: The age in seconds after which a staged file counts as abandoned, on volumes without locks.
+  ///   - lockTimeout: The longest time that a call waits for another process that holds the lock of the folder.
   package init(
     folder: URL, fileSystem: FileSystem = FileSystem(), abandonedAge: Int = 3600,
     lockTimeout: Duration = .seconds(5)
@@ -97,14 +97,14 @@ package struct FileBackend: StoreBackend {
   ) throws(StoreError) -> Bool {
     let failure = writes.isEmpty ? StoreError.removeFailed : StoreError.writeFailed
     let opened = try mapErrors(to: failure) { (self) throws(SystemError) in
-      try writes.isEmpty ? self.openFolder() : self.openOrMakeFolder()
+      try writes.isEmpty ? self.openFolder() : self.openOrCreateFolder()
     }
     guard let folder = opened else {
-      // Nothing is stored, so there is nothing to remove.
+      // Without a folder there are no values to remove.
       return try withoutFolder(decide) != .abandon
     }
     var staged: [(staged: StagedFile, fileName: String)] = []
-    // After a commit these names are free, unless it failed.
+    // After a successful commit these files have other names, and the list is empty.
     defer { for (file, _) in staged { folder.discard(file.name) } }
     for write in writes {
       let file = try mapErrors(to: failure) { (self) throws(SystemError) in
@@ -115,7 +115,7 @@ package struct FileBackend: StoreBackend {
     let isCommitted = try withLock(of: folder, failure) { (self: inout Self) throws(StoreError) in
       guard case .proceed(let removals) = try decide(&self) else { return false }
       try self.mapErrors(to: failure) { (self) throws(SystemError) in
-        // The old bytes of an only file are within reach, should it have to be put back.
+        // A commit of a single file needs the old bytes, to restore them if a later step fails.
         let old: Data? =
           switch (staged.count, self.readsUnderLock[writes.first?.name ?? ""]) {
           case (1, let read?): read
@@ -152,10 +152,10 @@ package struct FileBackend: StoreBackend {
     }
   }
 
-  /// Locks a file beside the values, `.DataStore-lock.<name>`.
+  /// Locks the file `.DataStore-lock.<name>` beside the values.
   package mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult {
     try mapErrors(to: StoreError.writeFailed) { (self) throws(SystemError) in
-      try self.openOrMakeFolder().acquireLock(".DataStore-lock.\(name)")
+      try self.openOrCreateFolder().acquireLock(".DataStore-lock.\(name)")
     }
   }
 
@@ -166,7 +166,7 @@ package struct FileBackend: StoreBackend {
 
   // MARK: - Watching
 
-  /// Watches the folder; as long as there is none, the nearest one above it.
+  /// Watches the folder or, while it doesn't exist, its nearest existing ancestor.
   package mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {
     do throws(SystemError) {
       try fileSystem.validate(path)
@@ -192,53 +192,54 @@ package struct FileBackend: StoreBackend {
     }
   }
 
-  /// Asks for another check if there is a folder, after a check that found none.
+  /// Requests another check if the folder exists now, after a check that found none.
   ///
-  /// The check may have taken reports of what came between its look for the folder and now. No other reports follow.
+  /// The folder may have appeared after that check looked for it and before the check took the reports. Then no other
+  /// report follows.
   private mutating func checkAgainIfFolderAppeared() {
     guard checkFoundNoFolder, !isMissing else { return }
     do throws(SystemError) {
       if try openFolder() == nil { return }
     } catch {
-      // The check meets what is wrong.
+      // The check meets the same error.
     }
     wake?()
   }
 
-  // MARK: - The folder
+  // MARK: - Folder
 
-  /// Opens the folder; `nil` if it has never been there.
+  /// Opens the folder, or returns `nil` if it has never existed.
   private mutating func openFolder() throws(SystemError) -> StoreFolder? {
     if let locked { return locked }
     if isMissing { return nil }
     defer { watch?.checkFolder() }
     do throws(SystemError) {
       let folder = try StoreFolder(path: path, fileSystem: fileSystem)
-      folderWasThere = true
+      folderHasExisted = true
       sweep(folder)
       return folder
     } catch {
-      // Another folder that takes its place was made by another process.
+      // If another folder appears at the path, another process has created it and may not have made it durable.
       folderIsDurable = false
-      if error.code == ENOENT, !folderWasThere { return nil }
+      if error.code == ENOENT, !folderHasExisted { return nil }
       throw error
     }
   }
 
-  /// Opens the folder, and makes it if it has never been there.
-  private mutating func openOrMakeFolder() throws(SystemError) -> StoreFolder {
+  /// Opens the folder, and creates it if it has never existed.
+  private mutating func openOrCreateFolder() throws(SystemError) -> StoreFolder {
     if let folder = try openFolder() {
-      if !folderIsDurable { try fileSystem.makeFoundFolderDurable(path) }
+      if !folderIsDurable { try fileSystem.makeExistingFolderDurable(path) }
       folderIsDurable = true
       return folder
     }
     try fileSystem.makeFolders(path)
     let folder = try StoreFolder(path: path, fileSystem: fileSystem)
-    (folderWasThere, folderIsDurable) = (true, true)
+    (folderHasExisted, folderIsDurable) = (true, true)
     return folder
   }
 
-  /// Removes, once, what processes left that ended amid a commit, unless another process has the lock of the folder.
+  /// Cleans up, once, after processes that ended during a commit, unless another process holds the lock of the folder.
   private mutating func sweep(_ folder: StoreFolder) {
     guard !isSwept else { return }
     do throws(SystemError) {
@@ -247,22 +248,22 @@ package struct FileBackend: StoreBackend {
       if let event = try folder.finishJournal(at: Date()) { events.append(event) }
       sweepLocked(folder)
     } catch {
-      // The call that opens the folder must not fail for it. A later one, or another process, tries again.
+      // The call that opens the folder must not fail because of this. A later call, or another process, tries again.
     }
   }
 
-  /// Removes, once, what processes left that ended amid a commit, with the lock of the folder.
+  /// Removes, once, the staged files of processes that ended during a commit, in the locked folder.
   private mutating func sweepLocked(_ folder: StoreFolder) {
     guard !isSwept else { return }
     isSwept = true
     do throws(SystemError) {
       try folder.discardAbandonedFiles(olderThan: abandonedAge)
     } catch {
-      // Files of no value stay; the next backend that opens the folder tries again.
+      // The useless files stay, and the next backend that opens the folder tries again.
     }
   }
 
-  /// Finishes the commit of a process that ended before it did so itself, or waits for one that is at it.
+  /// Finishes the commit of a process that has ended, or waits until a running process has finished its commit.
   private mutating func finishJournal(in folder: StoreFolder) throws(SystemError) {
     guard locked == nil, try folder.hasJournal else { return }
     try folder.lock(atMost: lockTimeout)
@@ -270,7 +271,7 @@ package struct FileBackend: StoreBackend {
     if let event = try folder.finishJournal(at: Date()) { events.append(event) }
   }
 
-  /// Runs `body` as long as there is no folder, which it doesn't see even if another process makes it meanwhile.
+  /// Runs `body` as if there were no folder, even if another process creates it meanwhile.
   private mutating func withoutFolder<Result>(
     _ body: (inout Self) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
@@ -280,7 +281,7 @@ package struct FileBackend: StoreBackend {
     return try body(&self)
   }
 
-  /// Runs `body` with the lock of the folder, when no commit is half made.
+  /// Runs `body` with the lock of the folder, after it has finished any interrupted commit.
   private mutating func withLock<Result>(
     of folder: StoreFolder, _ failure: (SystemError) -> StoreError,
     _ body: (inout Self) throws(StoreError) -> Result
@@ -291,7 +292,7 @@ package struct FileBackend: StoreBackend {
     defer { folder.unlock() }
     let event = try mapErrors(to: failure) { (_) throws(SystemError) in try folder.finishJournal(at: Date()) }
     if let event { events.append(event) }
-    // At the latest here: where many processes use the folder, its lock is hardly ever free when it is opened.
+    // If many processes use the folder, its lock is rarely free when it is opened, so this is the place to sweep then.
     sweepLocked(folder)
     locked = folder
     defer { (locked, readsUnderLock) = (nil, [:]) }

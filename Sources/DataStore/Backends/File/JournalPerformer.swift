@@ -6,9 +6,9 @@
   internal import Musl
 #endif
 
-/// Makes the changes of a journal, or takes them back, in the folder that it is of.
+/// Makes the changes of a journal in its folder, or rolls them back.
 ///
-/// All of it can be done again after it broke off anywhere, until the journal is removed.
+/// Until the journal is removed, either can be repeated after an interruption at any point.
 struct JournalPerformer {
   private let journal: CommitJournal
   private let fileSystem: FileSystem
@@ -17,7 +17,7 @@ struct JournalPerformer {
     (self.journal, self.fileSystem) = (journal, fileSystem)
   }
 
-  /// Whether the new bytes of each file are there, under one of the two names.
+  /// Returns whether the new bytes of each file exist, under the staged name or the final one.
   func isComplete(in folder: borrowing Descriptor) throws(SystemError) -> Bool {
     for replacement in journal.replacements where try !fileSystem.exists(replacement.stagedName, in: folder) {
       guard let bytes = try fileSystem.read(replacement.fileName, in: folder), bytes.count == replacement.size,
@@ -27,26 +27,28 @@ struct JournalPerformer {
     return true
   }
 
-  /// Makes the changes of a journal that is in force, and ends it.
+  /// Makes the changes of a journal that is in force, and then removes the journal.
   ///
-  /// - Parameter hasChanged: Set once a file has changed. New parts don't count, because no stored value has them.
+  /// - Parameter hasChanged: Set to `true` when the first file has changed. New parts don't count, because no stored
+  ///   value refers to them yet.
   func finish(in folder: borrowing Descriptor, _ hasChanged: inout Bool) throws(SystemError) {
     for replacement in journal.replacements {
-      let wasThere = try renameIfThere(replacement.stagedName, to: replacement.fileName, in: folder)
-      if wasThere, !StorePartName.isPart(replacement.fileName) { hasChanged = true }
+      let existed = try renameIfThere(replacement.stagedName, to: replacement.fileName, in: folder)
+      if existed, !StorePartName.isPart(replacement.fileName) { hasChanged = true }
     }
     for fileName in journal.removals where try removeIfThere(fileName, in: folder) { hasChanged = true }
     try fileSystem.synchronize(folder)
-    // Durable with the next commit, before that one is acknowledged. Until then to finish it again changes nothing.
+    // The removal becomes durable with the next commit, before that one is acknowledged. Until then, finishing the
+    // journal again changes nothing.
     try fileSystem.unlink(CommitJournal.fileName, in: folder)
   }
 
-  /// Ends a journal by which no value has changed.
+  /// Rolls back a journal that has not changed any value, and removes it.
   ///
-  /// New parts get the names of staged files again, so the journal can be finished until it is removed.
+  /// New parts get the names of their staged files back, so the journal can be finished until it is removed.
   ///
   /// - Returns: Whether the journal is no longer in force.
-  func takeBack(in folder: borrowing Descriptor) -> Bool {
+  func rollBack(in folder: borrowing Descriptor) -> Bool {
     do throws(SystemError) {
       for replacement in journal.replacements where StorePartName.isPart(replacement.fileName) {
         try renameIfThere(replacement.fileName, to: replacement.stagedName, in: folder)
@@ -54,12 +56,12 @@ struct JournalPerformer {
       try fileSystem.unlink(CommitJournal.fileName, in: folder)
       return true
     } catch {
-      // The error that led here says more.
+      // The caller throws the error that led here, which is more specific.
       return false
     }
   }
 
-  /// - Returns: Whether the file was there.
+  /// - Returns: Whether the file existed.
   @discardableResult
   private func renameIfThere(
     _ name: String, to newName: String, in folder: borrowing Descriptor
@@ -73,9 +75,10 @@ struct JournalPerformer {
     }
   }
 
-  /// Removes a file, and fails for a folder with `EISDIR`, also where the system has the error of a refusal for it.
+  /// Removes a file.
   ///
-  /// - Returns: Whether the file was there.
+  /// - Returns: Whether the file existed.
+  /// - Throws: `EISDIR` for a folder, even on systems that report it as `EPERM`.
   private func removeIfThere(_ name: String, in folder: borrowing Descriptor) throws(SystemError) -> Bool {
     do throws(SystemError) {
       try fileSystem.unlink(name, in: folder)
@@ -89,12 +92,13 @@ struct JournalPerformer {
 }
 
 extension SystemError {
-  /// Whether something that isn't a file a store uses, such as a folder, has the name of one.
+  /// Whether an item that a store can't use, such as a folder, has the name of one of its files.
   var meansObstacle: Bool {
     [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST, EINVAL, ELOOP, EFBIG, ENXIO, EOPNOTSUPP].contains(code)
   }
 
-  /// Whether a file is one that this process may not replace or remove, although it may change the folder: an immutable
-  /// one, or one of another user in a folder where each may remove only their own.
+  /// Whether this process may not replace or remove a file although it may change the folder.
+  ///
+  /// Examples are an immutable file, and another user's file in a folder with the sticky bit.
   var meansRefusal: Bool { code == EPERM }
 }

@@ -1,13 +1,13 @@
 internal import Foundation
 
-/// A synchronised file under a temporary name, which is about to take the place of another.
+/// A synchronized file under a temporary name, which is about to replace another file.
 ///
-/// It is locked for as long as it is open, so that it isn't taken for one that a dead process left behind. It is closed
-/// before it gets its final name, because the system reports the close of a file by the name that it has then: a store
-/// that watches the folder would take its own file for one that was changed externally.
+/// It is locked while it is open, so that no other process removes it as one that an ended process left behind. It is
+/// closed before it gets its final name, because the system reports the close of a file under its current name: a store
+/// that watches the folder would mistake its own file for an external change.
 final class StagedFile {
   let name: String
-  /// The bytes, which are those of the file.
+  /// The contents of the file.
   let bytes: Data
   private var file: Descriptor?
 
@@ -17,17 +17,19 @@ final class StagedFile {
     self.file = .some(file)
   }
 
-  /// Closes the file, when the folder is locked: then no other process checks for files that were left behind.
+  /// Closes the file, which unlocks it.
+  ///
+  /// Call it while the folder is locked, because then no other process looks for files that were left behind.
   func close() {
     file = nil
   }
 
-  /// What all names of staged files begin with.
+  /// The prefix of the names of all staged files.
   static let prefix = ".DataStore-"
 
-  /// Names for the staged files of one backend, which no other backend uses.
+  /// A generator of names for the staged files of one backend, which no other backend uses.
   struct Names {
-    /// What all names begin with.
+    /// The prefix of all names of this backend.
     let prefix = StagedFile.prefix + UInt64.random(in: .min ... .max).hexadecimalDigits + "-"
     private var count = 0
 
@@ -37,7 +39,7 @@ final class StagedFile {
     }
   }
 
-  /// Whether a file name is one of a staged file: `.DataStore-<hexadecimal digits>-<decimal digits>`.
+  /// Returns whether a file name is that of a staged file: `.DataStore-<hexadecimal digits>-<decimal digits>`.
   static func isName(_ name: String) -> Bool {
     guard name.hasPrefix(prefix) else { return false }
     let parts = name.dropFirst(prefix.count).split(separator: "-", omittingEmptySubsequences: false)

@@ -8,13 +8,13 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// The open folder of a ``FileBackend``, and the steps of which reads and commits are made.
+/// The open folder of a ``FileBackend``, and the steps of its reads and commits.
 ///
-/// Functions that change names are called with the folder locked, by ``lock(atMost:)``.
+/// The folder must be locked, by ``lock(atMost:)``, when a function that changes names is called.
 final class StoreFolder {
   private let descriptor: Descriptor
   private let fileSystem: FileSystem
-  /// Whether the folder is on a volume that knows no locks.
+  /// Whether the folder is on a volume that doesn't support locks.
   private var hasNoLocks = false
 
   init(path: String, fileSystem: FileSystem) throws(SystemError) {
@@ -24,7 +24,7 @@ final class StoreFolder {
 
   // MARK: - Reading
 
-  /// The bytes of a file; `nil` if there is none.
+  /// Returns the bytes of a file, or `nil` if there is no such file.
   func read(_ fileName: String) throws(SystemError) -> Data? {
     try fileSystem.read(fileName, in: descriptor)
   }
@@ -33,17 +33,17 @@ final class StoreFolder {
     try fileSystem.list(descriptor)
   }
 
-  /// Whether there is a journal of a commit that isn't finished.
+  /// Whether there is a journal of an unfinished commit.
   var hasJournal: Bool {
     get throws(SystemError) { try fileSystem.exists(CommitJournal.fileName, in: descriptor) }
   }
 
   // MARK: - Locking
 
-  /// Waits until no other process has the lock of the folder.
+  /// Waits for the lock of the folder, and takes it.
   ///
-  /// The lock ends with the process that has it. Not every volume knows locks. Without one, commits of two processes in
-  /// the same instant may be made as if the other one didn't exist.
+  /// The lock ends with the process that holds it. On a volume that doesn't support locks, this returns without one.
+  /// Then concurrent commits of two processes may ignore each other.
   func lock(atMost timeout: Duration) throws(SystemError) {
     do throws(SystemError) {
       try fileSystem.lock(descriptor, atMost: timeout)
@@ -64,13 +64,13 @@ final class StoreFolder {
 
   // MARK: - Staging
 
-  /// Creates a synchronised file with bytes that are about to take the place of another file.
+  /// Creates a synchronized file with bytes that are about to replace another file.
   func stage(_ bytes: Data, _ names: inout StagedFile.Names) throws(SystemError) -> StagedFile {
     while true {
       let name = names.next()
       let file = try fileSystem.create(name, in: descriptor)
       do throws(SystemError) {
-        // Another process may take a file for abandoned in the instant before it is locked.
+        // Before the file is locked, another process may mistake it for an abandoned one and remove it.
         let isLocked = try fileSystem.tryToLock(file) != false
         let isLinked = try fileSystem.status(of: file).linkCount > 0
         guard isLocked, isLinked else { continue }
@@ -84,17 +84,17 @@ final class StoreFolder {
     }
   }
 
-  /// Removes a file that holds nothing of value.
+  /// Removes a file that is no longer needed.
   ///
-  /// A failure isn't worth more than the error, or the success, that is being reported: a file that stays is removed by
-  /// the next process that opens the folder.
+  /// A failure is ignored, because it matters less than the result that the caller reports. The next process that opens
+  /// the folder removes the file.
   func discard(_ name: String) {
     do { try fileSystem.unlink(name, in: descriptor) } catch {}
   }
 
   /// Removes staged files whose processes have ended.
   ///
-  /// - Parameter age: In seconds; where files can't be locked, older ones are abandoned.
+  /// - Parameter age: The age in seconds after which a file counts as abandoned if files can't be locked.
   func discardAbandonedFiles(olderThan age: Int) throws(SystemError) {
     for name in try list() where StagedFile.isName(name) {
       guard let file = try fileSystem.openFile(name, in: descriptor) else { continue }
@@ -108,13 +108,13 @@ final class StoreFolder {
 
   // MARK: - Committing
 
-  /// Makes the changes of a commit, durably: all of them or, if this throws, none.
+  /// Makes the changes of a commit, durably: all of them or, if it throws, none.
   ///
   /// The system may refuse to replace or remove a file that can be read, such as an immutable one. If no value has
-  /// changed by then, this throws. If one has, the commit is made and its journal stays in force: every later call tries
-  /// again to finish it, and throws for as long as the file is refused.
+  /// changed by then, this throws. Otherwise the commit counts as made and its journal stays in force: every later call
+  /// tries again to finish it, and throws as long as the system refuses.
   ///
-  /// - Parameter old: The bytes that the only write of a commit replaces; `nil` if there are none.
+  /// - Parameter old: The bytes that a commit of a single write replaces; `nil` if there are none.
   func commit(
     _ writes: [(staged: StagedFile, fileName: String)], removing removals: [String], replacing old: Data?,
     _ names: inout StagedFile.Names
@@ -135,12 +135,12 @@ final class StoreFolder {
     do throws(SystemError) {
       try fileSystem.synchronize(descriptor)
     } catch {
-      try putBack(old, as: fileName, &names)
+      try restore(old, as: fileName, &names)
       throw error
     }
   }
 
-  private func putBack(
+  private func restore(
     _ old: Data?, as fileName: String, _ names: inout StagedFile.Names
   ) throws(SystemError) {
     do throws(SystemError) {
@@ -152,7 +152,7 @@ final class StoreFolder {
         try fileSystem.unlink(fileName, in: descriptor)
       }
     } catch {
-      throw SystemError(code: error.code, operation: "putting back the old value", path: error.path)
+      throw SystemError(code: error.code, operation: "restoring the old value", path: error.path)
     }
   }
 
@@ -185,7 +185,7 @@ final class StoreFolder {
       throw error
     }
     do throws(SystemError) {
-      // Makes the names of the staged files and of the journal durable, and with them the commit.
+      // This makes the names of the staged files and of the journal durable, and so the commit.
       try fileSystem.synchronize(descriptor)
     } catch {
       try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
@@ -196,10 +196,10 @@ final class StoreFolder {
     do throws(SystemError) {
       try performer.finish(in: descriptor, &hasChanged)
     } catch {
-      // As long as the journal is in force the commit is made. Every later call finds the journal and finishes it, or says
-      // why it can't.
-      guard !hasChanged, error.meansObstacle || error.meansRefusal, performer.takeBack(in: descriptor) else { return }
-      // A loss of power must not bring back a commit that failed.
+      // The commit counts as made while the journal is in force. Every later call finds the journal and finishes it, or
+      // throws the reason why it can't.
+      guard !hasChanged, error.meansObstacle || error.meansRefusal, performer.rollBack(in: descriptor) else { return }
+      // After a loss of power, the journal of a failed commit must not reappear.
       try fileSystem.synchronize(descriptor)
       throw error
     }
@@ -207,14 +207,14 @@ final class StoreFolder {
 
   // MARK: - Erasing
 
-  /// Removes files of values, of parts and of quarantined bytes, durably.
+  /// Removes files of values, parts and quarantined bytes, durably.
   func erase(_ isErased: (StoredItem) -> Bool, _ names: inout StagedFile.Names) throws(SystemError) {
     var erased: [String] = []
     for fileName in try list() {
-      guard let name = FileName.keptName(of: fileName) else { continue }
-      // As a temporary file it is removed later, also if this process ends amid it.
+      guard let name = FileName.storedName(of: fileName) else { continue }
+      // A file with a temporary name is removed later even if this process ends during the erasure.
       let temporaryName = names.next()
-      guard isErased(StoredItem(name: name, bytes: { self.readable(fileName) })) else { continue }
+      guard isErased(StoredItem(name: name, bytes: { self.readableBytes(fileName) })) else { continue }
       try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
       erased.append(temporaryName)
     }
@@ -224,20 +224,20 @@ final class StoreFolder {
     try fileSystem.synchronize(descriptor)
   }
 
-  /// The bytes of a file; none if they can't be read.
-  private func readable(_ fileName: String) -> Data {
+  /// Returns the bytes of a file; empty if they can't be read.
+  private func readableBytes(_ fileName: String) -> Data {
     do throws(SystemError) { return try read(fileName) ?? Data() } catch { return Data() }
   }
 
   // MARK: - Recovery
 
-  /// Finishes the commit of a process that ended before it did so itself.
+  /// Finishes the commit of a process that ended during it.
   ///
-  /// A journal that can be finished later stays in force, with the staged files that it names: where the system refuses
-  /// to replace or remove a file, this throws. Where something that isn't a file is in the way, the journal is quarantined
-  /// so that the store goes on.
+  /// If the system refuses to replace or remove a file, this throws, and the journal stays in force with the staged
+  /// files that it names, so that a later call can finish it. If an item that isn't a regular file has the name of one
+  /// of the files, the journal is quarantined, so that the store stays usable.
   ///
-  /// - Returns: What to report if the journal was quarantined.
+  /// - Returns: The event to report if the journal was quarantined.
   func finishJournal(at time: Date) throws(SystemError) -> StoreEvent? {
     let bytes: Data
     do throws(SystemError) {
@@ -256,13 +256,13 @@ final class StoreFolder {
     let performer = JournalPerformer(journal, fileSystem)
     do throws(SystemError) {
       if try performer.isComplete(in: descriptor) {
-        // The process that wrote the journal may have ended before it was durable, and then a loss of power could keep a
-        // part of what follows without it.
+        // The process that wrote the journal may have ended before the journal was durable. Then a loss of power could
+        // keep a part of the following changes and lose the journal.
         try fileSystem.synchronize(descriptor)
         var hasChanged = false
         try performer.finish(in: descriptor, &hasChanged)
       } else {
-        // Its commit was never made.
+        // The commit was not made.
         try fileSystem.unlink(CommitJournal.fileName, in: descriptor)
         for replacement in journal.replacements { discard(replacement.stagedName) }
       }
@@ -280,7 +280,7 @@ final class StoreFolder {
 
   // MARK: - Quarantine
 
-  /// Gives a file with certain bytes a name for quarantined bytes, durably.
+  /// Renames a file that has the given bytes to a name for quarantined bytes, durably.
   ///
   /// - Returns: The new path; `nil` if the file has other bytes by now.
   func quarantine(_ bytes: Data, in fileName: String, of name: String, at time: Date) throws(SystemError) -> String? {
@@ -299,7 +299,7 @@ final class StoreFolder {
     return nil
   }
 
-  /// Gives a file a name for quarantined bytes, durably.
+  /// Renames a file to a name for quarantined bytes, durably.
   ///
   /// - Returns: The new path.
   private func move(_ fileName: String, toQuarantineOf name: String, at time: Date) throws(SystemError) -> String {
@@ -319,19 +319,20 @@ final class StoreFolder {
     return descriptor.path(of: newName)
   }
 
-  /// Renames a file, or a folder that is in the place of one, to a name that an empty file reserves.
+  /// Renames a file, or a folder that has the name of a file, to a name that an empty file reserves.
   private func rename(_ fileName: String, toReserved newName: String) throws(SystemError) {
     do throws(SystemError) {
       try fileSystem.rename(fileName, to: newName, in: descriptor)
     } catch {
-      // A folder takes no file's place. Nor does it take the place of what gets the name between these two calls.
+      // A folder can't replace a file, so the reserving file is removed first. Nor can it replace a file that gets the
+      // name between these two calls.
       guard error.code == ENOTDIR else { throw error }
       discard(newName)
       try fileSystem.rename(fileName, to: newName, in: descriptor)
     }
   }
 
-  /// Creates an empty file under the new name, because renaming alone would replace a file that is there.
+  /// Creates an empty file under the new name, because a rename alone would replace an existing file.
   private func reserveQuarantineName(for name: String, at time: Date) throws(SystemError) -> String {
     var attempt = 1
     while true {

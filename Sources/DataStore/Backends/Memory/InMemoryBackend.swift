@@ -1,8 +1,8 @@
 package import Foundation
 
-/// Keeps bytes in an ``InMemoryStorage``.
+/// A backend that keeps bytes in an ``InMemoryStorage``.
 package struct InMemoryBackend: StoreBackend, Sendable {
-  /// Distinguishes a backend from others over the same storage, and ends its watch.
+  /// Identifies a backend among those over the same storage, and ends its watch when it is released.
   private final class Identity: Sendable {
     let storage: InMemoryStorage
 
@@ -18,7 +18,9 @@ package struct InMemoryBackend: StoreBackend, Sendable {
   private let identity: Identity
   private var storage: InMemoryStorage { identity.storage }
   private var id: ObjectIdentifier { ObjectIdentifier(identity) }
-  /// The external changes that were taken in a snapshot or a decision, which has to be made again if there are more.
+  /// The external changes that were taken in the current snapshot or decision.
+  ///
+  /// They are kept because the snapshot or decision is repeated if the storage changes meanwhile.
   private var takenChanges: [String]?
 
   package init(storage: InMemoryStorage) {
@@ -37,7 +39,7 @@ package struct InMemoryBackend: StoreBackend, Sendable {
     while true {
       let version = storage.version
       guard case .proceed(let removals) = try decide(&self) else { return false }
-      // Nothing is locked while `decide` runs, so it runs again if anything changed meanwhile.
+      // The storage isn't locked while `decide` runs, so `decide` runs again if anything changed meanwhile.
       if storage.apply(writes, removing: removals, ifVersionIs: version, by: id) { return true }
     }
   }
@@ -79,7 +81,7 @@ package struct InMemoryBackend: StoreBackend, Sendable {
       let names = storage.names.filter { [storage] name in
         isErased(StoredItem(name: name) { storage[name] ?? Data() })
       }
-      // Nothing is locked while `isErased` runs, so it runs again if anything changed meanwhile.
+      // The storage isn't locked while `isErased` runs, so `isErased` runs again if anything changed meanwhile.
       if storage.apply([], removing: names, ifVersionIs: version, by: id) { return }
     }
   }

@@ -1,28 +1,28 @@
 public import Foundation
 internal import Multicast
 
-/// Bytes in memory, which outlive the stores over them.
+/// Bytes in memory that outlive the stores over them.
 ///
-/// Like the folder of a file store it can be read and changed from outside, so a test can corrupt a value. A store
-/// notices such changes at its next call, and those of another store at once.
+/// Like the folder of a file store, it can be read and changed without a store, so a test can corrupt a value. A store
+/// notices such changes at its next call. It notices the changes of another store immediately.
 public final class InMemoryStorage: Sendable {
-  /// A store that is notified of the changes of others.
+  /// A store that is notified when other stores change the storage.
   private struct Watcher {
-    /// What others have changed since it asked last.
+    /// The names that other stores have changed since the last call of `takeChangedNames(_:)`.
     var names: [String] = []
     let onChange: @Sendable () -> Void
   }
 
   private struct Contents {
     var bytes: [String: Data] = [:]
-    /// Counts changes.
+    /// The number of changes so far.
     var version: UInt64 = 0
     var watchers: [ObjectIdentifier: Watcher] = [:]
     var lockedNames: Set<String> = []
 
-    /// Records a change of a store.
+    /// Records a change that a store made.
     ///
-    /// - Returns: What to call, as soon as nothing is locked.
+    /// - Returns: The closures of watchers to call, after the lock is released.
     mutating func change(_ names: [String], by writer: ObjectIdentifier) -> [@Sendable () -> Void] {
       version += 1
       if watchers.isEmpty { return [] }
@@ -41,9 +41,10 @@ public final class InMemoryStorage: Sendable {
   /// Creates an empty storage.
   public init() {}
 
-  /// The bytes under a name, or `nil`.
+  /// The bytes under a name, or `nil` if there are none.
   ///
-  /// A name is an encoded ``StoreKeyName``, or one that ``StoreEvent/valueQuarantined(_:movedTo:reason:)`` reported.
+  /// A name is an encoded ``StoreKeyName``, or one that ``StoreEvent/valueQuarantined(_:movedTo:reason:)`` has
+  /// reported.
   public subscript(name: String) -> Data? {
     get { contents.withLock { $0.bytes[name] } }
     set {
@@ -54,13 +55,15 @@ public final class InMemoryStorage: Sendable {
     }
   }
 
-  /// All names, in no order.
+  /// All names, in no particular order.
   public var names: [String] { contents.withLock { Array($0.bytes.keys) } }
 
-  /// Differs from an earlier value if anything was changed since.
+  /// A number that increases with each change.
   var version: UInt64 { contents.withLock { $0.version } }
 
-  /// Makes all changes, unless anything was changed since `version`.
+  /// Makes all changes, unless anything has changed since `version`.
+  ///
+  /// - Returns: Whether the changes were made.
   func apply(
     _ writes: [StoreWrite], removing names: [String], ifVersionIs version: UInt64, by writer: ObjectIdentifier
   ) -> Bool {
@@ -75,7 +78,9 @@ public final class InMemoryStorage: Sendable {
     return true
   }
 
-  /// Gives bytes the first new name that is free; `nil` if the old name has other bytes.
+  /// Moves bytes to the first new name that is free.
+  ///
+  /// - Returns: The new name; `nil` if other bytes are stored under the old name.
   func move(
     _ bytes: Data, from name: String, by writer: ObjectIdentifier, to newName: (_ attempt: Int) -> String
   ) -> String? {
@@ -94,7 +99,7 @@ public final class InMemoryStorage: Sendable {
 
   // MARK: - Watching
 
-  /// Notifies a store from now on when another one changes something.
+  /// Starts to notify a store of the changes of other stores.
   func startWatching(_ watcher: ObjectIdentifier, _ onChange: @escaping @Sendable () -> Void) {
     let watch = Watcher(onChange: onChange)
     contents.withLock { $0.watchers[watcher] = watch }
@@ -102,7 +107,7 @@ public final class InMemoryStorage: Sendable {
 
   func stopWatching(_ watcher: ObjectIdentifier) {
     let watch = contents.withLock { $0.watchers.removeValue(forKey: watcher) }
-    // Released here, where nothing is locked.
+    // The closure is released here, outside the lock, because its release may run other code.
     _ = consume watch
   }
 

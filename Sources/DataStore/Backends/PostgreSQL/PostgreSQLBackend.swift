@@ -2,54 +2,60 @@
   package import Foundation
   internal import Multicast
 
-  /// Keeps bytes in tables of a PostgreSQL database, one row for each name.
+  /// A backend that keeps bytes in tables of a PostgreSQL database, one row for each name.
   ///
-  /// Names and bytes are parameters of prepared statements, never a part of them.
+  /// Names and bytes are parameters of prepared statements, and never become part of their text.
   ///
-  /// **Group commit.** All commits of a group are one transaction, so they share one synchronisation of the server. If a
-  /// statement fails, the transaction is rolled back, and each commit is made by itself: then only the one at fault fails.
+  /// **Group commit.** All commits of a group are one transaction, so they share one synchronization of the server. If
+  /// a statement fails, the transaction is rolled back and each commit is made in a transaction of its own, so that
+  /// only the faulty one fails.
   ///
-  /// **One exchange.** Decisions rest on what the backend knows, and the server makes the change if no other writer has made
-  /// one that isn't known. Only if one has, the decisions are made again in a transaction that locks the store, and so are
-  /// those of the next commits until one meets nobody.
+  /// **One exchange.** A commit usually takes a single exchange with the server. Decisions are based on what the
+  /// backend has already read, and the server makes the change only if no other writer has made one that the backend
+  /// hasn't read. If another writer has, the decisions are made again in a transaction that locks the store. The next
+  /// commits use such a transaction too, until one of them meets no changes of other writers.
   ///
-  /// **A lost connection** is opened again, and what was under way is done again, until the timeout has passed. A commit
-  /// whose answer was lost isn't made twice: the log says whether it was made.
+  /// **A lost connection** is opened again, and the interrupted call is repeated, until the timeout has passed. A
+  /// commit whose answer was lost isn't made twice, because the log of changes shows whether it was made.
   package struct PostgreSQLBackend: StoreBackend {
     private let address: String
     private let timeout: Duration
     private var connection: PostgreSQLConnection?
-    /// The connection of a call that must use one and the same.
+    /// The connection of the current transaction or decision, all of whose calls must use it.
     private var current: PostgreSQLConnection?
     private var decision: Decision?
     private var log = PostgreSQLLog()
     private var watch: PostgreSQLWatch?
-    /// Whether the last commit met no changes of other writers.
-    private var isAlone = true
-    /// The number of the last commit.
+    /// Whether the last commit found no changes of other writers in the log.
+    private var isUncontended = true
+    /// The number of the last commit that was sent.
     private var commitNumber: Int64 = 0
 
-    /// What is known while commits are decided.
+    /// The state of a decision about commits.
     private struct Decision {
-      /// The values that may be changed; the first one that is read brings all of them.
+      /// The names of the values that the commits save; the first read of one of them reads them all.
       let names: Set<String>
+      /// The bytes of these values, after they were read.
       var bytes: [String: Data]?
     }
 
-    /// A commit that was sent, and isn't answered yet.
+    /// A commit that was sent to the server and isn't answered yet.
     private struct Unanswered<Result> {
+      /// The number of the last change in the log that the backend had read.
       let known: Int64
+      /// The connection's number in the log.
       let writer: Int64
+      /// The number of the commit.
       let number: Int64
-      /// The result if it was made.
+      /// The result to return if the commit was made.
       let result: Result
     }
 
-    /// Creates a backend in a database, whose tables the first call makes if they are missing.
+    /// Creates a backend for a database, whose tables the first call creates if they are missing.
     ///
     /// - Parameters:
-    ///   - address: A connection string or URI of libpq's.
-    ///   - timeout: How long a call tries to reach the server, and how long it waits for other clients.
+    ///   - address: A connection string or URI in libpq's format.
+    ///   - timeout: The longest time that a call tries to reach the server, and that it waits for other clients.
     package init(address: String, timeout: Duration = .seconds(5)) {
       (self.address, self.timeout) = (address, timeout)
     }
@@ -91,7 +97,9 @@
       }
     }
 
-    /// Known while commits are decided, without asking the server; what isn't true by then fails the commits.
+    /// Returns the version of the log during a decision, without an exchange with the server, and otherwise `nil`.
+    ///
+    /// If the version is outdated by then, the server doesn't make the commits.
     package mutating func externalVersion() throws(StoreError) -> UInt64? { decision == nil ? nil : log.version }
 
     // MARK: - Committing
@@ -124,13 +132,13 @@
 
     /// Makes all commits of a group in one transaction.
     ///
-    /// - Returns: For each whether it was made.
+    /// - Returns: Whether each of them was made.
     private mutating func makeCommits(
       _ group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> [Bool] {
       let failure = group.contains { !$0.isEmpty } ? StoreError.writeFailed : StoreError.removeFailed
       return try change(failure) { (backend, connection, unanswered) throws(StoreError) in
-        if backend.isAlone {
+        if backend.isUncontended {
           let made = try backend.makeUnlocked(group, on: connection, failure, &unanswered, deciding: decide)
           if let made { return made }
         }
@@ -138,9 +146,10 @@
       }
     }
 
-    /// Makes commits in one exchange, if nothing has changed that isn't known.
+    /// Makes commits in one exchange, unless the log has changes that this backend hasn't read.
     ///
-    /// - Returns: `nil`, and nothing is changed, if something has, or if a commit is abandoned: that must not come of it.
+    /// - Returns: Whether each commit was made; `nil`, and nothing is changed, if the log has such changes or a
+    ///   decision abandoned a commit. A decision to abandon must not be based on outdated values.
     private mutating func makeUnlocked(
       _ group: [[StoreWrite]], on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
       _ unanswered: inout Unanswered<[Bool]>?, deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
@@ -154,7 +163,7 @@
         if made.allSatisfy(\.self) {
           if try send(change, known: known, on: connection, failure, &unanswered, result: made) { return made }
           unanswered = nil
-          isAlone = false
+          isUncontended = false
         }
       } catch {
         log.rollBack(to: before)
@@ -170,7 +179,7 @@
       _ unanswered: inout Unanswered<[Bool]>?, deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> [Bool] {
       try performTransaction(PostgreSQLLayout.beginChange, on: connection, failure) { (backend) throws(StoreError) in
-        backend.isAlone = try backend.readLog(on: connection, failure)
+        backend.isUncontended = try backend.readLog(on: connection, failure)
         let (change, made) = try backend.decide(group, decide)
         if made.contains(true) {
           _ = try backend.send(change, known: nil, on: connection, failure, &unanswered, result: made)
@@ -179,7 +188,9 @@
       }
     }
 
-    /// Decides what becomes of each commit of a group.
+    /// Calls `decide` for each commit of a group.
+    ///
+    /// - Returns: The combined change, and whether each commit proceeds.
     private mutating func decide(
       _ group: [[StoreWrite]], _ decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> (change: PostgreSQLChange, made: [Bool]) {
@@ -199,9 +210,11 @@
       return (change, made)
     }
 
-    /// Makes a change.
+    /// Sends a change to the server.
     ///
-    /// - Returns: Whether nothing has changed behind what is known; otherwise nothing is changed.
+    /// - Parameter known: The number of the last change in the log that was read; `nil` in a transaction that locks the
+    ///   store.
+    /// - Returns: `true` if the change was made; `false`, and nothing is changed, if the log has changes after `known`.
     private mutating func send<Result>(
       _ change: PostgreSQLChange, known: Int64?, on connection: PostgreSQLConnection,
       _ failure: (SystemError) -> StoreError, _ unanswered: inout Unanswered<Result>?, result: Result
@@ -244,11 +257,12 @@
       }
     }
 
-    /// Deletes rows, and writes the tables anew.
+    /// Deletes rows, and rewrites the tables.
     ///
-    /// What the server keeps beside its tables, such as its write-ahead log, its replicas and backups, is its owner's.
+    /// It doesn't erase the copies that the server keeps outside the tables, such as its write-ahead log, replicas and
+    /// backups. They are the responsibility of the server's owner.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
-      // What is deleted twice is deleted.
+      // The deletion may be repeated if the connection is lost, because it is idempotent.
       try retrying(StoreError.removeFailed) { (backend, connection) throws(StoreError) in
         try backend.performTransaction(PostgreSQLLayout.beginChange, on: connection, StoreError.removeFailed) {
           (backend) throws(StoreError) in
@@ -260,7 +274,7 @@
           }
         }
       }
-      // Also if nothing was deleted now, because an earlier call may have failed in between.
+      // This is done even if no row was deleted now, because an earlier call may have failed after it deleted rows.
       try perform(StoreError.removeFailed) { (_, connection) throws(SystemError) in
         for statement in PostgreSQLLayout.vacuums { try connection.run(script: statement) }
       }
@@ -288,12 +302,12 @@
       where isErased(StoredItem(name: name, bytes: { bytes(PostgreSQLLayout.readQuarantined, .integer(id)) })) {
         try connection.run(PostgreSQLLayout.removeQuarantined, .integer(id))
       }
-      // The log has the names, so it is cut: other stores read again what they know.
+      // The log contains the names, so it is truncated, and other stores read all of their values again.
       let newest = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0
       try connection.run(PostgreSQLLayout.forgetChanges, .integer(newest))
     }
 
-    /// Takes an advisory lock of the connection.
+    /// Acquires an advisory lock of the connection.
     package mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult {
       try perform(StoreError.writeFailed) { (_, connection) throws(SystemError) in
         try connection.acquireLock(name)
@@ -303,14 +317,14 @@
     // MARK: - External changes
 
     package mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {
-      // Makes the tables first.
+      // The first call creates the tables.
       try perform(StoreError.readFailed) { (_, _) throws(SystemError) in }
       do throws(SystemError) {
         watch = try PostgreSQLWatch(address, timeout: timeout, onChange: onChange)
       } catch {
         throw .readFailed(error)
       }
-      // What is changed from here on is notified.
+      // The server notifies of every change that is made from here on.
       try perform(StoreError.readFailed) { (backend, connection) throws(SystemError) in
         try backend.beginLog(on: connection)
       }
@@ -324,7 +338,8 @@
             _ = try backend.readLog(on: connection)
           }
         } catch {
-          // An error would mean that the watch broke, which has a connection of its own. What reads next meets the same one.
+          // A thrown error would mean that the watch has failed, but the watch has its own connection. The next read
+          // meets the same error.
           return .unknown
         }
       }
@@ -335,9 +350,9 @@
       log.begin(at: try connection.first(PostgreSQLLayout.newestChange) { $0.integer(0) } ?? 0)
     }
 
-    /// Reads what is new in the log.
+    /// Reads the new changes in the log.
     ///
-    /// - Returns: Whether other writers have changed nothing.
+    /// - Returns: Whether none of them is from another writer.
     private mutating func readLog(on connection: PostgreSQLConnection) throws(SystemError) -> Bool {
       guard let newest = log.newest else {
         try beginLog(on: connection)
@@ -349,11 +364,11 @@
         }
       }
       var found = try rows(from: newest)
-      // A server whose log ends before it isn't the one it was.
+      // If the log ends before the newest known change, it is a different log, such as that of a restored server.
       if found.isEmpty { found = try rows(from: 0) }
-      let isAlone = !log.record(found)
+      let isUncontended = !log.record(found)
       if watch == nil { _ = log.takeReport() }
-      return isAlone
+      return isUncontended
     }
 
     private mutating func readLog(
@@ -377,12 +392,12 @@
         try new.run(
           script: "SET \(PostgreSQLLayout.storeSetting) = 'true'; SET lock_timeout = \(max(1, milliseconds)); "
             + "SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; "
-            // A client that the network has taken away must not hold the store's lock, or its own ones, for hours.
+            // A client that has lost the network must not hold the store's lock, or its named locks, for hours.
             + "SET idle_in_transaction_session_timeout = \(max(1_000, 2 * milliseconds)); "
             + "SET tcp_keepalives_idle = \(seconds); SET tcp_keepalives_interval = 1; "
             + "SET tcp_keepalives_count = \(seconds); SET tcp_user_timeout = \(seconds * 1_000)")
-        let isThere = try new.first(PostgreSQLLayout.isThere) { $0.bool(0) } ?? false
-        if !isThere { try new.run(script: PostgreSQLLayout.creation) }
+        let tablesExist = try new.first(PostgreSQLLayout.tablesExist) { $0.bool(0) } ?? false
+        if !tablesExist { try new.run(script: PostgreSQLLayout.creation) }
       } catch {
         throw .readFailed(error)
       }
@@ -402,9 +417,7 @@
       throw .newerStore(path: connection.place, found: Int(found), supported: Int(PostgreSQLLayout.version))
     }
 
-    /// Uses a connection, and another one if it is lost.
-    ///
-    /// What `body` does is done again then.
+    /// Calls `body` with a connection, and calls it again with another one if the connection is lost.
     private mutating func perform<Result>(
       _ failure: (SystemError) -> StoreError,
       _ body: (inout Self, PostgreSQLConnection) throws(SystemError) -> Result
@@ -430,7 +443,7 @@
       _ begin: String, on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
       _ body: (inout Self) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-      // What was seen in a transaction that isn't made was not seen.
+      // Changes that were read in a transaction that fails count as unread.
       let before = log
       do throws(StoreError) {
         do throws(SystemError) { try connection.run(script: begin) } catch { throw failure(error) }
@@ -446,11 +459,11 @@
       }
     }
 
-    /// Makes a change, once, whether or not it is answered.
+    /// Makes a change exactly once, even if the server's answer is lost.
     ///
-    /// - Parameter attempt: Makes the change on a connection, and records what it sends. It is called again if the connection
-    ///   is lost before the change is made.
-    /// - Throws: What `attempt` throws, or that it isn't known whether the change was made.
+    /// - Parameter attempt: Makes the change on a connection, and records the commit that it sends. It is called again
+    ///   if the connection is lost before the change is made.
+    /// - Throws: The error that `attempt` throws, or an error that says that the outcome is unknown.
     private mutating func change<Result>(
       _ failure: (SystemError) -> StoreError,
       _ attempt: (inout Self, PostgreSQLConnection, inout Unanswered<Result>?) throws(StoreError) -> Result
@@ -488,7 +501,7 @@
       }
     }
 
-    /// Calls `body` with a connection, and again with another one as long as connections are lost and time is left.
+    /// Calls `body` with a connection, and again with another one each time the connection is lost, until the timeout.
     private mutating func retrying<Result>(
       _ failure: (SystemError) -> StoreError,
       _ body: (inout Self, PostgreSQLConnection) throws(StoreError) -> Result

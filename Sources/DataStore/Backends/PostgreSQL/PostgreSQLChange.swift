@@ -1,7 +1,7 @@
 #if PostgreSQL
   internal import Foundation
 
-  /// What a transaction stores and removes, sent in one statement.
+  /// The values and parts that a transaction stores and removes, sent in one statement.
   struct PostgreSQLChange {
     private var values = Rows()
     private var parts = Rows()
@@ -18,7 +18,7 @@
       if StorePartName.isPart(name) { parts.remove(name) } else { values.remove(name) }
     }
 
-    /// The parameters of ``PostgreSQLLayout/commit`` that say what changes.
+    /// The parameters of ``PostgreSQLLayout/commit`` that describe the change.
     var parameters: [PostgreSQLConnection.Parameter] {
       [
         .texts(values.names), .byteStrings(values.bytes), .texts(parts.names), .byteStrings(parts.bytes),
@@ -28,7 +28,7 @@
 
     /// The rows of one table.
     ///
-    /// What is removed and then stored is stored, as removals come first.
+    /// The server makes the removals first, so a name that is both removed and stored is stored.
     private struct Rows {
       private(set) var names: [String] = []
       private(set) var bytes: [Data] = []

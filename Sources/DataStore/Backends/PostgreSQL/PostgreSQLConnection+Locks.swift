@@ -3,14 +3,15 @@
   internal import Multicast
 
   extension PostgreSQLConnection {
-    /// Has an element whenever a lock was released in this process.
+    /// Sends an element each time a lock was released in this process.
     private static let releases = MulticastRelay<Void>(buffering: .latest)
-    /// Where locks are asked after and released, as no task may wait for a server on a thread that tasks share.
+    /// The queue on which locks are checked and released, because a task must not block a shared thread.
     private static let queue = DispatchQueue(label: "DataStore.PostgreSQLLocks", attributes: .concurrent)
 
-    /// Takes an advisory lock, unless it is held.
+    /// Acquires an advisory lock, unless it is held.
     ///
-    /// The server frees it when it loses this connection. So it belongs to this one, and a new connection has none.
+    /// The lock belongs to this connection: the server releases it when the connection is lost, and a new connection
+    /// doesn't have it.
     func acquireLock(_ name: String) throws(SystemError) -> StoreLockResult {
       guard try tryToLock(name) else { return .held(releases: Self.releases.stream) }
       return .acquired(

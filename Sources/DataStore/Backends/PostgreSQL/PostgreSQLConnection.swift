@@ -14,10 +14,10 @@
   ///
   /// Values are parameters of statements, never a part of their text.
   final class PostgreSQLConnection: @unchecked Sendable {
-    // Unchecked: whatever uses `handle` and what changes has `turn`, and a result is used by one call. So a lock may be
-    // released, or asked after, by any thread while another one makes a call.
+    // Unchecked: every use of `handle` and of mutable state holds `callLock`, and each result is used by a single call. So
+    // any thread may release or check a lock while another one makes a call.
 
-    /// A value handed to a statement.
+    /// A parameter of a statement.
     enum Parameter {
       case integer(Int64?)
       case text(String)
@@ -48,32 +48,34 @@
       /// The text, or `nil` for `NULL`.
       func optionalText(_ column: CInt) -> String? { isNull(column) ? nil : text(column) }
 
-      /// Whether it is true, or `nil` for `NULL`.
+      /// The Boolean value, or `nil` for `NULL`.
       func optionalBool(_ column: CInt) -> Bool? { isNull(column) ? nil : bool(column) }
 
       private func isNull(_ column: CInt) -> Bool { PQgetisnull(result, number, column) == 1 }
     }
 
-    /// The server and the database, without a password, for errors.
+    /// The server and the database, without a password, for error messages.
     let place: String
-    /// The number that changes made on this connection have in the log.
+    /// The number that identifies this connection in the log of changes.
     ///
-    /// A new connection has another one, so that what the server gets late of a lost one is the change of another writer.
+    /// Each connection has a different number. If the server executes a commit of a lost connection late, the new
+    /// connection sees it as the change of another writer.
     let writer = Int64.random(in: 1 ... .max)
     private let handle: OpaquePointer
     private var statements: [String: String] = [:]
     private var lockedNames: Set<String> = []
-    /// Lets one call of libpq come after the other.
-    private let turn = NSLock()
+    /// Serializes the calls to libpq.
+    private let callLock = NSLock()
 
     /// Opens a connection.
     ///
     /// - Parameters:
-    ///   - address: A connection string or URI, as libpq understands it. What it leaves out comes from the environment.
-    ///   - timeout: How long a call may take.
+    ///   - address: A connection string or URI in libpq's format. Missing settings come from the environment.
+    ///   - timeout: The longest time that a call may take.
     init(_ address: String, timeout: Duration) throws(SystemError) {
       let seconds = Self.longestSilence(within: timeout)
-      // Later values win, but those of the address are expanded in the place of `dbname`: it has the last word.
+      // Later options override earlier ones. libpq expands the address at the position of `dbname`, so its settings
+      // override all others.
       let options: [(String, String)] = [
         ("client_encoding", "UTF8"), ("application_name", "DataStore"), ("connect_timeout", "\(seconds)"),
         ("keepalives_idle", "\(seconds)"), ("keepalives_interval", "1"), ("keepalives_count", "\(seconds)"),
@@ -95,40 +97,41 @@
       self.handle = handle
       place = [PQhost(handle), PQport(handle), PQdb(handle)].map { $0.map { String(cString: $0) } ?? "" }
         .joined(separator: " ")
-      // Notices are for people at a terminal.
+      // By default, libpq prints the server's notices to the standard error.
       PQsetNoticeProcessor(handle, { _, _ in }, nil)
     }
 
-    /// How long opening may take, and how long the network may be silent before a connection counts as lost, in seconds.
+    /// The longest time for opening a connection, and the longest silence of the network before a connection counts as
+    /// lost, in seconds.
     ///
-    /// libpq knows no time below 2 seconds.
+    /// The minimum is 2 seconds, because libpq supports no shorter time.
     static func longestSilence(within timeout: Duration) -> Int64 {
       min(max(2, timeout.components.seconds), 5)
     }
 
     deinit {
-      // What was committed is durable, and what wasn't is rolled back.
+      // Commits are durable, and the server rolls back an open transaction.
       PQfinish(handle)
     }
 
     /// Whether the connection has ended.
-    var isLost: Bool { turn.withLock { PQstatus(handle) != CONNECTION_OK } }
+    var isLost: Bool { callLock.withLock { PQstatus(handle) != CONNECTION_OK } }
 
-    /// The socket; changes when the connection is lost only.
+    /// The socket, which changes only when the connection is lost.
     var socket: CInt { PQsocket(handle) }
 
     // MARK: - Statements
 
-    /// Runs statements that need no parameters, in one exchange.
+    /// Runs statements without parameters, in one exchange.
     func run(script: String) throws(SystemError) {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       let result = PQexec(handle, script)
       defer { PQclear(result) }
       try check(result, "running")
     }
 
-    /// Runs a statement, which stays prepared for the next time.
+    /// Runs a statement, and keeps it prepared for later runs.
     func run(_ sql: String, _ parameters: Parameter...) throws(SystemError) {
       _ = try lockedRows(of: sql, parameters) { _ in }
     }
@@ -150,12 +153,12 @@
     private func lockedRows<Result>(
       of sql: String, _ parameters: [Parameter], read: (Row) -> Result
     ) throws(SystemError) -> [Result] {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       return try rows(of: sql, parameters, read: read)
     }
 
-    /// Runs a statement and reads its rows, in the caller's turn.
+    /// Runs a statement and reads its rows; the caller holds `callLock`.
     private func rows<Result>(
       of sql: String, _ parameters: [Parameter], read: (Row) -> Result
     ) throws(SystemError) -> [Result] {
@@ -182,12 +185,12 @@
 
     // MARK: - Transactions
 
-    /// Ends a transaction, durably.
+    /// Commits a transaction, durably.
     ///
-    /// - Throws: Also if the server rolled it back, because a statement in it had failed.
+    /// - Throws: An error also if the server rolled the transaction back because a statement in it had failed.
     func commit() throws(SystemError) {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       let result = PQexec(handle, "COMMIT")
       defer { PQclear(result) }
       try check(result, "committing")
@@ -196,36 +199,40 @@
       }
     }
 
-    /// Makes a change: alone, or as a part of a transaction.
+    /// Makes a change, either alone or as part of a transaction.
     ///
     /// - Parameters:
-    ///   - change: What to store and to remove.
+    ///   - change: The values and parts to store and to remove.
     ///   - number: The number of the commit.
-    ///   - known: The last change in the log that is known; `nil` if nobody can make another one.
-    /// - Returns: The last change in the log; `nil`, and nothing is changed, if another writer made one that isn't known.
+    ///   - known: The number of the last change in the log that was read; `nil` in a transaction that locks the store.
+    /// - Returns: The number of the last change in the log after this one; `nil`, and nothing is changed, if another
+    ///   writer has made a change after `known`.
     func make(_ change: PostgreSQLChange, number: Int64, known: Int64?) throws(SystemError) -> Int64? {
       let parameters = [.integer(known), .integer(writer), .integer(number)] + change.parameters
       return try lockedRows(of: PostgreSQLLayout.commit, parameters) { $0.optionalInteger(0) }.first ?? nil
     }
 
-    /// Rolls a transaction back.
+    /// Rolls back a transaction.
     ///
-    /// What fails with a lost connection is rolled back by the server.
+    /// If the connection is lost, the server rolls it back.
     func rollBack() {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       PQclear(PQexec(handle, "ROLLBACK"))
     }
 
     // MARK: - Locks
 
-    /// Locks a name for this connection, unless it is locked.
+    /// Locks a name for this connection, unless it is already locked.
+    ///
+    /// - Returns: Whether this call locked the name.
     func tryToLock(_ name: String) throws(SystemError) -> Bool {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       if lockedNames.contains(name) {
-        // The server would lock it a second time, unless it has lost the connection and the lock.
-        _ = try rows(of: PostgreSQLLayout.nothing, []) { _ in }
+        // The server would grant this connection the lock a second time. The exchange detects a lost connection, and
+        // with it a lost lock.
+        _ = try rows(of: PostgreSQLLayout.ping, []) { _ in }
         return false
       }
       guard try rows(of: PostgreSQLLayout.tryToLock, [.text(name)], read: { $0.bool(0) }).first ?? false else {
@@ -235,36 +242,37 @@
       return true
     }
 
-    /// Frees a name, amid a transaction too.
+    /// Releases the lock of a name, even during a transaction.
     ///
-    /// Without a connection it is free already.
+    /// If the connection is lost, the server has released the lock already.
     func unlock(_ name: String) {
-      turn.lock()
-      defer { turn.unlock() }
+      callLock.lock()
+      defer { callLock.unlock() }
       lockedNames.remove(name)
       do throws(SystemError) { _ = try rows(of: PostgreSQLLayout.unlock, [.text(name)]) { _ in } } catch {
-        // In a transaction that the server has given up nothing is run, so the connection goes with its locks.
+        // The server runs no statement in a failed transaction. So the connection is closed, which releases its locks.
         if PQstatus(handle) == CONNECTION_OK { shutdown(PQsocket(handle), CInt(SHUT_RDWR)) }
       }
     }
 
-    /// Whether the server still answers on this connection.
+    /// Whether the server answers on this connection, determined by an exchange.
     var isAlive: Bool {
-      turn.lock()
-      defer { turn.unlock() }
-      PQclear(PQexec(handle, PostgreSQLLayout.nothing))
+      callLock.lock()
+      defer { callLock.unlock() }
+      PQclear(PQexec(handle, PostgreSQLLayout.ping))
       return PQstatus(handle) == CONNECTION_OK
     }
 
     // MARK: - Notifications
 
-    /// Reads what the server has sent without being asked.
+    /// Reads the notifications that the server has sent.
     ///
-    /// - Returns: Whether there were notifications.
+    /// - Returns: Whether there were any.
     func takeNotifications() throws(SystemError) -> Bool {
-      turn.lock()
-      defer { turn.unlock() }
-      // To the end: a dispatch source may report what is left and the end of the connection together, and once.
+      callLock.lock()
+      defer { callLock.unlock() }
+      // All input must be read, because a dispatch source may report the remaining input and the end of the connection
+      // together, only once.
       repeat {
         guard PQconsumeInput(handle) == 1 else { throw error("reading notifications", state: "08006") }
       } while isReadable
@@ -276,7 +284,7 @@
       return hasAny
     }
 
-    /// Whether there is something to read, if it is only that the connection has ended.
+    /// Whether there is input to read, or the connection has ended.
     private var isReadable: Bool {
       var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
       return poll(&descriptor, 1, 0) > 0
@@ -299,7 +307,7 @@
         source: .postgreSQL(state: state, message: Self.message(String(cString: PQerrorMessage(handle)))))
     }
 
-    /// The first line of what the server says.
+    /// Returns the first line of a message from the server.
     private static func message(_ text: String) -> String {
       let line = text.split(separator: "\n").first.map(String.init) ?? "no reason given"
       return line.hasPrefix("ERROR:") ? line.dropFirst(6).trimmingCharacters(in: .whitespaces) : line
@@ -307,7 +315,7 @@
 
     // MARK: - Memory
 
-    /// Calls `body` with an array of C strings that ends with `nil`.
+    /// Calls `body` with a null-terminated array of C strings.
     private static func withCStrings<Result>(
       _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Result
     ) -> Result {
@@ -316,14 +324,14 @@
       return body(copies.map { UnsafePointer($0) } + [nil])
     }
 
-    /// Calls `body` with the addresses and the lengths of bytes, and `nil` for `NULL`.
+    /// Calls `body` with the addresses and lengths of values; the address is `nil` for `NULL`.
     private static func withBytes<Result>(
       _ values: [Data?], _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<CInt>) -> Result
     ) -> Result {
-      // Data's own bytes are only valid in a closure for each of them, so they are copied.
+      // The bytes are copied, because those of each `Data` are only valid in a closure of its own.
       let buffers = values.map { value -> UnsafeMutableRawBufferPointer? in
         guard let value else { return nil }
-        // Of no length there is no address, which would mean `NULL`.
+        // An allocation of no bytes may have no address, which would mean `NULL`.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, value.count), alignment: 1)
         value.copyBytes(to: buffer)
         return buffer
@@ -346,8 +354,10 @@
       }
     }
 
-    /// The binary format of an array of one dimension: the number of dimensions, whether it has nulls, the type's number in
-    /// `pg_type`, length and lower bound of the dimension, and each element behind its length; see `array_recv` in
+    /// Returns an array of one dimension in PostgreSQL's binary format.
+    ///
+    /// The format is the number of dimensions, a flag for nulls, and the type's number in `pg_type`; then the length
+    /// and the lower bound of the dimension; then each element, preceded by its length. See `array_recv` in
     /// PostgreSQL's source.
     private static func array(_ elements: [Data], ofType type: Int32) -> Data {
       var bytes = Data(capacity: 20 + elements.reduce(0) { $0 + 4 + $1.count })

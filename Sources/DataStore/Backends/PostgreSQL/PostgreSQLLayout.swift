@@ -1,39 +1,44 @@
 #if PostgreSQL
-  /// The tables of a ``PostgreSQLBackend``, and every statement that is run on them.
+  /// The tables of a ``PostgreSQLBackend``, and the statements that use them.
   ///
-  /// - `datastore_value` holds what is stored.
+  /// - `datastore_value` holds the stored bytes by name.
   /// - `datastore_part` holds the parts of values that are stored in parts.
-  /// - `datastore_change` is the log of the last changes of `datastore_value`. Each has the number of the connection that
-  ///   made it and of the commit on it, both 0 for another program, whose changes a trigger records.
+  /// - `datastore_change` is the log of the latest changes of `datastore_value`. Each change has the number of the
+  ///   connection that made it and the number of the commit on that connection. Both are 0 for another program, whose
+  ///   changes a trigger records.
   /// - `datastore_quarantine` holds bytes that could not be decoded.
   /// - `datastore_layout` has one row: the version of the layout.
   ///
-  /// They are in the first schema of the connection's `search_path`.
+  /// The tables are in the first schema of the connection's `search_path`.
   ///
-  /// **Order.** Two transactions may take numbers from a sequence in one order and commit in the other. An observer that has
-  /// seen the higher number would then never look for the lower one. So every change first takes a lock of the whole store,
-  /// which ends with its transaction: numbers are in the order of commits.
+  /// **Order.** Two transactions may take numbers from a sequence in one order and commit in the other. An observer
+  /// that has read the higher number would then never look for the lower one. So every change first takes a lock of the
+  /// whole store, which is released at the end of its transaction. The numbers are therefore in the order of commits.
   ///
-  /// **The log is cut**, and the last change that a client knows is in it or not. If it is, nothing behind it was cut.
+  /// **Truncation of the log.** A client looks for the last change that it knows. If the log still contains it, no
+  /// later change was truncated.
   enum PostgreSQLLayout {
     /// The layout's version.
     static let version: Int64 = 1
 
-    /// The number of changes that the log keeps at least.
+    /// The minimum number of changes that the log keeps.
     private static let changeLimit: Int64 = 4_096
 
-    /// The name by which changes are notified in every schema: a check for changes finds out whether they are the store's.
+    /// The channel of the notifications.
+    ///
+    /// It is the same in every schema, so a notification may be of another store. The check for changes that follows
+    /// detects this.
     static let channel = "datastore_change"
 
-    /// The number of the store's lock: "DStr", and the table's number in the database.
+    /// The number of the store's lock: "DStr" and the table's object identifier.
     private static let lockNumber = "(1146319986::bigint << 32) | 'datastore_value'::regclass::oid::bigint"
 
-    /// The number of a lock of a name.
+    /// The number of the lock of a name.
     private static let namedLockNumber = "hashtextextended($1, 'datastore_value'::regclass::oid::bigint)"
 
-    /// Makes the tables that are missing.
+    /// The statements that create the missing tables.
     ///
-    /// Several clients may do so at once, so they come one after the other.
+    /// Several clients may run them at the same time, so a lock serializes them.
     static let creation = """
       SELECT pg_advisory_xact_lock(1146319986, hashtext(current_schema()));
       CREATE TABLE IF NOT EXISTS datastore_layout (version bigint NOT NULL);
@@ -46,7 +51,7 @@
       CREATE TABLE IF NOT EXISTS datastore_quarantine (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, time text NOT NULL, bytes bytea NOT NULL);
 
-      -- Records changes, and notifies of them. Returns the number of the last one.
+      -- Records changes and sends a notification. Returns the number of the last change.
       CREATE OR REPLACE FUNCTION datastore_log(names text[], by_writer bigint, by_commit bigint) RETURNS bigint
       LANGUAGE plpgsql AS $$
         DECLARE
@@ -63,8 +68,8 @@
         END
       $$;
 
-      -- Makes a change. Returns the number of the log's last change, or null, and changes nothing, if the last one before it
-      -- isn't the known one.
+      -- Makes a change. Returns the number of the last change in the log. If the last change before it is not the known
+      -- one, returns null and changes nothing.
       CREATE OR REPLACE FUNCTION datastore_commit(
         known bigint, by_writer bigint, by_commit bigint, value_names text[], value_bytes bytea[], part_names text[],
         part_bytes bytea[], removed_values text[], removed_parts text[]) RETURNS bigint
@@ -100,7 +105,8 @@
         END
       $$;
 
-      -- Whether a change was made; null if the log doesn't say. One that wasn't won't be, though the server may get it late.
+      -- Returns whether a commit was made, or null if the log does not show it. If it was not made, it never will be,
+      -- even if it arrives at the server later, because this function adds a change to the log.
       CREATE OR REPLACE FUNCTION datastore_was_made(known bigint, by_writer bigint, by_commit bigint) RETURNS boolean
       LANGUAGE plpgsql AS $$
         BEGIN
@@ -134,14 +140,14 @@
         EXECUTE FUNCTION datastore_record();
       """
 
-    /// The setting of a connection that records its changes itself.
+    /// The setting that marks the connection of a store, which records its changes itself.
     static let storeSetting = "datastore.store"
 
-    /// Whether the tables are there.
-    static let isThere = "SELECT to_regclass('datastore_layout') IS NOT NULL"
+    /// Whether the tables exist.
+    static let tablesExist = "SELECT to_regclass('datastore_layout') IS NOT NULL"
     static let foundVersion = "SELECT version FROM datastore_layout"
 
-    /// Begins a transaction in which nothing but itself can change what is stored.
+    /// Begins a transaction that locks the store, so that no other transaction can change it.
     static let beginChange = "BEGIN; SELECT pg_advisory_xact_lock(\(lockNumber))"
     static let beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     static let commit = "SELECT datastore_commit($1, $2, $3, $4, $5, $6, $7, $8, $9)"
@@ -155,10 +161,10 @@
       "INSERT INTO datastore_quarantine (name, time, bytes) VALUES ($1, $2, $3) RETURNING id"
 
     static let newestChange = "SELECT coalesce(max(id), 0) FROM datastore_change"
-    /// The changes from a change on, in order, and for those of another writer the names.
+    /// The changes from a given one on, in order, with the names of those that another writer made.
     static let changes =
       "SELECT id, CASE WHEN writer = $2 THEN NULL ELSE name END FROM datastore_change WHERE id >= $1 ORDER BY id"
-    /// Records a change of no key, behind all.
+    /// Records a change of no key, which follows all others.
     static let logErasure = "SELECT datastore_log(ARRAY[''], 0, 0)"
 
     static let partNames = "SELECT name FROM datastore_part"
@@ -166,14 +172,14 @@
     static let readQuarantined = "SELECT bytes FROM datastore_quarantine WHERE id = $1"
     static let removeQuarantined = "DELETE FROM datastore_quarantine WHERE id = $1"
     static let forgetChanges = "DELETE FROM datastore_change WHERE id < $1"
-    /// Writes each table anew without the bytes of deleted rows.
+    /// Rewrites each table without the bytes of deleted rows.
     static let vacuums = ["datastore_value", "datastore_part", "datastore_change", "datastore_quarantine"].map {
       "VACUUM (FULL) \($0)"
     }
 
     static let unlock = "SELECT pg_advisory_unlock(\(namedLockNumber))"
-    /// Asks whether the server is there.
-    static let nothing = "SELECT"
+    /// A statement without a result, which shows whether the server answers.
+    static let ping = "SELECT"
     static let tryToLock = "SELECT pg_try_advisory_lock(\(namedLockNumber))"
   }
 #endif

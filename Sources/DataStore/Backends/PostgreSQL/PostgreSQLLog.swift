@@ -1,30 +1,33 @@
 #if PostgreSQL
-  /// How far a backend knows the log of changes, and what it has to report of it.
+  /// A backend's position in the log of changes, and the changes that it hasn't reported yet.
   struct PostgreSQLLog {
-    /// The number of the last change that is known: 0 in an empty log, `nil` before it was read.
+    /// The number of the last change that was read: 0 for an empty log, `nil` before the first read.
     private(set) var newest: Int64?
 
-    /// Another number after each change of another writer.
+    /// A number that differs after each change of another writer.
     private(set) var version: UInt64 = 0
 
     private var unreported = ExternalChanges.names([])
 
-    /// Forgets where the log ended, as that of another server may end elsewhere.
+    /// Sets the position, and discards the unreported changes.
+    ///
+    /// The version changes, because the log may be that of another server.
     mutating func begin(at newest: Int64) {
       self = PostgreSQLLog(newest: newest, version: version + 1)
     }
 
-    /// Records what the log holds from ``newest`` on.
+    /// Records the changes that the log contains from ``newest`` on.
     ///
-    /// - Parameter rows: The known change first, unless it was cut, and the name of each that another writer made.
-    /// - Returns: Whether another writer has changed something.
+    /// - Parameter rows: The changes in order, with the names of those that another writer made. The first one is
+    ///   ``newest``, unless it was truncated.
+    /// - Returns: Whether another writer may have made a change.
     mutating func record(_ rows: [(id: Int64, name: String?)]) -> Bool {
-      let isWhole = newest == 0 || rows.first?.id == newest
+      let isComplete = newest == 0 || rows.first?.id == newest
       let names = rows.compactMap { $0.id == newest ? nil : $0.name }
       newest = rows.last?.id ?? 0
-      if isWhole, names.isEmpty { return false }
+      if isComplete, names.isEmpty { return false }
       version += 1
-      if !isWhole {
+      if !isComplete {
         unreported = .unknown
       } else if case .names(let earlier) = unreported {
         unreported = .names(earlier + names)
@@ -32,21 +35,22 @@
       return true
     }
 
-    /// Records that nothing but own changes come up to one.
+    /// Records that all changes up to a given one are this backend's own.
     mutating func advance(to newest: Int64) {
       self.newest = newest
     }
 
-    /// Goes back to where it was: what was seen since then was seen in a transaction that wasn't made.
+    /// Restores an earlier state, because the changes since then were read in a transaction that failed.
     ///
-    /// A version is never that of two states, as values may be known by it.
+    /// The version isn't restored. Two states never have the same version, because the store recognizes unchanged
+    /// values by it.
     mutating func rollBack(to earlier: Self) {
       let next = version == earlier.version ? version : version + 1
       self = earlier
       version = next
     }
 
-    /// Returns what was changed externally, once.
+    /// Returns the external changes that were not reported yet.
     mutating func takeReport() -> ExternalChanges {
       defer { unreported = .names([]) }
       return unreported

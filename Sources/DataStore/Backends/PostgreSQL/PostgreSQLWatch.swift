@@ -9,10 +9,10 @@
     internal import Musl
   #endif
 
-  /// Notices external changes for a ``PostgreSQLBackend``: listens to the server's notifications on a connection of its own.
+  /// Notices external changes for a ``PostgreSQLBackend``.
   ///
-  /// A connection that is lost is opened again. What was changed meanwhile wasn't notified, so each new connection counts as
-  /// a notification.
+  /// It receives the server's notifications on its own connection. A lost connection is opened again. The server sent
+  /// no notifications of the changes meanwhile, so each new connection counts as a notification.
   final class PostgreSQLWatch {
     private let listener: Listener
 
@@ -25,10 +25,11 @@
       listener.end()
     }
 
-    /// Does the work, on a queue of its own.
+    /// Receives the notifications on its own queue.
     private final class Listener: @unchecked Sendable {
-      // Unchecked: everything that changes is used on the queue only.
+      // Unchecked: all mutable state is used only on the queue.
 
+      /// The longest delay between two attempts to connect, in milliseconds.
       private static let longestDelay = 1_000
 
       private let address: String
@@ -65,8 +66,8 @@
       private func connect() throws(SystemError) {
         let connection = try PostgreSQLConnection(address, timeout: timeout)
         try connection.run(script: "LISTEN \(PostgreSQLLayout.channel)")
-        // libpq closes the socket as soon as it finds that the connection is lost, and another one gets the number, while
-        // the source still watches it. So the source has a descriptor of its own.
+        // libpq closes the socket as soon as it detects that the connection is lost. Another file may then get the same
+        // number while the source still watches it, so the source gets a descriptor of its own.
         let socket = dup(connection.socket)
         guard socket >= 0 else { throw SystemError(code: errno, operation: "dup", path: connection.place) }
         let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
@@ -100,7 +101,7 @@
             try connect()
             onChange()
           } catch {
-            // A call of the store reports that the server can't be reached.
+            // The next call of the store reports that the server can't be reached.
             reconnect()
           }
         }

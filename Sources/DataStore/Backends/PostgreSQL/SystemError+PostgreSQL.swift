@@ -6,23 +6,23 @@
       return state.hasPrefix("08") || state.hasPrefix("57P")
     }
 
-    /// A commit whose answer was lost, and of which the server doesn't say what became of it.
+    /// The error of a commit whose answer was lost and whose outcome the server doesn't know.
     static func unknownOutcome(_ place: String) -> SystemError {
       SystemError(
         code: 0, operation: "committing", path: place,
         source: .postgreSQL(state: unknownOutcomeState, message: "the connection was lost before the server answered"))
     }
 
-    /// The transaction of a commit that the server has given up at an error.
+    /// The error of a commit whose transaction the server rolled back after an error.
     static func abortedTransaction(_ place: String) -> SystemError {
       SystemError(
         code: 0, operation: "committing", path: place,
-        source: .postgreSQL(state: "25P02", message: "the transaction was rolled back at an earlier error"))
+        source: .postgreSQL(state: "25P02", message: "the transaction was rolled back after an earlier error"))
     }
   }
 
   extension StoreError {
-    /// Whether it is the server's fault, or the way's to it, and not that of what is stored.
+    /// Whether the server or the connection caused the error, and not the stored values.
     var concernsServer: Bool {
       switch self {
       case .readFailed(let error), .writeFailed(let error), .removeFailed(let error):

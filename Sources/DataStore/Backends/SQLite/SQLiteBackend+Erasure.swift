@@ -2,18 +2,18 @@
   internal import Foundation
 
   extension SQLiteBackend {
-    /// Deletes rows, and writes the database anew, because a deleted row leaves its bytes in free pages.
+    /// Deletes rows and rewrites the database, because a deleted row leaves its bytes in free pages.
     ///
-    /// The log of changes has the names, so it is cut: other stores read again what they know.
+    /// The log of changes contains the names, so it is truncated, and other stores read all of their values again.
     package mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError) {
-      _ = try change(StoreError.removeFailed, making: false) { (backend, connection) throws(StoreError) in
+      _ = try change(StoreError.removeFailed, creating: false) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {
           try backend.erase(isErased, on: connection)
         } catch {
           throw .removeFailed(error)
         }
       }
-      // Also if nothing was deleted now, because an earlier call may have failed in between.
+      // This is done even if no row was deleted now, because an earlier call may have failed after it deleted rows.
       _ = try perform(StoreError.removeFailed) { (_, connection) throws(SystemError) in try connection.vacuum() }
       do throws(SystemError) {
         try database.eraseQuarantine(isErased)
@@ -40,22 +40,22 @@
       }
       for name in erased { try remove(name, on: connection) }
       for id in quarantined { try connection.run(SQLiteLayout.removeQuarantined, .integer(id)) }
-      // Of no key, and behind all.
+      // A last change, of no key, which remains when all others are deleted.
       try log("", on: connection)
       try connection.run(SQLiteLayout.cutLog, .integer(connection.lastInsertedID - 1))
     }
   }
 
   extension SQLiteConnection {
-    /// The bytes in the first row of a statement; none if they can't be read.
+    /// The bytes in the first row of a statement; empty if they can't be read.
     fileprivate func bytes(_ sql: String, _ parameter: Parameter) -> Data {
       do throws(SystemError) { return try first(sql, parameter) { $0.blob(0) } ?? Data() } catch { return Data() }
     }
 
-    /// Writes the database anew without its free pages, and empties its log.
+    /// Rewrites the database without its free pages, and empties its log.
     fileprivate func vacuum() throws(SystemError) {
       try run("VACUUM")
-      // Waits for other connections as any statement does, and says if they were in the way all the time.
+      // It waits for other connections as any statement does, and returns 1 if they blocked it the whole time.
       let wasBusy = try first("PRAGMA wal_checkpoint(TRUNCATE)") { $0.integer(0) != 0 } ?? false
       if wasBusy { throw .busyLog(path) }
     }

@@ -1,32 +1,32 @@
 #if SQLite
   package import Foundation
 
-  /// Keeps bytes in an SQLite database, one row for each name.
+  /// A backend that keeps bytes in an SQLite database, one row for each name.
   ///
-  /// Names and bytes are parameters of prepared statements, never a part of them.
+  /// Names and bytes are bound to prepared statements, and never become part of their text.
   ///
-  /// **Group commit.** All commits of a group are one transaction, so they share one synchronisation. A commit decides
-  /// before it writes, so one that is abandoned has changed nothing. If a statement fails, the whole transaction is rolled
-  /// back, and each commit is made by itself: then only the one at fault fails.
+  /// **Group commit.** All commits of a group are one transaction, so they share one synchronization. A commit decides
+  /// before it writes, so an abandoned commit has changed nothing. If a statement fails, the whole transaction is
+  /// rolled back and each commit is made in a transaction of its own, so that only the faulty one fails.
   ///
-  /// **A lost transaction.** At an I/O error or without memory SQLite rolls the whole transaction back, and what follows
-  /// would be made statement by statement. A decision may go on after such an error, because a check for external changes
-  /// that fails stops no commit. So it is checked after each decision that the transaction is still open, and nothing is
-  /// stored if it isn't.
+  /// **A lost transaction.** After an I/O error, or if memory runs out, SQLite rolls back the whole transaction, and
+  /// would execute the following statements without one. A decision may continue after such an error, because a check
+  /// for external changes that fails doesn't stop a commit. So the backend verifies after each decision that the
+  /// transaction is still open, and stores nothing if it isn't.
   package struct SQLiteBackend: StoreBackend {
     /// Distinguishes this backend's changes from external ones.
     let writer = Int64.random(in: 1 ... .max)
     var database: SQLiteDatabase
     var watch: SQLiteWatch?
-    /// The connection while a transaction is open on it.
+    /// The connection on which a transaction is open, if any.
     private(set) var transaction: SQLiteConnection?
-    /// Whether there was no database when the present snapshot began.
+    /// Whether there was no database when the current snapshot or decision began.
     private(set) var isMissing = false
 
-    /// Creates a backend in a database, which the first write makes if it is missing.
+    /// Creates a backend for a database, which the first write creates if it is missing.
     ///
     /// - Parameters:
-    ///   - file: The database.
+    ///   - file: The database, as a file URL.
     ///   - busyTimeout: The longest time that a call waits for another process that uses the database.
     ///   - now: Returns the present time, for the name of a quarantined database.
     ///   - fileSystem: Makes the system calls that SQLite doesn't.
@@ -46,7 +46,7 @@
 
     package mutating func externalVersion() throws(StoreError) -> UInt64? {
       try perform(StoreError.readFailed) { (backend, connection) throws(SystemError) in
-        // Another file in the place has another connection, whose versions mean nothing to this one's.
+        // Versions of different connections can't be compared, and another file at the path has another connection.
         let version = UInt64(truncatingIfNeeded: try connection.dataVersion)
         return version & 0xFFFF_FFFF | UInt64(backend.database.connectionCount) << 32
       }
@@ -101,19 +101,19 @@
 
     /// Makes all commits of a group in one transaction.
     ///
-    /// - Returns: For each whether it was made.
+    /// - Returns: Whether each of them was made.
     private mutating func makeCommits(
       _ group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
     ) throws(StoreError) -> [Bool] {
-      let makes = group.contains { !$0.isEmpty }
-      let failure = makes ? StoreError.writeFailed : StoreError.removeFailed
-      let made = try change(failure, making: makes) { (backend, connection) throws(StoreError) in
+      let createsDatabase = group.contains { !$0.isEmpty }
+      let failure = createsDatabase ? StoreError.writeFailed : StoreError.removeFailed
+      let made = try change(failure, creating: createsDatabase) { (backend, connection) throws(StoreError) in
         var made: [Bool] = []
         for (index, writes) in group.enumerated() {
           let decision = try decide(index, &backend)
-          // Also before the next decision, whose check for external changes would begin another transaction. A statement
-          // that fails throws, so from here to the next decision, or to the end, the transaction is the one that began.
-          // Its right to write isn't asked for: in a database that can only be read, the first statement says so.
+          // This must be checked before the next decision, whose check for external changes would begin another
+          // transaction. A statement that fails throws, so the original transaction stays open until the next decision
+          // or the end. The write lock needn't be checked: in a read-only database, the first statement throws.
           guard connection.isInTransaction else { throw failure(.lostTransaction(connection.path)) }
           guard case .proceed(let removals) = decision else {
             made.append(false)
@@ -139,7 +139,7 @@
       return decisions
     }
 
-    /// Runs `body` as long as there is no database, which it doesn't see even if another process makes it meanwhile.
+    /// Runs `body` as if there were no database, even if another process creates it meanwhile.
     private mutating func withoutDatabase<Result>(
       _ body: (inout Self) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
@@ -158,7 +158,7 @@
       }
     }
 
-    /// Adds a change to the log, and cuts it now and then.
+    /// Adds a change to the log, and truncates the log at regular intervals.
     func log(_ name: String, on connection: SQLiteConnection) throws(SystemError) {
       try connection.run(SQLiteLayout.log, .text(name), .integer(writer))
       let id = connection.lastInsertedID
@@ -173,7 +173,7 @@
       try log(name, on: connection)
     }
 
-    /// Locks a file beside the database, `<database>-lock.<name>`.
+    /// Locks the file `<database>-lock.<name>` beside the database.
     package mutating func acquireLock(_ name: String) throws(StoreError) -> StoreLockResult {
       do throws(SystemError) {
         return try database.acquireLock(name)
@@ -184,7 +184,7 @@
 
     /// Moves a row to the table `quarantine`.
     package mutating func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
-      try change(StoreError.writeFailed, making: false) { (backend, connection) throws(StoreError) -> String? in
+      try change(StoreError.writeFailed, creating: false) { (backend, connection) throws(StoreError) -> String? in
         do throws(SystemError) {
           guard try connection.first(SQLiteLayout.read, .text(name), read: { $0.blob(0) }) == bytes else { return nil }
           try connection.run(SQLiteLayout.quarantine, .text(name), .text(time.formatted(.iso8601)), .blob(bytes))
@@ -201,30 +201,30 @@
   extension SQLiteBackend {
     /// Changes the database in one transaction, durably.
     ///
-    /// - Returns: What `body` returned; `nil` if there is no database and none is to be made.
+    /// - Returns: The result of `body`; `nil` if there is no database and none should be created.
     mutating func change<Result>(
-      _ failure: (SystemError) -> StoreError, making: Bool,
+      _ failure: (SystemError) -> StoreError, creating: Bool,
       _ body: (inout Self, SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
-      database.immovable = nil
+      database.failedQuarantine = nil
       while true {
-        let result = try performTransaction(.immediate, failure, making: making, body)
-        // Another store may have quarantined the database before the change was made in it.
+        let result = try performTransaction(.immediate, failure, creating: creating, body)
+        // Another store may have quarantined the database before the change was made in it. Then it is made again.
         if !database.hasMoved { return result }
       }
     }
 
-    /// Runs a transaction, and again if another database has taken the place of a corrupt one.
+    /// Runs a transaction, and runs it again if another database has replaced a corrupt one.
     ///
-    /// - Returns: What `body` returned; `nil` if there is no database and none is to be made.
+    /// - Returns: The result of `body`; `nil` if there is no database and none should be created.
     private mutating func performTransaction<Result>(
-      _ kind: SQLiteConnection.TransactionKind, _ failure: (SystemError) -> StoreError, making: Bool = false,
+      _ kind: SQLiteConnection.TransactionKind, _ failure: (SystemError) -> StoreError, creating: Bool = false,
       _ body: (inout Self, SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
       var thrown: StoreError?
-      let result = try perform(failure, making: making) { (backend, connection) throws(SystemError) -> Result? in
+      let result = try perform(failure, creating: creating) { (backend, connection) throws(SystemError) -> Result? in
         var isRefused = false
-        // A layout that was refused is read again by each call.
+        // If the layout was refused, each call reads it again.
         defer { if !isRefused { backend.database.recordTransaction(on: connection) } }
         return try connection.transaction(kind) { () throws(SystemError) -> (Result?, commits: Bool) in
           if let refusal = try backend.database.refusal(of: connection) {
@@ -236,7 +236,7 @@
           do throws(StoreError) {
             return (try body(&backend, connection), commits: true)
           } catch {
-            // An error of SQLite's may mean that the database is corrupt.
+            // An error from SQLite may mean that the database is corrupt, which the caller handles.
             if let systemError = error.systemError, case .sqlite = systemError.source { throw systemError }
             thrown = error
             return (nil, commits: false)
@@ -247,11 +247,11 @@
       return result ?? nil
     }
 
-    /// Uses the database, and does so again if another one has taken the place of a corrupt one.
+    /// Calls `body` with the connection, and calls it again if another database has replaced a corrupt one.
     ///
-    /// - Returns: What `body` returned; `nil` if there is no database and none is to be made.
+    /// - Returns: The result of `body`; `nil` if there is no database and none should be created.
     mutating func perform<Result>(
-      _ failure: (SystemError) -> StoreError, making: Bool = false,
+      _ failure: (SystemError) -> StoreError, creating: Bool = false,
       _ body: (inout Self, SQLiteConnection) throws(SystemError) -> Result
     ) throws(StoreError) -> Result? {
       if isMissing { return nil }
@@ -265,7 +265,7 @@
       while true {
         let attempt: Attempt<Result>
         do throws(SystemError) {
-          attempt = try self.attempt(making: making, body)
+          attempt = try self.attempt(creating: creating, body)
         } catch {
           throw failure(error)
         }
@@ -279,34 +279,34 @@
     }
 
     private mutating func attempt<Result>(
-      making: Bool, _ body: (inout Self, SQLiteConnection) throws(SystemError) -> Result
+      creating: Bool, _ body: (inout Self, SQLiteConnection) throws(SystemError) -> Result
     ) throws(SystemError) -> Attempt<Result> {
       defer { watch?.folderWatch.checkFolder() }
       let connection: SQLiteConnection
-      switch try database.connect(making: making) {
+      switch try database.connect(creating: creating) {
       case .success(nil): return .done(nil)
       case .success(let connected?): connection = connected
       case .failure(let refusal): return .refused(refusal)
       }
       do throws(SystemError) {
         let result = try body(&self, connection)
-        // Behind the body, because that takes no lock if nothing has changed. A transaction checks before it changes
-        // anything.
+        // The check follows the body, because this order takes no lock if nothing has changed. A transaction checks
+        // before it changes anything.
         if database.mayHaveChanged, let refusal = try database.refusal(of: connection) { return .refused(refusal) }
         return .done(result)
       } catch {
-        // A statement that this program can't run may be due to another program's layout.
+        // The statement may have failed because another program has changed the layout.
         if error.isStatementError, let refusal = try database.refusal(of: connection) { return .refused(refusal) }
-        guard error.isDamage else { throw error }
+        guard error.isCorruption else { throw error }
         return try database.replace(because: error).map { .refused($0) } ?? .replaced
       }
     }
 
     private enum Attempt<Result> {
-      /// Without a result if there is no database.
+      /// The body was called; `nil` if there is no database.
       case done(Result?)
       case refused(StoreError)
-      /// Another database has taken the place of a corrupt one.
+      /// Another database has replaced a corrupt one.
       case replaced
     }
   }

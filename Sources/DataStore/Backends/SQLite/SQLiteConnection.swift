@@ -4,16 +4,16 @@
 
   /// A connection to an SQLite database, and its prepared statements.
   ///
-  /// Used by one thread at a time, which SQLite's multi-thread mode requires and doesn't check.
+  /// It must be used by one thread at a time: SQLite's multi-thread mode requires this and doesn't check it.
   final class SQLiteConnection {
-    /// A value handed to a statement, never a part of its text.
+    /// A value that is bound to a statement, and never becomes part of its text.
     enum Parameter {
       case integer(Int64)
       case text(String)
       case blob(Data)
     }
 
-    /// The row a statement is at.
+    /// The current row of a statement.
     struct Row {
       fileprivate let statement: OpaquePointer
 
@@ -22,7 +22,7 @@
       }
 
       func text(_ column: CInt) -> String {
-        // The bytes before their count, as SQLite asks, because the first may convert the value.
+        // SQLite requires this order of the calls, because the first one may convert the value.
         guard let start = sqlite3_column_text(statement, column) else { return "" }
         let count = Int(sqlite3_column_bytes(statement, column))
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
@@ -45,9 +45,9 @@
     ///
     /// - Parameters:
     ///   - path: An absolute path without symbolic links.
-    ///   - permissionsPath: A file whose permissions a new database gets, or `nil` to open only what is there.
-    ///   - busyTimeout: How long a statement waits for other connections.
-    ///   - runsTriggers: Whether the triggers run, as they do for other programs.
+    ///   - permissionsPath: A file whose permissions a new database gets, or `nil` to open only an existing database.
+    ///   - busyTimeout: The longest time that a statement waits for other connections.
+    ///   - runsTriggers: Whether triggers run, as they do for other programs.
     init(
       path: String, permissionsOf permissionsPath: String?, busyTimeout: Duration, runsTriggers: Bool = false
     ) throws(SystemError) {
@@ -68,18 +68,18 @@
       }
       self.handle = handle
       sqlite3_extended_result_codes(handle, 1)
-      // A store writes its log itself; see ``SQLiteLayout``.
+      // A store writes the log of changes itself; see ``SQLiteLayout``.
       if !runsTriggers { _ = csqlite_disable_triggers(handle) }
       setBusyTimeout(busyTimeout)
     }
 
     deinit {
       for statement in statements.values { sqlite3_finalize(statement) }
-      // What was committed is durable, and what was not is rolled back, so closing can lose nothing.
+      // Commits are durable, and an open transaction is rolled back, so closing can't lose anything.
       sqlite3_close(handle)
     }
 
-    /// Sets how long a statement waits for other connections.
+    /// Sets the longest time that a statement waits for other connections.
     func setBusyTimeout(_ timeout: Duration) {
       let (seconds, attoseconds) = timeout.components
       let milliseconds = Int64(clamping: seconds).multipliedReportingOverflow(by: 1_000)
@@ -87,12 +87,12 @@
       sqlite3_busy_timeout(handle, CInt(clamping: max(0, whole) + attoseconds / 1_000_000_000_000_000))
     }
 
-    /// Prepares a statement for later, which proves that the database understands it.
+    /// Prepares a statement for later, which proves that the tables it names exist.
     func prepare(_ sql: String) throws(SystemError) {
       _ = try statement(sql)
     }
 
-    /// Runs a statement, which stays prepared for the next time.
+    /// Runs a statement, and keeps it prepared for later runs.
     func run(_ sql: String, _ parameters: Parameter...) throws(SystemError) {
       _ = try rows(of: sql, parameters) { _ in }
     }
@@ -111,15 +111,17 @@
       try rows(of: sql, parameters, read: read)
     }
 
-    /// How a transaction begins.
+    /// The kind of a transaction, by the statement that begins it.
     enum TransactionKind: String {
-      /// Sees one state of the database, and doesn't write.
+      /// A transaction that reads one state of the database, and doesn't write.
       case deferred = "BEGIN"
-      /// Writes. It takes the right to write at its beginning, because a later attempt can be refused for good.
+      /// A transaction that writes.
+      ///
+      /// It takes the write lock at its beginning, because SQLite may refuse a later attempt for the whole transaction.
       case immediate = "BEGIN IMMEDIATE"
     }
 
-    /// Runs statements in one transaction: all of them, durably, or none.
+    /// Runs statements in one transaction: all of their changes are made, durably, or none.
     func transaction<Result>(
       _ kind: TransactionKind = .immediate,
       _ body: () throws(SystemError) -> (Result, commits: Bool)
@@ -128,7 +130,7 @@
       if kind == .immediate { logSpace.extendIfNeeded(on: handle, limit: SQLiteLayout.logSizeLimit) }
       do throws(SystemError) {
         let (result, commits) = try body()
-        // A check for changes that failed has ended the transaction that it began in.
+        // A check for changes that failed may have ended the transaction.
         if commits, kind == .immediate || isInTransaction { try run("COMMIT") } else { rollBack() }
         return result
       } catch {
@@ -137,35 +139,35 @@
       }
     }
 
-    /// Ends a transaction and undoes it, unless SQLite did so already.
+    /// Rolls back the open transaction, unless SQLite has done so already.
     func rollBack() {
       guard isInTransaction else { return }
       do throws(SystemError) {
         try run("ROLLBACK")
       } catch {
-        // The error that led here says more. SQLite ends the transaction in any case.
+        // The caller reports the error that led here, which is more specific. SQLite ends the transaction in any case.
       }
     }
 
-    /// The id of the row that was inserted last.
+    /// The id of the most recently inserted row.
     var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
 
-    /// Changes when any connection changes the database, as far as this one has seen it.
+    /// A number that changes when any connection changes the database, as far as this connection has read the change.
     ///
-    /// It takes no lock to look.
+    /// Reading it takes no lock.
     var pagerVersion: CUnsignedInt {
       var version: CUnsignedInt = 0
-      // A file that can't answer has version 0, like one that never changed: then each call checks what depends on it.
+      // A file that doesn't support this has version 0, like one that never changed. Callers then check on each call.
       return sqlite3_file_control(handle, "main", SQLITE_FCNTL_DATA_VERSION, &version) == SQLITE_OK ? version : 0
     }
 
-    /// Whether a transaction is open that has the right to write.
+    /// Whether a transaction is open that has the write lock.
     var isWriting: Bool { sqlite3_txn_state(handle, "main") == SQLITE_TXN_WRITE }
 
-    /// Whether a transaction is open, with the right to write or without it.
+    /// Whether a transaction is open, with or without the write lock.
     var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
-    /// Whether the database's path now names another file, or none.
+    /// Whether the database's path now refers to a different file, or to none.
     var hasMoved: Bool {
       var hasMoved: CInt = 0
       let code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
@@ -207,7 +209,7 @@
     }
 
     private func bind(_ parameter: Parameter, to index: CInt, of statement: OpaquePointer) -> CInt {
-      // SQLite copies what it is given.
+      // `SQLITE_TRANSIENT`, a macro that Swift doesn't import: SQLite copies the bytes.
       let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
       switch parameter {
       case .integer(let integer):
@@ -220,7 +222,7 @@
           }
         }
       case .blob(let data):
-        // No pointer would mean NULL.
+        // A null pointer would bind NULL instead.
         if data.isEmpty { return sqlite3_bind_zeroblob(statement, index, 0) }
         return data.withUnsafeBytes {
           sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), transient)
@@ -247,7 +249,7 @@
         code: sqlite3_extended_errcode(handle), operation: operation, path: path, source: .sqlite(message: message))
     }
 
-    /// A path as a part of a URI.
+    /// Returns a path with percent encoding, for a URI.
     private static func escaped(_ path: String) -> String {
       var escaped = ""
       for byte in path.utf8 {

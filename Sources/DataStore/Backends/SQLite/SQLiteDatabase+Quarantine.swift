@@ -10,55 +10,57 @@
   #endif
 
   extension SQLiteDatabase {
-    /// SQLite keeps files of these names beside a database, and without its log a database lacks its last commits.
+    /// The suffix of the write-ahead log, without which a database lacks its last commits.
     static let logSuffix = "-wal"
+    /// The suffixes of the database and of the files that SQLite keeps beside it.
     private static let suffixes = ["", logSuffix, "-journal", "-shm"]
 
-    /// Quarantines the database, because SQLite found it corrupt, and begins a fresh one.
+    /// Quarantines the database, which SQLite found corrupt, and creates a new one.
     ///
-    /// - Returns: What became of it; `nil` if another database has taken its place already.
+    /// - Returns: The error to throw; `nil` if another database has replaced it already.
     mutating func replace(because error: SystemError) throws(SystemError) -> StoreError? {
-      guard let damaged = connection else { throw error }
+      guard let corrupt = connection else { throw error }
       let descriptor = try fileSystem.openFolder(folder)
       try fileSystem.lock(descriptor, atMost: busyTimeout)
-      return damaged.hasMoved ? nil : try replace(damaged, in: descriptor, because: error)
+      return corrupt.hasMoved ? nil : try replace(corrupt, in: descriptor, because: error)
     }
 
-    /// Quarantines a corrupt database and begins a fresh one, in a locked folder.
+    /// Quarantines a corrupt database and creates a new one, in a locked folder.
     ///
-    /// - Returns: What became of it.
+    /// - Returns: The error to throw, which says where the database is now.
     mutating func replace(
-      _ damaged: SQLiteConnection?, in folder: borrowing Descriptor, because error: SystemError
+      _ corrupt: SQLiteConnection?, in folder: borrowing Descriptor, because error: SystemError
     ) throws(SystemError) -> StoreError {
-      // Closed last: a connection whose file has moved leaves the files in its place alone.
-      defer { extendLifetime(damaged) }
-      if let damaged, let newer = Self.newerLayout(of: damaged)?.refusal(of: path) { return newer }
+      // The connection is closed last, because a connection whose file has moved doesn't touch the files at its old
+      // path.
+      defer { extendLifetime(corrupt) }
+      if let corrupt, let newer = Self.newerLayout(of: corrupt)?.refusal(of: path) { return newer }
       let movedTo = try quarantineUnlessUnchanged(in: folder)
-      wasThere = false
+      hasExisted = false
       do throws(SystemError) {
-        _ = try open(in: folder, making: true)
+        _ = try open(in: folder, creating: true)
       } catch {
-        // The next save tries again, and throws what is wrong.
+        // The next save tries again, and throws the error.
       }
       return .damaged(movedTo: movedTo, reason: error.description)
     }
 
-    /// Quarantines the database, unless that failed and nothing has changed since.
+    /// Quarantines the database, unless an earlier attempt failed and the files have not changed since.
     ///
-    /// An attempt that is undone is a change of the folder, which would wake the watching store for the next attempt, and
-    /// so on without end.
+    /// An attempt that is undone changes the folder. That would wake the watching store for another attempt, and so on
+    /// indefinitely.
     private mutating func quarantineUnlessUnchanged(in folder: borrowing Descriptor) throws(SystemError) -> String {
-      if let immovable, try immovable.files == statuses(in: folder) { throw immovable.error }
-      immovable = nil
+      if let failedQuarantine, try failedQuarantine.files == statuses(in: folder) { throw failedQuarantine.error }
+      failedQuarantine = nil
       do throws(SystemError) {
         return try quarantine(in: folder)
       } catch {
-        if isWatched { immovable = Immovable(files: try statuses(in: folder), error: error) }
+        if isWatched { failedQuarantine = FailedQuarantine(files: try statuses(in: folder), error: error) }
         throw error
       }
     }
 
-    /// What is known of the database and of the files beside it, by name.
+    /// The statuses of the database and of the files beside it, by the suffixes of their names.
     private func statuses(in folder: borrowing Descriptor) throws(SystemError) -> [String: FileSystem.Status] {
       var statuses: [String: FileSystem.Status] = [:]
       for suffix in Self.suffixes {
@@ -73,7 +75,7 @@
 
     /// Quarantines the database and the files beside it, in a locked folder.
     ///
-    /// - Returns: Its new path.
+    /// - Returns: The new path of the database.
     private func quarantine(in folder: borrowing Descriptor) throws(SystemError) -> String {
       var attempt = 1
       var quarantineName: String
@@ -81,12 +83,12 @@
         quarantineName = SQLiteBackend.quarantineName(for: fileName, at: now(), attempt: attempt)
         attempt += 1
       } while try isTaken(quarantineName, in: folder)
-      // Before anything is moved, because something that isn't a file, such as a folder, can't be.
+      // Before anything is moved, this throws for an item that isn't a file, such as a folder.
       var there: [String] = []
       for suffix in Self.suffixes where try size(of: fileName + suffix, in: folder) != nil { there.append(suffix) }
       var moved: [String] = []
       do throws(SystemError) {
-        // The database is moved first: a log without a database is recognised, and quarantined too.
+        // The database is moved first, because a log without a database is recognized and quarantined too.
         for suffix in there {
           try fileSystem.rename(fileName + suffix, to: quarantineName + suffix, in: folder)
           moved.append(suffix)
@@ -113,15 +115,15 @@
       try fileSystem.lock(descriptor, atMost: busyTimeout)
       var hasErased = false
       for name in try fileSystem.list(descriptor) where name.hasPrefix(fileName + StoredItem.quarantineMark) {
-        guard isErased(StoredItem(key: nil) { readable(name) }) else { continue }
+        guard isErased(StoredItem(key: nil) { readableBytes(name) }) else { continue }
         try fileSystem.unlink(name, in: descriptor)
         hasErased = true
       }
       if hasErased { try fileSystem.synchronize(descriptor) }
     }
 
-    /// The bytes of a quarantined file; none if they can't be read.
-    private func readable(_ name: String) -> Data {
+    /// The bytes of a quarantined file; empty if they can't be read.
+    private func readableBytes(_ name: String) -> Data {
       do throws(SystemError) {
         let descriptor = try fileSystem.openFolder(folder)
         return try fileSystem.read(name, in: descriptor) ?? Data()
@@ -130,12 +132,13 @@
       }
     }
 
-    /// The future format of the database, which this program would take for corruption, or `nil`.
+    /// The layout of the database if it is a future one, which this program could mistake for corruption; otherwise
+    /// `nil`.
     private static func newerLayout(of connection: SQLiteConnection) -> Layout? {
       do throws(SystemError) {
         if case .newer(let found) = try layout(of: connection) { return .newer(found: found) }
       } catch {
-        // Then it is as corrupt as was found before.
+        // The database is corrupt, as was found before.
       }
       return nil
     }

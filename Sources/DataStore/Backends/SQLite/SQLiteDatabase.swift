@@ -9,12 +9,13 @@
     internal import Musl
   #endif
 
-  /// The database file of a ``SQLiteBackend``, and the connection to it for as long as it is the same file.
+  /// The database file of a ``SQLiteBackend``, and the connection to it.
   ///
-  /// One connection does all the work: a store makes one call at a time, and a connection's own commits leave its
-  /// `data_version` as it is, so the connection that writes also learns whether another one wrote.
+  /// A different file at the same path gets a new connection. One connection does all the work, because a store makes
+  /// one call at a time. A connection's own commits don't change its `data_version`, so the connection that writes can
+  /// also detect the commits of others.
   struct SQLiteDatabase {
-    /// What became of a step: its result, or why the store must not go on with this database.
+    /// The result of a step, or the reason why the store must not use this database.
     typealias Outcome<Success> = Result<Success, StoreError>
 
     let folder: String
@@ -23,23 +24,24 @@
     let busyTimeout: Duration
     let now: @Sendable () -> Date
     private(set) var connection: SQLiteConnection?
-    /// A connection to a database that is of no use, or of none yet.
+    /// A connection to a database that can't be used, or not yet.
     private var spareConnection: SQLiteConnection?
     /// Whether changes of the database's files wake the store.
     ///
-    /// Then nothing may change them that a check does each time: a spare connection is kept, because closing it would, and
-    /// what can't be quarantined is remembered.
+    /// If they do, a check must not change the files, because each change would cause another check. So a connection to
+    /// an unusable database is kept open, because closing it would change the files, and a failed quarantine is
+    /// remembered.
     var isWatched = false
-    /// A corrupt database that could not be quarantined, until the next call that changes something.
-    var immovable: Immovable?
-    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was read last.
+    /// The last failed attempt to quarantine a corrupt database, until the next call that changes a value.
+    var failedQuarantine: FailedQuarantine?
+    /// The connection's ``SQLiteConnection/pagerVersion`` when the layout was last read.
     private var pagerVersion: CUnsignedInt = 0
-    /// The connection's `data_version` when the layout was read last.
+    /// The connection's `data_version` when the layout was last read.
     private var dataVersion: Int64 = 0
-    /// Whether the database is missed if it is not there.
-    var wasThere = false
+    /// Whether the database has been opened, so that its absence is an error.
+    var hasExisted = false
 
-    /// How many connections there have been: one more when another file was found in the database's place.
+    /// The number of connections so far; it increases when a different file is found at the database's path.
     private(set) var connectionCount = 0
 
     init(file: URL, busyTimeout: Duration, fileSystem: FileSystem, now: @escaping @Sendable () -> Date) {
@@ -52,24 +54,24 @@
       self.now = now
     }
 
-    /// The name of a file that is there while the database is made.
+    /// The name of a file that exists only while the database is being created.
     var permissionsName: String { "\(fileName)-mode" }
 
-    /// Returns the connection, or `nil` if there is no database and none is to be made.
-    mutating func connect(making: Bool) throws(SystemError) -> Outcome<SQLiteConnection?> {
+    /// Returns the connection, or `nil` if there is no database and none should be created.
+    mutating func connect(creating: Bool) throws(SystemError) -> Outcome<SQLiteConnection?> {
       if let connection, !connection.hasMoved { return .success(connection) }
       connection = nil
-      guard let descriptor = try openFolder(making: making) else { return .success(nil) }
-      // A process that makes a database, or quarantines one, is alone.
+      guard let descriptor = try openFolder(creating: creating) else { return .success(nil) }
+      // The lock excludes other processes that create or quarantine the database.
       try fileSystem.lock(descriptor, atMost: busyTimeout)
-      return try open(in: descriptor, making: making)
+      return try open(in: descriptor, creating: creating)
     }
 
     /// Checks whether the database was migrated to a future format since the last check.
     ///
-    /// Within a transaction the answer holds until its end.
+    /// In a transaction, the result is valid until its end.
     ///
-    /// - Returns: Why the store must not use the database, or `nil` if it may.
+    /// - Returns: The reason why the store must not use the database, or `nil` if it may.
     mutating func refusal(of connection: SQLiteConnection) throws(SystemError) -> StoreError? {
       let dataVersion = try connection.dataVersion
       if dataVersion != self.dataVersion, let refusal = try Self.layout(of: connection).refusal(of: path) {
@@ -79,41 +81,41 @@
       return nil
     }
 
-    /// Records a transaction of this connection, in which ``refusal(of:)`` was asked.
+    /// Records the end of a transaction on this connection in which ``refusal(of:)`` was checked.
     mutating func recordTransaction(on connection: SQLiteConnection) {
       pagerVersion = connection.pagerVersion
     }
 
-    /// Whether the database may have been changed since ``refusal(of:)`` was asked last, as far as the last statement has
-    /// seen it.
+    /// Whether the database may have changed since ``refusal(of:)`` was last called, as far as the last statement has
+    /// read.
     var mayHaveChanged: Bool { connection.map { $0.pagerVersion != pagerVersion || pagerVersion == 0 } ?? true }
 
-    /// Whether the connection's file is no longer the one at the database's path.
+    /// Whether the file at the database's path is no longer the connection's.
     var hasMoved: Bool { connection?.hasMoved ?? false }
   }
 
   extension SQLiteDatabase {
-    /// A corrupt database that could not be quarantined.
-    struct Immovable {
-      /// What was there after the attempt, by the ends of the names.
+    /// A failed attempt to quarantine a corrupt database.
+    struct FailedQuarantine {
+      /// The files that existed after the attempt, by the suffixes of their names.
       let files: [String: FileSystem.Status]
       let error: SystemError
     }
 
-    /// What is in a database file.
+    /// The layout of a database file.
     enum Layout {
-      case nothing
-      case ours
-      /// One that this program migrates.
+      case empty
+      case current
+      /// An older layout, which this program migrates.
       case older
       case newer(found: Int)
       case foreign
 
       func refusal(of path: String) -> StoreError? {
         switch self {
-        case .ours, .older: nil
+        case .current, .older: nil
         case .newer(let found): .newerStore(path: path, found: found, supported: Int(SQLiteLayout.version))
-        case .nothing, .foreign:
+        case .empty, .foreign:
           .readFailed(SystemError(code: EINVAL, operation: "opening as a store", path: path))
         }
       }
@@ -121,81 +123,85 @@
 
     var path: String { folder == "/" ? "/\(fileName)" : "\(folder)/\(fileName)" }
 
-    /// Locks a file beside the database, whose folder is made for it, while the database isn't.
+    /// Locks a file beside the database.
+    ///
+    /// It creates the folder if it is missing, but not the database.
     func acquireLock(_ name: String) throws(SystemError) -> StoreLockResult {
-      guard let folder = try openFolder(making: true) else { return .unsupported }
+      guard let folder = try openFolder(creating: true) else { return .unsupported }
       return try fileSystem.acquireLock("\(fileName)-lock.\(name)", in: folder)
     }
 
-    /// Opens the folder, or returns `nil` if it has never been there and is not to be made.
-    private func openFolder(making: Bool) throws(SystemError) -> Descriptor? {
+    /// Opens the folder, or returns `nil` if the folder is missing and should not be created.
+    ///
+    /// - Throws: `ENOENT` if the folder is missing although the database has been opened before.
+    private func openFolder(creating: Bool) throws(SystemError) -> Descriptor? {
       guard !fileName.isEmpty, !fileName.utf8.contains(0) else {
         throw SystemError(code: EINVAL, operation: "open", path: path)
       }
       do throws(SystemError) {
         return try fileSystem.openFolder(folder)
       } catch {
-        guard error.code == ENOENT, !wasThere else { throw error }
+        guard error.code == ENOENT, !hasExisted else { throw error }
       }
-      guard making else { return nil }
+      guard creating else { return nil }
       try fileSystem.makeFolders(folder)
       return try fileSystem.openFolder(folder)
     }
 
     /// Opens the database in a locked folder.
     mutating func open(
-      in folder: borrowing Descriptor, making: Bool
+      in folder: borrowing Descriptor, creating: Bool
     ) throws(SystemError) -> Outcome<SQLiteConnection?> {
       let size = try size(of: fileName, in: folder)
-      if size == nil, wasThere { throw SystemError(code: ENOENT, operation: "open", path: path) }
+      if size == nil, hasExisted { throw SystemError(code: ENOENT, operation: "open", path: path) }
       let isEmpty = size == nil || size == 0
       if isEmpty {
-        guard making else { return .success(nil) }
-        // SQLite would remove the log of an empty database, and with it what is only there.
+        guard creating else { return .success(nil) }
+        // SQLite would delete the log of an empty database, and with it commits that are only in the log.
         if let logSize = try self.size(of: fileName + Self.logSuffix, in: folder), logSize > 0 {
-          return .failure(try replace(nil, in: folder, because: .damage(path, "only its log is left")))
+          return .failure(try replace(nil, in: folder, because: .corruption(path, "only its log is left")))
         }
       }
       let opened = try openConnection(in: folder, isNew: size == nil)
-      // Before there is anything in the database: if it fails, the next attempt comes by here again.
+      // This comes before the first write to the database, so that the next attempt repeats it if it fails.
       if isEmpty {
         try discard(permissionsName, in: folder)
-        try fileSystem.makeFoundFolderDurable(self.folder)
+        try fileSystem.makeExistingFolderDurable(self.folder)
       }
       spareConnection = isWatched ? opened : nil
       do throws(SystemError) {
-        let refusal = try prepare(opened, making: making)
+        let refusal = try prepare(opened, creating: creating)
         if let refusal { return refusal }
         if isEmpty { try fileSystem.synchronize(folder) }
         dataVersion = try opened.dataVersion
       } catch {
-        guard error.isDamage else { throw try explain(error, in: folder) }
+        guard error.isCorruption else { throw try explain(error, in: folder) }
         return .failure(try replace(opened, in: folder, because: error))
       }
       spareConnection = nil
       connection = opened
-      wasThere = true
+      hasExisted = true
       connectionCount += 1
       return .success(opened)
     }
 
-    /// An error that names the cause of another one, if that is a read-only volume.
+    /// Returns an error that names a read-only volume as the cause, if it is the cause of the given error.
     ///
-    /// A connection to a database in WAL mode needs a file beside it. SQLite reports that the file isn't there, and not
-    /// why it can't be made.
+    /// A connection to a database in WAL mode needs a file beside it. SQLite reports only that it can't open the file,
+    /// and not why the file can't be created.
     private func explain(
       _ error: SystemError, in folder: borrowing Descriptor
     ) throws(SystemError) -> SystemError {
       guard error.isCannotOpen, try fileSystem.isOnReadOnlyVolume(folder) else { return error }
-      return SystemError(code: EROFS, operation: "making the files of WAL mode beside the database", path: path)
+      return SystemError(code: EROFS, operation: "creating the files of WAL mode beside the database", path: path)
     }
 
-    /// The connection of the last attempt, if the database is still the same file.
+    /// The connection that the last attempt left open, if the database is still the same file.
     private var spare: SQLiteConnection? {
       if let spareConnection, !spareConnection.hasMoved { spareConnection } else { nil }
     }
 
-    /// Opens a connection unless there is one, and makes the file if it is new.
+    /// Opens a connection unless the last attempt left one open, and creates the file if it is new.
     private func openConnection(
       in folder: borrowing Descriptor, isNew: Bool
     ) throws(SystemError) -> SQLiteConnection {
@@ -205,7 +211,7 @@
       guard isNew else {
         return try SQLiteConnection(path: prefix + fileName, permissionsOf: nil, busyTimeout: busyTimeout)
       }
-      // SQLite makes files that every user can read, unless it is shown one with other permissions.
+      // SQLite creates files that every user can read, unless it is given a file whose permissions it copies.
       try discard(permissionsName, in: folder)
       _ = try fileSystem.create(permissionsName, in: folder)
       return try SQLiteConnection(
@@ -214,21 +220,21 @@
 
     /// Reads the layout of a database and configures its connection.
     ///
-    /// - Returns: Why the database can't be used, or `nil` if it is ready.
+    /// - Returns: The outcome if the database can't be used, or `nil` if it is ready.
     private func prepare(
-      _ connection: SQLiteConnection, making: Bool
+      _ connection: SQLiteConnection, creating: Bool
     ) throws(SystemError) -> Outcome<SQLiteConnection?>? {
       let layout = try Self.layout(of: connection)
-      if case .nothing = layout {
-        guard making else { return .success(nil) }
+      if case .empty = layout {
+        guard creating else { return .success(nil) }
       } else if let refusal = layout.refusal(of: path) {
         return .failure(refusal)
       }
-      // Only now, because a database that is not the store's is to stay as it is.
+      // This comes after the check of the layout, because a database that isn't the store's must stay unchanged.
       for sql in SQLiteLayout.configuration { try connection.run(sql) }
       let mode = try connection.first("PRAGMA journal_mode = WAL") { $0.text(0) } ?? ""
       guard mode == "wal" else { throw SystemError(code: ENOTSUP, operation: "switching to WAL mode", path: path) }
-      if case .nothing = layout {
+      if case .empty = layout {
         try connection.transaction { () throws(SystemError) in
           for sql in SQLiteLayout.creation { try connection.run(sql) }
           return ((), commits: true)
@@ -239,7 +245,7 @@
       return nil
     }
 
-    /// Makes the newest layout of an older one, unless another process has done so already.
+    /// Migrates an older layout to the newest one, unless another process has done so already.
     private func migrate(_ connection: SQLiteConnection) throws(SystemError) {
       do throws(SystemError) {
         try connection.transaction { () throws(SystemError) in
@@ -248,7 +254,8 @@
           return ((), commits: true)
         }
       } catch {
-        // Something is in the way, such as another table. The database is whole, so it must not be quarantined.
+        // The tables of another program may conflict with the layout. The database isn't corrupt, so it must not be
+        // quarantined.
         guard error.isStatementError else { throw error }
         throw SystemError(code: error.code, operation: "migrating from layout 1", path: path, source: error.source)
       }
@@ -259,17 +266,18 @@
       let version = try connection.first("PRAGMA user_version") { $0.integer(0) } ?? 0
       if applicationID == SQLiteLayout.applicationID {
         if version > SQLiteLayout.version { return .newer(found: Int(version)) }
-        if version == SQLiteLayout.version { return .ours }
+        if version == SQLiteLayout.version { return .current }
         if version == 1 { return .older }
-        throw .damage(connection.path, "there was never a layout \(version)")
+        throw .corruption(connection.path, "layout \(version) has never existed")
       }
       let count = try connection.first("SELECT count(*) FROM sqlite_master") { $0.integer(0) } ?? 0
-      return applicationID == 0 && version == 0 && count == 0 ? .nothing : .foreign
+      return applicationID == 0 && version == 0 && count == 0 ? .empty : .foreign
     }
 
     /// Returns the size of a file in bytes, or `nil` if there is none.
     ///
-    /// Opens nothing: to close a database would end the locks that other connections of this process have on it.
+    /// It opens no regular file, because closing a descriptor of the database would release the locks that other
+    /// connections of this process have on it.
     func size(of name: String, in folder: borrowing Descriptor) throws(SystemError) -> Int? {
       do throws(SystemError) {
         let status = try fileSystem.status(of: name, in: folder)
@@ -278,12 +286,12 @@
         if error.code == ENOENT { return nil }
         throw error
       }
-      // Says what is wrong with it.
+      // Opening an item that isn't a file usually throws a more specific error.
       _ = try fileSystem.openFile(name, in: folder)
       throw SystemError(code: EINVAL, operation: "open", path: folder.path(of: name))
     }
 
-    /// Removes a file that holds nothing, if it is there.
+    /// Removes an empty file, if it exists.
     private func discard(_ name: String, in folder: borrowing Descriptor) throws(SystemError) {
       do throws(SystemError) {
         try fileSystem.unlink(name, in: folder)
@@ -294,7 +302,7 @@
   }
 
   extension SQLiteConnection {
-    /// Changes when another connection has changed the database, and only then.
+    /// A number that changes if and only if another connection has changed the database.
     var dataVersion: Int64 {
       get throws(SystemError) { try first("PRAGMA data_version") { $0.integer(0) } ?? 0 }
     }

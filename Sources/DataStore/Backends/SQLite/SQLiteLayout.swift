@@ -1,38 +1,39 @@
 #if SQLite
-  /// The layout of a ``SQLiteBackend``'s database, and every statement that is run on it.
+  /// The layout of a ``SQLiteBackend``'s database, and the statements that use it.
   ///
-  /// - `value` holds what is stored.
+  /// - `value` holds the stored bytes by name.
   /// - `part` holds the parts of values that are stored in parts.
-  /// - `change` is the log of the last changes of `value`, in commit order. `writer` distinguishes the changes of one
-  ///   backend from those of all other backends by a random number. A backend writes the log itself, and no trigger
-  ///   runs for it. For every other program triggers write the log, with 0 as the writer.
+  /// - `change` is the log of the latest changes of `value`, in commit order. `writer` is a random number that
+  ///   identifies the backend that made the change. A backend writes the log itself, and its connection runs no
+  ///   triggers. For every other program, triggers write the log, with 0 as the writer.
   /// - `quarantine` holds bytes that could not be decoded.
   ///
-  /// | layout | what it added |
+  /// | layout | changes |
   /// | --- | --- |
   /// | 1 | `value`, with a version in each row; `removed`; `set_aside` |
-  /// | 2 | `part`; `change` in place of versions and `removed`, with triggers; `quarantine` in place of `set_aside` |
+  /// | 2 | `part`; `change` instead of versions and `removed`, with triggers; `quarantine` instead of `set_aside` |
   enum SQLiteLayout {
-    /// Marks a database as a store's: `DStr`.
+    /// The application ID that marks a database as a store's: `DStr`.
     static let applicationID: Int64 = 0x4453_7472
 
     /// The layout's version, kept as `user_version`.
     static let version: Int64 = 2
 
-    /// The number of changes that the log keeps at least.
+    /// The minimum number of changes that the log keeps.
     static let changeLimit: Int64 = 4_096
 
-    /// The log is cut at every change whose number is a multiple of this.
+    /// The interval of truncations: the log is truncated at every change whose number is a multiple of this.
     static let cutInterval: Int64 = 1_024
 
-    /// The size in bytes to which the log is cut when SQLite goes back to its start: room for the 1,000 pages after which it
-    /// does so.
+    /// The size in bytes to which SQLite truncates the write-ahead log when it restarts it.
+    ///
+    /// It has room for the 1,000 pages after which SQLite does so.
     static let logSizeLimit: Int64 = 4 << 20
 
     private static let tablesOfLayout2 = [
       "CREATE TABLE value (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes BLOB NOT NULL)",
       "CREATE TABLE part (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes BLOB NOT NULL)",
-      // The newest row is never deleted, so each new one has the highest number there ever was.
+      // The newest row is never deleted, so the number of each new row is higher than all earlier ones.
       "CREATE TABLE change (id INTEGER PRIMARY KEY, name TEXT NOT NULL, writer INTEGER NOT NULL)",
       trigger("value_inserted", after: "INSERT", logging: ["NEW.name"]),
       trigger("value_updated", after: "UPDATE OF name, bytes", logging: ["OLD.name", "NEW.name"]),
@@ -49,7 +50,7 @@
         """
     }
 
-    /// Makes the tables of a new database.
+    /// The statements that create the tables of a new database.
     static let creation =
       tablesOfLayout2 + [
         """
@@ -63,7 +64,7 @@
         "PRAGMA user_version = \(version)",
       ]
 
-    /// Makes layout 2 of layout 1.
+    /// The statements that convert layout 1 to layout 2.
     static let migration =
       ["ALTER TABLE value RENAME TO former_value"] + tablesOfLayout2 + [
         "INSERT INTO value (name, bytes) SELECT name, bytes FROM former_value ORDER BY version",
@@ -75,9 +76,10 @@
 
     /// The configuration of every connection.
     ///
-    /// In WAL mode `synchronous=NORMAL` would leave the log unsynchronised until the next checkpoint: a loss of power
-    /// could take back the last commits. `FULL` synchronises it with each commit. The two `fullfsync` empty the drive's
-    /// cache on Apple's systems and mean nothing elsewhere. The rest keeps a corrupt file from doing more harm.
+    /// In WAL mode, `synchronous=NORMAL` would leave the write-ahead log unsynchronized until the next checkpoint, so a
+    /// loss of power could undo the last commits. `FULL` synchronizes it with each commit. The two `fullfsync` settings
+    /// flush the drive's cache on Apple's systems and have no effect elsewhere. The last two settings limit the harm
+    /// that a corrupt file can do.
     static let configuration = [
       "PRAGMA synchronous = FULL",
       "PRAGMA fullfsync = ON",
@@ -90,7 +92,7 @@
     static let read = "SELECT bytes FROM value WHERE name = ?1"
     static let readPart = "SELECT bytes FROM part WHERE name = ?1"
     static let names = "SELECT name FROM value"
-    // An update changes the row in place, where a replacement would write a new one.
+    // `DO UPDATE` changes the row in place; `INSERT OR REPLACE` would write a new one.
     static let write =
       "INSERT INTO value (name, bytes) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes"
     static let writePart =
@@ -110,10 +112,10 @@
     static let newestChange = "SELECT max(id) FROM change"
     static let oldestChange = "SELECT min(id) FROM change"
 
-    /// The names that another writer changed after a change, in the order of the changes.
+    /// The names that other writers changed after a given change, in the order of the changes.
     static let changedByOthers = "SELECT name FROM change WHERE id > ?1 AND writer <> ?2 ORDER BY id"
 
-    /// All that name a table: a database on which one of them can't be prepared is corrupt.
+    /// All statements that name a table; a database on which one of them can't be prepared is corrupt.
     static let statements = [
       read, readPart, names, write, writePart, remove, removePart, log, cutLog, quarantine, lastQuarantined, partNames,
       quarantined, readQuarantined, removeQuarantined, newestChange, oldestChange, changedByOthers,

@@ -1,33 +1,37 @@
 #if SQLite
   internal import CSQLite
 
-  /// Makes room in a database's log ahead of its commits.
+  /// Extends a database's log ahead of its commits.
   ///
-  /// In WAL mode a commit writes to the end of the log and synchronises it. A file that has become longer takes about
-  /// twice as long to synchronise, because its new size is written too. SQLite goes back to the start of the log, and so
-  /// stops extending it, only after 1,000 pages, which few programs write while they run. So the log is extended by zeros
-  /// in a few large steps, and the commits in between overwrite them.
+  /// In WAL mode a commit appends to the log and synchronizes it. If the file has grown, synchronizing it takes about
+  /// twice as long, because the new size is written too. SQLite overwrites the log from its start, and so stops
+  /// extending it, only after 1,000 pages, which few programs write in one run. So this type extends the log with zeros
+  /// in a few large steps, and the commits in between overwrite the zeros.
   ///
-  /// This changes nothing that SQLite relies on. It reads no page of the log without the checksums that lead to it, since
-  /// what a log holds behind its end is left over from before anyway.
+  /// SQLite doesn't depend on the bytes past the end of the log: after it restarts the log they are left over from
+  /// earlier commits anyway. It reads a page only if the checksums of all pages up to it are correct.
   ///
-  /// **Invariant**: Zeros are written behind the end of the file only, and only by the connection that has the right to
-  /// write, so no other one writes there. The file is the one that SQLite has open, whatever has its name by now.
+  /// **Invariant**: Zeros are written only past the end of the file, and only by the connection that has the write
+  /// lock, so no other connection writes there. The file is the one that SQLite has open, even if another file has its
+  /// name by now.
   struct SQLiteLogSpace {
-    /// The smallest step in bytes.
+    /// The smallest step, in bytes.
     static let minimumStep: Int64 = 64 << 10
 
-    /// The size of the log after the last call.
+    /// The size of the log after the last call, in bytes.
     private var size: Int64 = 0
 
     private static let zeros = [UInt8](repeating: 0, count: Int(minimumStep))
 
-    /// Extends the log if it has grown since the last call, at most to a limit.
+    /// Extends the log, up to a limit, if it has grown since the last call.
     ///
-    /// Each step doubles the log. The first call extends nothing, so a program that commits once writes nothing more.
+    /// Each step doubles the log. The first call doesn't extend it, so a program that commits once writes no additional
+    /// bytes.
     ///
-    /// - Parameter connection: A connection in a transaction with the right to write.
-    /// - Complexity: O(1) amortised over the bytes that are committed.
+    /// - Parameters:
+    ///   - connection: A connection in a transaction that has the write lock.
+    ///   - limit: The largest size to which the log is extended, in bytes.
+    /// - Complexity: O(1) amortized over the bytes that are committed.
     mutating func extendIfNeeded(on connection: OpaquePointer, limit: Int64) {
       var file: UnsafeMutablePointer<sqlite3_file>?
       guard sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK,
@@ -41,7 +45,7 @@
       let end = min(found + max(found, Self.minimumStep), limit)
       while size < end {
         let count = min(end - size, Self.minimumStep)
-        // Without the room everything works as well, and if the volume is full the commit itself says so.
+        // A failure does no harm: the log works at any size, and if the volume is full, the commit itself reports it.
         guard methods.xWrite(file, Self.zeros, CInt(count), size) == SQLITE_OK else { return }
         size += count
       }

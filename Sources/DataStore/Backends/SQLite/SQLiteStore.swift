@@ -3,28 +3,30 @@
 
   /// A store in an SQLite database, for many values that change often.
   ///
-  /// It is available if the package trait `SQLite` is enabled, and then needs the system's libsqlite3.
+  /// It is available if the package trait `SQLite` is enabled, and requires the system's libsqlite3.
   ///
-  /// - **Durability**: A change that was acknowledged survives the end of the process and a loss of power at any instant:
-  ///   the database is in WAL mode with `synchronous=FULL`, and on Apple's systems with `fullfsync`.
-  /// - **Atomicity**: A commit is one transaction. Saves and commits that wait for one another are one transaction too.
-  /// - **Privacy**: The database is made for its owner only (permissions 0600, a new folder 0700), and so are the files
-  ///   beside it whose names end in `-wal` and `-shm`. A symbolic link in its place is not followed.
+  /// - **Durability**: An acknowledged change survives the end of the process and a loss of power at any instant,
+  ///   because the database is in WAL mode with `synchronous=FULL`, and on Apple's systems with `fullfsync`.
+  /// - **Atomicity**: A commit is one transaction. Saves and commits that are pending at the same time share a
+  ///   transaction.
+  /// - **Privacy**: Only the owner can access the database (permissions 0600, and 0700 for a new folder) and the files
+  ///   beside it whose names end in `-wal` and `-shm`. A symbolic link at its path is not followed.
   /// - **Corruption**: A database that SQLite finds corrupt is quarantined with those files, never deleted; see
-  ///   ``StoreError/damaged(movedTo:reason:)``. One of a future layout or of another kind is left as it is.
-  /// - **External changes** are noticed at once, also those of other programs that change the table `value`.
+  ///   ``StoreError/damaged(movedTo:reason:)``. A database of a future layout, or of another program, is left
+  ///   unchanged.
+  /// - **External changes** are noticed immediately, including those of other programs that change the table `value`.
   public struct SQLiteStore: StoreFacade {
     package let base: BackedStore<SQLiteBackend>
 
     /// Creates a store in a database.
     ///
-    /// Nothing happens on disk until the first call. The first save makes the database, its folder, and those above it,
-    /// if they are missing. A database that vanishes later isn't made again, because its values would silently be gone:
-    /// from then on calls throw.
+    /// Nothing happens on disk until the first call. The first save creates the database and all missing folders of its
+    /// path. If the database is removed later, calls throw: the store doesn't create it again, because its values would
+    /// be lost silently.
     ///
     /// - Parameters:
-    ///   - file: The database, as a file URL. It should be the store's own, on a volume of this machine: WAL mode doesn't
-    ///     work on network volumes.
+    ///   - file: The database, as a file URL. No other program should use it, and it must be on a local volume, because
+    ///     WAL mode doesn't work on network volumes.
     ///   - busyTimeout: The longest time that a call waits for another process that uses the database before it throws.
     ///   - now: Returns the present time, for ``StoredValue/savedAt``.
     public init(
@@ -41,12 +43,12 @@
       base = BackedStore(backend: backend, now: now)
     }
 
-    /// Erases what is kept of some keys, so that nothing of it is left.
+    /// Erases items so that no trace of them is left in the database.
     public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
       try await base.erase(where: isErased)
     }
 
-    /// Locks a name, so that one of several processes can do what only one may do.
+    /// Locks a name, for work that only one of several processes may do.
     public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
       try await base.acquireLock(name)
     }

@@ -9,19 +9,31 @@
 
   /// Notices external changes for a ``SQLiteBackend``.
   ///
-  /// **Visibility in WAL mode.** Every commit is written to the log beside the database, which the system reports. It
-  /// would be enough to check for changes at each report, if a commit were visible when it is reported. But a commit
-  /// becomes visible to other connections later, by a change of shared memory that nothing reports: a check that comes
-  /// in between finds nothing, and no report follows. So a check first tries to take the right to write, without
-  /// waiting. If it succeeds, no other connection is amid a commit, and everything that was ever reported is visible to
-  /// the check: it is the last one until the next report. If it doesn't, the check reads what is visible and is
-  /// repeated soon, until one succeeds. If the database can only be read, no check is conclusive, so the checks end
-  /// after a minute.
+  /// ## Visibility in WAL mode
+  /// **The problem.** SQLite doesn't notify a connection of the commits of other processes. In WAL mode a commit takes
+  /// three steps: it writes its pages to the log, the file `<database>-wal`; it synchronizes the log; and it publishes
+  /// the new end of the log in shared memory. Only then can other connections read the commit.
   ///
-  /// For the same reason the watch begins with a check: a commit may have been written before the watch could report it,
-  /// and become visible only after the first reads.
+  /// **The naive way.** The operating system reports each write to the log. So it seems enough to read `data_version`
+  /// at each report, which shows whether another connection has committed.
+  ///
+  /// **Why it fails.** The report belongs to the first step, and nothing reports the last one, because it only changes
+  /// mapped memory. A check that runs between the two finds no new commit, and no report follows. The commit would stay
+  /// unnoticed until another one is made.
+  ///
+  /// **The solution.** A writer holds SQLite's write lock from before the first step until after the last one. So a
+  /// check first tries to take that lock, with `BEGIN IMMEDIATE` and without waiting:
+  /// - If it gets the lock, no other connection is between those steps. Every commit that was reported so far is
+  ///   visible to the check, which is therefore the last one until the next report.
+  /// - If another connection has the lock, the check reads what is visible, and is repeated after 1, 2, 4, … and at
+  ///   most 250 milliseconds, until one gets the lock.
+  /// - If the database is read-only, no check can get the lock. Checks are then repeated after 1, 2, 4, … and 32,768
+  ///   milliseconds, so they end about a minute after the last report.
+  ///
+  /// The start of the watch has the same gap: a commit may have been written before the watch could report it, and be
+  /// published after the first reads. So the watch starts with a check.
   final class SQLiteWatch {
-    /// The newest changes that a check has seen.
+    /// The newest changes that a check has read.
     struct LastSeen {
       var connectionCount = 0
       var dataVersion: Int64 = 0
@@ -39,18 +51,18 @@
     enum Writing {
       case none
       case other
-      /// The database can only be read, so this isn't known.
+      /// This isn't known, because the database is read-only.
       case unknown
     }
 
-    /// When to check again without a report.
+    /// The schedule of checks that follow a report.
     struct Schedule {
       private var delay = 1
 
       private static let lastDelay = 250
       private static let lastDelayIfUnknown = 32_768
 
-      /// Starts again from the shortest delay, at a report.
+      /// Restarts from the shortest delay, after a report.
       mutating func begin() {
         delay = 1
       }
@@ -72,18 +84,18 @@
       }
     }
 
-    /// Whether the system reported a change since the last check; the timer's wakes don't count.
+    /// Records whether the system reported a change since the last check; the timer's calls don't count.
     private final class Reports: Sendable {
-      private let areThere = Lock(false)
+      private let isPending = Lock(false)
 
       func note() {
-        areThere.withLock { $0 = true }
+        isPending.withLock { $0 = true }
       }
 
       func take() -> Bool {
-        areThere.withLock { areThere in
-          defer { areThere = false }
-          return areThere
+        isPending.withLock { isPending in
+          defer { isPending = false }
+          return isPending
         }
       }
     }
@@ -92,7 +104,7 @@
     var seen: LastSeen?
     let folderWatch: FolderWatch
     private let timer: any DispatchSourceTimer
-    /// Asks for a check, as a report does.
+    /// Requests a check, as a report does.
     let wake: @Sendable () -> Void
     #if canImport(Darwin)
       private var logSource: (any DispatchSourceFileSystemObject)?
@@ -116,15 +128,15 @@
     }
 
     #if canImport(Darwin)
-      /// Watches the log of a database, because writing to it changes no name in the folder.
+      /// Watches the log of a database, because a write to it changes no name in the folder.
       ///
-      /// The connection keeps the log in its place.
+      /// The log exists as long as the connection is open.
       func watchLog(of path: String, fileSystem: FileSystem) throws(SystemError) {
         let number = try fileSystem.perform("open", path) { open("\(path)-wal", O_EVTONLY | O_NOFOLLOW | O_CLOEXEC) }
         let source = DispatchSource.makeFileSystemObjectSource(
           fileDescriptor: number, eventMask: [.write, .extend, .delete, .rename], queue: DispatchQueue.global())
         source.setEventHandler(handler: wake)
-        // There is no lock on the log that closing it could end.
+        // SQLite takes no locks on the log, so closing the descriptor can't release one.
         source.setCancelHandler { close(number) }
         logSource?.cancel()
         source.activate()
@@ -139,7 +151,7 @@
       #endif
     }
 
-    /// Begins a check.
+    /// Prepares the schedule for a check.
     func beginCheck() {
       if reports.take() { schedule.begin() }
     }
@@ -152,7 +164,9 @@
   }
 
   extension SQLiteConnection {
-    /// Checks for external changes, in a transaction that stays open: what is read in it is what the check saw.
+    /// Checks for external changes, in a transaction that stays open.
+    ///
+    /// Further reads in the transaction see the same state of the database as the check.
     func checkForChanges(
       since seen: SQLiteWatch.LastSeen?, by writer: Int64
     ) throws(SystemError) -> SQLiteWatch.Check {
@@ -161,7 +175,7 @@
       check.seen.dataVersion = try dataVersion
       if check.seen.dataVersion == seen.dataVersion { return check }
       check.seen.change = try newestChange
-      // Only the last changes are kept.
+      // The log keeps only the latest changes.
       let oldest = try first(SQLiteLayout.oldestChange) { $0.integer(0) } ?? 0
       if oldest > seen.change + 1 {
         check.changes = .unknown
@@ -179,9 +193,9 @@
       get throws(SystemError) { try first(SQLiteLayout.newestChange) { $0.integer(0) } ?? 0 }
     }
 
-    /// Begins a transaction, with the right to write if no other connection has it, without waiting.
+    /// Begins a transaction without waiting, with the write lock unless another connection has it.
     private func beginCheck() throws(SystemError) -> SQLiteWatch.Writing {
-      // In a commit nothing else can be written.
+      // The open transaction has the write lock, so no other connection is writing.
       if isWriting { return .none }
       rollBack()
       setBusyTimeout(.zero)
@@ -198,7 +212,7 @@
   }
 
   extension SQLiteBackend {
-    /// Watches the folder of the database; as long as there is none, the nearest one above it.
+    /// Watches the folder of the database or, while it doesn't exist, its nearest existing ancestor.
     package mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {
       do throws(SystemError) {
         watch = try SQLiteWatch(database: database, onChange: onChange)
@@ -206,19 +220,19 @@
         throw .readFailed(error)
       }
       database.isWatched = true
-      try seeEverything()
+      try markAllSeen()
       watch?.wake()
     }
 
     /// Returns the names that were changed externally.
     ///
-    /// In a snapshot it comes first, and the snapshot is that of the check.
+    /// In a snapshot it must be the first call, because the check begins the transaction that the snapshot reads in.
     package mutating func takeExternalChanges() throws(StoreError) -> ExternalChanges {
       guard let watch else { return .names([]) }
-      // A commit needs no report, because nothing else can be written meanwhile. What was reported is left for a check.
+      // During a commit no other connection can write, so reports don't matter. They stay for the next check.
       if transaction?.isWriting != true {
         do throws(SystemError) {
-          // The names of the files don't matter, but the watch reports the next change only after this.
+          // The names of the files don't matter, but the watch doesn't report the next change before this call.
           _ = try watch.folderWatch.takeChangedFiles()
         } catch {
           self.watch = nil
@@ -235,8 +249,8 @@
         }
         watch.checkAgain(after: check?.writing ?? .none)
         guard database.connectionCount == seen?.connectionCount else {
-          // It isn't the file of the last check.
-          try seeEverything()
+          // The database is another file than at the last check.
+          try markAllSeen()
           return .unknown
         }
         if let check { watch.seen = check.seen }
@@ -247,21 +261,22 @@
       }
     }
 
-    /// Asks for another check if there is a database, after a check that found none.
+    /// Requests another check if the database exists now, after a check that found none.
     ///
-    /// The check may have taken reports of what came between its look for the database and now. No other reports follow.
+    /// The database may have appeared after that check looked for it and before the check took the reports. Then no
+    /// other report follows.
     mutating func checkAgainIfDatabaseAppeared() {
       guard let watch, !isMissing else { return }
       do throws(SystemError) {
-        if case .success(nil) = try database.connect(making: false) { return }
+        if case .success(nil) = try database.connect(creating: false) { return }
       } catch {
-        // The check meets what is wrong.
+        // The check meets the same error.
       }
       watch.wake()
     }
 
-    /// Takes all that is stored now for seen.
-    private mutating func seeEverything() throws(StoreError) {
+    /// Records that everything stored at present was seen.
+    private mutating func markAllSeen() throws(StoreError) {
       do throws(StoreError) {
         #if canImport(Darwin)
           try watchLog()
@@ -278,10 +293,10 @@
       }
     }
 
-    /// Records that it isn't known what changed, so that the next check returns ``ExternalChanges/unknown``.
+    /// Records that a check failed, so that the next one returns ``ExternalChanges/unknown``.
     ///
-    /// The watch goes on: a database that can't be read now, because it has vanished for example, may come back. The
-    /// store learns the reason when it reads.
+    /// The watch continues, because a database that can't be read now may become readable again, for example if it was
+    /// removed and is restored. The store meets the error when it reads.
     private func recordFailedCheck(_ error: StoreError) throws(StoreError) {
       watch?.seen = nil
       switch error {
@@ -294,7 +309,7 @@
     #if canImport(Darwin)
       private mutating func watchLog() throws(StoreError) {
         let path = try perform(StoreError.readFailed) { (_, connection) throws(SystemError) in
-          // The first read of the database makes the log.
+          // The first read of the database creates the log.
           _ = try connection.newestChange
           return connection.path
         }

@@ -1,23 +1,24 @@
 internal import Dispatch
 package import Foundation
 
-/// Keeps bytes in a suite of the user defaults.
+/// A backend that keeps bytes in a suite of the user defaults.
 ///
-/// User defaults have no lock, so one queue keeps all stores of this process apart. On it a store reads, takes a snapshot,
-/// quarantines, and compares and changes what a commit depends on.
+/// User defaults have no lock, so all stores of this process share a serial queue. A store runs these steps on it:
+/// reads, snapshots, quarantines, erasures, and the step of a commit that compares the values it depends on and makes
+/// the changes.
 package struct UserDefaultsBackend: StoreBackend {
   private static let prefix = "DataStore."
 
-  /// Read in the place of anything that isn't bytes, so that it is quarantined as corrupt bytes are.
-  private static let noBytes = Data("something else than bytes".utf8)
+  /// The bytes read for an object that isn't `Data`, so that it is quarantined like corrupt bytes.
+  private static let notBytes = Data("not bytes".utf8)
 
-  /// Runs what no other store of this process may come between.
+  /// The queue that serializes the stores of this process.
   private static let queue = DispatchQueue(label: "DataStore.UserDefaultsBackend")
 
-  /// Whether this backend is at work on the queue.
+  /// Whether this backend is running on the queue.
   private var isExclusive = false
 
-  /// What a decision about a commit has read so far; `nil` outside of one.
+  /// The bytes that a decision about a commit has read so far, by name; `nil` outside of a decision.
   private var decisionReads: [String: Data?]?
 
   private let suiteName: String
@@ -25,7 +26,7 @@ package struct UserDefaultsBackend: StoreBackend {
 
   package init(suiteName: String) {
     self.suiteName = suiteName
-    // The name is part of a path where the system keeps suites as files.
+    // On systems that keep suites as files, the name is part of a path.
     defaults = suiteName.isEmpty || suiteName.contains("/") ? nil : UserDefaults(suiteName: suiteName)
   }
 
@@ -44,7 +45,7 @@ package struct UserDefaultsBackend: StoreBackend {
     }.get()
   }
 
-  /// Runs `body` on the queue, where it may already be.
+  /// Runs `body` on the queue, unless the caller already runs there.
   private mutating func exclusively<Result>(_ body: (inout Self) -> Result) -> Result {
     if isExclusive { return body(&self) }
     return Self.queue.sync {
@@ -71,7 +72,7 @@ package struct UserDefaultsBackend: StoreBackend {
       let reads = decisionReads ?? [:]
       let outcome = exclusively { (self) in
         Result { () throws(SystemError) in
-          // Another store of this process may have changed what the decision depends on.
+          // Another store of this process may have changed a value that the decision depends on.
           guard reads.allSatisfy({ name, bytes in self.stored(name) == bytes }) else { return false }
           try self.set(objects)
           return true
@@ -110,11 +111,11 @@ package struct UserDefaultsBackend: StoreBackend {
   }
 
   package mutating func names() throws(StoreError) -> [String] {
-    try keptNames().filter { StoreKeyName(encoded: $0) != nil }
+    try allNames().filter { StoreKeyName(encoded: $0) != nil }
   }
 
-  /// The names of all that is kept.
-  private mutating func keptNames() throws(StoreError) -> [String] {
+  /// The names of everything in the suite that belongs to stores, including parts and quarantined bytes.
+  private mutating func allNames() throws(StoreError) -> [String] {
     guard let defaults else { throw .readFailed(noSuite) }
     return exclusively { _ in defaults.dictionaryRepresentation() }.keys.compactMap { key in
       key.hasPrefix(Self.prefix) ? String(key.dropFirst(Self.prefix.count)) : nil
@@ -125,7 +126,7 @@ package struct UserDefaultsBackend: StoreBackend {
     try exclusively { (self) in
       Result { () throws(StoreError) in
         var removals: [String: Any?] = [:]
-        for name in try self.keptNames() {
+        for name in try self.allNames() {
           let bytes = self.stored(name) ?? Data()
           if isErased(StoredItem(name: name) { bytes }) { removals[Self.prefix + name] = .some(nil) }
         }
@@ -138,7 +139,7 @@ package struct UserDefaultsBackend: StoreBackend {
     }.get()
   }
 
-  /// Sets and removes objects, and asks the system to write them; takes them back if it refuses.
+  /// Sets and removes objects and asks the system to write them; undoes the changes if the system can't write them.
   private func set(_ objects: [String: Any?]) throws(SystemError) {
     guard let defaults else { throw noSuite }
     let old = Dictionary(uniqueKeysWithValues: objects.keys.map { ($0, defaults.object(forKey: $0)) })
@@ -156,7 +157,7 @@ package struct UserDefaultsBackend: StoreBackend {
   }
 
   private static func bytes(of object: Any) -> Data {
-    object as? Data ?? noBytes
+    object as? Data ?? notBytes
   }
 
   private var noSuite: SystemError {

@@ -1,4 +1,4 @@
-/// Why a comparison stopped.
+/// An error that stops a comparison.
 enum BenchmarkError: Error, CustomStringConvertible {
   case usage(String)
   case wrongValue(system: String, id: String)
@@ -11,7 +11,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
   var description: String {
     switch self {
     case .usage(let problem): "\(problem)\n\n\(Options.usage)"
-    case .wrongValue(let system, let id): "\(system) doesn't hold what was saved as \(id)."
+    case .wrongValue(let system, let id): "\(system) doesn't hold the value that was saved as \(id)."
     case .notDurable(let mode):
       "GRDB's connection has `synchronous = \(mode.map(String.init) ?? "none")` instead of 2, which is FULL."
     case .systemCall(let name, let code): "\(name) failed with the error \(code)."

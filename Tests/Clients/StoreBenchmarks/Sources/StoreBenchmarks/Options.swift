@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options: Sendable {
   private(set) var run = RunOptions(timeout: 600)
   private(set) var rows = Row.allCases
@@ -11,14 +11,14 @@ struct Options: Sendable {
   static let usage = """
     usage: StoreBenchmarks [options]
       --rows \(Row.allCases.map(\.rawValue).joined(separator: ","))
-                     what to measure
-      --runs 5       medians are taken of so many runs
-      --scale 1      the length of a run; 0.01 to see that everything works
-      --folder PATH  where the stores are made, and removed afterwards; the temporary directory if left out
-      --server ADDR  the PostgreSQL server of the rows server-…, as libpq understands it; left out if there is none
-      --timeout 600  seconds after which a run counts as hung
-      --seed N       orders the systems of each run
-      --json
+                     the rows to measure
+      --runs 5       the number of runs, of which the medians are printed
+      --scale 1      the length of a run; 0.01 only checks that everything works
+      --folder PATH  the folder of the stores, which are removed afterwards; by default, the temporary directory
+      --server ADDR  the PostgreSQL server of the rows server-…, in libpq's format; without it, these rows are skipped
+      --timeout 600  the number of seconds after which a run counts as hung
+      --seed N       the seed of the order of the systems in each run
+      --json         prints JSON instead of tables
     """
 
   init(_ arguments: some Sequence<String>) throws(UsageError) {
@@ -35,7 +35,7 @@ struct Options: Sendable {
     (self.rows, self.folder, self.server) = (rows, folder, server)
   }
 
-  /// The number of operations, keys or elements in a run of this scale.
+  /// Returns the number of operations, keys or elements in a run of this scale.
   func scaled(_ count: Int, atLeast minimum: Int = 3) -> Int {
     run.scaled(count, atLeast: minimum)
   }

@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// Measures the durable stores beside GRDB.
+/// Compares the durable stores with GRDB.
 @main
 struct StoreBenchmarks {
   static func main() async {

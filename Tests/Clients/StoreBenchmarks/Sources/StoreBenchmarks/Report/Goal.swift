@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// A ratio of two figures that the stores are to stay below.
+/// A limit for the ratio of two figures.
 struct Goal: Codable, CustomStringConvertible {
   let text: String
   let ratio: Double
@@ -18,7 +18,7 @@ struct Goal: Codable, CustomStringConvertible {
     "\(isMet ? "met    " : "NOT met")  \(text): \(Table.number(ratio)) ≤ \(Table.number(limit))"
   }
 
-  /// The goals whose figures were taken.
+  /// Returns the goals whose figures were measured.
   static func all(in results: [ComparisonResult<Setting>]) -> [Goal] {
     let (sqlite, grdb) = (SystemName.sqlite.label, SystemName.grdb.label)
     let parts = ChangeOne.label(.sqlite, .parts)

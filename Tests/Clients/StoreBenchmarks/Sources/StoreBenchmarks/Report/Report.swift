@@ -1,9 +1,9 @@
 internal import BenchmarkKit
 
-/// Everything that one start of the program measured.
+/// The results of one start of the program.
 struct Report: Codable {
   let conditions: Conditions
   var comparisons: [ComparisonResult<Setting>] = []
-  /// `nil` at another scale than 1, where figures are no measure of them.
+  /// The goals; `nil` at any scale except 1, because figures of other scales can't be judged by them.
   var goals: [Goal]?
 }

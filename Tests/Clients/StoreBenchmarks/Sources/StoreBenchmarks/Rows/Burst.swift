@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// Many saves at once, of values of one post (about 400 bytes of JSON), as a queue or a list of settings has.
+/// Many concurrent saves of small values (one post, about 400 bytes of JSON), such as those of a queue or of settings.
 struct Burst: Sendable {
   private let options: Options
   private let workspace: Workspace
@@ -12,12 +12,12 @@ struct Burst: Sendable {
 
   private var count: Int { options.scaled(400) }
 
-  /// Each save is of a key of its own.
+  /// Saves of different keys.
   var ofManyKeys: Comparison<Setting> {
     Comparison(Setting(row: .burstKeys), contestants: SystemName.allCases.map { contestant($0) { "\($0)" } })
   }
 
-  /// All saves are of one key.
+  /// Saves of the same key.
   var ofOneKey: Comparison<Setting> {
     Comparison(Setting(row: .burstKey), contestants: SystemName.allCases.map { contestant($0) { _ in "0" } })
   }

@@ -2,11 +2,11 @@ internal import BenchmarkKit
 internal import DataStore
 internal import Foundation
 
-/// A change of one element of a large value, which is another element each time.
+/// Changes of one element of a large value, a different one each time.
 ///
-/// The element is changed before the clock starts, so that only the save is measured.
+/// The element is changed before the clock starts, so only the save is measured.
 struct ChangeOne: Sendable {
-  /// How a store keeps the value.
+  /// The form in which a store keeps the value.
   enum Form: String, CaseIterable {
     case parts = "in parts"
     case whole
@@ -41,7 +41,7 @@ struct ChangeOne: Sendable {
   private func contestant<List: ItemList>(
     _ kind: StoreSystem.Kind, _ form: Form, _ type: List.Type, _ elements: Int
   ) -> Contestant {
-    // Whole lists take long to encode.
+    // There are fewer changes of whole lists, because their encoding takes long.
     let count = options.scaled(form == .whole ? 20_000 / elements : 100)
     return Contestant(label: Self.label(kind, form), count: count) {
       try await workspace.withFolder { folder in

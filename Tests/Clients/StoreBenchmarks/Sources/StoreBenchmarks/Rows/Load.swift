@@ -11,7 +11,7 @@ struct Load: Sendable {
     (self.options, self.workspace) = (options, workspace)
   }
 
-  /// Each load is the first call of a new object: a store, or a pool.
+  /// Loads that are each the first call of a new store or pool.
   var cold: Comparison<Setting> {
     let count = options.scaled(100)
     return Comparison(
@@ -30,7 +30,7 @@ struct Load: Sendable {
       })
   }
 
-  /// The object has loaded the key before, and nothing changed it since.
+  /// Loads of a key that the store or pool has loaded before and that has not changed since.
   var known: Comparison<Setting> {
     let count = options.scaled(2_000)
     return Comparison(

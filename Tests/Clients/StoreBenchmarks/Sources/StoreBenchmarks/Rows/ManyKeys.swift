@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// A collection of very many keys: filling it, observing all of it, and one save while it is observed.
+/// A large collection: filling it, observing all of it, and a save while it is observed.
 struct ManyKeys: Sendable {
   private let options: Options
   private let workspace: Workspace
@@ -10,7 +10,7 @@ struct ManyKeys: Sendable {
     (self.options, self.workspace) = (options, workspace)
   }
 
-  /// The number of keys that a full run has.
+  /// The number of keys in a run of scale 1.
   static let count = 20_000
 
   var comparison: Comparison<Setting> {
@@ -32,7 +32,7 @@ struct ManyKeys: Sendable {
         let clock = ContinuousClock()
         let filling = try await clock.measure { try await Self.fill(name.open(in: folder), count: count) }
 
-        // A new object, which knows no value.
+        // A new store or pool, which has loaded no value.
         let system = try name.open(in: folder)
         let start = clock.now
         let observation = try await system.observeAll()

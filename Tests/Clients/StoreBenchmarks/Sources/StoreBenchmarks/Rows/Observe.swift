@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// From the call of a save until an observer of the key has the value.
+/// The time from the call of a save until an observer of the key has the value.
 struct Observe: Sendable {
   private let options: Options
   private let workspace: Workspace

@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// What can be measured.
+/// A row of the benchmarks.
 enum Row: String, CaseIterable, Codable, Sendable {
   case save
   case burstKeys = "burst-keys"
@@ -35,7 +35,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
 /// A row, or a part of it.
 struct Setting: ComparisonSetting, Equatable {
   let row: Row
-  /// Which part of the row it is, where there is more than one.
+  /// The part of the row, if it has several.
   var part: String?
 
   var description: String { [row.rawValue, part].compactMap(\.self).joined(separator: " · ") }

@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// One save of one key at a time.
+/// Sequential saves of one key.
 struct Save: Sendable {
   static let byHand = "files by hand"
 

@@ -2,7 +2,7 @@ internal import BenchmarkKit
 internal import DataStore
 internal import Foundation
 
-/// Saves on a PostgreSQL server, beside a loop of libpq calls on the same one.
+/// Saves to a PostgreSQL server, compared with a loop of libpq calls to the same server.
 struct Server: Sendable {
   static let store = "PostgreSQLStore"
   static let byHand = "libpq by hand"
@@ -16,7 +16,7 @@ struct Server: Sendable {
     (self.options, self.address) = (options, address)
   }
 
-  /// One save of one key at a time.
+  /// Sequential saves of one key.
   var saves: Comparison<Setting> {
     let count = options.scaled(200)
     return Comparison(
@@ -44,7 +44,7 @@ struct Server: Sendable {
     return [times.reading("save")]
   }
 
-  /// A save of each of many keys at once; by hand one after the other.
+  /// Concurrent saves of many keys; by hand, the saves are sequential.
   var burst: Comparison<Setting> {
     let count = options.scaled(400)
     let timelines = (0..<count).map { (id: "\($0)", timeline: Timeline(serial: $0, postCount: 1)) }

@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// From the creation of a store or pool until an observer of one key has the stored value.
+/// The time from the creation of a store or pool until an observer of one key has the stored value.
 struct Start: Sendable {
   private let options: Options
   private let workspace: Workspace
@@ -10,7 +10,9 @@ struct Start: Sendable {
     (self.options, self.workspace) = (options, workspace)
   }
 
-  /// One comparison for each number of keys, which are stored once, before all runs.
+  /// Returns one comparison for each number of keys.
+  ///
+  /// The keys are stored once, before all runs.
   func comparisons() async throws -> [Comparison<Setting>] {
     var comparisons: [Comparison<Setting>] = []
     for keys in [1, options.scaled(ManyKeys.count)] {

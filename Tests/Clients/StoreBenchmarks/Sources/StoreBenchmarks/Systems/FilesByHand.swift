@@ -6,7 +6,7 @@ internal import Foundation
   internal import Darwin
 #endif
 
-/// The system calls without which no file is replaced durably, and nothing else.
+/// The minimum of system calls that replace a file durably.
 struct FilesByHand: ~Copyable {
   private let folder: Int32
 
@@ -18,7 +18,7 @@ struct FilesByHand: ~Copyable {
     _ = close(folder)
   }
 
-  /// Writes a new file, synchronises it, gives it the name of the old one, and synchronises the folder.
+  /// Writes a new file, synchronizes it, renames it over the old one, and synchronizes the folder.
   func replace(_ name: String, by bytes: Data) throws {
     let new = "\(name).new"
     let file = try Self.check("openat", openat(folder, new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600))

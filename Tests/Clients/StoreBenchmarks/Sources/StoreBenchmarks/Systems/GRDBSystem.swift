@@ -47,7 +47,7 @@ struct GRDBSystem: StorageSystem {
   }
 
   private func observe<Value>(_ fetch: @escaping @Sendable (Database) throws -> Value?) -> Observation<Value> {
-    let arrivals = Mailbox<Observation<Value>.Arrival>()
+    let arrivals = HandOffSlot<Observation<Value>.Arrival>()
     let cancellable = ValueObservation.trackingConstantRegion(fetch).start(
       in: pool, scheduling: .async(onQueue: queue),
       onError: { arrivals.put(.failure(BenchmarkError.observationFailed("\($0)"))) },
@@ -74,10 +74,10 @@ struct GRDBSystem: StorageSystem {
 }
 
 extension DatabasePool {
-  /// Opens the database of a folder in WAL mode, with each commit synchronised.
+  /// Opens the database of a folder in WAL mode, with each commit synchronized.
   ///
-  /// GRDB sets `synchronous = NORMAL` for WAL mode, with which a loss of power can take back the last commits, so
-  /// it is set to `FULL` afterwards, and read back.
+  /// For WAL mode GRDB sets `synchronous = NORMAL`, with which a loss of power can undo the last commits. So this sets
+  /// `FULL` afterwards, and verifies the setting.
   static func durable(in folder: URL) throws -> DatabasePool {
     let file = folder.appending(path: "grdb.sqlite", directoryHint: .notDirectory)
     let pool = try DatabasePool(path: file.path(percentEncoded: false))

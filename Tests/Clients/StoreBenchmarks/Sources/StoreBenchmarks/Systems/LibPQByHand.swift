@@ -1,7 +1,7 @@
 internal import CLibPQ
 internal import Foundation
 
-/// A table of names and bytes on a server, one prepared statement and one row a transaction, and nothing else.
+/// A table of names and bytes on a server, written with one prepared statement and one row per transaction.
 final class LibPQByHand {
   private let connection: OpaquePointer
 

@@ -17,13 +17,13 @@ protocol StorageSystem: Sendable {
   /// Observes all timelines: the stored ones first, then at least those that changed.
   func observeAll() async throws -> Observation<[Timeline]>
 
-  /// Closes what the release of the object doesn't.
+  /// Closes the resources that the release of the object doesn't close.
   func close() throws
 }
 
-/// Where an observer puts what it received, until the observation is cancelled.
+/// A running observation, with the newest value that the observer has received.
 struct Observation<Value: Sendable>: Sendable {
-  /// A value that an observer received, and when it did.
+  /// A value that an observer has received, and the time of its arrival.
   struct Arrival: Sendable {
     let value: Value
     let instant = ContinuousClock.now
@@ -31,10 +31,10 @@ struct Observation<Value: Sendable>: Sendable {
     init(_ value: Value) { self.value = value }
   }
 
-  let arrivals: Mailbox<Arrival>
+  let arrivals: HandOffSlot<Arrival>
   let cancel: @Sendable () -> Void
 
-  /// Returns the first arrival whose value fulfils a condition, and drops those before.
+  /// Returns the first arrival whose value meets a condition, and drops earlier ones.
   func first(where isExpected: (Value) -> Bool) async throws -> Arrival {
     while true {
       let arrival = try await arrivals.take()
@@ -47,7 +47,7 @@ struct Observation<Value: Sendable>: Sendable {
 enum SystemName: CaseIterable, Sendable {
   case file, sqlite, grdb
 
-  /// How the tables name the system.
+  /// The name of the system in the tables.
   var label: String {
     switch self {
     case .file: "FileStore"
@@ -56,7 +56,7 @@ enum SystemName: CaseIterable, Sendable {
     }
   }
 
-  /// Opens what a folder holds, or what it is to hold.
+  /// Opens the store or database of a folder, or creates it.
   func open(in folder: URL) throws -> any StorageSystem {
     switch self {
     case .file: StoreSystem(.file, in: folder)

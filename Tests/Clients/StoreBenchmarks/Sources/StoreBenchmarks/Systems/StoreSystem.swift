@@ -47,7 +47,7 @@ struct StoreSystem: StorageSystem {
 
   func observe(_ id: String) async throws -> Observation<Timeline> {
     let changes = try await store.changes(of: Self.key(id))
-    let arrivals = Mailbox<Observation<Timeline>.Arrival>()
+    let arrivals = HandOffSlot<Observation<Timeline>.Arrival>()
     let observer = Task {
       for await change in changes {
         if let stored = change.stored { arrivals.put(.success(.init(stored.value))) }
@@ -58,7 +58,7 @@ struct StoreSystem: StorageSystem {
 
   func observeAll() async throws -> Observation<[Timeline]> {
     let observation = try await store.observe(collection: Self.collection, as: Timeline.self)
-    let arrivals = Mailbox<Observation<[Timeline]>.Arrival>()
+    let arrivals = HandOffSlot<Observation<[Timeline]>.Arrival>()
     arrivals.put(.success(.init(observation.stored.map(\.stored.value))))
     let observer = Task {
       for await changes in observation.changes { arrivals.put(.success(.init(changes.compactMap(\.stored?.value)))) }

@@ -31,7 +31,7 @@ struct Item: Codable, Equatable, Sendable {
   }
 }
 
-/// A large value of which one element changes at a time.
+/// A large value whose elements change one at a time.
 protocol ItemList: Codable, Equatable, Sendable {
   init(items: [Item])
   var items: [Item] { get set }

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Hands the newest value from an observer to one waiting task.
-final class Mailbox<Value: Sendable>: Sendable {
+/// Passes the newest value from an observer to one waiting task.
+final class HandOffSlot<Value: Sendable>: Sendable {
   private struct State {
     var taker: CheckedContinuation<Value, any Error>?
     var newest: Result<Value, any Error>?
@@ -9,9 +9,9 @@ final class Mailbox<Value: Sendable>: Sendable {
 
   private let state = Mutex(State())
 
-  /// Returns the newest value that wasn't taken, or the next one.
+  /// Returns the newest value that wasn't taken yet, or waits for the next one.
   ///
-  /// - Throws: The error that was put in place of a value.
+  /// - Throws: The error that was put instead of a value.
   func take() async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       let newest = state.withLock { state -> Result<Value, any Error>? in
@@ -23,7 +23,7 @@ final class Mailbox<Value: Sendable>: Sendable {
     }
   }
 
-  /// Gives a value, or the reason why there is none, to the waiting task, or keeps it for the next one.
+  /// Passes a value or an error to the waiting task, or keeps it for the next call of `take()`.
   func put(_ result: Result<Value, any Error>) {
     let taker = state.withLock { state -> CheckedContinuation<Value, any Error>? in
       defer { state.taker = nil }
