@@ -64,7 +64,9 @@ final class Election<Source: RepositorySource> {
     }
   }
 
-  /// Checks the lease before a request. If the lease is lost, the repository follows from now on.
+  /// Checks the lease before a request.
+  ///
+  /// If the lease is lost, the repository follows from now on.
   ///
   /// - Returns: Whether the repository may send.
   func confirmLead(in engine: isolated Engine) async -> Bool {

@@ -1,7 +1,9 @@
 /// A queue with amortised constant-time operations at both ends.
 struct FIFO<Element: Sendable>: Sendable {
   private var storage: [Element] = []
-  /// The index of the first element. The elements before it have been removed.
+  /// The index of the first element.
+  ///
+  /// The elements before it have been removed.
   private var head = 0
 
   init(_ elements: [Element] = []) {

@@ -41,7 +41,9 @@ struct MutationLanes {
     var failures = 0
   }
 
-  /// A deadline of an attempt or of a backoff. It is void if the lane's status has a different number.
+  /// A deadline of an attempt or of a backoff.
+  ///
+  /// It is void if the lane's status has a different number.
   private struct Turn {
     let lane: String
     let number: UInt64
@@ -51,7 +53,9 @@ struct MutationLanes {
   private let longestPlace: Duration
   /// Whether sending is paused, because the network is offline.
   private(set) var isPaused = false
-  /// The mutations that may not be sent yet. They keep their places in their lanes and block the mutations behind them.
+  /// The mutations that may not be sent yet.
+  ///
+  /// They keep their places in their lanes and block the mutations behind them.
   private var undurable: Set<MutationID> = []
   /// The number of lanes in flight that have a slot.
   private var placeCount = 0
@@ -60,7 +64,9 @@ struct MutationLanes {
   /// The number of times that each user has signed in.
   private var signInCounts: [String?: UInt64] = [:]
   private var lanes: [String: Lane] = [:]
-  /// The lanes that wait for a slot. May contain lanes that are no longer ready.
+  /// The lanes that wait for a slot.
+  ///
+  /// May contain lanes that are no longer ready.
   private var ready = FIFO<String>()
   /// The lanes whose last attempt failed.
   private var failing: Set<String> = []
@@ -170,7 +176,9 @@ struct MutationLanes {
   /// - Complexity: O(*n*) for *n* lanes.
   var canSend: Bool { lanes.values.contains { !signedOutUsers.contains($0.userID) } }
 
-  /// The waiting mutations of all lanes. Those of one lane are in order.
+  /// The waiting mutations of all lanes.
+  ///
+  /// Those of one lane are in order.
   var allWaiting: [MutationID] { lanes.sorted { $0.key < $1.key }.flatMap(\.value.waiting.elements) }
 
   /// The first waiting mutations of a lane, in order.
@@ -304,7 +312,9 @@ struct MutationLanes {
     places.removeAll()
   }
 
-  /// Stops sending until ``resume()``. Mutations in flight aren't affected.
+  /// Stops sending until ``resume()``.
+  ///
+  /// Mutations in flight aren't affected.
   mutating func pause() {
     isPaused = true
   }

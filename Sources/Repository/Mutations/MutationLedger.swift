@@ -19,7 +19,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     var record: Record
     /// The tag of the commit that last wrote the record, or `nil` if the record isn't durable yet.
     var tag: StoreTag?
-    /// The revision of that commit. Changes of the record with an older revision are ignored.
+    /// The revision of that commit.
+    ///
+    /// Changes of the record with an older revision are ignored.
     var revision: UInt64 = 0
     /// Whether this process has marked it: its record says, or is about to say, that an attempt may have begun.
     var isMarked = false
@@ -33,11 +35,14 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     /// Whether another repository made it and sends it, because the repositories are independent; see
     /// ``LeadershipStatus``.
     var isExternal = false
-    /// The position in the order of addition. It orders the mutations that have no sequence number yet.
+    /// The position in the order of addition.
+    ///
+    /// It orders the mutations that have no sequence number yet.
     fileprivate(set) var number: UInt64 = 0
 
-    /// Whether it is *live*: waiting, in flight, or answered and not yet stored. A refused or conflicted mutation isn't
-    /// live.
+    /// Whether it is *live*: waiting, in flight, or answered and not yet stored.
+    ///
+    /// A refused or conflicted mutation isn't live.
     var isLive: Bool { record.isLive }
     fileprivate var isCounted: Bool { isLive && !isExternal }
 
@@ -61,7 +66,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   private var entries: [MutationID: Entry] = [:]
   private var lastNumber: UInt64 = 0
   private var idsOfKeys: [Key: Set<MutationID>] = [:]
-  /// The mutations in the order of addition. May contain mutations that aren't live.
+  /// The mutations in the order of addition.
+  ///
+  /// May contain mutations that aren't live.
   private var order = FIFO<MutationID>()
   private(set) var byteCount = 0
   /// The number of live mutations, except those that another independent repository sends.

@@ -148,7 +148,9 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     knownSequence = max(knownSequence, sequence)
   }
 
-  /// Adds a mutation of an earlier process. Mutations are added in order.
+  /// Adds a mutation of an earlier process.
+  ///
+  /// Mutations are added in order.
   ///
   /// - Returns: Whether the mutation is now refused, so that its record must be written.
   mutating func restore(_ entry: Entry) -> Bool {
@@ -370,7 +372,9 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return lanes.lanes(of: entry.key.userID).flatMap { lanes.waiting(in: $0) }
   }
 
-  /// The waiting mutations of a lane, in order. Those that another repository sends may be in flight.
+  /// The waiting mutations of a lane, in order.
+  ///
+  /// Those that another repository sends may be in flight.
   func waiting(in lane: String) -> [MutationID] {
     sends ? lanes.waiting(in: lane) : ledger.live.filter { $0.lane == lane }.map(\.id)
   }

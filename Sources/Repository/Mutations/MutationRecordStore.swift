@@ -1,7 +1,9 @@
 internal import DataStore
 internal import Multicast
 
-/// Writes the records of mutations. Operations that arrive during a commit share the next one.
+/// Writes the records of mutations.
+///
+/// Operations that arrive during a commit share the next one.
 ///
 /// A commit that adds mutations also saves the counter, and requires the value it counted from. So the order of
 /// mutations is the order of the commits of all processes. A record is replaced only if the stored record is the known
@@ -242,7 +244,9 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     return records.map { $0.map { .written($0, commit) } ?? .removed(commit) }
   }
 
-  /// The stored counter. The last sequence number is 0 if it isn't known.
+  /// The stored counter.
+  ///
+  /// The last sequence number is 0 if it isn't known.
   func storedCounter() async throws(StoreError) -> (last: UInt64, tag: StoreTag?) {
     do throws(StoreError) {
       let stored = try await store.load(keys.counter)

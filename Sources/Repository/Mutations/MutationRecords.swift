@@ -1,7 +1,9 @@
 internal import DataStore
 internal import Multicast
 
-/// The records of a repository's mutations in the store. Distinguishes external changes of them from its own.
+/// The records of a repository's mutations in the store.
+///
+/// Distinguishes external changes of them from its own.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only. The store may report a change of a record before a
 /// write of the record has returned; ``RecordEchoes`` decides whose change it is.
@@ -37,9 +39,13 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   struct Reading {
     let stored: [StoreObservation<Record>.Entry]
     let changes: MulticastSubscription<[StoreChange<Record>], Never>
-    /// A sequence number. The read found all stored mutations up to it.
+    /// A sequence number.
+    ///
+    /// The read found all stored mutations up to it.
     let lastSequence: UInt64
-    /// The tag that the counter had before the read. Every addition changes it.
+    /// The tag that the counter had before the read.
+    ///
+    /// Every addition changes it.
     let counterTag: StoreTag?
   }
 
@@ -54,8 +60,9 @@ final class MutationRecords<Mutation: Codable & Sendable> {
       stored: observation.stored, changes: observation.changes, lastSequence: counter.last, counterTag: counter.tag)
   }
 
-  /// The users whose mutations are stored, by the ids of the records. Records whose keys this program doesn't know are
-  /// left out.
+  /// The users whose mutations are stored, by the ids of the records.
+  ///
+  /// Records whose keys this program doesn't know are left out.
   ///
   /// - Complexity: Reads all records.
   func owners<Key: RepositoryKey>(
@@ -71,8 +78,9 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   /// Whether this repository removed the record and the store hasn't reported that yet.
   func isRemoved(_ id: MutationID) -> Bool { echoes.isRemoved(id) }
 
-  /// Adds a record with the next sequence number. It may replace another record, or an older record of the same
-  /// mutation.
+  /// Adds a record with the next sequence number.
+  ///
+  /// It may replace another record, or an older record of the same mutation.
   ///
   /// - Returns: The record with its sequence number, and whether another process has changed it since. `nil` if another
   ///   process has sent, resolved or discarded the mutation that it replaces.

@@ -18,7 +18,9 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
     /// The number of callers that wait for the request, this one included.
     let callers: Int
 
-    /// Whether the caller must start the request. A caller that joins finds at least one other caller.
+    /// Whether the caller must start the request.
+    ///
+    /// A caller that joins finds at least one other caller.
     var isFirst: Bool { callers == 1 }
   }
 
