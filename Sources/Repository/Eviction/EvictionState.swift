@@ -146,7 +146,7 @@ struct EvictionState<Key: Hashable & Sendable> {
   /// Restores values that could not be removed.
   ///
   /// They are the first to be taken again, except those used meanwhile.
-  mutating func giveBack(_ victims: [Victim]) {
+  mutating func restoreVictims(_ victims: [Victim]) {
     for victim in victims.reversed() {
       guard let item = items[victim.key], item.turn == nil else { continue }
       lastTurn += 1

@@ -35,7 +35,7 @@ final class SyncEvictions<Source: RepositorySource> {
   /// Whether a task that makes room is scheduled.
   private var isMakingRoom = false
   /// The keys whose values are being removed.
-  private var leaving: Set<Key> = []
+  private var keysBeingRemoved: Set<Key> = []
 
   init(
     _ store: any KeyValueStore, repository name: String, configuration: RepositoryConfiguration, clock: ElapsedClock,
@@ -192,16 +192,16 @@ final class SyncEvictions<Source: RepositorySource> {
   ///
   /// If it fails because of one value, removes the others in another commit.
   private func remove(_ victims: [State.Victim], in engine: isolated Engine) async throws(StoreError) {
-    var left: [State.Victim] = []
+    var remaining: [State.Victim] = []
     for victim in victims {
-      if engine.closeIdle(victim.key) { left.append(victim) } else { state.recordUse(of: victim.key, at: now()) }
+      if engine.closeIdle(victim.key) { remaining.append(victim) } else { state.recordUse(of: victim.key, at: now()) }
     }
-    leaving = Set(left.map(\.key))
-    defer { leaving = [] }
+    keysBeingRemoved = Set(remaining.map(\.key))
+    defer { keysBeingRemoved = [] }
     do throws(StoreError) {
-      while !left.isEmpty { try await commitRemoval(of: &left, in: engine) }
+      while !remaining.isEmpty { try await commitRemoval(of: &remaining, in: engine) }
     } catch {
-      state.giveBack(left)
+      state.restoreVictims(remaining)
       throw error
     }
   }
@@ -251,7 +251,7 @@ final class SyncEvictions<Source: RepositorySource> {
 
   /// Waits until the removal of a value has succeeded or failed.
   func waitUntilRemoved(_ key: Key, isolation: isolated (any Actor)? = #isolation) async {
-    while leaving.contains(key) { await turns.run {} }
+    while keysBeingRemoved.contains(key) { await turns.run {} }
   }
 }
 

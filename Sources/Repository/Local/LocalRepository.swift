@@ -24,12 +24,12 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   private let channels = KeyChannels<Key, Value>()
   private let tasks = OwnedTasks(executor: nil)
   /// The queues of the keys with pending or running work.
-  private var turns: [Key: Turns] = [:]
+  private var queues: [Key: KeyQueue] = [:]
   private var observations: [Key: Observation] = [:]
   private var lastObservation: UInt64 = 0
 
   /// The work on one key, kept while any of it is pending or running.
-  private struct Turns {
+  private struct KeyQueue {
     let queue = AsyncSerialQueue()
     var count = 0
   }
@@ -125,14 +125,14 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   private func inTurn<Result, Failure: Error>(
     _ key: Key, _ work: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
-    var line = turns[key] ?? Turns()
-    line.count += 1
-    turns[key] = line
+    var keyQueue = queues[key] ?? KeyQueue()
+    keyQueue.count += 1
+    queues[key] = keyQueue
     defer {
-      turns[key]?.count -= 1
-      if turns[key]?.count == 0 { turns[key] = nil }
+      queues[key]?.count -= 1
+      if queues[key]?.count == 0 { queues[key] = nil }
     }
-    return try await line.queue.run { () async throws(Failure) in
+    return try await keyQueue.queue.run { () async throws(Failure) in
       if channels.isObserved(key), observations[key] == nil || !channels.hasReplay(of: key) { await watch(key) }
       return try await work()
     }

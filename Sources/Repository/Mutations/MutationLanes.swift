@@ -24,7 +24,7 @@ struct MutationLanes {
     /// Has a slot unless the send has exceeded its time limit. The number identifies the attempt.
     ///
     /// `signIns` is the number of times the user had signed in when it began.
-    case inFlight(number: UInt64, hasPlace: Bool, signIns: UInt64)
+    case inFlight(number: UInt64, hasSlot: Bool, signIns: UInt64)
     /// Waits for a deadline. The number identifies the wait.
     case backingOff(number: UInt64, isServerDelay: Bool)
     case needsSignIn
@@ -44,21 +44,21 @@ struct MutationLanes {
   /// A deadline of an attempt or of a backoff.
   ///
   /// It is void if the lane's status has a different number.
-  private struct Turn {
+  private struct LaneDeadline {
     let lane: String
     let number: UInt64
   }
 
   private let maximumInFlight: Int
-  private let longestPlace: Duration
+  private let slotTimeout: Duration
   /// Whether sending is paused, because the network is offline.
   private(set) var isPaused = false
   /// The mutations that may not be sent yet.
   ///
   /// They keep their places in their lanes and block the mutations behind them.
-  private var undurable: Set<MutationID> = []
+  private var blocked: Set<MutationID> = []
   /// The number of lanes in flight that have a slot.
-  private var placeCount = 0
+  private var usedSlotCount = 0
   /// The users who have to sign in again.
   private(set) var signedOutUsers: Set<String?> = []
   /// The number of times that each user has signed in.
@@ -73,26 +73,26 @@ struct MutationLanes {
   /// The deadlines of backoffs.
   ///
   /// May contain backoffs that have ended.
-  private var backOffs = DeadlineHeap<Turn>()
+  private var backOffs = DeadlineHeap<LaneDeadline>()
   /// The deadlines at which slots are released.
   ///
   /// May contain attempts that have ended.
-  private var places = DeadlineHeap<Turn>()
+  private var slotDeadlines = DeadlineHeap<LaneDeadline>()
   private var lastNumber: UInt64 = 0
 
   /// - Parameters:
   ///   - maximumInFlight: The number of slots.
-  ///   - longestPlace: The time after which a send releases its slot.
-  init(maximumInFlight: Int, longestPlace: Duration) {
+  ///   - slotTimeout: The time after which a send releases its slot.
+  init(maximumInFlight: Int, slotTimeout: Duration) {
     self.maximumInFlight = maximumInFlight
-    self.longestPlace = longestPlace
+    self.slotTimeout = slotTimeout
   }
 
   /// Appends a mutation to its lane.
   ///
-  /// - Parameter isDurable: Whether it may be sent. Otherwise it blocks the lane until ``makeDurable(_:lane:)``.
+  /// - Parameter isDurable: Whether it may be sent. Otherwise it blocks the lane until ``unblock(_:lane:)``.
   mutating func append(_ id: MutationID, lane name: String, userID: String?, isDurable: Bool = true) {
-    if !isDurable { undurable.insert(id) }
+    if !isDurable { blocked.insert(id) }
     lanes[name, default: Lane(userID: userID)].waiting.append(id)
     makeReady(name)
   }
@@ -119,22 +119,22 @@ struct MutationLanes {
     makeReady(name)
   }
 
-  /// Keeps a mutation, and those behind it, from being sent until ``makeDurable(_:lane:)``.
-  mutating func hold(_ id: MutationID) {
-    undurable.insert(id)
+  /// Keeps a mutation, and those behind it, from being sent until ``unblock(_:lane:)``.
+  mutating func block(_ id: MutationID) {
+    blocked.insert(id)
   }
 
   /// Lets a mutation be sent.
-  mutating func makeDurable(_ id: MutationID, lane name: String) {
-    undurable.remove(id)
+  mutating func unblock(_ id: MutationID, lane name: String) {
+    blocked.remove(id)
     makeReady(name)
   }
 
   /// Whether a mutation that is added now would be sent at once.
-  func isFree(_ name: String) -> Bool { lanes[name] == nil && placeCount < maximumInFlight && !isPaused }
+  func isFree(_ name: String) -> Bool { lanes[name] == nil && usedSlotCount < maximumInFlight && !isPaused }
 
   /// Whether the mutations of a lane wait for something other than their turn.
-  func isHeldUp(_ name: String) -> Bool {
+  func isStalled(_ name: String) -> Bool {
     guard let lane = lanes[name] else { return false }
     if isPaused { return true }
     switch lane.status {
@@ -191,12 +191,12 @@ struct MutationLanes {
       _ = backOffs.removeFirst()
       endBackOff(first.element)
     }
-    while let first = places.first, first.deadline <= now || !hasPlace(first.element) {
-      _ = places.removeFirst()
-      giveUpPlace(first.element)
+    while let first = slotDeadlines.first, first.deadline <= now || !hasSlot(first.element) {
+      _ = slotDeadlines.removeFirst()
+      releaseSlot(first.element)
     }
-    guard placeCount < maximumInFlight else {
-      let deadlines = [places.first?.deadline, backOffs.first?.deadline]
+    guard usedSlotCount < maximumInFlight else {
+      let deadlines = [slotDeadlines.first?.deadline, backOffs.first?.deadline]
       return .wait(until: ready.first == nil ? backOffs.first?.deadline : deadlines.compactMap(\.self).min())
     }
     while let name = ready.removeFirst() {
@@ -205,7 +205,7 @@ struct MutationLanes {
         lanes[name]?.status = .needsSignIn
         continue
       }
-      guard let first = lane.waiting.first, !undurable.contains(first) else {
+      guard let first = lane.waiting.first, !blocked.contains(first) else {
         // The first mutation was removed or blocked while the lane waited for a slot.
         lanes[name]?.status = .idle
         makeReady(name)
@@ -216,38 +216,38 @@ struct MutationLanes {
       let id = first
       _ = sending.waiting.removeFirst()
       lastNumber += 1
-      sending.status = .inFlight(number: lastNumber, hasPlace: true, signIns: signInCounts[lane.userID, default: 0])
+      sending.status = .inFlight(number: lastNumber, hasSlot: true, signIns: signInCounts[lane.userID, default: 0])
       lanes[name] = sending
-      placeCount += 1
-      places.insert(Turn(lane: name, number: lastNumber), deadline: now + longestPlace)
+      usedSlotCount += 1
+      slotDeadlines.insert(LaneDeadline(lane: name, number: lastNumber), deadline: now + slotTimeout)
       return .send(id, lane: name)
     }
     return .wait(until: backOffs.first?.deadline)
   }
 
-  private func hasPlace(_ attempt: Turn) -> Bool {
-    if case .inFlight(attempt.number, hasPlace: true, _) = lanes[attempt.lane]?.status { true } else { false }
+  private func hasSlot(_ attempt: LaneDeadline) -> Bool {
+    if case .inFlight(attempt.number, hasSlot: true, _) = lanes[attempt.lane]?.status { true } else { false }
   }
 
-  private mutating func giveUpPlace(_ attempt: Turn) {
-    guard case .inFlight(attempt.number, hasPlace: true, let signIns) = lanes[attempt.lane]?.status else { return }
-    lanes[attempt.lane]?.status = .inFlight(number: attempt.number, hasPlace: false, signIns: signIns)
-    placeCount -= 1
+  private mutating func releaseSlot(_ attempt: LaneDeadline) {
+    guard case .inFlight(attempt.number, hasSlot: true, let signIns) = lanes[attempt.lane]?.status else { return }
+    lanes[attempt.lane]?.status = .inFlight(number: attempt.number, hasSlot: false, signIns: signIns)
+    usedSlotCount -= 1
   }
 
   /// Ends the attempt of a lane.
   ///
   /// - Returns: Whether the lane was in flight.
-  private mutating func land(_ name: String) -> Bool {
-    guard case .inFlight(_, let hasPlace, _) = lanes[name]?.status else { return false }
-    if hasPlace { placeCount -= 1 }
+  private mutating func endAttempt(_ name: String) -> Bool {
+    guard case .inFlight(_, let hasSlot, _) = lanes[name]?.status else { return false }
+    if hasSlot { usedSlotCount -= 1 }
     lanes[name]?.status = .idle
     return true
   }
 
   /// Records that the attempt of a lane is complete, so that its next mutation may be sent.
   mutating func complete(lane name: String) {
-    guard land(name) else { return }
+    guard endAttempt(name) else { return }
     lanes[name]?.failures = 0
     failing.remove(name)
     makeReady(name)
@@ -264,13 +264,13 @@ struct MutationLanes {
   ///   - deadline: The time of the next attempt.
   ///   - isServerDelay: Whether the server named the delay, so that ``retryNow()`` doesn't shorten it.
   mutating func backOff(_ id: MutationID, lane name: String, until deadline: Duration, isServerDelay: Bool) {
-    guard land(name) else { return }
+    guard endAttempt(name) else { return }
     lastNumber += 1
     lanes[name]?.waiting.prepend(id)
     lanes[name]?.failures += 1
     failing.insert(name)
     lanes[name]?.status = .backingOff(number: lastNumber, isServerDelay: isServerDelay)
-    backOffs.insert(Turn(lane: name, number: lastNumber), deadline: deadline)
+    backOffs.insert(LaneDeadline(lane: name, number: lastNumber), deadline: deadline)
   }
 
   /// Records that an attempt ended without counting: the mutation returns to the front of its lane.
@@ -281,7 +281,7 @@ struct MutationLanes {
   ///   - needsSignIn: Whether the server asked for a sign-in. All lanes of the user then wait for new credentials,
   ///     unless the credentials have changed since the attempt began.
   mutating func release(_ id: MutationID, lane name: String, needsSignIn: Bool) {
-    guard let lane = lanes[name], case .inFlight(_, _, let signIns) = lane.status, land(name) else { return }
+    guard let lane = lanes[name], case .inFlight(_, _, let signIns) = lane.status, endAttempt(name) else { return }
     lanes[name]?.waiting.prepend(id)
     if needsSignIn, signIns == signInCounts[lane.userID, default: 0] {
       lanes[name]?.status = .needsSignIn
@@ -293,7 +293,7 @@ struct MutationLanes {
 
   /// Removes a waiting mutation.
   mutating func remove(_ id: MutationID, lane name: String) {
-    undurable.remove(id)
+    blocked.remove(id)
     let wasFirst = lanes[name]?.waiting.first == id
     lanes[name]?.waiting.removeAll { $0 == id }
     if wasFirst, case .backingOff = lanes[name]?.status {
@@ -306,10 +306,10 @@ struct MutationLanes {
   /// Forgets all mutations, those in flight included, but not which mutations are blocked or which users have to sign
   /// in.
   mutating func removeAll() {
-    (lanes, failing, placeCount) = ([:], [], 0)
+    (lanes, failing, usedSlotCount) = ([:], [], 0)
     ready = FIFO()
     backOffs.removeAll()
-    places.removeAll()
+    slotDeadlines.removeAll()
   }
 
   /// Stops sending until ``resume()``.
@@ -348,7 +348,7 @@ struct MutationLanes {
     }
   }
 
-  private mutating func endBackOff(_ backOff: Turn) {
+  private mutating func endBackOff(_ backOff: LaneDeadline) {
     guard case .backingOff(backOff.number, _) = lanes[backOff.lane]?.status else { return }
     lanes[backOff.lane]?.status = .idle
     makeReady(backOff.lane)
@@ -362,7 +362,7 @@ struct MutationLanes {
       failing.remove(name)
       return
     }
-    if undurable.contains(first) { return }
+    if blocked.contains(first) { return }
     lanes[name]?.status = .ready
     ready.append(name)
   }

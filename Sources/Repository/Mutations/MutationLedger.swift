@@ -205,7 +205,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///   - wasFirst: Whether it was the first of its lane. Only that mutation can have been in flight when the process
   ///     ended.
   ///   - limit: The number of interrupted attempts in a row at which the mutation is refused.
-  mutating func takeOver(_ id: MutationID, wasFirst: Bool, limit: Int) {
+  mutating func recordInterruptedAttempts(of id: MutationID, wasFirst: Bool, limit: Int) {
     edit(id) {
       let count = $0.record.unfinishedAttempts
       if count > 0 { $0.record.isOutcomeUnknown = true }

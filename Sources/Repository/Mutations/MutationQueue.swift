@@ -62,8 +62,8 @@ final class MutationQueue<Source: RepositorySource> {
   /// The number of times the records were read.
   private var readingCount = 0
   /// Cancels the subscription to changes of the records since the last read.
-  private var endFollowing: (@Sendable () -> Void)?
-  private let unanswered: UnansweredCalls
+  private var endSubscription: (@Sendable () -> Void)?
+  private let callTimeouts: CallTimeouts
 
   /// - Parameters:
   ///   - capabilities: The capabilities of the source.
@@ -72,13 +72,13 @@ final class MutationQueue<Source: RepositorySource> {
   ///   - events: Receives the repository's events.
   ///   - liveCounts: Receives the number of live mutations; see ``MutationLedger/Entry/isLive``.
   ///   - lists: Receives the list of all mutations, under the name of their collection.
-  ///   - unanswered: The timeouts of the calls whose mutations another repository sends.
+  ///   - callTimeouts: The timeouts of the calls whose mutations another repository sends.
   init(
     _ capabilities: SourceCapabilities<Source>, _ records: MutationRecords<Mutation>,
     configuration: RepositoryConfiguration, events: RepositoryEvents, liveCounts: CurrentValueRelay<Int>,
-    lists: KeyChannels<String, [Listed]>, unanswered: UnansweredCalls
+    lists: KeyChannels<String, [Listed]>, callTimeouts: CallTimeouts
   ) {
-    self.unanswered = unanswered
+    self.callTimeouts = callTimeouts
     (self.capabilities, self.records, self.events) = (capabilities, records, events)
     reports = QueueReports(of: records.keys.collection, liveCounts: liveCounts, lists: lists, events: events)
     (limits, now) = (configuration.queueLimits, configuration.now)
@@ -100,11 +100,11 @@ final class MutationQueue<Source: RepositorySource> {
     records.reportEvents(to: events)
     return try await reading.run { () async throws(StoreError) -> StoreTag? in
       let reading = try await records.read()
-      let isFirst = endFollowing == nil
+      let isFirst = endSubscription == nil
       let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
       state.recordReading(upTo: max(reading.lastSequence, found.last?.stored.value.sequence ?? 0))
       let added = found.compactMap { isFirst ? restore($0, in: engine) : take($0.key, $0.stored, in: engine) }
-      follow(reading.changes, in: engine)
+      subscribe(to: reading.changes, in: engine)
       reportChanges(in: engine)
       for entry in added where !isFirst { await engine.external.show(entry, in: engine) }
       let foundIDs = Set(found.map(\.key.id))
@@ -116,27 +116,27 @@ final class MutationQueue<Source: RepositorySource> {
     }
   }
 
-  private func follow(
-    _ changes: MulticastSubscription<[StoreChange<Record>], Never>, in engine: isolated Engine
+  private func subscribe(
+    to changes: MulticastSubscription<[StoreChange<Record>], Never>, in engine: isolated Engine
   ) {
-    endFollowing?()
+    endSubscription?()
     readingCount += 1
-    endFollowing = engine.tasks.start { [weak engine, readingCount] in
+    endSubscription = engine.tasks.start { [weak engine, readingCount] in
       for await commit in changes { await engine?.receive(commit, ofReading: readingCount) }
     }
   }
 
   private func restore(_ found: StoreObservation<Record>.Entry, in engine: isolated Engine) -> Entry? {
     guard let entry = entry(found.key, found.stored, in: engine) else { return nil }
-    if state.restore(entry) { save(refused: entry.id, in: engine) }
+    if state.restore(entry) { refuseInterrupted(entry.id, in: engine) }
     return entry
   }
 
   /// Starts to send the mutations of all repositories on the store; see ``Election``.
   func lead(as status: LeadershipStatus, in engine: isolated Engine) {
     let refused = state.lead(as: status)
-    unanswered.removeAll()
-    for id in refused { save(refused: id, in: engine) }
+    callTimeouts.removeAll()
+    for id in refused { refuseInterrupted(id, in: engine) }
     for entry in state.live where sends(entry) { engine.beginDeciding(entry) }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
@@ -147,23 +147,23 @@ final class MutationQueue<Source: RepositorySource> {
   /// Attempts in flight run to completion.
   func follow(in engine: isolated Engine) {
     state.follow()
-    for entry in state.live where !entry.isInFlight && !entry.isAnswered { leave(entry, in: engine) }
+    for entry in state.live where !entry.isInFlight && !entry.isAnswered { handOff(entry, in: engine) }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
   }
 
   /// Leaves a mutation whose attempt has ended to the leader, if this repository no longer leads.
-  func leaveIfFollowing(_ id: MutationID, in engine: isolated Engine) {
+  func handOffIfFollowing(_ id: MutationID, in engine: isolated Engine) {
     guard let entry = state[id], entry.isLive, !entry.isAnswered, !state.sends(entry) else { return }
-    leave(entry, in: engine)
+    handOff(entry, in: engine)
   }
 
-  private func leave(_ entry: Entry, in engine: isolated Engine) {
+  private func handOff(_ entry: Entry, in engine: isolated Engine) {
     engine.endDeciding(entry)
-    unanswered.add(entry.id, ring: endUnansweredCalls(of: engine))
+    callTimeouts.add(entry.id, ring: endExpiredCalls(of: engine))
   }
 
-  private func save(refused id: MutationID, in engine: isolated Engine) {
+  private func refuseInterrupted(_ id: MutationID, in engine: isolated Engine) {
     if let entry = state[id] {
       engine.takeBack([id], of: entry.key)
       events.emit(.mutationRefused(id, .cutOff(attempts: entry.record.unfinishedAttempts)))
@@ -329,7 +329,7 @@ final class MutationQueue<Source: RepositorySource> {
       return false
     }
     let sequence = added.record.sequence
-    let mayFollowUnknown = state.recordAddition(
+    let isBehindGap = state.recordAddition(
       of: id, sequence: sequence, tag: added.commit.tag, revision: added.commit.revision)
     if let replaced, replaced.id != id { state.remove(replaced.id) }
     guard state[id]?.isLive ?? false else {
@@ -340,17 +340,17 @@ final class MutationQueue<Source: RepositorySource> {
     }
     events.emit(.mutationEnqueued(id, orderingKey: entry.lane))
     state.release(id)
-    if added.isOvertaken { engine.start { engine in await engine.queue.receiveUnreported(id, in: engine) } }
-    if mayFollowUnknown {
+    if added.isOvertaken { engine.start { engine in await engine.queue.reloadRecord(id, in: engine) } }
+    if isBehindGap {
       engine.start { engine in await engine.queue.readPredecessors(of: id, sequence, in: engine) }
     }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
-    if state.isPaused { takeMarkBack(of: id, in: engine) }
-    if state.isHeldUp(entry.lane) {
+    if state.isPaused { removeMark(of: id, in: engine) }
+    if state.isStalled(entry.lane) {
       calls.end(id, .success(.queued))
     } else if !state.sends {
-      unanswered.add(id, ring: endUnansweredCalls(of: engine))
+      callTimeouts.add(id, ring: endExpiredCalls(of: engine))
     }
     return true
   }
@@ -394,13 +394,13 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  private func endUnansweredCalls(of engine: isolated Engine) -> @Sendable (Duration) async -> Void {
-    { [weak engine] deadline in await engine?.endUnansweredCalls(at: deadline) }
+  private func endExpiredCalls(of engine: isolated Engine) -> @Sendable (Duration) async -> Void {
+    { [weak engine] deadline in await engine?.endExpiredCalls(at: deadline) }
   }
 
   /// Completes the calls whose timeout has passed.
-  func endUnansweredCalls(at deadline: Duration, in engine: isolated Engine) {
-    endAll(unanswered.takeDue(at: deadline, ring: endUnansweredCalls(of: engine)), .queued)
+  func endExpiredCalls(at deadline: Duration, in engine: isolated Engine) {
+    endAll(callTimeouts.removeExpired(at: deadline, ring: endExpiredCalls(of: engine)), .queued)
   }
 
   /// Forgets a mutation that could not be made durable.
@@ -435,7 +435,7 @@ final class MutationQueue<Source: RepositorySource> {
     marking.formUnion(ids)
     defer {
       marking.subtract(ids)
-      if state.isPaused { for id in ids.dropFirst() { takeMarkBack(of: id, in: engine) } }
+      if state.isPaused { for id in ids.dropFirst() { removeMark(of: id, in: engine) } }
     }
     var failure: StoreError?
     await withTaskGroup(of: StoreError?.self) { group in
@@ -453,7 +453,7 @@ final class MutationQueue<Source: RepositorySource> {
   }
 
   /// Records that an attempt failed after this repository had lost its lead: the leader decides about the mutation.
-  func leaveAttempt(_ entry: Entry) {
+  func handOffAttempt(_ entry: Entry) {
     state.recordFailure(of: entry.id, isOutcomeUnknown: true)
   }
 
@@ -511,7 +511,7 @@ final class MutationQueue<Source: RepositorySource> {
   func pause(in engine: isolated Engine) {
     let waiting = state.pause()
     if !calls.isEmpty { endAll(waiting, .queued) }
-    for id in waiting where !marking.contains(id) { takeMarkBack(of: id, in: engine) }
+    for id in waiting where !marking.contains(id) { removeMark(of: id, in: engine) }
   }
 
   /// Ends ``pause(in:)``.
@@ -520,8 +520,8 @@ final class MutationQueue<Source: RepositorySource> {
   }
 
   /// Removes the mark of a waiting mutation, so that a later process doesn't count an attempt that never began.
-  private func takeMarkBack(of id: MutationID, in engine: isolated Engine) {
-    guard state.takeMarkBack(of: id) else { return }
+  private func removeMark(of id: MutationID, in engine: isolated Engine) {
+    guard state.removeMark(of: id) else { return }
     engine.start { engine in await engine.queue.save(id, in: engine) }
   }
 
@@ -594,14 +594,14 @@ final class MutationQueue<Source: RepositorySource> {
   /// - Parameters:
   ///   - id: The id of the mutation.
   ///   - conflict: The reason.
-  ///   - isServers: Whether the server reported the conflict, and so didn't make the change. Otherwise it may have made
+  ///   - isFromServer: Whether the server reported the conflict, and so didn't make the change. Otherwise it may have made
   ///     it at an earlier attempt.
   ///   - engine: The engine.
   func recordConflict(
-    _ id: MutationID, _ conflict: MutationConflict, isServers: Bool = false, in engine: isolated Engine
+    _ id: MutationID, _ conflict: MutationConflict, isFromServer: Bool = false, in engine: isolated Engine
   ) {
     guard let entry = state[id] else { return }
-    if isServers { state.recordRefusal(of: id) }
+    if isFromServer { state.recordRefusal(of: id) }
     state.recordVerdict(.conflicted(conflict), on: id)
     events.emit(.mutationConflicted(id, conflict))
     reportChanges(in: engine)
@@ -707,7 +707,7 @@ final class MutationQueue<Source: RepositorySource> {
       switch try await records.replace(id, by: entry.record, tag: entry.tag) {
       case .written(let record, let commit, let isOvertaken):
         state.recordWrite(record, of: id, commit)
-        if isOvertaken { await receiveUnreported(id, in: engine) }
+        if isOvertaken { await reloadRecord(id, in: engine) }
       case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       case .superseded: break
       }
@@ -767,7 +767,7 @@ final class MutationQueue<Source: RepositorySource> {
   }
 
   /// Takes in a change that another process made to a record during a write by this repository.
-  private func receiveUnreported(_ id: MutationID, in engine: isolated Engine) async {
+  private func reloadRecord(_ id: MutationID, in engine: isolated Engine) async {
     do throws(StoreError) {
       let stored = try await records.load(id)
       guard let entry = state[id] else { return }
@@ -803,8 +803,8 @@ final class MutationQueue<Source: RepositorySource> {
     guard let entry = entry(key, stored, in: engine) else { return nil }
     switch state.addExternal(entry) {
     case .nothing: break
-    case .refused: save(refused: id, in: engine)
-    case .behindUnknown:
+    case .refused: refuseInterrupted(id, in: engine)
+    case .behindGap:
       let sequence = entry.record.sequence
       engine.start { engine in await engine.queue.readPredecessors(of: id, sequence, in: engine) }
     }
@@ -813,7 +813,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   private func replace(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
     guard let verdict = state.receive(stored, of: entry) else {
-      if !calls.isEmpty, !state.sends, state.isHeldUp(entry.lane) { endAll(state.waiting(in: entry.lane), .queued) }
+      if !calls.isEmpty, !state.sends, state.isStalled(entry.lane) { endAll(state.waiting(in: entry.lane), .queued) }
       return
     }
     engine.takeBack([entry.id], of: entry.key)

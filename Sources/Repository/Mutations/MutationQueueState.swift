@@ -28,26 +28,26 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   static var maximumInFlight: Int { 4 }
 
   /// The time after which a mutation in flight no longer counts towards ``maximumInFlight``.
-  static var longestPlace: Duration { .seconds(5) }
+  static var slotTimeout: Duration { .seconds(5) }
 
   /// The number of mutations of a lane that are marked together before the first of them is sent.
   private static var markedTogether: Int { 32 }
 
   private var ledger = Ledger()
   private var lanes = MutationLanes(
-    maximumInFlight: MutationQueueState.maximumInFlight, longestPlace: MutationQueueState.longestPlace)
+    maximumInFlight: MutationQueueState.maximumInFlight, slotTimeout: MutationQueueState.slotTimeout)
   /// Whether this repository sends.
   private(set) var leadership = LeadershipStatus.following
   /// The lanes whose first stored mutation has been adopted since this repository began to send.
   private var startedLanes: Set<String> = []
   /// The lanes that wait for something other than their turn, as another repository's writes show.
-  private var reportedLanes: Set<String> = []
+  private var lanesStalledElsewhere: Set<String> = []
   /// The lanes that may be out of order: a mutation was placed in them while another one had no sequence number yet.
-  private var mixedLanes: Set<String> = []
+  private var unorderedLanes: Set<String> = []
   /// The sequence number up to which all stored mutations are known.
   private(set) var knownSequence: UInt64 = 0
   /// The durable mutations behind a gap: stored mutations before them may not be known yet.
-  private var behindUnknown: Set<MutationID> = []
+  private var idsBehindGap: Set<MutationID> = []
 
   // MARK: - State
 
@@ -129,8 +129,8 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// - Returns: The mutations that are now refused and whose records must be written.
   mutating func lead(as status: LeadershipStatus) -> [MutationID] {
     leadership = status
-    (startedLanes, reportedLanes) = ([], [])
-    return ledger.live.filter { !$0.isAnswered && takeOver($0) }.map(\.id)
+    (startedLanes, lanesStalledElsewhere) = ([], [])
+    return ledger.live.filter { !$0.isAnswered && adopt($0) }.map(\.id)
   }
 
   /// Records that this repository no longer sends.
@@ -155,9 +155,9 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// - Returns: Whether the mutation is now refused, so that its record must be written.
   mutating func restore(_ entry: Entry) -> Bool {
     ledger.add(entry)
-    if sends { return takeOver(entry) }
+    if sends { return adopt(entry) }
     let record = entry.record
-    if record.isLive, record.attempts > 0, record.unfinishedAttempts == 0 { reportedLanes.insert(entry.lane) }
+    if record.isLive, record.attempts > 0, record.unfinishedAttempts == 0 { lanesStalledElsewhere.insert(entry.lane) }
     return false
   }
 
@@ -168,7 +168,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     case refused
     /// This repository leads, and stored mutations before this one may not be known yet. ``recordPredecessors(of:)``
     /// follows.
-    case behindUnknown
+    case behindGap
   }
 
   /// Adds a mutation of another repository, which already has its place in the order.
@@ -181,44 +181,44 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
       return .nothing
     }
     guard entry.record.sequence <= knownSequence + 1 else {
-      behindUnknown.insert(entry.id)
-      lanes.hold(entry.id)
-      guard takeOver(entry) else { return .behindUnknown }
-      behindUnknown.remove(entry.id)
+      idsBehindGap.insert(entry.id)
+      lanes.block(entry.id)
+      guard adopt(entry) else { return .behindGap }
+      idsBehindGap.remove(entry.id)
       return .refused
     }
     recordReading(upTo: entry.record.sequence)
-    return takeOver(entry) ? .refused : .nothing
+    return adopt(entry) ? .refused : .nothing
   }
 
   /// Places a mutation in its lane, from which this repository sends it.
   ///
   /// - Returns: Whether the mutation is now refused, because the ends of processes interrupted too many of its
   ///   attempts.
-  private mutating func takeOver(_ entry: Entry) -> Bool {
+  private mutating func adopt(_ entry: Entry) -> Bool {
     guard entry.isLive else { return false }
     if entry.tag != nil {
       let wasFirst = startedLanes.insert(entry.lane).inserted
-      ledger.takeOver(entry.id, wasFirst: wasFirst, limit: Self.maximumUnfinishedAttempts)
+      ledger.recordInterruptedAttempts(of: entry.id, wasFirst: wasFirst, limit: Self.maximumUnfinishedAttempts)
       guard ledger[entry.id]?.isLive ?? false else {
         startedLanes.remove(entry.lane)
         return true
       }
     } else {
-      lanes.hold(entry.id)
+      lanes.block(entry.id)
     }
-    if ledger.undurableCount > 0 { mixedLanes.insert(entry.lane) }
+    if ledger.undurableCount > 0 { unorderedLanes.insert(entry.lane) }
     lanes.insert(entry.id, lane: entry.lane, userID: entry.key.userID) { [ledger] in ledger.isBehind($0, entry.id) }
     return false
   }
 
   /// Moves a mutation that has become durable to its place in the order.
   private mutating func putInOrder(_ id: MutationID) {
-    guard !mixedLanes.isEmpty, let entry = ledger[id] else { return }
-    if mixedLanes.contains(entry.lane) {
+    guard !unorderedLanes.isEmpty, let entry = ledger[id] else { return }
+    if unorderedLanes.contains(entry.lane) {
       lanes.move(id, in: entry.lane) { [ledger] in ledger.isBehind($0, id) }
     }
-    if ledger.undurableCount == 0 { mixedLanes = [] }
+    if ledger.undurableCount == 0 { unorderedLanes = [] }
   }
 
   /// Adds a mutation that is about to be written.
@@ -247,7 +247,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
     putInOrder(id)
     guard leadership != .leading || sequence <= knownSequence + 1 else {
-      behindUnknown.insert(id)
+      idsBehindGap.insert(id)
       return true
     }
     recordReading(upTo: sequence)
@@ -256,8 +256,8 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Records that all mutations before this one are known.
   mutating func recordPredecessors(of id: MutationID) {
-    behindUnknown.remove(id)
-    if let entry = ledger[id], !entry.isBeingDecided { lanes.makeDurable(id, lane: entry.lane) }
+    idsBehindGap.remove(id)
+    if let entry = ledger[id], !entry.isBeingDecided { lanes.unblock(id, lane: entry.lane) }
   }
 
   /// Restores a refused mutation whose new record could not be written.
@@ -298,7 +298,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Removes the mark of a mutation that waits although it was about to be sent.
   ///
   /// - Returns: Whether its record must be written.
-  mutating func takeMarkBack(of id: MutationID) -> Bool {
+  mutating func removeMark(of id: MutationID) -> Bool {
     guard let entry = ledger[id], entry.isMarked, !entry.isInFlight, entry.tag != nil else { return false }
     ledger.unmark(id)
     return true
@@ -380,8 +380,8 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   }
 
   /// Whether a lane waits for something other than its turn.
-  func isHeldUp(_ lane: String) -> Bool {
-    sends ? lanes.isHeldUp(lane) : lanes.isPaused || reportedLanes.contains(lane)
+  func isStalled(_ lane: String) -> Bool {
+    sends ? lanes.isStalled(lane) : lanes.isPaused || lanesStalledElsewhere.contains(lane)
   }
 
   /// Stops sending until ``resume()``.
@@ -420,7 +420,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   @discardableResult
   mutating func remove(_ id: MutationID) -> Entry? {
     guard let entry = ledger.remove(id) else { return nil }
-    reportedLanes.remove(entry.lane)
+    lanesStalledElsewhere.remove(entry.lane)
     if !entry.isInFlight, !entry.isAnswered { lanes.remove(id, lane: entry.lane) }
     return entry
   }
@@ -452,9 +452,9 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
       // The leader marks a mutation before it sends it. It writes a live record without a mark only if the mutation has
       // to wait.
       if stored.value.isLive, stored.value.unfinishedAttempts == 0 {
-        reportedLanes.insert(entry.lane)
+        lanesStalledElsewhere.insert(entry.lane)
       } else {
-        reportedLanes.remove(entry.lane)
+        lanesStalledElsewhere.remove(entry.lane)
       }
     }
     return verdict
@@ -466,7 +466,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// It keeps its place in its lane and blocks the lane.
   mutating func hold(_ id: MutationID) {
-    lanes.hold(id)
+    lanes.block(id)
     ledger.beginDecision(on: id)
   }
 
@@ -474,6 +474,6 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func release(_ id: MutationID) {
     guard let entry = ledger[id] else { return }
     ledger.endDecision(on: id)
-    if !behindUnknown.contains(id) { lanes.makeDurable(id, lane: entry.lane) }
+    if !idsBehindGap.contains(id) { lanes.unblock(id, lane: entry.lane) }
   }
 }

@@ -89,14 +89,14 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     _ id: MutationID, _ record: Record, replacing replaced: (id: MutationID, tag: StoreTag?)?,
     requiring requirement: UserRequirement?, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> (record: Record, commit: Commit, isOvertaken: Bool)? {
-    let others = replaced.map { $0.id == id ? [] : [$0.id] } ?? []
-    beginWriting(others)
-    defer { endWriting(others) }
-    let (outcome, unseen) = try await perform(
+    let replacedIDs = replaced.map { $0.id == id ? [] : [$0.id] } ?? []
+    beginWriting(replacedIDs)
+    defer { endWriting(replacedIDs) }
+    let (outcome, reported) = try await perform(
       .add({ sequence in record.with(sequence: sequence) }, replacing: replaced, requirement), id)
     guard case .written(let record, let commit) = outcome else { return nil }
-    recordRemoval(of: others, commit)
-    return (record, commit, unseen > commit.revision)
+    recordRemoval(of: replacedIDs, commit)
+    return (record, commit, reported > commit.revision)
   }
 
   /// Performs an operation on one record.
@@ -105,7 +105,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   private func perform(
     _ operation: MutationRecordStore<Mutation>.Operation, _ id: MutationID,
     isolation: isolated (any Actor)? = #isolation
-  ) async throws(StoreError) -> (outcome: MutationRecordStore<Mutation>.Outcome, unseen: UInt64) {
+  ) async throws(StoreError) -> (outcome: MutationRecordStore<Mutation>.Outcome, reported: UInt64) {
     beginWriting([id])
     do throws(StoreError) {
       let outcome = try await records.perform(operation, id)
@@ -136,9 +136,9 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   func replace(
     _ id: MutationID, by record: Record, tag: StoreTag?, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Replacement {
-    let (outcome, unseen) = try await perform(.replace(record, tag: tag), id)
+    let (outcome, reported) = try await perform(.replace(record, tag: tag), id)
     switch outcome {
-    case .written(let record, let commit): return .written(record, commit, isOvertaken: unseen > commit.revision)
+    case .written(let record, let commit): return .written(record, commit, isOvertaken: reported > commit.revision)
     // A commit that confirms the mutation may have removed it. The queue learns of that shortly.
     case .gone: return echoes.isBeingWritten(id) ? .superseded : .gone
     case .removed, .superseded, .sent: return .superseded

@@ -54,29 +54,31 @@ final class MutationSender<Source: RepositorySource> {
     await attempt(entry, in: engine)
     attemptCount -= 1
     if engine.queue.sends { return }
-    engine.queue.leaveIfFollowing(entry.id, in: engine)
+    engine.queue.handOffIfFollowing(entry.id, in: engine)
     pump(in: engine)
   }
 
   /// Makes one attempt to send a mutation.
-  private func attempt(_ taken: Entry, in engine: isolated Engine) async {
+  private func attempt(_ dequeued: Entry, in engine: isolated Engine) async {
     let queue = engine.queue
     let cell: SyncCell<Source>
     do throws(StoreError) {
-      guard let opened = try await engine.openUnlessSignedOut(taken.key) else { return leaveLane(taken, in: engine) }
+      guard let opened = try await engine.openUnlessSignedOut(dequeued.key) else {
+        return advanceLane(after: dequeued, in: engine)
+      }
       cell = opened
-      try await queue.mark(taken.id, in: engine)
+      try await queue.mark(dequeued.id, in: engine)
     } catch {
       events.emit(.storeFailed(error))
-      queue.abandonAttempt(taken)
-      return backOff(taken, after: nil, reason: error.description, in: engine)
+      queue.abandonAttempt(dequeued)
+      return backOff(dequeued, after: nil, reason: error.description, in: engine)
     }
     let leads = await engine.election.confirmLead(in: engine)
-    if Task.isCancelled { return await endWithRepository(taken, in: engine) }
-    guard leads else { return queue.abandonAttempt(taken) }
-    guard let entry = queue[taken.id], entry.isLive, let sending = capabilities.sending else {
+    if Task.isCancelled { return await endWithRepository(dequeued, in: engine) }
+    guard leads else { return queue.abandonAttempt(dequeued) }
+    guard let entry = queue[dequeued.id], entry.isLive, let sending = capabilities.sending else {
       // Another process has completed it, or it is in conflict.
-      return leaveLane(taken, in: engine)
+      return advanceLane(after: dequeued, in: engine)
     }
     queue.reportChanges(in: engine)
     let requestedAt = cell.state.beginSending(entry.id)
@@ -88,11 +90,11 @@ final class MutationSender<Source: RepositorySource> {
       reply = .failure(error)
     }
     // If another repository leads now, it sends the mutation too and gets its own answer.
-    var isLeft = false
-    if case .failure = reply { isLeft = await !engine.election.confirmLead(in: engine) }
+    var hasLostLead = false
+    if case .failure = reply { hasLostLead = await !engine.election.confirmLead(in: engine) }
     // The user has signed out, so the answer no longer matters.
-    if cell.isClosed { return leaveLane(taken, in: engine) }
-    if isLeft { return queue.leaveAttempt(entry) }
+    if cell.isClosed { return advanceLane(after: dequeued, in: engine) }
+    if hasLostLead { return queue.handOffAttempt(entry) }
     switch reply {
     case .success(let reply):
       queue.recordAnswer(to: entry)
@@ -137,8 +139,8 @@ final class MutationSender<Source: RepositorySource> {
       pump(in: engine)
     case .conflict:
       engine.takeBack([entry.id], of: entry.key)
-      queue.recordConflict(entry.id, MutationConflict(reason), isServers: true, in: engine)
-      leaveLane(entry, in: engine)
+      queue.recordConflict(entry.id, MutationConflict(reason), isFromServer: true, in: engine)
+      advanceLane(after: entry, in: engine)
       engine.release(cell)
     }
   }
@@ -152,7 +154,7 @@ final class MutationSender<Source: RepositorySource> {
   }
 
   /// Lets the next mutation of a lane be sent.
-  private func leaveLane(_ entry: Entry, in engine: isolated Engine) {
+  private func advanceLane(after entry: Entry, in engine: isolated Engine) {
     engine.queue.complete(entry)
     pump(in: engine)
   }
@@ -163,7 +165,7 @@ final class MutationSender<Source: RepositorySource> {
   ) async {
     await engine.queue.refuse(
       entry.id, refusal, .server(failure), isOutcomeUnknown: isOutcomeUnknown, in: engine)
-    leaveLane(entry, in: engine)
+    advanceLane(after: entry, in: engine)
     engine.release(cell)
   }
 

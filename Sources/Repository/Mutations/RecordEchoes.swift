@@ -9,7 +9,7 @@
 struct RecordEchoes {
   private var writeCounts: [MutationID: Int] = [:]
   /// The newest revision of each record that was reported while the record was being written.
-  private var unseen: [MutationID: UInt64] = [:]
+  private var reportedDuringWrite: [MutationID: UInt64] = [:]
   /// The revisions of own removals that the store hasn't reported yet.
   private var removals: [MutationID: UInt64] = [:]
   /// The newest revision that was reported.
@@ -43,7 +43,7 @@ struct RecordEchoes {
     writeCounts[id]? -= 1
     guard writeCounts[id] == 0 else { return nil }
     writeCounts[id] = nil
-    return unseen.removeValue(forKey: id)
+    return reportedDuringWrite.removeValue(forKey: id)
   }
 
   /// Records that a record was removed.
@@ -62,7 +62,7 @@ struct RecordEchoes {
       return false
     }
     guard isBeingWritten(id) else { return true }
-    unseen[id] = max(unseen[id] ?? 0, revision)
+    reportedDuringWrite[id] = max(reportedDuringWrite[id] ?? 0, revision)
     return false
   }
 }

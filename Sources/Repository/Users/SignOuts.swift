@@ -47,12 +47,12 @@ final class SignOuts<Source: RepositorySource> {
       try await engine.start()
       try await engine.users.start(in: engine)
     }
-    engine.users.beginLeaving(user)
-    defer { engine.users.endLeaving(user) }
+    engine.users.beginSignOut(of: user)
+    defer { engine.users.endSignOut(of: user) }
     if case .send(let time) = policy { await waitUntilSent(user, atMost: time, in: engine) }
     if Task.isCancelled { throw .cancelled }
     try await turns.run { () async throws(SignOutError) in
-      let lock = try await SignOutError.mapping { () async throws(StoreError) -> Held? in
+      let lock = try await SignOutError.mapping { () async throws(StoreError) -> HeldLock? in
         try await waitForLock(in: engine)
       }
       guard let lock else { throw .cancelled }
@@ -124,21 +124,21 @@ final class SignOuts<Source: RepositorySource> {
   // MARK: - Locking
 
   /// The lock, or `nil` if the store doesn't support locks.
-  private struct Held {
+  private struct HeldLock {
     let lock: StoreLock?
   }
 
   /// Waits for the lock that allows one sign-out at a time.
   ///
   /// - Returns: `nil` if the calling task was cancelled or the repository was released first.
-  private func waitForLock(in engine: isolated Engine) async throws(StoreError) -> Held? {
+  private func waitForLock(in engine: isolated Engine) async throws(StoreError) -> HeldLock? {
     var releases: MulticastStream<Void, Never>?
     while !engine.hasEnded {
       // Subscribed before the attempt, so that no release is missed.
       let subscription = releases?.subscribe()
       switch try await store.acquireLock(lockName) {
-      case .acquired(let lock): return Held(lock: lock)
-      case .unsupported: return Held(lock: nil)
+      case .acquired(let lock): return HeldLock(lock: lock)
+      case .unsupported: return HeldLock(lock: nil)
       case .held(let stream):
         releases = stream
         if let subscription { await clock.wait(until: clock.elapsed() + Self.lockInterval, or: subscription) }
@@ -165,7 +165,7 @@ final class SignOuts<Source: RepositorySource> {
   /// Erases the stored data of a user, and records that.
   private func erase(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
     let (values, mutations) = (name, engine.queue.records.keys.collection)
-    let begun = engine.users.record(of: user)
+    let recordBefore = engine.users.record(of: user)
     let owners = try await engine.queue.owners()
     try await store.erase { item in
       // Without a key, the owner of the bytes can't be determined.
@@ -179,8 +179,8 @@ final class SignOuts<Source: RepositorySource> {
       }
     }
     // Without locks, another process may have completed the sign-out, and the user may have signed in again.
-    guard engine.users.record(of: user) == begun else { return }
-    var record = begun
+    guard engine.users.record(of: user) == recordBefore else { return }
+    var record = recordBefore
     record.phase = .signedOut
     _ = try await engine.users.commit(record, of: user, in: engine)
     events.forget()

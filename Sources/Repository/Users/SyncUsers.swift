@@ -60,12 +60,12 @@ final class SyncUsers<Source: RepositorySource> {
   // MARK: - Changes
 
   /// Rejects new calls for a user until ``endSignOut(of:)``.
-  func beginLeaving(_ user: UserDigest) {
-    access.beginLeaving(user)
+  func beginSignOut(of user: UserDigest) {
+    access.beginSignOut(of: user)
   }
 
-  func endLeaving(_ user: UserDigest) {
-    access.endLeaving(user)
+  func endSignOut(of user: UserDigest) {
+    access.endSignOut(of: user)
   }
 
   /// Takes in a change that the store reports.
@@ -77,10 +77,10 @@ final class SyncUsers<Source: RepositorySource> {
   private func receive(
     _ record: UserRecord, of user: UserDigest, tag: StoreTag, revision: UInt64, in engine: isolated Engine
   ) {
-    let news = access.receive(record, of: user, tag: tag, revision: revision)
-    if news.isClosed { engine.close(user) }
-    if news.isReopened { engine.reopen(user) }
-    if news.hasSignedIn { engine.takeSignIn(of: user) }
+    let effects = access.receive(record, of: user, tag: tag, revision: revision)
+    if effects.isClosed { engine.close(user) }
+    if effects.isReopened { engine.reopen(user) }
+    if effects.hasSignedIn { engine.takeSignIn(of: user) }
     if record.phase == .signingOut { engine.start { engine in await engine.signOuts.finish(user, in: engine) } }
   }
 

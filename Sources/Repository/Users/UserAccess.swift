@@ -7,7 +7,7 @@ internal import DataStore
 /// - Complexity: O(1) for each function. Remembers each user who has ever signed out or whose credentials have changed.
 struct UserAccess {
   /// The effects of a new record.
-  struct News: Equatable {
+  struct Effects: Equatable {
     /// Whether everything that is known of the user must be forgotten.
     var isClosed = false
     /// Whether the user may use the repository again.
@@ -24,7 +24,7 @@ struct UserAccess {
 
   private var known: [UserDigest: Known] = [:]
   /// The number of sign-outs of each user that this repository is performing.
-  private var leavers: [UserDigest: Int] = [:]
+  private var signOutCounts: [UserDigest: Int] = [:]
 
   /// The stored record of a user.
   func record(of user: UserDigest) -> UserRecord { known[user]?.record ?? UserRecord() }
@@ -36,16 +36,16 @@ struct UserAccess {
   func isOpen(_ user: UserDigest) -> Bool { record(of: user).phase == .signedIn }
 
   /// Whether a user may begin new calls.
-  func mayBegin(_ user: UserDigest) -> Bool { isOpen(user) && leavers[user] == nil }
+  func mayBegin(_ user: UserDigest) -> Bool { isOpen(user) && signOutCounts[user] == nil }
 
   /// Records that this repository is about to sign a user out.
-  mutating func beginLeaving(_ user: UserDigest) {
-    leavers[user, default: 0] += 1
+  mutating func beginSignOut(of user: UserDigest) {
+    signOutCounts[user, default: 0] += 1
   }
 
-  mutating func endLeaving(_ user: UserDigest) {
-    leavers[user]? -= 1
-    if leavers[user] == 0 { leavers[user] = nil }
+  mutating func endSignOut(of user: UserDigest) {
+    signOutCounts[user]? -= 1
+    if signOutCounts[user] == 0 { signOutCounts[user] = nil }
   }
 
   /// Records the stored record of a user.
@@ -55,13 +55,13 @@ struct UserAccess {
   ///   - user: The user.
   ///   - tag: The tag of the commit that stored it.
   ///   - revision: The revision of that commit. A record that isn't newer than the known one changes nothing.
-  mutating func receive(_ stored: UserRecord, of user: UserDigest, tag: StoreTag, revision: UInt64) -> News {
-    if let old = known[user], revision <= old.revision { return News() }
+  mutating func receive(_ stored: UserRecord, of user: UserDigest, tag: StoreTag, revision: UInt64) -> Effects {
+    if let old = known[user], revision <= old.revision { return Effects() }
     let (old, wasOpen) = (record(of: user), isOpen(user))
     known[user] = Known(record: stored, tag: tag, revision: revision)
     let isOpen = stored.phase == .signedIn
     let hasSignedOut = stored.signOutCount != old.signOutCount
-    return News(
+    return Effects(
       isClosed: wasOpen && (hasSignedOut || !isOpen), isReopened: isOpen && (hasSignedOut || !wasOpen),
       hasSignedIn: isOpen && stored.signInCount != old.signInCount)
   }

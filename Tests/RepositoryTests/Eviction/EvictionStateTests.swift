@@ -54,7 +54,7 @@ import Testing
     let victims = state.takeVictims(at: time(9), limit: 9) { _ in false }
     #expect(victims.map(\.key) == [0, 1])
     state.recordUse(of: 0, at: time(10))
-    state.giveBack(victims)
+    state.restoreVictims(victims)
     #expect(state.takeVictims(at: time(11), limit: 9) { _ in false }.map(\.key) == [1, 2])
   }
 
@@ -136,7 +136,7 @@ import Testing
             model.values.removeAll { $0.key == victim.key }
           }
         } else {
-          state.giveBack(victims)
+          state.restoreVictims(victims)
           let taken = model.values.filter { value in victims.contains { $0.key == value.key } }
           model.values.removeAll { value in victims.contains { $0.key == value.key } }
           model.values.insert(contentsOf: taken, at: 0)

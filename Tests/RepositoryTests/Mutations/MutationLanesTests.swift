@@ -7,7 +7,7 @@ import Testing
   private static func id(_ number: Int) -> MutationID { MutationID(rawValue: "\(number)") }
 
   private func lanes(_ names: [String], maximumInFlight: Int = 2) -> MutationLanes {
-    var lanes = MutationLanes(maximumInFlight: maximumInFlight, longestPlace: .seconds(5))
+    var lanes = MutationLanes(maximumInFlight: maximumInFlight, slotTimeout: .seconds(5))
     for (number, name) in names.enumerated() { lanes.append(Self.id(number), lane: name, userID: nil) }
     return lanes
   }
@@ -57,7 +57,7 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.failures(in: "a") == 1)
     lanes.backOff(Self.id(0), lane: "a", until: .seconds(3), isServerDelay: false)
-    #expect(lanes.isHeldUp("a") == true)
+    #expect(lanes.isStalled("a") == true)
     #expect(lanes.failures(in: "a") == 2)
     #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "b"))
     #expect(lanes.next(at: .zero) == .wait(until: .seconds(3)))
@@ -81,14 +81,14 @@ import Testing
   }
 
   @Test func `The lanes of a user wait for the sign-in, and those of another don't`() {
-    var lanes = MutationLanes(maximumInFlight: 4, longestPlace: .seconds(5))
+    var lanes = MutationLanes(maximumInFlight: 4, slotTimeout: .seconds(5))
     lanes.append(Self.id(0), lane: "a", userID: "0")
     lanes.append(Self.id(1), lane: "b", userID: "0")
     lanes.append(Self.id(2), lane: "c", userID: "1")
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     lanes.release(Self.id(0), lane: "a", needsSignIn: true)
     #expect(lanes.signedOutUsers == ["0"])
-    #expect(lanes.isHeldUp("b") == true)
+    #expect(lanes.isStalled("b") == true)
     #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "c"))
     #expect(lanes.next(at: .zero) == .wait(until: nil))
     lanes.signedIn(userID: "0")
@@ -100,7 +100,7 @@ import Testing
     var lanes = lanes(["a", "b", "c"], maximumInFlight: 4)
     for _ in 0..<3 { _ = lanes.next(at: .zero) }
     lanes.release(Self.id(0), lane: "a", needsSignIn: true)
-    #expect(lanes.isHeldUp("b") == true)
+    #expect(lanes.isStalled("b") == true)
     lanes.signedIn(userID: nil)
     lanes.release(Self.id(1), lane: "b", needsSignIn: true)
     #expect(lanes.signedOutUsers == [])
@@ -115,12 +115,12 @@ import Testing
   }
 
   @Test func `What isn't durable or is held blocks its lane`() {
-    var lanes = MutationLanes(maximumInFlight: 4, longestPlace: .seconds(5))
+    var lanes = MutationLanes(maximumInFlight: 4, slotTimeout: .seconds(5))
     lanes.append(Self.id(0), lane: "a", userID: nil, isDurable: false)
     lanes.append(Self.id(1), lane: "a", userID: nil)
     #expect(lanes.next(at: .zero) == .wait(until: nil))
-    lanes.makeDurable(Self.id(0), lane: "a")
-    lanes.hold(Self.id(0))
+    lanes.unblock(Self.id(0), lane: "a")
+    lanes.block(Self.id(0))
     #expect(lanes.next(at: .zero) == .wait(until: nil))
     lanes.remove(Self.id(0), lane: "a")
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "a"))
@@ -139,7 +139,7 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     lanes.pause()
     #expect(lanes.next(at: .zero) == .wait(until: nil))
-    #expect(lanes.isHeldUp("a") == true)
+    #expect(lanes.isStalled("a") == true)
     #expect(lanes.isFree("c") == false)
     #expect(lanes.allWaiting == [Self.id(1), Self.id(2)])
     lanes.complete(lane: "a")
@@ -162,7 +162,7 @@ import Testing
   @Test(arguments: 0..<30 as Range<UInt64>)
   func `Whatever happens, lanes send each mutation in order and come to an end`(seed: UInt64) {
     var random = SplitMix64(seed: seed)
-    var lanes = MutationLanes(maximumInFlight: 3, longestPlace: .seconds(5))
+    var lanes = MutationLanes(maximumInFlight: 3, slotTimeout: .seconds(5))
     var model = Model()
     var now = Duration.zero
     var last = 0
@@ -211,7 +211,7 @@ import Testing
         guard let number = model.held.min() else { continue }
         model.held.remove(number)
         let lane = model.waiting.first { $0.value.contains(number) }!.key
-        lanes.makeDurable(Self.id(number), lane: lane)
+        lanes.unblock(Self.id(number), lane: lane)
       case 9:
         model.isPaused = true
         lanes.pause()
@@ -230,7 +230,7 @@ import Testing
 
     // Nothing is held up for good.
     for number in model.held.sorted() {
-      lanes.makeDurable(Self.id(number), lane: model.waiting.first { $0.value.contains(number) }!.key)
+      lanes.unblock(Self.id(number), lane: model.waiting.first { $0.value.contains(number) }!.key)
     }
     (model.held, model.isPaused) = ([], false)
     lanes.resume()

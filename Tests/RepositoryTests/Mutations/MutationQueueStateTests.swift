@@ -29,7 +29,7 @@ import Testing
     state.begin(as: .leading)
     state.recordReading(upTo: 5)
     #expect(state.addExternal(entry("6", 6)) == .nothing)
-    #expect(state.addExternal(entry("8", 8)) == .behindUnknown)
+    #expect(state.addExternal(entry("8", 8)) == .behindGap)
     #expect(state.knownSequence == 6)
     #expect(sent(by: &state) == "6")
     #expect(sent(by: &state) == nil)

@@ -4,9 +4,9 @@
 /// call waits for its result for a limited time.
 ///
 /// Used in the isolation of one object.
-final class UnansweredCalls {
+final class CallTimeouts {
   /// The time for which a call waits.
-  private static var longestWait: Duration { .seconds(10) }
+  private static var timeout: Duration { .seconds(10) }
 
   private let clock: ElapsedClock
   private let alarm: Alarm
@@ -21,9 +21,9 @@ final class UnansweredCalls {
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - ring: The action when the next timeout has passed. It calls ``takeDue(at:ring:)``.
+  ///   - ring: The action when the next timeout has passed. It calls ``removeExpired(at:ring:)``.
   func add(_ id: MutationID, ring: @escaping @Sendable (_ deadline: Duration) async -> Void) {
-    calls.append((id, clock.elapsed() + Self.longestWait))
+    calls.append((id, clock.elapsed() + Self.timeout))
     setAlarm(ring)
   }
 
@@ -34,7 +34,9 @@ final class UnansweredCalls {
   }
 
   /// Removes the calls whose timeout has passed, and returns their mutations.
-  func takeDue(at deadline: Duration, ring: @escaping @Sendable (_ deadline: Duration) async -> Void) -> [MutationID] {
+  func removeExpired(
+    at deadline: Duration, ring: @escaping @Sendable (_ deadline: Duration) async -> Void
+  ) -> [MutationID] {
     alarm.silence(deadline)
     var due: [MutationID] = []
     while let first = calls.first, first.deadline <= clock.elapsed() {
