@@ -12,7 +12,7 @@ import Testing
     return lanes
   }
 
-  @Test func `One mutation of a lane is sent at a time, in order`() {
+  @Test func `A lane sends its mutations one at a time, in order`() {
     var lanes = lanes(["a", "a", "a"])
     for number in 0..<3 {
       #expect(lanes.next(at: .zero) == .send(Self.id(number), lane: "a"))
@@ -23,7 +23,7 @@ import Testing
     #expect(lanes.isFree("a") == true)
   }
 
-  @Test func `Lanes get free places in the order in which they became ready`() {
+  @Test func `Lanes get free slots in the order in which they became ready`() {
     var lanes = lanes(["a", "b", "c", "a"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
@@ -34,14 +34,14 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(3), lane: "a"))
   }
 
-  @Test func `A send that takes long gives up its place, and its lane waits on`() {
+  @Test func `A slow send releases its slot, and its lane still waits for it`() {
     var lanes = lanes(["a", "b", "c", "a", "d", "e"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.next(at: .seconds(1)) == .send(Self.id(1), lane: "b"))
     #expect(lanes.next(at: .seconds(4)) == .wait(until: .seconds(5)))
     #expect(lanes.next(at: .seconds(5)) == .send(Self.id(2), lane: "c"))
     #expect(lanes.next(at: .seconds(5)) == .wait(until: .seconds(6)))
-    // The end of the one that has no place frees none.
+    // The end of an attempt without a slot frees none.
     lanes.complete(lane: "a")
     #expect(lanes.next(at: .seconds(5)) == .wait(until: .seconds(6)))
     lanes.complete(lane: "b")
@@ -52,7 +52,7 @@ import Testing
     #expect(lanes.next(at: .seconds(5)) == .send(Self.id(3), lane: "a"))
   }
 
-  @Test func `After a failed attempt a lane waits, and others don't`() {
+  @Test func `After a failed attempt only that lane waits`() {
     var lanes = lanes(["a", "a", "b"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.failures(in: "a") == 1)
@@ -67,7 +67,7 @@ import Testing
     #expect(lanes.next(at: .seconds(3)) == .send(Self.id(1), lane: "a"))
   }
 
-  @Test func `A retry ends all waits but those that a server named, and starts the backoff anew`() {
+  @Test func `A retry ends all backoffs except server delays, and resets the failure count`() {
     var lanes = lanes(["a", "b"])
     _ = lanes.next(at: .zero)
     _ = lanes.next(at: .zero)
@@ -80,7 +80,7 @@ import Testing
     #expect(lanes.next(at: .seconds(60)) == .send(Self.id(1), lane: "b"))
   }
 
-  @Test func `The lanes of a user wait for the sign-in, and those of another don't`() {
+  @Test func `Only the lanes of the user who has to sign in wait for the sign-in`() {
     var lanes = MutationLanes(maximumInFlight: 4, slotTimeout: .seconds(5))
     lanes.append(Self.id(0), lane: "a", userID: "0")
     lanes.append(Self.id(1), lane: "b", userID: "0")
@@ -96,7 +96,7 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
   }
 
-  @Test func `An attempt with old credentials says nothing of new ones`() {
+  @Test func `A failed attempt with old credentials doesn't pause lanes with new credentials`() {
     var lanes = lanes(["a", "b", "c"], maximumInFlight: 4)
     for _ in 0..<3 { _ = lanes.next(at: .zero) }
     lanes.release(Self.id(0), lane: "a", needsSignIn: true)
@@ -106,7 +106,7 @@ import Testing
     #expect(lanes.signedOutUsers == [])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
-    // Also if it took so long that it gave up its place.
+    // The same holds if the send was slow and released its slot.
     #expect(lanes.next(at: .seconds(5)) == .wait(until: nil))
     lanes.release(Self.id(2), lane: "c", needsSignIn: true)
     #expect(lanes.signedOutUsers == [])
@@ -114,7 +114,7 @@ import Testing
     #expect(lanes.signedOutUsers == [nil])
   }
 
-  @Test func `What isn't durable or is held blocks its lane`() {
+  @Test func `A mutation that isn't durable or is blocked blocks its lane`() {
     var lanes = MutationLanes(maximumInFlight: 4, slotTimeout: .seconds(5))
     lanes.append(Self.id(0), lane: "a", userID: nil, isDurable: false)
     lanes.append(Self.id(1), lane: "a", userID: nil)
@@ -126,7 +126,7 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "a"))
   }
 
-  @Test func `The removal of a mutation that backs off lets the next one be sent`() {
+  @Test func `Removing a mutation that backs off lets the next one be sent`() {
     var lanes = lanes(["a", "a"])
     _ = lanes.next(at: .zero)
     lanes.backOff(Self.id(0), lane: "a", until: .seconds(60), isServerDelay: false)
@@ -134,7 +134,7 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "a"))
   }
 
-  @Test func `While lanes are paused nothing is sent, and what is in flight goes on`() {
+  @Test func `While lanes are paused nothing is sent, and attempts in flight continue`() {
     var lanes = lanes(["a", "a", "b"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     lanes.pause()
@@ -151,7 +151,7 @@ import Testing
     #expect(lanes.next(at: .seconds(100)) == .send(Self.id(1), lane: "a"))
   }
 
-  /// A lane as an array, and what is in flight as a set.
+  /// A model: each lane as an array, and the mutations in flight by lane.
   private struct Model {
     var waiting: [String: [Int]] = [:]
     var inFlight: [String: Int] = [:]
@@ -160,7 +160,7 @@ import Testing
   }
 
   @Test(arguments: 0..<30 as Range<UInt64>)
-  func `Whatever happens, lanes send each mutation in order and come to an end`(seed: UInt64) {
+  func `In any sequence of events, lanes send every mutation in order and drain`(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     var lanes = MutationLanes(maximumInFlight: 3, slotTimeout: .seconds(5))
     var model = Model()
@@ -228,7 +228,7 @@ import Testing
         names.allSatisfy { lanes.waiting(in: $0).map(\.rawValue) == model.waiting[$0, default: []].map(String.init) })
     }
 
-    // Nothing is held up for good.
+    // No mutation stays blocked.
     for number in model.held.sorted() {
       lanes.unblock(Self.id(number), lane: model.waiting.first { $0.value.contains(number) }!.key)
     }
