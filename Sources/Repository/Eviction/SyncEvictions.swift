@@ -74,7 +74,7 @@ final class SyncEvictions<Source: RepositorySource> {
     }
   }
 
-  /// Takes in a change that the store reports.
+  /// Handles a change that the store reports.
   func receive(_ change: StoreChange<Value>) {
     guard let key = change.key.id.flatMap({ Key(storeID: $0) }) else { return }
     switch change {

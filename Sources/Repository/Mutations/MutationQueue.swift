@@ -737,9 +737,9 @@ final class MutationQueue<Source: RepositorySource> {
 
   // MARK: - External changes
 
-  /// Takes in changes of records that the store reports together.
+  /// Handles changes of records that the store reports together.
   ///
-  /// The store may not report the order of commits. So all changes are taken in, in the order of the mutations, before
+  /// The store may not report the order of commits. So all changes are handled in the order of the mutations, before
   /// one of the mutations is sent.
   ///
   /// - Parameters:
@@ -766,7 +766,7 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Takes in a change that another process made to a record during a write by this repository.
+  /// Handles a change that another process made to a record during a write by this repository.
   private func reloadRecord(_ id: MutationID, in engine: isolated Engine) async {
     do throws(StoreError) {
       let stored = try await records.load(id)
@@ -781,7 +781,7 @@ final class MutationQueue<Source: RepositorySource> {
     }
   }
 
-  /// Takes in a record that another process wrote.
+  /// Handles a record that another process wrote.
   ///
   /// - Returns: The mutation, if it is new and has to be shown.
   private func take(

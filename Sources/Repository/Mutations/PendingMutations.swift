@@ -1,10 +1,10 @@
 public import DataStore
 internal import Multicast
 
-/// The mutations of a repository that aren't confirmed yet: lists them, and acts on those that need a decision.
+/// The queue of a repository's mutations: lists them, and acts on those that need a decision.
 ///
-/// The repository sends them on its own. A definite answer of the server ends an id: what is sent after it has a new
-/// id.
+/// The repository sends them on its own. A mutation stays in the queue until the server has it and the value with the
+/// change is stored. A definite answer of the server ends an id: a mutation that is sent again after it has a new id.
 public struct PendingMutations<Source: MutableSource>: Sendable {
   /// A mutation in the queue.
   public typealias Item = PendingMutation<Source.Key, Source.Mutation>

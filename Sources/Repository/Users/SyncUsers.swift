@@ -68,7 +68,7 @@ final class SyncUsers<Source: RepositorySource> {
     access.endSignOut(of: user)
   }
 
-  /// Takes in a change that the store reports.
+  /// Handles a change that the store reports.
   func receive(_ change: StoreChange<UserRecord>, in engine: isolated Engine) {
     guard case .saved(let key, let stored) = change, let text = key.id else { return }
     receive(stored.value, of: UserDigest(text: text), tag: stored.tag, revision: stored.revision, in: engine)

@@ -384,7 +384,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     }
   }
 
-  // MARK: - The end
+  // MARK: - Settling
 
   /// Checks L12 and L14: when everything works again, the queue drains and every process shows the server's value.
   private mutating func settle() {

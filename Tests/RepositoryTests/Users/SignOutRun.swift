@@ -292,7 +292,7 @@ struct SignOutRun {
     violations.value.append(text)
   }
 
-  // MARK: - The end
+  // MARK: - Settling
 
   /// When everything works, signs Jake out permanently, and checks that Mary's mutations are sent.
   private mutating func settle() {
