@@ -9,8 +9,9 @@
 /// The least recently used values are evicted first. A value is used when it is fetched or changed, at the end of each
 /// call for it, and when its last observer leaves. Of the uses in an earlier process, only the last save is known.
 ///
-/// Some values are kept even if they exceed the limits, until their use ends. While they alone exceed the limits, other
-/// values are removed as soon as their call has ended. The kept values are:
+/// Values in use are kept even if they exceed the limits. When their use ends, they are evicted if the limits are still
+/// exceeded. While they alone exceed the limits, other values are removed as soon as their call has ended. The kept
+/// values are:
 /// - values that are observed, or in use by a call, in this repository,
 /// - values with mutations that the server doesn't have yet, made by any repository,
 /// - pinned values; see ``RepositorySource/isPinned(_:)``.
