@@ -1,4 +1,4 @@
-/// One wait of an object for a time, which another one replaces.
+/// A timer with at most one deadline, which a new deadline replaces.
 ///
 /// Used in the isolation of one object.
 final class Alarm {
@@ -10,25 +10,25 @@ final class Alarm {
     (self.clock, self.tasks) = (clock, tasks)
   }
 
-  /// Waits for a time in the place of an earlier one; `nil` for none.
+  /// Sets the deadline, which replaces an earlier one.
   ///
   /// - Parameters:
-  ///   - deadline: The time.
-  ///   - ring: What to do then. It calls ``silence(_:)`` first.
+  ///   - deadline: The deadline, or `nil` for none.
+  ///   - ring: The action at the deadline. It calls ``silence(_:)`` first.
   func set(_ deadline: Duration?, ring: @escaping @Sendable (_ deadline: Duration) async -> Void) {
     if pending?.deadline == deadline { return }
     pending?.cancel()
     pending = nil
     guard let deadline else { return }
     let cancel = tasks.start { [clock] in
-      // Cancelled by another time, or when the owner of the tasks is released.
+      // Cancelled by another deadline, or because the owner of the tasks was released.
       do { try await clock.sleep(deadline) } catch { return }
       await ring(deadline)
     }
     pending = (deadline, cancel)
   }
 
-  /// Ends the wait for a time that has come.
+  /// Clears a deadline that has passed.
   func silence(_ deadline: Duration) {
     if pending?.deadline == deadline { pending = nil }
   }

@@ -1,8 +1,8 @@
 internal import Multicast
 
-/// Runs pieces of asynchronous work one after the other, in the order they come.
+/// Runs pieces of asynchronous work one at a time, in the order of the calls.
 ///
-/// Work runs to completion: cancelling a caller doesn't take its work out of the line.
+/// Work runs to completion: cancelling a caller doesn't remove its work from the queue.
 package final class AsyncSerialQueue: Sendable {
   private struct State {
     var isBusy = false
@@ -13,7 +13,7 @@ package final class AsyncSerialQueue: Sendable {
 
   package init() {}
 
-  /// Runs work when all that came before is finished.
+  /// Runs work when all earlier work has finished.
   package func run<Result, Failure: Error>(
     isolation: isolated (any Actor)? = #isolation, _ work: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {

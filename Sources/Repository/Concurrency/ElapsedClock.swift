@@ -1,31 +1,33 @@
 internal import Multicast
 
-/// A clock of any kind, seen as the time since it was taken up.
+/// A type-erased clock that measures the time since its creation.
 ///
-/// Sleeps have an absolute end, so none lasts longer because it began late.
+/// A sleep has an absolute deadline, so one that begins late doesn't end late.
 struct ElapsedClock: Sendable {
-  /// How much time has passed.
+  /// Returns the time since the creation.
   let elapsed: @Sendable () -> Duration
 
-  /// Sleeps until so much time has passed.
+  /// Sleeps until a deadline.
   ///
   /// Throws `CancellationError` if the calling task is cancelled first.
   let sleep: @Sendable (_ until: Duration) async throws -> Void
 
-  /// Waits until so much time has passed, or until the calling task is cancelled, which is no failure of a wait.
+  /// Waits until a deadline, or until the calling task is cancelled.
+  ///
+  /// Cancellation isn't an error.
   func wait(until deadline: Duration, isolation: isolated (any Actor)? = #isolation) async {
     do { try await sleep(deadline) } catch {
       // Cancelled.
     }
   }
 
-  /// Waits until so much time has passed, until something else has happened, or until the calling task is cancelled.
+  /// Waits until a deadline, until an event, or until the calling task is cancelled.
   func wait(
     until deadline: Duration, or event: @escaping @Sendable () async -> Void,
     isolation: isolated (any Actor)? = #isolation
   ) async {
     await withTaskGroup { group in
-      // Cancelled when the other one is first, or with the calling task.
+      // Cancelled when the event comes first, or with the calling task.
       group.addTask { await wait(until: deadline) }
       group.addTask(operation: event)
       await group.next()
@@ -33,7 +35,7 @@ struct ElapsedClock: Sendable {
     }
   }
 
-  /// Waits until so much time has passed, until there is an element, or until the calling task is cancelled.
+  /// Waits until a deadline, until an element arrives, or until the calling task is cancelled.
   func wait(
     until deadline: Duration, or elements: MulticastSubscription<Void, Never>?,
     isolation: isolated (any Actor)? = #isolation
@@ -41,7 +43,7 @@ struct ElapsedClock: Sendable {
     guard let elements else { return await wait(until: deadline) }
     await wait(until: deadline) {
       for await _ in elements { return }
-      // No element comes any more.
+      // The subscription has ended, so no element will arrive.
       await wait(until: deadline)
     }
   }

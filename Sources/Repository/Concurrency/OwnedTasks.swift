@@ -1,20 +1,20 @@
 internal import Multicast
 
-/// The tasks of an object, which end with it.
+/// The tasks of an object, which are cancelled when the object is released.
 final class OwnedTasks: Sendable {
   private struct State {
     var tasks: [UInt64: Task<Void, Never>] = [:]
-    /// Tasks that were finished before they were registered.
+    /// The tasks that finished before they were registered.
     var finished: Set<UInt64> = []
     var lastNumber: UInt64 = 0
     var isCancelled = false
   }
 
   private let state = Lock(State())
-  /// Where the tasks run; `nil` for the threads that all tasks share.
+  /// The executor of the tasks, or `nil` for the global concurrent executor.
   let executor: (any TaskExecutor)?
 
-  /// - Parameter executor: Where the tasks run; `nil` for the threads that all tasks share.
+  /// - Parameter executor: The executor of the tasks, or `nil` for the global concurrent executor.
   init(executor: (any TaskExecutor)?) {
     self.executor = executor
   }
@@ -25,7 +25,7 @@ final class OwnedTasks: Sendable {
 
   /// Starts a task.
   ///
-  /// - Returns: A function that cancels it.
+  /// - Returns: A function that cancels the task.
   @discardableResult
   func start(_ work: @escaping @Sendable () async -> Void) -> @Sendable () -> Void {
     let number = state.withLock { state in
@@ -44,10 +44,10 @@ final class OwnedTasks: Sendable {
     return { task.cancel() }
   }
 
-  /// Whether the owner has ended its tasks.
+  /// Whether ``cancelAll()`` was called.
   var areCancelled: Bool { state.withLock { $0.isCancelled } }
 
-  /// Cancels all tasks in the order in which they were started, and those that are started from now on.
+  /// Cancels all tasks in the order in which they were started, and every task that is started later.
   func cancelAll() {
     let tasks = state.withLock { state in
       defer { state.tasks = [:] }

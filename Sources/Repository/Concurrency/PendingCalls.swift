@@ -1,8 +1,8 @@
 internal import Multicast
 
-/// Calls that wait for an outcome which other work brings.
+/// Calls that wait for an outcome that other work produces.
 ///
-/// Each gets one.
+/// Each call gets exactly one outcome.
 ///
 /// - Complexity: O(1) for each function.
 final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
@@ -10,18 +10,18 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
     /// The call doesn't wait yet.
     case open
     case waiting(CheckedContinuation<Outcome, Never>)
-    /// The outcome came before the call waited.
+    /// The outcome arrived before the call waited.
     case ended(Outcome)
   }
 
   private struct State {
     var calls: [ID: Call] = [:]
-    /// The calls without an outcome that their tasks' cancellation doesn't end.
+    /// The calls that have no outcome yet, and that cancellation no longer ends.
     var claimed: Set<ID> = []
 
     /// Ends a call.
     ///
-    /// - Returns: What to resume; `nil` if the call doesn't wait, or has its outcome.
+    /// - Returns: The continuation to resume, or `nil` if the call doesn't wait or has an outcome already.
     mutating func end(_ id: ID, _ outcome: Outcome) -> CheckedContinuation<Outcome, Never>? {
       claimed.remove(id)
       switch calls[id] {
@@ -37,10 +37,10 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
 
   private let state = Lock(State())
 
-  /// Whether no call waits for an outcome.
+  /// Whether there are no calls.
   var isEmpty: Bool { state.withLock { $0.calls.isEmpty } }
 
-  /// Announces a call, whose outcome may come from here on.
+  /// Announces a call, whose outcome may arrive from now on.
   func open(_ id: ID) {
     state.withLock { $0.calls[id] = .open }
   }
@@ -51,13 +51,15 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
       state.claimed.remove(id)
       return state.calls.removeValue(forKey: id)
     }
-    // Released here, where the lock is free.
+    // Released here, outside the lock.
     _ = consume call
   }
 
-  /// Keeps a call for an outcome that is being prepared: from here on only ``end(_:_:)`` ends it.
+  /// Reserves a call for an outcome that is being prepared.
   ///
-  /// - Returns: Whether the call has no outcome yet. If it has, or if there is none, nothing changes.
+  /// From now on only ``end(_:_:)`` ends it.
+  ///
+  /// - Returns: Whether the call has no outcome yet. If it has one, or if there is no such call, nothing changes.
   func claim(_ id: ID) -> Bool {
     state.withLock { state in
       switch state.calls[id] {
@@ -69,21 +71,21 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
     }
   }
 
-  /// Ends a call, unless it has its outcome.
+  /// Ends a call, unless it has an outcome already.
   func end(_ id: ID, _ outcome: Outcome) {
     state.withLock { $0.end(id, outcome) }?.resume(returning: outcome)
   }
 
-  /// Ends a call whose task is cancelled, unless it has its outcome or is claimed.
+  /// Ends a call whose task is cancelled, unless it is claimed or has an outcome already.
   private func cancel(_ id: ID, _ outcome: Outcome) {
     state.withLock { $0.claimed.contains(id) ? nil : $0.end(id, outcome) }?.resume(returning: outcome)
   }
 
-  /// Waits for the outcome of a call that was announced.
+  /// Waits for the outcome of an announced call.
   ///
   /// - Parameters:
-  ///   - id: The call.
-  ///   - outcomeIfCancelled: What ends the call if its task is cancelled first; `nil` if that doesn't end it.
+  ///   - id: The id of the call.
+  ///   - outcomeIfCancelled: The outcome if the task is cancelled first, or `nil` if cancellation doesn't end the call.
   func outcome(
     of id: ID, ifCancelled outcomeIfCancelled: Outcome? = nil, isolation: isolated (any Actor)? = #isolation
   ) async -> Outcome {

@@ -1,23 +1,23 @@
 internal import Multicast
 
-/// Whether the user sees the app.
+/// Whether the app is active, that is, visible to the user.
 public enum AppActivity: Hashable, Sendable {
   case active
   case inactive
 }
 
-/// Tells a repository when the app becomes active, to fetch what is observed; see
+/// Reports when the app becomes active, so that the repository fetches the observed values; see
 /// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 public protocol ActivityMonitor: Sendable {
   /// The present activity, then every later one.
   ///
-  /// Each repository iterates it once. Where it ends, the last one stays.
+  /// Each repository iterates the sequence once. If it ends, the last activity remains in effect.
   var activities: any AsyncSequence<AppActivity, Never> & Sendable { get }
 }
 
-/// An activity monitor that an app or a test feeds by hand.
+/// An activity monitor that an app or a test sets.
 ///
-/// An app with SwiftUI sets it when its `scenePhase` changes:
+/// A SwiftUI app sets it when its `scenePhase` changes:
 ///
 /// ```swift
 /// activity.activity = isActive ? .active : .inactive

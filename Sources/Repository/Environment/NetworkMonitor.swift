@@ -1,29 +1,29 @@
 internal import Multicast
 
-/// Whether the network can be reached, as far as the system knows.
+/// Whether the network is reachable, as far as the system knows.
 public enum NetworkStatus: Hashable, Sendable {
   case online
   case offline
-  /// It isn't known, so requests are tried.
+  /// The status isn't known, so requests are tried.
   case unknown
 }
 
-/// Tells a repository when the network comes and goes.
+/// Reports when the network becomes reachable or unreachable.
 ///
-/// While it is offline, mutations wait and nothing is fetched but by a call, or to confirm a mutation. When it is back, the mutations are sent first,
-/// for five seconds at most, and then what is observed is fetched; see
-/// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+/// While the network is offline, mutations wait, and values are fetched only by a call or to confirm a mutation. When
+/// it is online again, the mutations are sent first, for five seconds at most, and then the observed values are
+/// fetched; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 ///
-/// A monitor may be wrong, and then it delays. A call such as ``SyncedRepository/reload(_:)`` asks the server all the same,
-/// and if it answers, all goes on; ``SyncedRepository/retryNow()`` lets all go on at once.
+/// A wrong status delays work but loses nothing. A call such as ``SyncedRepository/reload(_:)`` sends its request in
+/// any status, and if the server answers, all work resumes. ``SyncedRepository/retryNow()`` resumes all work at once.
 public protocol NetworkMonitor: Sendable {
   /// The present status, then every later one.
   ///
-  /// Each repository iterates it once. Where it ends, the last status stays.
+  /// Each repository iterates the sequence once. If it ends, the last status remains in effect.
   var statuses: any AsyncSequence<NetworkStatus, Never> & Sendable { get }
 }
 
-/// A network monitor that an app or a test feeds by hand.
+/// A network monitor that an app or a test sets.
 ///
 /// ```swift
 /// let network = ManualNetworkMonitor()

@@ -1,12 +1,14 @@
 #if canImport(Network)
   internal import Network
 
-  /// What the system says of the network, on Apple's platforms.
+  /// A network monitor that reports the system's network path, on Apple's platforms.
   public struct PathNetworkMonitor: NetworkMonitor {
     /// Creates a monitor.
     public init() {}
 
-    /// What the system says now, then every later status; the newest alone while none is read.
+    /// The present status, then every later one.
+    ///
+    /// While no element is consumed, only the newest status is kept.
     public var statuses: any AsyncSequence<NetworkStatus, Never> & Sendable {
       AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
         let monitor = NWPathMonitor()
@@ -25,7 +27,7 @@
         switch status {
         case .satisfied: .online
         case .unsatisfied: .offline
-        // A connection is made when something is sent.
+        // The connection is established when a request is sent.
         case .requiresConnection: .unknown
         @unknown default: .unknown
         }

@@ -1,4 +1,4 @@
-/// How much a ``SyncedRepository`` keeps in the store, and for how long.
+/// The limits on the values that a ``SyncedRepository`` keeps in the store.
 ///
 /// ```swift
 /// var configuration = RepositoryConfiguration()
@@ -6,42 +6,45 @@
 /// let comments = SyncedRepository(CommentsSource(client), store: store, configuration: configuration)
 /// ```
 ///
-/// What goes first is what was used least recently. A value is used when it is fetched or changed, at the end of each call
-/// for it, and when its last observer leaves. What an earlier process used is known by the time of its last save alone.
+/// The least recently used values are evicted first. A value is used when it is fetched or changed, at the end of each
+/// call for it, and when its last observer leaves. Of the uses in an earlier process, only the last save is known.
 ///
-/// These stay, also if the limits are exceeded because of them, and go when their use ends if there is still too much. Other
-/// values are then removed as soon as their call has ended.
-/// - what is observed, or in use by a call, in this repository,
-/// - what has mutations that the server doesn't have yet, of whatever repository,
-/// - what is pinned; see ``RepositorySource/isPinned(_:)``.
+/// Values in use are kept even if they exceed the limits. When their use ends, they are evicted if the limits are still
+/// exceeded. While they alone exceed the limits, other values are removed as soon as their call has ended. The kept
+/// values are:
+/// - values that are observed, or in use by a call, in this repository,
+/// - values with mutations that the server doesn't have yet, made by any repository,
+/// - pinned values; see ``RepositorySource/isPinned(_:)``.
 ///
-/// What is evicted is fetched again by the next ``SyncedRepository/refresh(_:)``.
+/// The next ``SyncedRepository/refresh(_:)`` fetches an evicted value again.
 ///
-/// Each repository on a store goes by its own policy, counts what all of them store, and doesn't know what another process
-/// observes: what is evicted is removed there too. So give the policy to one of them, such as the app's and not its
-/// extension's.
+/// Each repository on a store applies its own policy and counts the values that all of them store. It doesn't know
+/// which values another process observes, and a value that it evicts is removed for the other processes too. So set the
+/// policy in one of them only, for example in the app and not in its extension.
 public struct EvictionPolicy: Hashable, Sendable {
-  /// The most values of the repository that the store may have; `nil` for any number.
+  /// The greatest number of values of the repository in the store, or `nil` for no limit.
   public var maximumCount: Int?
 
-  /// The most bytes that they may have as they are stored; `nil` for any number.
+  /// The greatest total size of the stored values in bytes, or `nil` for no limit.
   public var maximumBytes: Int?
 
-  /// After how much time without a use a value goes; `nil` if that doesn't matter.
+  /// The time without use after which a value is evicted, or `nil` for no limit.
   public var idleTime: Duration?
 
-  /// Creates a policy; without an argument one that keeps everything.
+  /// Creates a policy.
+  ///
+  /// Without arguments, the policy keeps everything.
   ///
   /// - Parameters:
-  ///   - maximumCount: The most values of the repository that the store may have.
-  ///   - maximumBytes: The most bytes that they may have as they are stored.
-  ///   - idleTime: After how much time without a use a value goes.
+  ///   - maximumCount: The greatest number of values of the repository in the store.
+  ///   - maximumBytes: The greatest total size of the stored values in bytes.
+  ///   - idleTime: The time without use after which a value is evicted.
   public init(maximumCount: Int? = nil, maximumBytes: Int? = nil, idleTime: Duration? = nil) {
     self.maximumCount = maximumCount
     self.maximumBytes = maximumBytes
     self.idleTime = idleTime
   }
 
-  /// Whether anything may have to go.
+  /// Whether the policy sets any limit.
   var isLimited: Bool { self != EvictionPolicy() }
 }

@@ -1,15 +1,15 @@
 internal import DataStore
 internal import Foundation
 
-/// Which values of a repository are in the store, and which of them have to go by an ``EvictionPolicy``.
+/// The stored values of a repository, and which of them an ``EvictionPolicy`` evicts.
 ///
-/// Pure: it is told of values, removals and uses, and says what to remove.
+/// A pure state machine: methods record values, removals and uses, and return the values to remove.
 ///
-/// **Invariant**: ``count`` and ``byteCount`` are those of the stored values. `order` has every value once under its
-/// current turn, except those that ``takeVictims(at:limit:isKept:)`` took: they come back with their next use.
+/// **Invariant**: ``count`` and ``byteCount`` are those of the stored values. `order` contains every value once under
+/// its current turn, except the values that ``takeVictims(at:limit:isKept:)`` took, which return with their next use.
 ///
-/// - Complexity: O(1) a call, amortised, unless it says otherwise. The memory depends on the values in the store, not on
-///   those that ever were.
+/// - Complexity: O(1) amortised for each function, unless stated otherwise. The memory depends on the number of stored
+///   values, not on the number of values over time.
 struct EvictionState<Key: Hashable & Sendable> {
   /// A value to remove.
   struct Victim {
@@ -19,13 +19,13 @@ struct EvictionState<Key: Hashable & Sendable> {
 
   private struct Item {
     var tag: StoreTag
-    /// The commit that stored or removed the value.
+    /// The revision of the commit that stored or removed the value.
     var revision: UInt64
     var byteCount: Int
     var usedAt: Date
-    /// The item's place in the order of uses.
+    /// The number of the last use, or `nil` if the value was taken.
     var turn: UInt64?
-    /// Whether the value is removed, and the store's report of that is still to come.
+    /// Whether this repository removed the value and the store hasn't reported that yet.
     var isRemoved = false
   }
 
@@ -36,20 +36,22 @@ struct EvictionState<Key: Hashable & Sendable> {
 
   private let policy: EvictionPolicy
   private var items: [Key: Item] = [:]
-  /// The order of the uses, with what is left over of those that were followed by others.
+  /// The uses in order.
+  ///
+  /// May contain uses that a later use of the same value has replaced.
   private var order = FIFO<Turn>()
   private var lastTurn: UInt64 = 0
 
   /// The number of values.
   private(set) var count = 0
-  /// The size of all values.
+  /// The total size of all values in bytes.
   private(set) var byteCount = 0
 
   init(_ policy: EvictionPolicy) {
     self.policy = policy
   }
 
-  /// Whether there is more than there may be.
+  /// Whether the values exceed a limit.
   var isOverLimit: Bool { isOverLimit(count, byteCount) }
 
   private func isOverLimit(_ count: Int, _ byteCount: Int) -> Bool {
@@ -58,14 +60,14 @@ struct EvictionState<Key: Hashable & Sendable> {
 
   // MARK: - Recording
 
-  /// Records a value that is stored, which counts as a use.
+  /// Records a stored value, which counts as a use.
   ///
   /// - Parameters:
-  ///   - key: The key.
-  ///   - tag: The commit that wrote it.
-  ///   - byteCount: Its size.
-  ///   - revision: The position of that commit. What is older than what is known is ignored.
-  ///   - time: When it was stored.
+  ///   - key: The key of the value.
+  ///   - tag: The tag of the commit that wrote it.
+  ///   - byteCount: The size of the value.
+  ///   - revision: The revision of that commit. A revision that isn't newer than the known one is ignored.
+  ///   - time: The time at which the value was stored.
   mutating func recordValue(
     of key: Key, tag: StoreTag, byteCount: Int, revision: UInt64, at time: Date
   ) {
@@ -79,9 +81,9 @@ struct EvictionState<Key: Hashable & Sendable> {
     recordUse(of: key, at: time)
   }
 
-  /// Records that a value was removed by this repository.
+  /// Records that this repository removed a value.
   ///
-  /// The store's report of it is still to come.
+  /// The store reports the removal later.
   mutating func recordOwnRemoval(of key: Key, revision: UInt64) {
     guard let item = items[key], revision > item.revision else { return }
     uncount(item)
@@ -89,7 +91,7 @@ struct EvictionState<Key: Hashable & Sendable> {
     items[key]?.revision = revision
   }
 
-  /// Records that a value is gone, as the store reports.
+  /// Records a removal that the store reports.
   mutating func recordRemoval(of key: Key, revision: UInt64) {
     guard let item = items[key], revision >= item.revision else { return }
     uncount(item)
@@ -109,21 +111,22 @@ struct EvictionState<Key: Hashable & Sendable> {
     items[key]?.usedAt = time
     items[key]?.turn = lastTurn
     order.append(Turn(key: key, number: lastTurn))
-    // What is left over never takes more than the values.
+    // Bounds the memory by the number of values.
     if order.count > 2 * items.count + 16 { order.removeAll { items[$0.key]?.turn != $0.number } }
   }
 
   // MARK: - Evicting
 
-  /// Takes values to remove, the one used least recently first: until what is left is within the limits and none of it is
+  /// Takes values to remove, the least recently used first, until the remaining values are within the limits and not
   /// idle.
   ///
-  /// They, and those that have to stay, are not considered again until their next use or ``giveBack(_:)``.
+  /// The taken values, and those that are kept, are not considered again until their next use or
+  /// ``restoreVictims(_:)``.
   ///
   /// - Parameters:
   ///   - now: The present time.
-  ///   - limit: The most values to take.
-  ///   - isKept: Whether a value has to stay.
+  ///   - limit: The greatest number of values to take.
+  ///   - isKept: Returns whether a value must be kept.
   mutating func takeVictims(at now: Date, limit: Int, isKept: (Key) -> Bool) -> [Victim] {
     var victims: [Victim] = []
     var (count, byteCount) = (count, byteCount)
@@ -140,8 +143,10 @@ struct EvictionState<Key: Hashable & Sendable> {
     return victims
   }
 
-  /// Takes values back that could not be removed: they are the first to go again, except those that were used meanwhile.
-  mutating func giveBack(_ victims: [Victim]) {
+  /// Restores values that could not be removed.
+  ///
+  /// They are the first to be taken again, except those used meanwhile.
+  mutating func restoreVictims(_ victims: [Victim]) {
     for victim in victims.reversed() {
       guard let item = items[victim.key], item.turn == nil else { continue }
       lastTurn += 1
@@ -150,7 +155,7 @@ struct EvictionState<Key: Hashable & Sendable> {
     }
   }
 
-  /// When the next value becomes idle; `nil` if none does.
+  /// The time at which the next value becomes idle, or `nil` if none does.
   mutating func nextIdleTime() -> Date? {
     guard let idleTime = policy.idleTime, let (_, item) = firstInOrder() else { return nil }
     return item.usedAt + TimeInterval(idleTime)
@@ -160,7 +165,7 @@ struct EvictionState<Key: Hashable & Sendable> {
     policy.idleTime.map { item.usedAt + TimeInterval($0) <= now } ?? false
   }
 
-  /// The value that was used least recently, without those that were taken.
+  /// The least recently used value, except those that were taken.
   private mutating func firstInOrder() -> (Key, Item)? {
     while let turn = order.first {
       if let item = items[turn.key], item.turn == turn.number, !item.isRemoved { return (turn.key, item) }

@@ -2,11 +2,11 @@ internal import DataStore
 internal import Foundation
 internal import Multicast
 
-/// Removes what has to go by an ``EvictionPolicy``, as ``EvictionState`` says, and what a call evicts.
+/// Removes the values that an ``EvictionPolicy`` or a call evicts; ``EvictionState`` decides which.
 ///
-/// A removal requires the value that is known, so that nothing is removed that another process has just stored. While it is
-/// being made, its keys can't be opened: so an observer that comes meanwhile sees the value again, or what follows it, and
-/// never a value that vanishes.
+/// A removal requires that the stored value is the known one, so that a value that another process has just stored is
+/// not removed. The keys can't be opened during the removal. So a new observer receives the value if it is still
+/// stored, or the value that replaces it, and never one that is then removed.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SyncEvictions<Source: RepositorySource> {
@@ -15,7 +15,7 @@ final class SyncEvictions<Source: RepositorySource> {
   typealias Value = Source.Value
   typealias State = EvictionState<Key>
 
-  /// The most values that one commit removes.
+  /// The greatest number of values that one commit removes.
   private static var batchLimit: Int { 256 }
 
   private let store: any KeyValueStore
@@ -26,16 +26,16 @@ final class SyncEvictions<Source: RepositorySource> {
   private let events: RepositoryEvents
   private let alarm: Alarm
   private var state: State
-  /// Lets one removal of this repository come after the other.
+  /// Makes the removals of this repository run one at a time.
   private let turns = AsyncSerialQueue()
   private let starting = AsyncSerialQueue()
   private var hasStarted = false
-  /// The number of attempts to make room in a row that failed.
+  /// The number of failed attempts in a row to make room.
   private var failures = 0
-  /// Whether a task makes room.
+  /// Whether a task that makes room is scheduled.
   private var isMakingRoom = false
   /// The keys whose values are being removed.
-  private var leaving: Set<Key> = []
+  private var keysBeingRemoved: Set<Key> = []
 
   init(
     _ store: any KeyValueStore, repository name: String, configuration: RepositoryConfiguration, clock: ElapsedClock,
@@ -47,12 +47,13 @@ final class SyncEvictions<Source: RepositorySource> {
     alarm = Alarm(clock, tasks)
   }
 
-  /// What the stored values come to; `nil` if that isn't known, because nothing limits them.
+  /// The number and the size of the stored values, or `nil` if it isn't known, because the policy sets no limit or the
+  /// values haven't been read yet.
   var usage: (count: Int, byteCount: Int)? { hasStarted ? (state.count, state.byteCount) : nil }
 
-  // MARK: - Following the store
+  // MARK: - Store
 
-  /// Reads which values are stored, follows them from there, and removes those that have to go.
+  /// Reads which values are stored, subscribes to their changes, and evicts values that exceed the policy.
   func begin(in engine: isolated Engine) async {
     guard isLimited else { return }
     await engine.keepTrying { (engine) async throws(StoreError) in try await engine.evictions.start(in: engine) }
@@ -73,7 +74,7 @@ final class SyncEvictions<Source: RepositorySource> {
     }
   }
 
-  /// Takes in a change that the store reports.
+  /// Handles a change that the store reports.
   func receive(_ change: StoreChange<Value>) {
     guard let key = change.key.id.flatMap({ Key(storeID: $0) }) else { return }
     switch change {
@@ -88,15 +89,15 @@ final class SyncEvictions<Source: RepositorySource> {
       revision: stored.revision, at: min(stored.savedAt, now()))
   }
 
-  /// The size of a value in a store that doesn't say it.
+  /// The size of a value, for a store that doesn't report it.
   private static func byteCount(of value: Value) -> Int {
-    // What can't be encoded isn't stored.
+    // A value that can't be encoded isn't stored.
     do { return try JSONEncoder().encode(value).count } catch { return 0 }
   }
 
-  // MARK: - Following the engine
+  // MARK: - Uses
 
-  /// Records that a use of a key has ended, and makes room if it was waited for.
+  /// Records that a use of a key has ended, and makes room if a limit is exceeded.
   func recordUse(of key: Key, in engine: isolated Engine) {
     guard hasStarted else { return }
     state.recordUse(of: key, at: now())
@@ -109,7 +110,7 @@ final class SyncEvictions<Source: RepositorySource> {
     do throws(StoreError) {
       if let stored = try await store.load(key) { record(stored, of: cell.key) }
     } catch {
-      // The store's report tells it too.
+      // The store's report of the value will record it.
       events.emit(.storeFailed(error))
     }
     await makeRoom(in: engine)
@@ -126,7 +127,7 @@ final class SyncEvictions<Source: RepositorySource> {
 
   // MARK: - Evicting
 
-  /// Removes what has to go, and sets the alarm for what comes next.
+  /// Removes values until the policy is met, and sets the alarm for the next idle value.
   private func makeRoom(in engine: isolated Engine) async {
     var wait = Duration?.none
     do throws(StoreError) {
@@ -146,7 +147,7 @@ final class SyncEvictions<Source: RepositorySource> {
     }
   }
 
-  /// Removes what has to go when the alarm rings.
+  /// Makes room when the alarm fires.
   func makeRoom(at deadline: Duration, in engine: isolated Engine) async {
     alarm.silence(deadline)
     await makeRoom(in: engine)
@@ -156,7 +157,7 @@ final class SyncEvictions<Source: RepositorySource> {
     state.takeVictims(at: now(), limit: Self.batchLimit) { isKept($0, in: engine) }
   }
 
-  /// Removes the values of some keys, except those that have to stay.
+  /// Removes the values of the selected keys, except those that must be kept.
   func evict(_ selection: KeySelection<Key>, in engine: isolated Engine) async throws(StoreError) {
     try await engine.start()
     try await turns.run { () async throws(StoreError) in
@@ -182,28 +183,32 @@ final class SyncEvictions<Source: RepositorySource> {
     }
   }
 
-  /// Whether a value has to stay.
+  /// Whether a value must be kept.
   private func isKept(_ key: Key, in engine: isolated Engine) -> Bool {
     engine.isInUse(key) || engine.isPinned(key)
   }
 
-  /// Removes values in one commit, and those of them that nothing has changed in another one if it fails.
+  /// Removes values in one commit.
+  ///
+  /// If it fails because of one value, removes the others in another commit.
   private func remove(_ victims: [State.Victim], in engine: isolated Engine) async throws(StoreError) {
-    var left: [State.Victim] = []
+    var remaining: [State.Victim] = []
     for victim in victims {
-      if engine.closeIdle(victim.key) { left.append(victim) } else { state.recordUse(of: victim.key, at: now()) }
+      if engine.closeIdle(victim.key) { remaining.append(victim) } else { state.recordUse(of: victim.key, at: now()) }
     }
-    leaving = Set(left.map(\.key))
-    defer { leaving = [] }
+    keysBeingRemoved = Set(remaining.map(\.key))
+    defer { keysBeingRemoved = [] }
     do throws(StoreError) {
-      while !left.isEmpty { try await commitRemoval(of: &left, in: engine) }
+      while !remaining.isEmpty { try await commitRemoval(of: &remaining, in: engine) }
     } catch {
-      state.giveBack(left)
+      state.restoreVictims(remaining)
       throw error
     }
   }
 
-  /// Removes values in one commit, or takes one away that isn't what it was thought to be.
+  /// Removes values in one commit.
+  ///
+  /// If a stored value isn't the expected one, drops it from the list instead.
   private func commitRemoval(of victims: inout [State.Victim], in engine: isolated Engine) async throws(StoreError) {
     var batch = StoreBatch()
     for victim in victims {
@@ -219,18 +224,18 @@ final class SyncEvictions<Source: RepositorySource> {
       guard let index = victims.firstIndex(where: { error.concerns(StoreKeyName(name, id: $0.key.storeID)) }) else {
         throw error
       }
-      // Another process has changed it. It isn't considered again until what is there now is used.
+      // Another process has changed it. The new value isn't considered until its next use.
       try await reload(victims.remove(at: index).key)
     }
   }
 
-  /// Records what is stored of a key that isn't what it was thought to be.
+  /// Records the stored value of a key after a removal has failed because of it.
   private func reload(_ key: Key, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
     do throws(StoreError) {
       if let stored = try await store.load(StoreKey<Value>(name, id: key.storeID)) { return record(stored, of: key) }
     } catch {
       switch error {
-      // What this program can't read isn't its to remove, nor to count.
+      // A value that this program can't read is neither removed nor counted.
       case .undecodable, .newerFormat, .migrationFailed: break
       default: throw error
       }
@@ -240,18 +245,18 @@ final class SyncEvictions<Source: RepositorySource> {
 
   private func recordRemoval(of key: Key, _ commit: StoreCommit, in engine: isolated Engine) {
     state.recordOwnRemoval(of: key, revision: commit.revision)
-    // Nothing may name a user who has signed out meanwhile.
+    // The user may have signed out meanwhile, and no event may then name the user's keys.
     if engine.users.isOpen(key.userID) { events.emit(.valueEvicted(key: key.storeID)) }
   }
 
-  /// Waits until a value that is being removed is gone, or stays.
+  /// Waits until the removal of a value has succeeded or failed.
   func waitUntilRemoved(_ key: Key, isolation: isolated (any Actor)? = #isolation) async {
-    while leaving.contains(key) { await turns.run {} }
+    while keysBeingRemoved.contains(key) { await turns.run {} }
   }
 }
 
 extension StoreError {
-  /// Whether a commit failed because of what is stored under a key.
+  /// Whether a commit failed because of the stored value of a key.
   fileprivate func concerns(_ key: StoreKeyName) -> Bool {
     switch self {
     case .preconditionFailed(let failed), .newerFormat(let failed, _, _): failed == key

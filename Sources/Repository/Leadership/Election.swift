@@ -1,7 +1,7 @@
 internal import DataStore
 internal import Multicast
 
-/// Lets a repository lead as soon as it can, if there is something to send; see ``Leadership``.
+/// Makes a repository the leader as soon as possible while it has mutations to send; see ``Leadership``.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class Election<Source: RepositorySource> {
@@ -12,22 +12,22 @@ final class Election<Source: RepositorySource> {
   private let store: any KeyValueStore
   private let clock: ElapsedClock
   private let events: RepositoryEvents
-  /// What the repository leads with.
+  /// The lease, while the repository leads.
   private var lease: (any LeadershipLease)?
-  /// Counts the leases.
+  /// The number of leases so far.
   private var leaseCount = 0
-  /// When it is worth trying again.
+  /// Signals that another attempt to lead is worthwhile.
   private var vacancies: MulticastStream<Void, Never>?
   private var isCampaigning = false
-  /// The number of attempts in a row that failed.
+  /// The number of failed attempts in a row.
   private var failures = 0
 
   /// - Parameters:
-  ///   - leadership: Decides which repository leads.
+  ///   - leadership: The rule that decides which repository leads.
   ///   - name: The collection of the mutations.
   ///   - store: The store.
-  ///   - clock: Measures the waits between attempts.
-  ///   - events: Where to report what happens.
+  ///   - clock: The clock that measures the waits between attempts.
+  ///   - events: Receives the repository's events.
   init(
     _ leadership: any Leadership, _ name: String, on store: any KeyValueStore, clock: ElapsedClock,
     events: RepositoryEvents
@@ -36,7 +36,7 @@ final class Election<Source: RepositorySource> {
     (self.clock, self.events) = (clock, events)
   }
 
-  /// Tries once to lead, before the queue is read.
+  /// Makes one attempt to lead, before the queue is read.
   func begin(in engine: isolated Engine) async {
     engine.queue.begin(as: await tryToLead())
   }
@@ -64,9 +64,11 @@ final class Election<Source: RepositorySource> {
     }
   }
 
-  /// Follows from now on if this repository has lost its lease.
+  /// Checks the lease before a request.
   ///
-  /// - Returns: Whether it may send.
+  /// If the lease is lost, the repository follows from now on.
+  ///
+  /// - Returns: Whether the repository may send.
   func confirmLead(in engine: isolated Engine) async -> Bool {
     guard let lease else { return engine.queue.sends }
     let count = leaseCount
@@ -78,7 +80,7 @@ final class Election<Source: RepositorySource> {
     return false
   }
 
-  /// Tries to lead until this repository does, or nothing is to be sent.
+  /// Attempts to lead until the repository leads or has nothing to send.
   func campaign(in engine: isolated Engine) {
     guard !isCampaigning else { return }
     isCampaigning = true
@@ -88,13 +90,13 @@ final class Election<Source: RepositorySource> {
   private func run(in engine: isolated Engine) async {
     defer { isCampaigning = false }
     while !Task.isCancelled, engine.queue.needsLeader {
-      // Before the attempt, so that no vacancy is missed.
+      // Subscribed before the attempt, so that no vacancy is missed.
       let vacancies = vacancies?.subscribe()
       let isFirst = vacancies == nil
       let status = await tryToLead()
       if status != .following {
         do throws(StoreError) {
-          // What the last leader did may not be reported yet.
+          // The store may not have reported the last changes of the previous leader yet.
           try await engine.queue.read(in: engine)
           return engine.queue.lead(as: status, in: engine)
         } catch {

@@ -1,88 +1,94 @@
 public import DataStore
 public import Multicast
 
-/// Decides which of the repositories on one store sends the mutations of all.
+/// The rule that decides which of the repositories on one store sends the mutations of all of them.
 ///
-/// Any number of repositories may be on one store, in one process or in several. All of them show, change and fetch. If
-/// each sent too, the server would get one user's mutations in no order. So one of them leads and sends, and the others
-/// follow: they make their mutations durable, and learn from the store what became of them.
+/// Any number of repositories may use one store, in one process or in several. All of them show, change and fetch
+/// values. If each of them also sent mutations, the server would receive one user's mutations in no particular order.
+/// So one repository leads and sends the mutations of all, and the other repositories follow: they make their mutations
+/// durable and learn the results from the store.
 ///
-/// ``StoreLeadership`` suits every store of this package.
+/// ``StoreLeadership`` is suitable for every store of this package.
 public protocol Leadership: Sendable {
-  /// Tries to become the one repository that sends.
+  /// Attempts to become the repository that sends.
   ///
-  /// A repository calls it when it begins. One that doesn't lead calls it again while there are mutations to send, every
-  /// ``retryInterval`` at least.
+  /// A repository calls it when it starts. A repository that doesn't lead calls it again while there are mutations to
+  /// send, after ``retryInterval`` at most.
   ///
   /// - Parameters:
   ///   - name: The collection of the repository's mutations.
   ///   - store: The store.
-  /// - Throws: Why it isn't known. The repository follows then, and tries again.
+  /// - Throws: A `StoreError` if the attempt failed. The repository then follows and tries again.
   func tryToLead(_ name: String, on store: any KeyValueStore) async throws(StoreError) -> LeadershipResult
 
-  /// How long a repository that doesn't lead waits before it tries again.
+  /// The time after which a repository that doesn't lead tries again.
   var retryInterval: Duration { get }
 }
 
-/// What became of an attempt to lead; see ``Leadership/tryToLead(_:on:)``.
+/// The outcome of an attempt to lead; see ``Leadership/tryToLead(_:on:)``.
 public enum LeadershipResult: Sendable {
-  /// The repository leads. It keeps the lease until the lease is lost, or until it is released and its last request has
-  /// ended.
+  /// The repository leads.
+  ///
+  /// It keeps the lease until the lease is lost, or until the repository is released and its last request has ended.
   case leading(lease: any LeadershipLease)
 
   /// Another repository leads.
   ///
-  /// An element of `vacancies` says that it is worth trying again at once.
+  /// An element of `vacancies` signals that another attempt is worthwhile at once.
   case following(vacancies: MulticastStream<Void, Never>)
 
-  /// Nothing is known of other repositories, so none leads: each sends what it found in the store and what it made.
+  /// Other repositories can't be detected, so none leads. Each repository sends the mutations that it made and those
+  /// that it found in the store.
   case independent
 }
 
-/// What a repository leads with.
+/// The right of a repository to lead, until it is lost or released.
 public protocol LeadershipLease: Sendable {
-  /// Whether the repository still leads.
+  /// Returns whether the repository still leads.
   ///
-  /// A repository asks before each request that sends a mutation. If it doesn't lead any more, it sends nothing, releases
-  /// the lease, and follows.
+  /// A repository calls it before each request that sends a mutation. If the lease is lost, the repository doesn't
+  /// send, releases the lease, and follows.
   ///
-  /// - Returns: `false` also if it isn't known.
+  /// - Returns: Whether the repository leads. `false` if that can't be determined.
   func isHeld() async -> Bool
 }
 
 extension StoreLock: LeadershipLease {}
 
-/// Whether a repository sends mutations.
+/// The role of a repository among those on one store.
 public enum LeadershipStatus: String, Codable, Hashable, Sendable {
-  /// It sends those of all repositories on the store.
+  /// The repository sends the mutations of all repositories on the store.
   case leading
 
-  /// Another repository sends its mutations too.
+  /// Another repository sends this repository's mutations.
   case following
 
-  /// It sends what it found in the store and what it made, because the store knows no locks.
+  /// The repository sends the mutations that it made and those that it found in the store, because the store doesn't
+  /// support locks.
   case independent
 }
 
-/// Lets the repository lead that has a lock of its store; see ``DataStore/KeyValueStore/acquireLock(_:)``.
+/// The rule that the repository with a lock of its store leads; see ``DataStore/KeyValueStore/acquireLock(_:)``.
 ///
-/// The lock ends with the process, however it ends. So another repository with something to send has the lock at most
-/// ``retryInterval`` later, and leads when it has read the queue. A process that is only stopped keeps it.
+/// The lock ends with the process, however the process ends. Another repository with mutations to send then acquires
+/// the lock after ``retryInterval`` at most, and leads once it has read the queue. A process that is only suspended
+/// keeps the lock.
 ///
-/// A server frees the lock of a client that it has lost. That client sends no further request, but the one in flight may
-/// arrive while the next leader sends: the server tells by its id that it has the mutation already.
+/// A database server releases the lock of a client whose connection it has lost. That client sends no further request,
+/// but a request in flight may arrive while the next leader sends. The server of the values recognises it by its id and
+/// applies the mutation once.
 public struct StoreLeadership: Leadership {
-  /// How long a repository that doesn't lead waits before it tries again.
+  /// The time after which a repository that doesn't lead tries again.
   public let retryInterval: Duration
 
   /// Creates a leadership.
   ///
-  /// - Parameter retryInterval: How long a repository that doesn't lead waits before it tries again.
+  /// - Parameter retryInterval: The time after which a repository that doesn't lead tries again.
   public init(retryInterval: Duration = .milliseconds(250)) {
     self.retryInterval = retryInterval
   }
 
-  /// Locks the name in the store.
+  /// Acquires a lock of the given name in the store.
   public func tryToLead(_ name: String, on store: any KeyValueStore) async throws(StoreError) -> LeadershipResult {
     switch try await store.acquireLock(name) {
     case .acquired(let lock): .leading(lease: lock)
@@ -92,19 +98,20 @@ public struct StoreLeadership: Leadership {
   }
 }
 
-/// Lets a repository never lead: it shows, fetches and makes mutations durable, and another one sends them.
+/// The rule that a repository never leads: it shows and fetches values and makes mutations durable, and another
+/// repository sends them.
 ///
-/// For a tool, or an extension of an app that may be stopped at any time.
+/// It is meant for a tool, or for an app extension that may be suspended at any time.
 public struct NeverLeading: Leadership {
   private let vacancies = MulticastRelay<Void>(buffering: .latest)
 
   /// Creates a leadership.
   public init() {}
 
-  /// A day, because nothing changes.
+  /// One day, because the result doesn't change.
   public var retryInterval: Duration { .seconds(86_400) }
 
-  /// Follows.
+  /// Returns ``LeadershipResult/following(vacancies:)``, without any vacancy.
   public func tryToLead(_ name: String, on store: any KeyValueStore) async -> LeadershipResult {
     .following(vacancies: vacancies.stream)
   }

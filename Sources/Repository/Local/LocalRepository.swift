@@ -1,7 +1,8 @@
 public import DataStore
 internal import Multicast
 
-/// Values that only the device has: kept, observed by any number of screens, and changed without losing a change.
+/// Values that exist only on the device: stored, observed by any number of subscribers, and updated without lost
+/// updates.
 ///
 /// ```swift
 /// let drafts = LocalRepository<String, Draft>("drafts", default: Draft(), store: store)
@@ -9,31 +10,31 @@ internal import Multicast
 /// for await draft in drafts.values(of: postID) { show(draft) }
 /// ```
 ///
-/// Where nothing is stored, the default value is shown, and nothing is written for it.
+/// If nothing is stored, observers get the default value, and nothing is written.
 ///
-/// - **Ordering**: Updates of a key are made one after the other, also those of other processes: each starts from what is
-///   stored, and none is lost. Observers see them in that order.
-/// - **Durability**: An update is durable before its call returns and before it is shown.
-/// - **Cancellation** doesn't interrupt an update.
-/// - **Lifetime**: What is observed doesn't keep the repository alive, and ends when it is released.
+/// - **Ordering**: Updates of a key are made one at a time, across processes. Each starts from the stored value, and
+///   none is lost. Observers get them in that order.
+/// - **Durability**: An update is durable before its call returns and before observers get it.
+/// - **Cancellation**: Cancelling a caller doesn't interrupt its update.
+/// - **Lifetime**: Observation doesn't keep the repository alive, and ends when the repository is released.
 public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Sendable> {
   private let name: String
   private let defaultValue: Value
   private let store: any KeyValueStore
   private let channels = KeyChannels<Key, Value>()
   private let tasks = OwnedTasks(executor: nil)
-  /// The work on a key that is being done or waits for its turn.
-  private var turns: [Key: Turns] = [:]
+  /// The queues of the keys with pending or running work.
+  private var queues: [Key: KeyQueue] = [:]
   private var observations: [Key: Observation] = [:]
   private var lastObservation: UInt64 = 0
 
-  /// The line of one key, which is kept while anything is in it.
-  private struct Turns {
+  /// The work on one key, kept while any of it is pending or running.
+  private struct KeyQueue {
     let queue = AsyncSerialQueue()
     var count = 0
   }
 
-  /// The watch of a key.
+  /// The subscription to the stored value of a key.
   private struct Observation {
     let number: UInt64
     let end: @Sendable () -> Void
@@ -42,9 +43,9 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   /// Creates a repository.
   ///
   /// - Parameters:
-  ///   - name: The collection of the values in the store. No other repository of the store may have the name.
-  ///   - defaultValue: What is shown where nothing is stored.
-  ///   - store: Where values are kept.
+  ///   - name: The collection of the values in the store. No other repository on the store may have this name.
+  ///   - defaultValue: The value of a key without a stored value.
+  ///   - store: The store that keeps the values.
   public init(_ name: String, default defaultValue: Value, store: any KeyValueStore) {
     self.name = name
     self.defaultValue = defaultValue
@@ -55,7 +56,7 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
     channels.finish()
   }
 
-  /// The values of a key: the present one first, then every later one, those of other processes included.
+  /// The values of a key: the present value first, then every later one, including those stored by other processes.
   public nonisolated func values(of key: Key) -> ObservedValues<Value> {
     ObservedValues { [weak self] in
       guard let self else { return finishedStream() }
@@ -76,13 +77,13 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
 
   /// Changes the value of a key.
   ///
-  /// A change that leaves the value as it is writes nothing, and observers don't see it.
+  /// If the change leaves the value as it is, nothing is written, and observers get nothing.
   ///
   /// - Parameters:
-  ///   - key: The key.
-  ///   - change: Changes the value. It is called again, on the newer value, if another process was faster.
-  /// - Returns: What `change` returned.
-  /// - Throws: A `StoreError`; then the value is what it was.
+  ///   - key: The key of the value.
+  ///   - change: The change. It is called again, on the newer value, if another process stored one meanwhile.
+  /// - Returns: The result of `change`.
+  /// - Throws: A `StoreError`. The value is then unchanged.
   public func update<Result: Sendable>(
     _ key: Key, _ change: @Sendable (inout Value) -> Result
   ) async throws(StoreError) -> Result {
@@ -106,29 +107,32 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
     }
   }
 
-  /// Removes the value of a key: observers see the default value.
+  /// Removes the value of a key.
   ///
-  /// - Throws: A `StoreError`; then the value is what it was.
+  /// Observers get the default value.
+  ///
+  /// - Throws: A `StoreError`. The value is then unchanged.
   public func remove(_ key: Key) async throws(StoreError) {
     try await inTurn(key) { () async throws(StoreError) in try await store.remove(storeKey(key)) }
   }
 
   private func storeKey(_ key: Key) -> StoreKey<Value> { StoreKey(name, id: key is OnlyKey ? nil : key.storeID) }
 
-  /// Runs work on a key behind all that came before, so that updates don't fail each other's preconditions.
+  /// Runs work on a key after all earlier work, so that updates of this repository don't fail each other's
+  /// preconditions.
   ///
-  /// The key is watched before the work begins if it is observed, so that observers see what the work changes.
+  /// If the key is observed, it is subscribed to before the work begins, so that observers get the results of the work.
   private func inTurn<Result, Failure: Error>(
     _ key: Key, _ work: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
-    var line = turns[key] ?? Turns()
-    line.count += 1
-    turns[key] = line
+    var keyQueue = queues[key] ?? KeyQueue()
+    keyQueue.count += 1
+    queues[key] = keyQueue
     defer {
-      turns[key]?.count -= 1
-      if turns[key]?.count == 0 { turns[key] = nil }
+      queues[key]?.count -= 1
+      if queues[key]?.count == 0 { queues[key] = nil }
     }
-    return try await line.queue.run { () async throws(Failure) in
+    return try await keyQueue.queue.run { () async throws(Failure) in
       if channels.isObserved(key), observations[key] == nil || !channels.hasReplay(of: key) { await watch(key) }
       return try await work()
     }
@@ -140,14 +144,15 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
     await inTurn(key) {}
   }
 
-  /// Sends the present value of a key to its observers, and every later one.
+  /// Sends the present value of a key, and every later one, to its observers.
   private func watch(_ key: Key) async {
     endWatch(of: key)
     do throws(StoreError) {
-      // Registered first, so that no change is missed. What the change repeats has no newer revision.
+      // Subscribed before the load, so that no change is missed. A change that the load already includes has no newer
+      // revision.
       let changes = try await store.changes(of: storeKey(key)).subscribe()
       let stored = try await store.load(storeKey(key))
-      // Otherwise the observers are gone.
+      // Otherwise the last observer has left.
       guard channels.isObserved(key) else { return }
       channels.sendFirst(stored?.value ?? defaultValue, to: key)
       let revision = stored?.revision ?? 0
@@ -158,12 +163,12 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
       }
       observations[key] = Observation(number: number, end: end)
     } catch {
-      // The next update tries again, and its caller gets the error if that fails too.
+      // The next update tries again. If that fails too, its caller gets the error.
     }
   }
 
   private func receive(_ change: StoreChange<Value>, _ key: Key, _ number: UInt64) {
-    // A watch that has ended may have had this change already.
+    // An earlier subscription may deliver a change that this one has already delivered.
     guard observations[key]?.number == number else { return }
     channels.send(change.stored?.value ?? defaultValue, to: key)
   }

@@ -1,12 +1,12 @@
-/// The key of a repository that has one value, such as the settings of an app.
+/// The key of a repository with a single value, such as the settings of an app.
 ///
-/// A ``LocalRepository`` with this key keeps its value as the only one of the collection, without an id. Its calls take
+/// A ``LocalRepository`` with this key stores its value as the only one of its collection, without an id. Calls pass
 /// ``only``, as in `update(.only) { $0.isDark = true }`.
 public struct OnlyKey: RepositoryKey {
-  /// The only key there is.
+  /// The only instance.
   public static let only = OnlyKey()
 
-  /// The text `only`, for what needs an id.
+  /// The text `only`, for contexts that need an id.
   public var storeID: String { "only" }
 
   private init() {}

@@ -1,4 +1,4 @@
-/// What falls due when, the earliest first: a binary heap.
+/// A binary heap of elements with deadlines, the earliest first.
 struct DeadlineHeap<Element: Sendable>: Sendable {
   struct Item: Sendable {
     let deadline: Duration
@@ -7,7 +7,7 @@ struct DeadlineHeap<Element: Sendable>: Sendable {
 
   private(set) var items: [Item] = []
 
-  /// What falls due first.
+  /// The item with the earliest deadline.
   var first: Item? { items.first }
 
   mutating func insert(_ element: Element, deadline: Duration) {

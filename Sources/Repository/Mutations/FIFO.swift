@@ -1,7 +1,9 @@
-/// A queue whose ends cost constant time, amortised.
+/// A queue with amortised constant-time operations at both ends.
 struct FIFO<Element: Sendable>: Sendable {
   private var storage: [Element] = []
-  /// Where the first element is; what is before it is left over.
+  /// The index of the first element.
+  ///
+  /// The elements before it have been removed.
   private var head = 0
 
   init(_ elements: [Element] = []) {
@@ -12,10 +14,10 @@ struct FIFO<Element: Sendable>: Sendable {
 
   var count: Int { storage.count - head }
 
-  /// All elements in order.
+  /// All elements, in order.
   var elements: [Element] { Array(storage[head...]) }
 
-  /// The first elements in order.
+  /// The first elements, in order.
   func first(_ count: Int) -> [Element] { Array(storage[head...].prefix(count)) }
 
   mutating func append(_ element: Element) {
@@ -31,7 +33,7 @@ struct FIFO<Element: Sendable>: Sendable {
     }
   }
 
-  /// Inserts an element before the last ones that have to be behind it.
+  /// Inserts an element before the last elements that must be behind it.
   ///
   /// - Complexity: O(*m*) for the *m* elements behind it.
   mutating func insert(_ element: Element, before isBehind: (Element) -> Bool) {
@@ -43,7 +45,7 @@ struct FIFO<Element: Sendable>: Sendable {
   mutating func removeFirst() -> Element? {
     guard let first else { return nil }
     head += 1
-    // Moves the rest at most once for each element that was taken.
+    // Each removed element pays for at most one move of another element.
     if head > 32, head * 2 > storage.count {
       storage.removeFirst(head)
       head = 0
@@ -51,7 +53,7 @@ struct FIFO<Element: Sendable>: Sendable {
     return first
   }
 
-  /// Takes linear time.
+  /// - Complexity: O(*n*), where *n* is the number of elements.
   mutating func removeAll(where shouldRemove: (Element) -> Bool) {
     storage.removeFirst(head)
     head = 0

@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// Names a mutation for ever: across attempts, relaunches, and on the server, as its idempotency key.
+/// The permanent id of a mutation, across attempts and relaunches, and its idempotency key on the server.
 ///
-/// Stored and sent as its text alone.
+/// It is stored and sent as its text alone.
 public struct MutationID: RawRepresentable, Hashable, Sendable {
   /// The idempotency key.
   public let rawValue: String
@@ -12,7 +12,7 @@ public struct MutationID: RawRepresentable, Hashable, Sendable {
     self.init(rawValue: UUID.random().uuidString.lowercased())
   }
 
-  /// Creates an id of a text, which must be a possible user id of a store key: not empty, and not too long.
+  /// Creates an id from text, which must be valid as the id of a store key: not empty, and not too long.
   public init(rawValue: String) {
     self.rawValue = rawValue
   }
@@ -28,8 +28,8 @@ extension MutationID: CustomStringConvertible {
 extension UUID {
   /// Returns a random UUID, version 4 of RFC 9562.
   ///
-  /// On Linux `UUID()` opens and reads `/dev/urandom` each time. That takes a multiple of this: 11 µs amid other work, while
-  /// observers wait for the mutation.
+  /// On Linux `UUID()` opens and reads `/dev/urandom` each time. That takes several times as long as this function: 11 µs
+  /// next to other work, while observers wait for the mutation.
   fileprivate static func random() -> UUID {
     let high = UInt64.random(in: .min ... .max) & ~0xF000 | 0x4000
     let low = UInt64.random(in: .min ... .max) >> 2 | 1 << 63

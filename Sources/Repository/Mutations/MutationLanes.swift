@@ -1,30 +1,31 @@
-/// Decides which mutation is sent next, and which have to wait.
+/// Decides which mutation is sent next, and which mutations wait.
 ///
-/// Each ordering key has a lane. Only the first mutation of a lane is sent, and the next one when it has left. Lanes that
-/// may send stand in line for a free place in the order they became ready. A send that takes long gives up its place, so a
-/// stuck lane delays no other for longer than that.
+/// Each ordering key has a lane, a FIFO of mutations. Only the first mutation of a lane is in flight, and the next one
+/// is sent when the attempt of the first has completed. A lane needs one of a limited number of slots to send. Ready
+/// lanes get free slots in the order in which they became ready. A send that exceeds a time limit releases its slot, so
+/// a stuck lane delays other lanes by that time at most.
 ///
 /// A pure state machine. Times are measured from the creation of the repository.
 ///
-/// - Complexity: O(1) amortised for each function, plus O(log *n*) for *n* lanes that back off or are in flight;
-///   ``remove(_:lane:)`` and ``waiting(in:)`` are O(*m*) for the *m* mutations of the lane, ``retryNow()`` is O(*n*) for the
-///   lanes whose last attempt failed, and ``signedIn(userID:)`` for all lanes.
+/// - Complexity: O(1) amortised for each function, plus O(log *n*) for *n* lanes that back off or are in flight.
+///   ``remove(_:lane:)`` and ``waiting(in:)`` are O(*m*) for the *m* mutations of the lane. ``retryNow()`` is O(*n*)
+///   for the *n* lanes whose last attempt failed, and ``signedIn(userID:)`` is O(*n*) for all lanes.
 struct MutationLanes {
   enum Step: Equatable {
     case send(MutationID, lane: String)
-    /// Nothing is sent before this time, or before something else happens.
+    /// Nothing is sent before the deadline or the next event.
     case wait(until: Duration?)
   }
 
   private enum Status: Equatable {
     case idle
-    /// In line for a free place.
+    /// Waits for a free slot.
     case ready
-    /// Has a place among those that are counted unless it has taken long. The number is that of the attempt.
+    /// Has a slot unless the send has exceeded its time limit. The number identifies the attempt.
     ///
-    /// `signIns` is how often the user had signed in when it began.
-    case inFlight(number: UInt64, hasPlace: Bool, signIns: UInt64)
-    /// Until a deadline. The number is that of the wait.
+    /// `signIns` is the number of times the user had signed in when it began.
+    case inFlight(number: UInt64, hasSlot: Bool, signIns: UInt64)
+    /// Waits for a deadline. The number identifies the wait.
     case backingOff(number: UInt64, isServerDelay: Bool)
     case needsSignIn
 
@@ -34,75 +35,81 @@ struct MutationLanes {
   private struct Lane {
     let userID: String?
     var status = Status.idle
-    /// In order, without the one that is in flight.
+    /// The waiting mutations in order, without the one in flight.
     var waiting = FIFO<MutationID>()
-    /// Failed attempts since the last success or ``MutationLanes/retryNow()``.
+    /// The number of failed attempts since the last success or ``MutationLanes/retryNow()``.
     var failures = 0
   }
 
-  /// What ends at a deadline, unless the lane has gone on to something else.
-  private struct Turn {
+  /// A deadline of an attempt or of a backoff.
+  ///
+  /// It is void if the lane's status has a different number.
+  private struct LaneDeadline {
     let lane: String
     let number: UInt64
   }
 
   private let maximumInFlight: Int
-  private let longestPlace: Duration
-  /// Whether nothing is sent, because the network is away.
+  private let slotTimeout: Duration
+  /// Whether sending is paused, because the network is offline.
   private(set) var isPaused = false
-  /// The mutations that aren't durable yet: they have their place in their lane, and block it.
-  private var undurable: Set<MutationID> = []
-  /// The number of lanes in flight that have a place.
-  private var placeCount = 0
+  /// The mutations that may not be sent yet.
+  ///
+  /// They keep their places in their lanes and block the mutations behind them.
+  private var blocked: Set<MutationID> = []
+  /// The number of lanes in flight that have a slot.
+  private var usedSlotCount = 0
   /// The users who have to sign in again.
   private(set) var signedOutUsers: Set<String?> = []
-  /// How often each user has signed in.
+  /// The number of times that each user has signed in.
   private var signInCounts: [String?: UInt64] = [:]
   private var lanes: [String: Lane] = [:]
-  /// May name lanes that are no longer ready.
+  /// The lanes that wait for a slot.
+  ///
+  /// May contain lanes that are no longer ready.
   private var ready = FIFO<String>()
   /// The lanes whose last attempt failed.
   private var failing: Set<String> = []
-  /// When backoffs end.
+  /// The deadlines of backoffs.
   ///
-  /// May hold some that are over.
-  private var backOffs = DeadlineHeap<Turn>()
-  /// When places are given up.
+  /// May contain backoffs that have ended.
+  private var backOffs = DeadlineHeap<LaneDeadline>()
+  /// The deadlines at which slots are released.
   ///
-  /// May hold attempts that are over.
-  private var places = DeadlineHeap<Turn>()
+  /// May contain attempts that have ended.
+  private var slotDeadlines = DeadlineHeap<LaneDeadline>()
   private var lastNumber: UInt64 = 0
 
   /// - Parameters:
-  ///   - maximumInFlight: The number of mutations that are sent at the same time.
-  ///   - longestPlace: How long a mutation that is being sent counts as one of them.
-  init(maximumInFlight: Int, longestPlace: Duration) {
+  ///   - maximumInFlight: The number of slots.
+  ///   - slotTimeout: The time after which a send releases its slot.
+  init(maximumInFlight: Int, slotTimeout: Duration) {
     self.maximumInFlight = maximumInFlight
-    self.longestPlace = longestPlace
+    self.slotTimeout = slotTimeout
   }
 
-  /// Adds a mutation behind the others of its lane.
+  /// Appends a mutation to its lane.
   ///
-  /// - Parameter isDurable: Whether it may be sent. Otherwise it has its place, and ``makeDurable(_:lane:)`` follows.
+  /// - Parameter isDurable: Whether it may be sent. Otherwise it blocks the lane until ``unblock(_:lane:)``.
   mutating func append(_ id: MutationID, lane name: String, userID: String?, isDurable: Bool = true) {
-    if !isDurable { undurable.insert(id) }
+    if !isDurable { blocked.insert(id) }
     lanes[name, default: Lane(userID: userID)].waiting.append(id)
     makeReady(name)
   }
 
-  /// Adds a mutation in its place among those of its lane that aren't in flight.
+  /// Inserts a mutation at its place among the waiting mutations of its lane.
   ///
   /// - Parameters:
-  ///   - id: The mutation.
-  ///   - name: Its lane.
+  ///   - id: The id of the mutation.
+  ///   - name: The name of the lane.
   ///   - userID: The user of the lane.
-  ///   - isBehind: Whether another mutation of the lane has to be sent later.
+  ///   - isBehind: Returns whether another mutation of the lane must be sent later.
   mutating func insert(_ id: MutationID, lane name: String, userID: String?, before isBehind: (MutationID) -> Bool) {
     lanes[name, default: Lane(userID: userID)].waiting.insert(id, before: isBehind)
     makeReady(name)
   }
 
-  /// Gives a mutation that waits another place, behind those that have to be sent before it.
+  /// Moves a waiting mutation behind those that must be sent before it.
   ///
   /// - Complexity: O(*m*) for the *m* mutations of the lane.
   mutating func move(_ id: MutationID, in name: String, before isBehind: (MutationID) -> Bool) {
@@ -112,32 +119,32 @@ struct MutationLanes {
     makeReady(name)
   }
 
-  /// Lets a mutation not be sent, nor those behind it, until ``makeDurable(_:lane:)``.
-  mutating func hold(_ id: MutationID) {
-    undurable.insert(id)
+  /// Keeps a mutation, and those behind it, from being sent until ``unblock(_:lane:)``.
+  mutating func block(_ id: MutationID) {
+    blocked.insert(id)
   }
 
   /// Lets a mutation be sent.
-  mutating func makeDurable(_ id: MutationID, lane name: String) {
-    undurable.remove(id)
+  mutating func unblock(_ id: MutationID, lane name: String) {
+    blocked.remove(id)
     makeReady(name)
   }
 
   /// Whether a mutation that is added now would be sent at once.
-  func isFree(_ name: String) -> Bool { lanes[name] == nil && placeCount < maximumInFlight && !isPaused }
+  func isFree(_ name: String) -> Bool { lanes[name] == nil && usedSlotCount < maximumInFlight && !isPaused }
 
-  /// Whether the lane's mutations wait for something other than their turn.
-  func isHeldUp(_ name: String) -> Bool {
+  /// Whether the mutations of a lane wait for something other than their turn.
+  func isStalled(_ name: String) -> Bool {
     guard let lane = lanes[name] else { return false }
     if isPaused { return true }
     switch lane.status {
     case .backingOff, .needsSignIn: return true
-    // Also behind one in flight, as no answer to it lets them be sent.
+    // This applies behind a mutation in flight too, because no answer to it lets the next one be sent.
     case .idle, .ready, .inFlight: return signedOutUsers.contains(lane.userID)
     }
   }
 
-  /// What each lane waits for, by its name.
+  /// The failures and the status of each lane, by name.
   ///
   /// - Parameter now: The present time.
   /// - Complexity: O(*n*) for *n* lanes.
@@ -158,36 +165,38 @@ struct MutationLanes {
     }
   }
 
-  /// The lanes of a user, in the order of their names.
+  /// The lanes of a user, sorted by name.
   func lanes(of userID: String?) -> [String] { lanes.filter { $0.value.userID == userID }.keys.sorted() }
 
-  /// The mutations of a lane that aren't in flight, in order.
+  /// The waiting mutations of a lane, in order.
   func waiting(in name: String) -> [MutationID] { lanes[name]?.waiting.elements ?? [] }
 
-  /// Whether a mutation waits, or is in flight, that no user has to sign in for.
+  /// Whether a mutation is waiting or in flight whose user doesn't have to sign in.
   ///
   /// - Complexity: O(*n*) for *n* lanes.
   var canSend: Bool { lanes.values.contains { !signedOutUsers.contains($0.userID) } }
 
-  /// The mutations that aren't in flight, those of a lane in order.
+  /// The waiting mutations of all lanes.
+  ///
+  /// Those of one lane are in order.
   var allWaiting: [MutationID] { lanes.sorted { $0.key < $1.key }.flatMap(\.value.waiting.elements) }
 
-  /// The first mutations of a lane behind the one that is in flight, in order.
+  /// The first waiting mutations of a lane, in order.
   func upcoming(in name: String, count: Int) -> [MutationID] { lanes[name]?.waiting.first(count) ?? [] }
 
-  /// What to do now.
+  /// Returns the next step, and records that the mutation it names is in flight.
   mutating func next(at now: Duration) -> Step {
     if isPaused { return .wait(until: nil) }
     while let first = backOffs.first, first.deadline <= now {
       _ = backOffs.removeFirst()
       endBackOff(first.element)
     }
-    while let first = places.first, first.deadline <= now || !hasPlace(first.element) {
-      _ = places.removeFirst()
-      giveUpPlace(first.element)
+    while let first = slotDeadlines.first, first.deadline <= now || !hasSlot(first.element) {
+      _ = slotDeadlines.removeFirst()
+      releaseSlot(first.element)
     }
-    guard placeCount < maximumInFlight else {
-      let deadlines = [places.first?.deadline, backOffs.first?.deadline]
+    guard usedSlotCount < maximumInFlight else {
+      let deadlines = [slotDeadlines.first?.deadline, backOffs.first?.deadline]
       return .wait(until: ready.first == nil ? backOffs.first?.deadline : deadlines.compactMap(\.self).min())
     }
     while let name = ready.removeFirst() {
@@ -196,8 +205,8 @@ struct MutationLanes {
         lanes[name]?.status = .needsSignIn
         continue
       }
-      guard let first = lane.waiting.first, !undurable.contains(first) else {
-        // Its first mutation was removed while the lane stood in line.
+      guard let first = lane.waiting.first, !blocked.contains(first) else {
+        // The first mutation was removed or blocked while the lane waited for a slot.
         lanes[name]?.status = .idle
         makeReady(name)
         continue
@@ -207,72 +216,72 @@ struct MutationLanes {
       let id = first
       _ = sending.waiting.removeFirst()
       lastNumber += 1
-      sending.status = .inFlight(number: lastNumber, hasPlace: true, signIns: signInCounts[lane.userID, default: 0])
+      sending.status = .inFlight(number: lastNumber, hasSlot: true, signIns: signInCounts[lane.userID, default: 0])
       lanes[name] = sending
-      placeCount += 1
-      places.insert(Turn(lane: name, number: lastNumber), deadline: now + longestPlace)
+      usedSlotCount += 1
+      slotDeadlines.insert(LaneDeadline(lane: name, number: lastNumber), deadline: now + slotTimeout)
       return .send(id, lane: name)
     }
     return .wait(until: backOffs.first?.deadline)
   }
 
-  private func hasPlace(_ attempt: Turn) -> Bool {
-    if case .inFlight(attempt.number, hasPlace: true, _) = lanes[attempt.lane]?.status { true } else { false }
+  private func hasSlot(_ attempt: LaneDeadline) -> Bool {
+    if case .inFlight(attempt.number, hasSlot: true, _) = lanes[attempt.lane]?.status { true } else { false }
   }
 
-  private mutating func giveUpPlace(_ attempt: Turn) {
-    guard case .inFlight(attempt.number, hasPlace: true, let signIns) = lanes[attempt.lane]?.status else { return }
-    lanes[attempt.lane]?.status = .inFlight(number: attempt.number, hasPlace: false, signIns: signIns)
-    placeCount -= 1
+  private mutating func releaseSlot(_ attempt: LaneDeadline) {
+    guard case .inFlight(attempt.number, hasSlot: true, let signIns) = lanes[attempt.lane]?.status else { return }
+    lanes[attempt.lane]?.status = .inFlight(number: attempt.number, hasSlot: false, signIns: signIns)
+    usedSlotCount -= 1
   }
 
   /// Ends the attempt of a lane.
   ///
-  /// - Returns: Whether it was in flight.
-  private mutating func land(_ name: String) -> Bool {
-    guard case .inFlight(_, let hasPlace, _) = lanes[name]?.status else { return false }
-    if hasPlace { placeCount -= 1 }
+  /// - Returns: Whether the lane was in flight.
+  private mutating func endAttempt(_ name: String) -> Bool {
+    guard case .inFlight(_, let hasSlot, _) = lanes[name]?.status else { return false }
+    if hasSlot { usedSlotCount -= 1 }
     lanes[name]?.status = .idle
     return true
   }
 
-  /// The mutation in flight has left its lane: the next one follows.
+  /// Records that the attempt of a lane is complete, so that its next mutation may be sent.
   mutating func complete(lane name: String) {
-    guard land(name) else { return }
+    guard endAttempt(name) else { return }
     lanes[name]?.failures = 0
     failing.remove(name)
     makeReady(name)
   }
 
-  /// The number of failed attempts of a lane, the present one included.
+  /// The number of failed attempts of a lane in a row, the present one included.
   func failures(in name: String) -> Int { (lanes[name]?.failures ?? 0) + 1 }
 
-  /// The attempt failed: the mutation is first in its lane again, which waits until a deadline.
+  /// Records that an attempt failed: the mutation returns to the front of its lane, which waits for a deadline.
   ///
   /// - Parameters:
-  ///   - id: The mutation.
-  ///   - name: Its lane.
-  ///   - deadline: When to try again.
-  ///   - isServerDelay: Whether the server named the time, so that ``retryNow()`` doesn't shorten it.
+  ///   - id: The id of the mutation.
+  ///   - name: The name of the lane.
+  ///   - deadline: The time of the next attempt.
+  ///   - isServerDelay: Whether the server named the delay, so that ``retryNow()`` doesn't shorten it.
   mutating func backOff(_ id: MutationID, lane name: String, until deadline: Duration, isServerDelay: Bool) {
-    guard land(name) else { return }
+    guard endAttempt(name) else { return }
     lastNumber += 1
     lanes[name]?.waiting.prepend(id)
     lanes[name]?.failures += 1
     failing.insert(name)
     lanes[name]?.status = .backingOff(number: lastNumber, isServerDelay: isServerDelay)
-    backOffs.insert(Turn(lane: name, number: lastNumber), deadline: deadline)
+    backOffs.insert(LaneDeadline(lane: name, number: lastNumber), deadline: deadline)
   }
 
-  /// The attempt was broken off without counting: the mutation is first in its lane again.
+  /// Records that an attempt ended without counting: the mutation returns to the front of its lane.
   ///
   /// - Parameters:
-  ///   - id: The mutation.
-  ///   - name: Its lane.
-  ///   - needsSignIn: Whether all lanes of the user wait for new credentials. They don't if the attempt was made with
-  ///     older credentials than the present ones, so that its failure says nothing of these.
+  ///   - id: The id of the mutation.
+  ///   - name: The name of the lane.
+  ///   - needsSignIn: Whether the server asked for a sign-in. All lanes of the user then wait for new credentials,
+  ///     unless the credentials have changed since the attempt began.
   mutating func release(_ id: MutationID, lane name: String, needsSignIn: Bool) {
-    guard let lane = lanes[name], case .inFlight(_, _, let signIns) = lane.status, land(name) else { return }
+    guard let lane = lanes[name], case .inFlight(_, _, let signIns) = lane.status, endAttempt(name) else { return }
     lanes[name]?.waiting.prepend(id)
     if needsSignIn, signIns == signInCounts[lane.userID, default: 0] {
       lanes[name]?.status = .needsSignIn
@@ -282,27 +291,30 @@ struct MutationLanes {
     }
   }
 
-  /// Removes a mutation that isn't in flight.
+  /// Removes a waiting mutation.
   mutating func remove(_ id: MutationID, lane name: String) {
-    undurable.remove(id)
+    blocked.remove(id)
     let wasFirst = lanes[name]?.waiting.first == id
     lanes[name]?.waiting.removeAll { $0 == id }
     if wasFirst, case .backingOff = lanes[name]?.status {
-      // It was the one whose attempt failed. The next in line has not been tried.
+      // The removed mutation was the one whose attempt failed. The next one has not been tried.
       lanes[name]?.status = .idle
     }
     makeReady(name)
   }
 
-  /// Forgets all mutations, also those in flight; but not which ones are held, or who has to sign in.
+  /// Forgets all mutations, those in flight included, but not which mutations are blocked or which users have to sign
+  /// in.
   mutating func removeAll() {
-    (lanes, failing, placeCount) = ([:], [], 0)
+    (lanes, failing, usedSlotCount) = ([:], [], 0)
     ready = FIFO()
     backOffs.removeAll()
-    places.removeAll()
+    slotDeadlines.removeAll()
   }
 
-  /// Lets all mutations that aren't in flight wait, until ``resume()``.
+  /// Stops sending until ``resume()``.
+  ///
+  /// Mutations in flight aren't affected.
   mutating func pause() {
     isPaused = true
   }
@@ -311,7 +323,7 @@ struct MutationLanes {
     isPaused = false
   }
 
-  /// Ends all waits, except those that a server named, and starts the backoff anew.
+  /// Ends all backoffs, except those whose delay the server named, and resets the number of failures.
   mutating func retryNow() {
     let items = backOffs.items
     backOffs.removeAll()
@@ -326,7 +338,7 @@ struct MutationLanes {
     failing = []
   }
 
-  /// Sends the mutations of a user again, whose credentials have changed.
+  /// Lets the mutations of a user be sent again, because the user's credentials have changed.
   mutating func signedIn(userID: String?) {
     signedOutUsers.remove(userID)
     signInCounts[userID, default: 0] += 1
@@ -336,13 +348,13 @@ struct MutationLanes {
     }
   }
 
-  private mutating func endBackOff(_ backOff: Turn) {
+  private mutating func endBackOff(_ backOff: LaneDeadline) {
     guard case .backingOff(backOff.number, _) = lanes[backOff.lane]?.status else { return }
     lanes[backOff.lane]?.status = .idle
     makeReady(backOff.lane)
   }
 
-  /// Puts an idle lane in line, or forgets it if it is empty.
+  /// Makes an idle lane ready unless its first mutation is blocked, or forgets the lane if it is empty.
   private mutating func makeReady(_ name: String) {
     guard lanes[name]?.status == .idle else { return }
     guard let first = lanes[name]?.waiting.first else {
@@ -350,7 +362,7 @@ struct MutationLanes {
       failing.remove(name)
       return
     }
-    if undurable.contains(first) { return }
+    if blocked.contains(first) { return }
     lanes[name]?.status = .ready
     ready.append(name)
   }

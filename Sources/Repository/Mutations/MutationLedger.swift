@@ -1,13 +1,13 @@
 internal import DataStore
 internal import Foundation
 
-/// All mutations of a repository that are not done with: what is stored of each, and where each stands.
+/// The mutations of a repository until they are confirmed, cancelled or discarded: the record and the standing of each.
 ///
-/// A pure state machine. The order in which mutations are sent is that of ``MutationLanes``, and how they change values is
-/// that of ``SyncState``.
+/// A pure state machine. ``MutationLanes`` decides the order of sending, and ``SyncState`` applies mutations to values.
 ///
-/// - Complexity: O(1) amortised for each function that names one mutation, and for ``oldest``. O(*n* log *n*) for
-///   ``list(signedOutUsers:)`` and ``liveMutations(of:)``, where *n* is the number of mutations, and of those of the key.
+/// - Complexity: O(1) amortised for each function that names one mutation, and for ``oldest``.
+///   ``list(signedOutUsers:)`` and ``liveMutations(of:)`` are O(*n* log *n*), where *n* is the number of mutations, or
+///   of those of the key.
 struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   typealias Record = MutationRecord<Mutation>
   typealias Standing = PendingMutation<Key, Mutation>.Standing
@@ -17,39 +17,46 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     let key: Key
     let lane: String
     var record: Record
-    /// The commit that wrote the record last; `nil` while it isn't durable.
+    /// The tag of the commit that last wrote the record, or `nil` if the record isn't durable yet.
     var tag: StoreTag?
-    /// The revision of that commit; older changes of the record mean nothing.
+    /// The revision of that commit.
+    ///
+    /// Changes of the record with an older revision are ignored.
     var revision: UInt64 = 0
-    /// Whether it is durable that an attempt of this process may have begun.
+    /// Whether this process has marked it: its record says, or is about to say, that an attempt may have begun.
     var isMarked = false
     fileprivate(set) var isInFlight = false
     /// Whether the server answered an attempt of this process with success.
     fileprivate(set) var isAnswered = false
-    /// Whether the server has refused it, so that what is known of earlier attempts means nothing.
+    /// Whether the server has refused it, so that earlier attempts with an unknown outcome no longer matter.
     fileprivate(set) var isRefusedByServer = false
     /// Whether it is being cancelled, resolved or requeued.
     fileprivate(set) var isBeingDecided = false
-    /// Whether another repository made it, which sends it because none leads.
+    /// Whether another repository made it and sends it, because the repositories are independent; see
+    /// ``LeadershipStatus``.
     var isExternal = false
-    /// Counts the entries in the order in which they were added: the order of those that have no place in the store yet.
+    /// The position in the order of addition.
+    ///
+    /// It orders the mutations that have no sequence number yet.
     fileprivate(set) var number: UInt64 = 0
 
-    /// Whether it will be sent, or is.
+    /// Whether it is *live*: waiting, in flight, or answered and not yet stored.
+    ///
+    /// A refused or conflicted mutation isn't live.
     var isLive: Bool { record.isLive }
     fileprivate var isCounted: Bool { isLive && !isExternal }
 
-    /// The place in the order in which mutations were made.
+    /// The position in the order in which mutations were made.
     fileprivate var order: (UInt64, UInt64) { (record.sequence, number) }
 
-    /// Where it stands.
+    /// The standing of the mutation in the list.
     ///
     /// - Parameter signedOutUsers: The users who have to sign in again.
     func standing(signedOutUsers: Set<String?>) -> Standing {
       switch record.verdict {
       case .conflicted(let conflict): .conflicted(conflict)
       case .refused(let reason): .refused(reason: reason)
-      // Another process may send it, as this one has not marked it.
+      // Another process has marked it, so that process may be sending it.
       case nil where isInFlight || isAnswered || (record.unfinishedAttempts > 0 && !isMarked): .inFlight
       case nil: signedOutUsers.contains(key.userID) ? .needsSignIn : .waiting
       }
@@ -59,27 +66,29 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   private var entries: [MutationID: Entry] = [:]
   private var lastNumber: UInt64 = 0
   private var idsOfKeys: [Key: Set<MutationID>] = [:]
-  /// In the order in which they were added; may name mutations that aren't live.
+  /// The mutations in the order of addition.
+  ///
+  /// May contain mutations that aren't live.
   private var order = FIFO<MutationID>()
   private(set) var byteCount = 0
-  /// The number of mutations that will be sent, or are; without those that others send because none leads.
+  /// The number of live mutations, except those that another independent repository sends.
   private(set) var liveCount = 0
   /// The number of mutations that aren't durable yet.
   private(set) var undurableCount = 0
-  /// Counts changes of what ``list(signedOutUsers:)`` returns.
+  /// The number of changes of ``list(signedOutUsers:)`` so far.
   private(set) var version: UInt64 = 0
 
   var count: Int { entries.count }
 
   subscript(id: MutationID) -> Entry? { entries[id] }
 
-  /// The mutations of a key that will be sent, or are, in order.
+  /// The live mutations of a key, in order.
   func liveMutations(of key: Key) -> [Entry] {
     let live = idsOfKeys[key]?.compactMap { entries[$0] }.filter(\.isLive) ?? []
     return live.sorted { $0.order < $1.order }
   }
 
-  /// All mutations in order.
+  /// All mutations, in order.
   ///
   /// - Parameter signedOutUsers: The users who have to sign in again.
   func list(signedOutUsers: Set<String?>) -> [PendingMutation<Key, Mutation>] {
@@ -90,7 +99,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// The mutations of ``liveCount``: how many each lane has, and when the oldest one was made.
+  /// The mutations of ``liveCount`` by lane: their number, and the time at which the oldest one was made.
   ///
   /// - Complexity: O(*n*) for *n* mutations.
   var lanes: [String: (count: Int, oldest: Date)] {
@@ -100,40 +109,40 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// All mutations that will be sent, or are, in order.
+  /// All live mutations, in order.
   ///
   /// - Complexity: O(*n* log *n*) for *n* mutations.
   var live: [Entry] { entries.values.filter(\.isLive).sorted { $0.order < $1.order } }
 
-  /// All mutations in order, in whatever state.
+  /// All mutations in order, whether live or not.
   ///
   /// - Complexity: O(*n* log *n*) for *n* mutations.
   var all: [Entry] { entries.values.sorted { $0.order < $1.order } }
 
-  /// All mutations that are durable, in order.
+  /// The ids of all durable mutations, in order.
   ///
   /// - Complexity: O(*n* log *n*) for *n* mutations.
   var durableIDs: [MutationID] { entries.values.filter { $0.tag != nil }.sorted { $0.order < $1.order }.map(\.id) }
 
-  /// Whether a mutation is sent behind another one.
+  /// Whether a mutation is sent after another one.
   ///
-  /// One that isn't durable yet may have been made before all that came since.
+  /// If one of them isn't durable yet, it has no sequence number, and the order of addition decides.
   func isBehind(_ id: MutationID, _ other: MutationID) -> Bool {
     guard let entry = entries[id], let other = entries[other] else { return false }
     return entry.tag == nil || other.tag == nil ? entry.number > other.number : entry.order > other.order
   }
 
-  /// How many mutations of each key will be sent, or are, by any repository.
+  /// The number of live mutations of each key, including those that another repository sends.
   ///
   /// - Complexity: O(*n*) for *n* mutations.
   var liveCounts: [Key: Int] {
     entries.values.filter(\.isLive).reduce(into: [:]) { $0[$1.key, default: 0] += 1 }
   }
 
-  /// When the first mutation was made that will be sent; `nil` if none will.
+  /// The time at which the first live mutation was made, or `nil` if none is live.
   var oldest: Date? { order.first.flatMap { entries[$0]?.record.madeAt } }
 
-  // MARK: - Coming and going
+  // MARK: - Adding and removing
 
   mutating func add(_ entry: Entry) {
     guard entries[entry.id] == nil else { return }
@@ -162,7 +171,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return entry
   }
 
-  // MARK: - What is stored
+  // MARK: - Records
 
   /// Records that the record of a new mutation is durable.
   mutating func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) {
@@ -182,19 +191,21 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     edit(id) {
       let isOutcomeUnknown = $0.record.isOutcomeUnknown
       ($0.record, $0.tag, $0.revision, $0.isMarked) = (record, tag, revision, false)
-      // A reply to this process may repeat what the server answered to the other one.
+      // The reply to an attempt of this process may repeat the server's answer to the other process.
       if isOutcomeUnknown || record.unfinishedAttempts > 0 { $0.record.isOutcomeUnknown = true }
     }
     pruneOrder()
   }
 
-  /// Takes in how often the end of a process cut an attempt off, when this repository begins to send the mutation.
+  /// Takes the interrupted attempts of earlier processes into account, when this repository starts to send the
+  /// mutation.
   ///
   /// - Parameters:
-  ///   - id: The mutation.
-  ///   - wasFirst: Whether it was the first of its lane, as only that one can have been sent last.
-  ///   - limit: The number of attempts in a row after which it is refused.
-  mutating func takeOver(_ id: MutationID, wasFirst: Bool, limit: Int) {
+  ///   - id: The id of the mutation.
+  ///   - wasFirst: Whether it was the first of its lane. Only that mutation can have been in flight when the process
+  ///     ended.
+  ///   - limit: The number of interrupted attempts in a row at which the mutation is refused.
+  mutating func recordInterruptedAttempts(of id: MutationID, wasFirst: Bool, limit: Int) {
     edit(id) {
       let count = $0.record.unfinishedAttempts
       if count > 0 { $0.record.isOutcomeUnknown = true }
@@ -211,7 +222,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   // MARK: - Attempts
 
-  /// Counts the attempts that are about to begin, so that the next process knows of them if this one ends.
+  /// Marks a mutation: counts an attempt that is about to begin, so that the next process learns of it if this one
+  /// ends.
   mutating func mark(_ id: MutationID) {
     edit(id) {
       $0.isMarked = true
@@ -219,14 +231,14 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// Takes a mark back that could not be made durable.
+  /// Removes the mark of a mutation that has not been sent.
   mutating func unmark(_ id: MutationID) {
     edit(id) { ($0.isMarked, $0.record.unfinishedAttempts) = (false, 0) }
   }
 
   /// Records that an attempt begins.
   ///
-  /// From here on the mutation can't be taken back.
+  /// From now on the mutation can't be cancelled.
   mutating func beginAttempt(_ id: MutationID) {
     edit(id) {
       $0.isInFlight = true
@@ -234,7 +246,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// Records that an attempt broke off without counting: nothing was sent, or the user has to sign in.
+  /// Records that an attempt ended without counting: nothing was sent, or the user has to sign in.
   mutating func abandonAttempt(_ id: MutationID) {
     edit(id) {
       ($0.isInFlight, $0.isMarked) = (false, false)
@@ -250,7 +262,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Records that an attempt failed.
   ///
   /// - Parameters:
-  ///   - id: The mutation.
+  ///   - id: The id of the mutation.
   ///   - isOutcomeUnknown: Whether the server may have the mutation.
   mutating func recordFailure(of id: MutationID, isOutcomeUnknown: Bool) {
     edit(id) {
@@ -259,11 +271,11 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// Records that the server may have a mutation, although no reply says so that can be used.
+  /// Records that the server may have a mutation, although no usable reply says so.
   ///
-  /// It is no attempt that the process ended.
+  /// The attempt doesn't count as one that the end of a process interrupted.
   ///
-  /// - Returns: Whether that is new.
+  /// - Returns: Whether that changed the record.
   @discardableResult
   mutating func recordUnknownOutcome(of id: MutationID) -> Bool {
     guard let record = entries[id]?.record, record.unfinishedAttempts > 0 || !record.isOutcomeUnknown else {
@@ -273,12 +285,12 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return true
   }
 
-  /// Records that the server has refused a mutation, so that it never made it.
+  /// Records that the server has refused a mutation, and so never made the change.
   mutating func recordRefusal(of id: MutationID) {
     edit(id) { ($0.record.isOutcomeUnknown, $0.isRefusedByServer) = (false, true) }
   }
 
-  /// Records that a mutation is not sent any more.
+  /// Records that a mutation will not be sent again.
   mutating func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {
     edit(id) {
       ($0.record.verdict, $0.record.unfinishedAttempts) = (verdict, 0)
@@ -289,7 +301,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   // MARK: - Decisions
 
-  /// Keeps a mutation from being decided on twice at the same time.
+  /// Keeps a mutation from a second decision at the same time.
   mutating func beginDecision(on id: MutationID) {
     edit(id) { $0.isBeingDecided = true }
   }
@@ -298,7 +310,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     edit(id) { $0.isBeingDecided = false }
   }
 
-  /// Records that the list shows other standings, because users have signed in or out.
+  /// Records that standings in the list have changed, because a user has signed in.
   mutating func recordChangeOfStandings() {
     version += 1
   }
@@ -313,7 +325,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     version += 1
   }
 
-  /// Keeps a live mutation at the front, and forgets the others before they are many.
+  /// Keeps a live mutation at the front of ``order``, and drops removed mutations before they dominate it.
   private mutating func pruneOrder() {
     while let first = order.first, !(entries[first]?.isLive ?? false) { _ = order.removeFirst() }
     if order.count > 2 * entries.count + 32 { order.removeAll { [entries] in entries[$0] == nil } }

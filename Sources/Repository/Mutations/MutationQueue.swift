@@ -2,11 +2,38 @@ internal import DataStore
 internal import Foundation
 internal import Multicast
 
-/// The queue of a repository's mutations: makes them durable, reports them, and ends the calls that wait for them.
+/// The queue of a repository's mutations: makes them durable, reports them, and completes the calls that wait for them.
 ///
-/// ``MutationQueueState`` decides, ``MutationRecords`` writes, and ``MutationSender`` sends.
+/// ``MutationQueueState`` decides, ``MutationRecords`` writes, and ``MutationSender`` sends. ``SyncState`` applies the
+/// mutations to the value.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only. What a mutation does to a value is the engine's.
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+///
+/// ## The lifetime of an optimistic change
+///
+/// A user likes a post. The like must be visible at once and must not be lost, although the reply of the server may be
+/// late, lost, or overtaken by a fetch.
+///
+/// The naive way changes the cached value, sends the request, and restores a snapshot if the request fails. The
+/// snapshot holds more than the like, so restoring it undoes later changes too. A fetch that began earlier overwrites
+/// the like. A request that failed may have reached the server. And the process may end between any two of these steps.
+///
+/// Here a change is a *mutation*: a record in the store, applied to the stored value for display and never written into
+/// it before the server has answered. It passes through these steps:
+/// 1. **Apply.** ``SyncEngine`` applies it to the visible value, and ``append(_:_:on:hasCaller:)`` reserves its place
+///    in its lane, in one step. The lane is blocked there, because a mutation isn't sent before it is durable.
+/// 2. **Persist.** ``makeDurable(_:replacing:in:)`` writes its record, which has the next sequence number of the store.
+///    If that fails, the mutation is rolled back and the call throws.
+/// 3. **Send.** ``next(at:)`` passes it to the sender when it is first in its lane. Before the request, ``mark(_:in:)``
+///    stores that an attempt may have begun, so that a process that finds the mark treats the outcome as unknown. If
+///    the attempt fails, the lane backs off, and the mutation stays visible.
+/// 4. **Confirm.** ``SyncWrites`` stores a value that has the change and removes the record, in one commit.
+///    ``confirm(_:_:in:)`` then forgets the mutation. For observers, the overlay ends in the same step in which the
+///    value gains the change.
+///
+/// A mutation ends earlier if it is refused, conflicted or cancelled, or if its user signs out. Then it is rolled back:
+/// it is no longer applied, and the other mutations still are. The article *How a change travels* gives the reasons for
+/// each step.
 final class MutationQueue<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Mutation = Source.Mutation
@@ -16,7 +43,7 @@ final class MutationQueue<Source: RepositorySource> {
   typealias Record = MutationRecord<Mutation>
   typealias Listed = PendingMutation<Source.Key, Mutation>
 
-  /// How a call of `perform` ends.
+  /// The result of a call of `perform`.
   typealias Outcome = Result<MutationResult, Failure>
 
   let records: MutationRecords<Mutation>
@@ -32,26 +59,26 @@ final class MutationQueue<Source: RepositorySource> {
   /// The mutations whose marks are being written.
   private var marking: Set<MutationID> = []
   private let reading = AsyncSerialQueue()
-  /// Counts how often the records were read.
+  /// The number of times the records were read.
   private var readingCount = 0
-  /// Ends the delivery of what changed since the records were read.
-  private var endFollowing: (@Sendable () -> Void)?
-  private let unanswered: UnansweredCalls
+  /// Cancels the subscription to changes of the records since the last read.
+  private var endSubscription: (@Sendable () -> Void)?
+  private let callTimeouts: CallTimeouts
 
   /// - Parameters:
-  ///   - capabilities: What the source can do.
-  ///   - records: Where the mutations are kept.
-  ///   - configuration: How the repository works.
-  ///   - events: Where to report what happens.
-  ///   - liveCounts: Where to report the number of mutations that will be sent, or are.
-  ///   - lists: Where to report all mutations, under the name of their collection.
-  ///   - unanswered: The calls that wait for another repository.
+  ///   - capabilities: The capabilities of the source.
+  ///   - records: The records of the mutations.
+  ///   - configuration: The configuration of the repository.
+  ///   - events: Receives the repository's events.
+  ///   - liveCounts: Receives the number of live mutations; see ``MutationLedger/Entry/isLive``.
+  ///   - lists: Receives the list of all mutations, under the name of their collection.
+  ///   - callTimeouts: The timeouts of the calls whose mutations another repository sends.
   init(
     _ capabilities: SourceCapabilities<Source>, _ records: MutationRecords<Mutation>,
     configuration: RepositoryConfiguration, events: RepositoryEvents, liveCounts: CurrentValueRelay<Int>,
-    lists: KeyChannels<String, [Listed]>, unanswered: UnansweredCalls
+    lists: KeyChannels<String, [Listed]>, callTimeouts: CallTimeouts
   ) {
-    self.unanswered = unanswered
+    self.callTimeouts = callTimeouts
     (self.capabilities, self.records, self.events) = (capabilities, records, events)
     reports = QueueReports(of: records.keys.collection, liveCounts: liveCounts, lists: lists, events: events)
     (limits, now) = (configuration.queueLimits, configuration.now)
@@ -64,20 +91,20 @@ final class MutationQueue<Source: RepositorySource> {
     state.begin(as: status)
   }
 
-  /// Reads what is stored, and follows it from there.
+  /// Reads the stored mutations and subscribes to their changes.
   ///
-  /// - Returns: The tag of the counter of mutations from before, which every addition changes.
+  /// - Returns: The tag that the mutation counter had before the read. Every addition changes the tag.
   @discardableResult
   func read(in engine: isolated Engine) async throws(StoreError) -> StoreTag? {
     guard capabilities.sending != nil else { return nil }
     records.reportEvents(to: events)
     return try await reading.run { () async throws(StoreError) -> StoreTag? in
       let reading = try await records.read()
-      let isFirst = endFollowing == nil
+      let isFirst = endSubscription == nil
       let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
       state.recordReading(upTo: max(reading.lastSequence, found.last?.stored.value.sequence ?? 0))
       let added = found.compactMap { isFirst ? restore($0, in: engine) : take($0.key, $0.stored, in: engine) }
-      follow(reading.changes, in: engine)
+      subscribe(to: reading.changes, in: engine)
       reportChanges(in: engine)
       for entry in added where !isFirst { await engine.external.show(entry, in: engine) }
       let foundIDs = Set(found.map(\.key.id))
@@ -89,54 +116,54 @@ final class MutationQueue<Source: RepositorySource> {
     }
   }
 
-  private func follow(
-    _ changes: MulticastSubscription<[StoreChange<Record>], Never>, in engine: isolated Engine
+  private func subscribe(
+    to changes: MulticastSubscription<[StoreChange<Record>], Never>, in engine: isolated Engine
   ) {
-    endFollowing?()
+    endSubscription?()
     readingCount += 1
-    endFollowing = engine.tasks.start { [weak engine, readingCount] in
+    endSubscription = engine.tasks.start { [weak engine, readingCount] in
       for await commit in changes { await engine?.receive(commit, ofReading: readingCount) }
     }
   }
 
   private func restore(_ found: StoreObservation<Record>.Entry, in engine: isolated Engine) -> Entry? {
     guard let entry = entry(found.key, found.stored, in: engine) else { return nil }
-    if state.restore(entry) { save(refused: entry.id, in: engine) }
+    if state.restore(entry) { refuseInterrupted(entry.id, in: engine) }
     return entry
   }
 
-  /// Begins to send the mutations of all repositories on the store; see ``Election``.
+  /// Starts to send the mutations of all repositories on the store; see ``Election``.
   func lead(as status: LeadershipStatus, in engine: isolated Engine) {
     let refused = state.lead(as: status)
-    unanswered.removeAll()
-    for id in refused { save(refused: id, in: engine) }
+    callTimeouts.removeAll()
+    for id in refused { refuseInterrupted(id, in: engine) }
     for entry in state.live where sends(entry) { engine.beginDeciding(entry) }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
   }
 
-  /// Sends nothing any more, because another repository may lead.
+  /// Stops sending, because another repository may lead.
   ///
-  /// What is in flight lands.
+  /// Attempts in flight run to completion.
   func follow(in engine: isolated Engine) {
     state.follow()
-    for entry in state.live where !entry.isInFlight && !entry.isAnswered { leave(entry, in: engine) }
+    for entry in state.live where !entry.isInFlight && !entry.isAnswered { handOff(entry, in: engine) }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
   }
 
-  /// Lets the repository that leads send a mutation whose attempt has landed, if this one doesn't lead any more.
-  func leaveIfFollowing(_ id: MutationID, in engine: isolated Engine) {
+  /// Leaves a mutation whose attempt has ended to the leader, if this repository no longer leads.
+  func handOffIfFollowing(_ id: MutationID, in engine: isolated Engine) {
     guard let entry = state[id], entry.isLive, !entry.isAnswered, !state.sends(entry) else { return }
-    leave(entry, in: engine)
+    handOff(entry, in: engine)
   }
 
-  private func leave(_ entry: Entry, in engine: isolated Engine) {
+  private func handOff(_ entry: Entry, in engine: isolated Engine) {
     engine.endDeciding(entry)
-    unanswered.add(entry.id, ring: endUnansweredCalls(of: engine))
+    callTimeouts.add(entry.id, ring: endExpiredCalls(of: engine))
   }
 
-  private func save(refused id: MutationID, in engine: isolated Engine) {
+  private func refuseInterrupted(_ id: MutationID, in engine: isolated Engine) {
     if let entry = state[id] {
       engine.takeBack([id], of: entry.key)
       events.emit(.mutationRefused(id, .cutOff(attempts: entry.record.unfinishedAttempts)))
@@ -153,7 +180,7 @@ final class MutationQueue<Source: RepositorySource> {
       events.emit(.mutationOfUnknownKey(MutationID(rawValue: id), key: stored.value.key))
       return nil
     }
-    // It is being erased.
+    // The user has signed out, and the record is being erased.
     guard engine.users.isOpen(valueKey.userID) else { return nil }
     let mutation = stored.value.mutation
     return Entry(
@@ -161,7 +188,8 @@ final class MutationQueue<Source: RepositorySource> {
       tag: stored.tag, revision: stored.revision)
   }
 
-  /// A lane belongs to one user: what one has to sign in for delays no other.
+  /// Returns the name of a mutation's lane, which belongs to one user so that a user who has to sign in delays no other
+  /// user.
   private func laneName(_ mutation: Mutation, _ key: Source.Key) -> String {
     guard let sending = capabilities.sending else {
       preconditionFailure("Only the repository of a mutable source has mutations.")
@@ -170,23 +198,23 @@ final class MutationQueue<Source: RepositorySource> {
     return key.userID.map { $0 == orderingKey ? orderingKey : "\($0)/\(orderingKey)" } ?? orderingKey
   }
 
-  // MARK: - What there is
+  // MARK: - State
 
   subscript(id: MutationID) -> Entry? { state[id] }
 
   /// Whether this repository sends mutations.
   var sends: Bool { state.sends }
 
-  /// Whether this repository sends a mutation, and decides whether it is in conflict.
+  /// Whether this repository sends a mutation, and therefore decides whether it is in conflict.
   func sends(_ entry: Entry) -> Bool { state.sends(entry) }
 
-  /// Whether there is something to send, and this repository doesn't lead.
+  /// Whether there are mutations to send, and this repository neither leads nor sends independently.
   var needsLeader: Bool { !state.sends && state.liveCount > 0 }
 
-  /// The mutations of a key that will be sent, or are, in order.
+  /// The live mutations of a key, in order.
   func liveMutations(of key: Source.Key) -> [Entry] { state.liveMutations(of: key) }
 
-  /// Adds to a report what the queue has.
+  /// Adds the state of the queue to a report.
   func report(to report: inout RepositoryReport, at now: Duration) {
     report.lanes = state.report(at: now)
     report.undecidedCount = state.count - state.liveCounts.values.reduce(0, +)
@@ -194,18 +222,18 @@ final class MutationQueue<Source: RepositorySource> {
     report.leadership = capabilities.sending == nil ? nil : state.leadership
   }
 
-  /// How many mutations of each key will be sent, or are.
+  /// The number of live mutations of each key.
   var liveCountsOfKeys: [Source.Key: Int] { state.liveCounts }
 
-  /// All mutations in order.
+  /// All mutations, in order.
   var list: [Listed] { state.list }
 
-  /// Whether mutations of a user will be sent, or are.
+  /// Whether a user has live mutations.
   func hasLiveMutations(of user: UserDigest) -> Bool {
     state.liveCounts.keys.contains { UserDigest($0.userID) == user }
   }
 
-  /// The number of a user's mutations that the server doesn't have and has not refused.
+  /// The number of a user's mutations that the server neither has nor has refused.
   func unsentCount(of user: UserDigest) -> Int {
     state.all.count { entry in
       if case .refused = entry.record.verdict { return false }
@@ -221,12 +249,12 @@ final class MutationQueue<Source: RepositorySource> {
   /// The users who have to sign in again.
   var signedOutUsers: Set<String?> { state.signedOutUsers }
 
-  /// Gives a new observer of the list what there is.
+  /// Sends the present list to a new observer.
   func sendFirstList() {
     reports.sendFirstList(of: state)
   }
 
-  /// Reports what is new of the queue.
+  /// Reports what has changed in the queue.
   func reportChanges(in engine: isolated Engine) {
     reports.report(state, in: engine)
   }
@@ -238,7 +266,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   // MARK: - Adding
 
-  /// Returns what to keep of a new mutation.
+  /// Returns the record of a new mutation.
   func record(of mutation: Mutation, on key: Source.Key) -> Record {
     Record(key: key.storeID, sequence: .max, madeAt: now(), mutation: mutation, byteCount: byteCount(of: mutation))
   }
@@ -247,23 +275,23 @@ final class MutationQueue<Source: RepositorySource> {
     do {
       return try encoder.encode(mutation).count
     } catch {
-      // The store refuses a mutation that can't be encoded, with a better reason.
+      // A mutation that can't be encoded fails in the store, with a better error.
       return 0
     }
   }
 
-  /// Whether the limits allow a mutation.
+  /// Whether the limits allow another mutation.
   func hasRoom(for record: Record) -> Bool {
     state.hasRoom(for: record.byteCount, limits: limits, now: record.madeAt)
   }
 
-  /// Gives a new mutation its place in its lane, which it blocks until ``makeDurable(_:replacing:in:)``.
+  /// Appends a new mutation to its lane, which it blocks until ``makeDurable(_:replacing:in:)``.
   ///
-  /// ``reportChanges(in:)`` follows.
+  /// The caller then calls ``reportChanges(in:)``.
   ///
   /// - Parameters:
-  ///   - id: The mutation's id.
-  ///   - record: What to keep of it.
+  ///   - id: The id of the mutation.
+  ///   - record: The record of the mutation.
   ///   - key: The key of the value that it changes.
   ///   - hasCaller: Whether a call will wait for its outcome.
   func append(_ id: MutationID, _ record: Record, on key: Source.Key, hasCaller: Bool) {
@@ -271,14 +299,16 @@ final class MutationQueue<Source: RepositorySource> {
     if hasCaller { calls.open(id) }
   }
 
-  /// Makes a mutation durable that was appended, and has it sent.
+  /// Makes an appended mutation durable and lets it be sent.
   ///
   /// - Parameters:
-  ///   - id: The mutation.
-  ///   - replaced: The mutation in whose place it comes, which may be itself as it was refused; `nil` if there is none.
+  ///   - id: The id of the mutation.
+  ///   - replaced: The mutation that it replaces, or `nil`. It is the refused mutation itself if that is sent again
+  ///     under its id.
   ///   - engine: The engine.
-  /// - Returns: Whether it was added. It isn't if another process has dealt with the one it replaces.
-  /// - Throws: Why it could not be written. Then it is forgotten, or refused as before.
+  /// - Returns: Whether it was added. It isn't if another process has sent, resolved or discarded the mutation that it
+  ///   replaces.
+  /// - Throws: A `StoreError` if it could not be written. The mutation is then forgotten, or refused as before.
   func makeDurable(
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
@@ -299,28 +329,28 @@ final class MutationQueue<Source: RepositorySource> {
       return false
     }
     let sequence = added.record.sequence
-    let mayFollowUnknown = state.recordAddition(
+    let isBehindGap = state.recordAddition(
       of: id, sequence: sequence, tag: added.commit.tag, revision: added.commit.revision)
     if let replaced, replaced.id != id { state.remove(replaced.id) }
     guard state[id]?.isLive ?? false else {
-      // It came into conflict meanwhile.
+      // It came into conflict while it was being written.
       await save(id, in: engine)
       calls.end(id, .success(.conflicted(id)))
       return true
     }
     events.emit(.mutationEnqueued(id, orderingKey: entry.lane))
     state.release(id)
-    if added.isOvertaken { engine.start { engine in await engine.queue.receiveUnreported(id, in: engine) } }
-    if mayFollowUnknown {
+    if added.isOvertaken { engine.start { engine in await engine.queue.reloadRecord(id, in: engine) } }
+    if isBehindGap {
       engine.start { engine in await engine.queue.readPredecessors(of: id, sequence, in: engine) }
     }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
-    if state.isPaused { takeMarkBack(of: id, in: engine) }
-    if state.isHeldUp(entry.lane) {
+    if state.isPaused { removeMark(of: id, in: engine) }
+    if state.isStalled(entry.lane) {
       calls.end(id, .success(.queued))
     } else if !state.sends {
-      unanswered.add(id, ring: endUnansweredCalls(of: engine))
+      callTimeouts.add(id, ring: endExpiredCalls(of: engine))
     }
     return true
   }
@@ -344,13 +374,13 @@ final class MutationQueue<Source: RepositorySource> {
     }
   }
 
-  /// Lets a mutation be sent behind those that other repositories made before it.
+  /// Reads the queue until every mutation before this one is known, and then lets this one be sent.
   private func readPredecessors(of id: MutationID, _ sequence: UInt64, in engine: isolated Engine) async {
     var attempt = 0
     while state[id] != nil, state.knownSequence < sequence {
       do throws(StoreError) {
         try await read(in: engine)
-        // The mutation was stored before, and so were those in front of it.
+        // The record was stored before the queue was read, and so were the records before it.
         state.recordReading(upTo: sequence)
       } catch {
         events.emit(.storeFailed(error))
@@ -364,13 +394,13 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  private func endUnansweredCalls(of engine: isolated Engine) -> @Sendable (Duration) async -> Void {
-    { [weak engine] deadline in await engine?.endUnansweredCalls(at: deadline) }
+  private func endExpiredCalls(of engine: isolated Engine) -> @Sendable (Duration) async -> Void {
+    { [weak engine] deadline in await engine?.endExpiredCalls(at: deadline) }
   }
 
-  /// Ends the calls that have waited for another repository for long enough.
-  func endUnansweredCalls(at deadline: Duration, in engine: isolated Engine) {
-    endAll(unanswered.takeDue(at: deadline, ring: endUnansweredCalls(of: engine)), .queued)
+  /// Completes the calls whose timeout has passed.
+  func endExpiredCalls(at deadline: Duration, in engine: isolated Engine) {
+    endAll(callTimeouts.removeExpired(at: deadline, ring: endExpiredCalls(of: engine)), .queued)
   }
 
   /// Forgets a mutation that could not be made durable.
@@ -381,14 +411,14 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Waits for the outcome of a mutation, or until it is known that it has to wait.
+  /// Waits until a mutation is confirmed, fails, or has to wait.
   func outcome(
     of id: MutationID, isolation: isolated (any Actor)? = #isolation
   ) async throws(Failure) -> MutationResult {
     try await calls.outcome(of: id, ifCancelled: .failure(.cancelled)).get()
   }
 
-  /// Ends the call that made a mutation, if it still waits.
+  /// Completes the call that made a mutation, if it still waits.
   func end(_ id: MutationID, _ outcome: Outcome) {
     calls.end(id, outcome)
   }
@@ -398,13 +428,14 @@ final class MutationQueue<Source: RepositorySource> {
   /// Takes the next mutation that may be sent.
   func next(at now: Duration) -> State.Step { state.next(at: now) }
 
-  /// Makes sure that an attempt that is about to begin is known to the next process, if this one ends during it.
+  /// Stores that an attempt is about to begin, so that the next process learns of it if this process ends during the
+  /// attempt.
   func mark(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {
     let ids = state.mark(id)
     marking.formUnion(ids)
     defer {
       marking.subtract(ids)
-      if state.isPaused { for id in ids.dropFirst() { takeMarkBack(of: id, in: engine) } }
+      if state.isPaused { for id in ids.dropFirst() { removeMark(of: id, in: engine) } }
     }
     var failure: StoreError?
     await withTaskGroup(of: StoreError?.self) { group in
@@ -416,22 +447,22 @@ final class MutationQueue<Source: RepositorySource> {
     throw failure
   }
 
-  /// Records that an attempt broke off before anything was sent.
+  /// Records that an attempt was abandoned before anything was sent.
   func abandonAttempt(_ entry: Entry) {
     state.abandonAttempt(entry)
   }
 
-  /// Records that an attempt failed after which another repository decides what becomes of the mutation.
-  func leaveAttempt(_ entry: Entry) {
+  /// Records that an attempt failed after this repository had lost its lead: the leader decides about the mutation.
+  func handOffAttempt(_ entry: Entry) {
     state.recordFailure(of: entry.id, isOutcomeUnknown: true)
   }
 
-  /// Records that the server answered with success: the next mutation of the lane may be sent.
+  /// Records that the server answered with success, so the next mutation of the lane may be sent.
   func recordAnswer(to entry: Entry) {
     state.recordAnswer(to: entry)
   }
 
-  /// Lets the next mutation of a lane be sent, because the one in flight is done with.
+  /// Completes the attempt of a lane, so that its next mutation may be sent.
   func complete(_ entry: Entry) {
     state.complete(entry)
   }
@@ -442,32 +473,32 @@ final class MutationQueue<Source: RepositorySource> {
     engine.start { engine in await engine.queue.save(id, in: engine) }
   }
 
-  /// Records that the server may have a mutation, although no reply says so that can be used.
+  /// Records that the server may have a mutation, although no usable reply says so.
   ///
-  /// ``save(_:in:)`` follows.
+  /// The caller then calls ``save(_:in:)``.
   ///
-  /// - Returns: Whether that is new.
+  /// - Returns: Whether that changed the record.
   @discardableResult
   func recordUnknownOutcome(of id: MutationID) -> Bool {
     state.recordUnknownOutcome(of: id)
   }
 
-  /// The number of failed attempts of a mutation's lane, the present one included.
+  /// The number of failed attempts in a row of a mutation's lane, the present one included.
   func failures(of entry: Entry) -> Int { state.failures(of: entry) }
 
-  /// Lets a lane wait after a failed attempt; see ``MutationQueueState/backOff(_:until:isServerDelay:)``.
+  /// Makes a lane wait after a failed attempt; see ``MutationQueueState/backOff(_:until:isServerDelay:)``.
   func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool) {
     state.backOff(entry, until: deadline, isServerDelay: isServerDelay)
     if !calls.isEmpty { endAll(state.waiting(in: entry.lane), .queued) }
   }
 
-  /// Lets the lanes of a mutation's user wait for new credentials.
+  /// Makes the lanes of a mutation's user wait for new credentials.
   func waitForSignIn(_ entry: Entry, in engine: isolated Engine) {
     endAll(state.waitForSignIn(entry), .queued)
     let id = entry.id
     engine.start { engine in
       await engine.queue.save(id, in: engine)
-      // The user may sign in by another repository.
+      // The user may sign in through another repository, which stores that.
       await engine.keepTrying { (engine) async throws(StoreError) in try await engine.users.start(in: engine) }
     }
   }
@@ -476,11 +507,11 @@ final class MutationQueue<Source: RepositorySource> {
     for id in ids { calls.end(id, .success(result)) }
   }
 
-  /// Sends nothing until ``resume()``, because the network is away.
+  /// Stops sending until ``resume()``, because the network is offline.
   func pause(in engine: isolated Engine) {
     let waiting = state.pause()
     if !calls.isEmpty { endAll(waiting, .queued) }
-    for id in waiting where !marking.contains(id) { takeMarkBack(of: id, in: engine) }
+    for id in waiting where !marking.contains(id) { removeMark(of: id, in: engine) }
   }
 
   /// Ends ``pause(in:)``.
@@ -488,45 +519,45 @@ final class MutationQueue<Source: RepositorySource> {
     state.resume()
   }
 
-  /// Makes sure that a mutation that is sent much later isn't taken for one that the end of the process cut off.
-  private func takeMarkBack(of id: MutationID, in engine: isolated Engine) {
-    guard state.takeMarkBack(of: id) else { return }
+  /// Removes the mark of a waiting mutation, so that a later process doesn't count an attempt that never began.
+  private func removeMark(of id: MutationID, in engine: isolated Engine) {
+    guard state.removeMark(of: id) else { return }
     engine.start { engine in await engine.queue.save(id, in: engine) }
   }
 
-  /// Whether something waits, or is in flight, that no user has to sign in for.
+  /// Whether a mutation is waiting or in flight whose user doesn't have to sign in.
   var canSend: Bool { state.canSend }
 
-  /// Ends all backoffs, except those that a server named.
+  /// Ends all backoffs, except those whose delay the server named.
   func retryNow() {
     state.retryNow()
   }
 
-  /// Sends the mutations of a user again, whose credentials have changed.
+  /// Lets the mutations of a user be sent again, because the user's credentials have changed.
   func signedIn(userID: String?, in engine: isolated Engine) {
     state.signedIn(userID: userID)
     reportChanges(in: engine)
   }
 
-  // MARK: - Leaving
+  // MARK: - Removing
 
-  /// Forgets mutations that the stored value has, whose records a commit removed.
+  /// Forgets mutations that the stored value has, and whose records a commit removed.
   func confirm(_ ids: [MutationID], _ commit: StoreCommit?, in engine: isolated Engine) {
     for id in ids { state.remove(id) }
     if let commit { records.recordRemoval(of: ids, commit) }
     engine.sender.pump(in: engine)
   }
 
-  /// Records that a mutation isn't sent any more: the server refused it, the policy allows no further attempt, or its value
-  /// can't be stored.
+  /// Records that a mutation will not be sent again: the server refused it, the policy allows no further attempt, or
+  /// its value can't be stored.
   ///
-  /// It stays listed unless its caller gets the error.
+  /// The mutation stays listed as refused unless its caller gets the error.
   ///
   /// - Parameters:
-  ///   - id: The mutation.
-  ///   - refusal: Why it isn't sent any more.
-  ///   - failure: What its caller gets.
-  ///   - isOutcomeUnknown: Whether the server may have it by the last attempt.
+  ///   - id: The id of the mutation.
+  ///   - refusal: The reason.
+  ///   - failure: The error for its caller.
+  ///   - isOutcomeUnknown: Whether the server may have made the change at the last attempt.
   ///   - engine: The engine.
   func refuse(
     _ id: MutationID, _ refusal: MutationRefusal, _ failure: Failure, isOutcomeUnknown: Bool,
@@ -536,7 +567,7 @@ final class MutationQueue<Source: RepositorySource> {
     if isOutcomeUnknown { state.recordUnknownOutcome(of: id) }
     if let entry = state[id] { engine.takeBack([id], of: entry.key) }
     events.emit(.mutationRefused(id, refusal))
-    // The caller gets the error, also if it is cancelled while the record is removed.
+    // Claimed first, so that the caller gets the error even if it is cancelled while the record is removed.
     let hasCaller = calls.claim(id)
     state.recordVerdict(.refused(reason: refusal.description), on: id)
     if hasCaller {
@@ -552,7 +583,7 @@ final class MutationQueue<Source: RepositorySource> {
     do throws(StoreError) {
       try await remove(id)
     } catch {
-      // It stays listed, as refused.
+      // It stays listed as refused.
       events.emit(.storeFailed(error))
       saveLater(id, in: engine)
     }
@@ -561,20 +592,21 @@ final class MutationQueue<Source: RepositorySource> {
   /// Records that a mutation isn't possible on the present value.
   ///
   /// - Parameters:
-  ///   - id: The mutation.
-  ///   - conflict: Why it isn't possible.
-  ///   - isServers: Whether the server says so, and didn't make the mutation. Otherwise it may have, at an earlier attempt.
+  ///   - id: The id of the mutation.
+  ///   - conflict: The reason.
+  ///   - isFromServer: Whether the server reported the conflict, and so didn't make the change. Otherwise it may have made
+  ///     it at an earlier attempt.
   ///   - engine: The engine.
   func recordConflict(
-    _ id: MutationID, _ conflict: MutationConflict, isServers: Bool = false, in engine: isolated Engine
+    _ id: MutationID, _ conflict: MutationConflict, isFromServer: Bool = false, in engine: isolated Engine
   ) {
     guard let entry = state[id] else { return }
-    if isServers { state.recordRefusal(of: id) }
+    if isFromServer { state.recordRefusal(of: id) }
     state.recordVerdict(.conflicted(conflict), on: id)
     events.emit(.mutationConflicted(id, conflict))
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
-    // One that isn't durable yet is saved when it is.
+    // A mutation that isn't durable yet is saved by `makeDurable`.
     guard entry.tag != nil else { return }
     engine.start { engine in
       await engine.queue.save(id, in: engine)
@@ -584,31 +616,31 @@ final class MutationQueue<Source: RepositorySource> {
 
   // MARK: - Decisions
 
-  /// Returns a mutation on which the app may decide.
+  /// Returns a mutation that the app may cancel, resolve, requeue or discard.
   func undecided(_ id: MutationID) throws(PendingMutationError) -> Entry {
     guard let entry = state[id], !entry.isBeingDecided else { throw .unknown(id) }
-    // One that isn't durable yet will be in a moment.
+    // A mutation that isn't durable yet will be shortly.
     guard entry.tag != nil else { throw .alreadySent(id) }
     return entry
   }
 
-  /// Where a mutation stands.
+  /// The standing of a mutation in the list.
   func standing(of entry: Entry) -> Listed.Standing { state.standing(of: entry) }
 
-  /// Keeps a mutation from being sent, and from being decided on twice at the same time.
+  /// Keeps a mutation from being sent, and from a second decision at the same time.
   func hold(_ id: MutationID) {
     state.hold(id)
   }
 
-  /// Ends ``hold(_:)``, if the mutation is still there.
+  /// Ends ``hold(_:)``, if the mutation still exists.
   func release(_ id: MutationID, in engine: isolated Engine) {
     state.release(id)
     engine.sender.pump(in: engine)
   }
 
-  /// Removes the record of a mutation that is held, unless another process sends it, or has finished with it.
+  /// Removes the record of a held mutation, unless another process sends it or has completed it.
   ///
-  /// ``forget(_:)`` follows if it was removed.
+  /// If it was removed, the caller then calls ``forget(_:)``.
   ///
   /// - Returns: Whether it was removed.
   func removeUnsent(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
@@ -619,14 +651,14 @@ final class MutationQueue<Source: RepositorySource> {
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
         return false
       case .sent:
-        // Unless a write of this repository came first.
+        // Tries again if the record was changed by a write of this repository.
         guard let entry = state[id], entry.tag != tag, standing(of: entry) != .inFlight else { return false }
       }
     }
     return false
   }
 
-  /// Removes a mutation that was refused or is in conflict, unless another process sends it again, or has finished with it.
+  /// Removes a refused or conflicted mutation, unless another process sends it again or has completed it.
   ///
   /// - Returns: Whether it was removed.
   func removeUndecided(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
@@ -644,10 +676,10 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Forgets a mutation whose record was removed.
   ///
-  /// - Returns: Whether it was there.
+  /// - Returns: Whether the mutation was known.
   func forget(_ id: MutationID) -> Bool { state.remove(id) != nil }
 
-  /// Forgets the mutations of a user who has signed out, and ends the calls that wait for them.
+  /// Forgets the mutations of a user who has signed out, and fails the calls that wait for them.
   func forget(_ user: UserDigest, in engine: isolated Engine) {
     for entry in state.all where UserDigest(entry.key.userID) == user {
       state.remove(entry.id)
@@ -657,7 +689,7 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Removes a mutation.
+  /// Removes a mutation and its record.
   func remove(_ id: MutationID, isolation: isolated (any Actor)? = #isolation) async throws(StoreError) {
     try await records.remove(id)
     state.remove(id)
@@ -665,17 +697,17 @@ final class MutationQueue<Source: RepositorySource> {
 
   // MARK: - Records
 
-  /// Writes what is known of a mutation.
+  /// Writes the present record of a mutation.
   ///
-  /// - Returns: Why that failed.
+  /// - Returns: The error if that failed.
   func write(_ id: MutationID, in engine: isolated Engine) async -> StoreError? {
-    // One that isn't durable yet is being written.
+    // A mutation that isn't durable yet is being written.
     guard let entry = state[id], entry.tag != nil else { return nil }
     do throws(StoreError) {
       switch try await records.replace(id, by: entry.record, tag: entry.tag) {
       case .written(let record, let commit, let isOvertaken):
         state.recordWrite(record, of: id, commit)
-        if isOvertaken { await receiveUnreported(id, in: engine) }
+        if isOvertaken { await reloadRecord(id, in: engine) }
       case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       case .superseded: break
       }
@@ -685,7 +717,7 @@ final class MutationQueue<Source: RepositorySource> {
     }
   }
 
-  /// Writes what is known of a mutation, again and again until the store takes it.
+  /// Writes the present record of a mutation, and retries until the store accepts it.
   func save(_ id: MutationID, in engine: isolated Engine) async {
     guard let error = await write(id, in: engine) else { return }
     events.emit(.storeFailed(error))
@@ -705,13 +737,14 @@ final class MutationQueue<Source: RepositorySource> {
 
   // MARK: - External changes
 
-  /// Takes in changes of records that the store reports together.
+  /// Handles changes of records that the store reports together.
   ///
-  /// The store may not know the order of commits, so all are taken in, in the order of the mutations, before one is sent.
+  /// The store may not report the order of commits. So all changes are handled in the order of the mutations, before
+  /// one of the mutations is sent.
   ///
   /// - Parameters:
   ///   - changes: The changes.
-  ///   - reading: The number of the reading that they follow. After another one they are known.
+  ///   - reading: The number of the read that they follow. Changes that follow an earlier read are already known.
   ///   - engine: The engine.
   func receive(_ changes: [StoreChange<Record>], ofReading reading: Int, in engine: isolated Engine) async {
     guard reading == readingCount else { return }
@@ -733,8 +766,8 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Takes in what another process did to a record while a write of it was on its way back.
-  private func receiveUnreported(_ id: MutationID, in engine: isolated Engine) async {
+  /// Handles a change that another process made to a record during a write by this repository.
+  private func reloadRecord(_ id: MutationID, in engine: isolated Engine) async {
     do throws(StoreError) {
       let stored = try await records.load(id)
       guard let entry = state[id] else { return }
@@ -743,12 +776,12 @@ final class MutationQueue<Source: RepositorySource> {
       reportChanges(in: engine)
       engine.sender.pump(in: engine)
     } catch {
-      // The next write of the record meets what is stored.
+      // The next write of the record fails its precondition and reads the stored record.
       events.emit(.storeFailed(error))
     }
   }
 
-  /// Takes in a record that another process wrote.
+  /// Handles a record that another process wrote.
   ///
   /// - Returns: The mutation, if it is new and has to be shown.
   private func take(
@@ -762,7 +795,7 @@ final class MutationQueue<Source: RepositorySource> {
         replace(known, with: stored, in: engine)
         return nil
       }
-      // It is sent again.
+      // It was refused or in conflict, and is sent again.
       state.remove(id)
     } else if records.isRemoved(id) {
       return nil
@@ -770,8 +803,8 @@ final class MutationQueue<Source: RepositorySource> {
     guard let entry = entry(key, stored, in: engine) else { return nil }
     switch state.addExternal(entry) {
     case .nothing: break
-    case .refused: save(refused: id, in: engine)
-    case .behindUnknown:
+    case .refused: refuseInterrupted(id, in: engine)
+    case .behindGap:
       let sequence = entry.record.sequence
       engine.start { engine in await engine.queue.readPredecessors(of: id, sequence, in: engine) }
     }
@@ -780,7 +813,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   private func replace(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
     guard let verdict = state.receive(stored, of: entry) else {
-      if !calls.isEmpty, !state.sends, state.isHeldUp(entry.lane) { endAll(state.waiting(in: entry.lane), .queued) }
+      if !calls.isEmpty, !state.sends, state.isStalled(entry.lane) { endAll(state.waiting(in: entry.lane), .queued) }
       return
     }
     engine.takeBack([entry.id], of: entry.key)
@@ -791,9 +824,9 @@ final class MutationQueue<Source: RepositorySource> {
     engine.sender.pump(in: engine)
   }
 
-  /// Returns those of some mutations that another repository or process has finished with.
+  /// Returns those of the given mutations that another repository or process has completed.
   ///
-  /// - Complexity: Loads the record of each one.
+  /// - Complexity: Loads the record of each mutation.
   func externallyFinished(
     _ ids: [MutationID], isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> [MutationID] {
@@ -801,11 +834,11 @@ final class MutationQueue<Source: RepositorySource> {
     return try await records.externallyRemoved(durable).filter { state[$0] != nil }
   }
 
-  /// Forgets mutations that another repository or process has finished with.
+  /// Forgets mutations that another repository or process has completed.
   ///
   /// - Parameters:
-  ///   - ids: The mutations.
-  ///   - isConfirmed: Whether the stored value changed with them. Otherwise they were taken back.
+  ///   - ids: The ids of the mutations.
+  ///   - isConfirmed: Whether the stored value changed with them. Otherwise they were cancelled.
   ///   - engine: The engine.
   func finishExternally(_ ids: [MutationID], isConfirmed: Bool, in engine: isolated Engine) {
     for id in ids where state.remove(id) != nil {

@@ -1,10 +1,10 @@
 internal import DataStore
 internal import Foundation
 
-/// The decisions of a ``MutationQueue``: which mutations there are, and which one is sent next.
+/// The decisions of a ``MutationQueue``: its mutations, their order, and the next one to send.
 ///
-/// A pure state machine that keeps ``MutationLedger`` and ``MutationLanes`` in step: a mutation that is live in the ledger is
-/// in its lane, or in flight.
+/// A pure state machine that keeps ``MutationLedger`` and ``MutationLanes`` consistent: a mutation that is live in the
+/// ledger is in its lane, or in flight.
 ///
 /// - Complexity: That of the two parts.
 struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
@@ -12,84 +12,84 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   typealias Entry = Ledger.Entry
   typealias Record = Ledger.Record
 
-  /// What there is to do for the sender.
+  /// The next action of the sender.
   enum Step {
     case send(Entry)
-    /// Another repository leads, or none does: this one has to lead before it sends.
+    /// This repository has to lead before it sends, because another repository leads or none does.
     case lead
-    /// Nothing is sent before this time, or before something else happens.
+    /// Nothing is sent before the deadline or the next event.
     case wait(until: Duration?)
   }
 
-  /// The number of attempts that the end of a process may cut off before a mutation is refused.
+  /// The number of attempts that the end of a process may interrupt before a mutation is refused.
   static var maximumUnfinishedAttempts: Int { 5 }
 
-  /// The number of mutations that are sent at the same time, of different lanes.
+  /// The number of lanes that may send at the same time.
   static var maximumInFlight: Int { 4 }
 
-  /// How long a mutation that is being sent counts as one of ``maximumInFlight``.
-  static var longestPlace: Duration { .seconds(5) }
+  /// The time after which a mutation in flight no longer counts towards ``maximumInFlight``.
+  static var slotTimeout: Duration { .seconds(5) }
 
-  /// The number of mutations of a lane that are marked together, before the first of them is sent.
+  /// The number of mutations of a lane that are marked together before the first of them is sent.
   private static var markedTogether: Int { 32 }
 
   private var ledger = Ledger()
   private var lanes = MutationLanes(
-    maximumInFlight: MutationQueueState.maximumInFlight, longestPlace: MutationQueueState.longestPlace)
+    maximumInFlight: MutationQueueState.maximumInFlight, slotTimeout: MutationQueueState.slotTimeout)
   /// Whether this repository sends.
   private(set) var leadership = LeadershipStatus.following
-  /// The lanes that have had their first mutation of an earlier process.
+  /// The lanes whose first stored mutation has been adopted since this repository began to send.
   private var startedLanes: Set<String> = []
-  /// The lanes of which another repository has reported that they wait.
-  private var reportedLanes: Set<String> = []
-  /// The lanes in which durable mutations stand behind others that may have been made later.
-  private var mixedLanes: Set<String> = []
-  /// The sequence up to which all mutations are known that are stored.
+  /// The lanes that wait for something other than their turn, as another repository's writes show.
+  private var lanesStalledElsewhere: Set<String> = []
+  /// The lanes that may be out of order: a mutation was placed in them while another one had no sequence number yet.
+  private var unorderedLanes: Set<String> = []
+  /// The sequence number up to which all stored mutations are known.
   private(set) var knownSequence: UInt64 = 0
-  /// The mutations that are durable, and behind others that aren't known yet.
-  private var behindUnknown: Set<MutationID> = []
+  /// The durable mutations behind a gap: stored mutations before them may not be known yet.
+  private var idsBehindGap: Set<MutationID> = []
 
-  // MARK: - What there is
+  // MARK: - State
 
   subscript(id: MutationID) -> Entry? { ledger[id] }
 
   /// The number of mutations.
   var count: Int { ledger.count }
 
-  /// The number of mutations that will be sent, or are; without those that others send because none leads.
+  /// The number of live mutations, except those that another independent repository sends.
   var liveCount: Int { ledger.liveCount }
 
-  /// Whether this repository sends at all.
+  /// Whether this repository sends mutations.
   var sends: Bool { leadership != .following }
 
   /// Whether this repository sends a mutation.
   func sends(_ entry: Entry) -> Bool { sends && !entry.isExternal }
 
-  /// All mutations that will be sent, or are, in order.
+  /// All live mutations, in order.
   var live: [Entry] { ledger.live }
 
-  /// All mutations in order, in whatever state.
+  /// All mutations in order, whether live or not.
   var all: [Entry] { ledger.all }
 
-  /// All mutations that are durable, in order.
+  /// The ids of all durable mutations, in order.
   var durableIDs: [MutationID] { ledger.durableIDs }
 
-  /// Counts changes of what ``list`` returns.
+  /// The number of changes of ``list`` so far.
   var version: UInt64 { ledger.version }
 
-  /// All mutations in order.
+  /// All mutations, in order.
   var list: [PendingMutation<Key, Mutation>] { ledger.list(signedOutUsers: lanes.signedOutUsers) }
 
   /// The users who have to sign in again.
   var signedOutUsers: Set<String?> { lanes.signedOutUsers }
 
-  /// How many mutations of each key will be sent, or are, by any repository.
+  /// The number of live mutations of each key, including those that another repository sends.
   var liveCounts: [Key: Int] { ledger.liveCounts }
 
-  /// The size of all mutations.
+  /// The size of all encoded mutations in bytes.
   var byteCount: Int { ledger.byteCount }
 
-  /// The lanes that have mutations, in the order of their names.
+  /// The reports of the lanes that have mutations, sorted by name.
   func report(at now: Duration) -> [RepositoryReport.LaneReport] {
     let statuses = lanes.report(at: now)
     return ledger.lanes.sorted { $0.key < $1.key }.map { name, lane in
@@ -99,16 +99,16 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// The mutations of a key that will be sent, or are, in order.
+  /// The live mutations of a key, in order.
   func liveMutations(of key: Key) -> [Entry] { ledger.liveMutations(of: key) }
 
-  /// Where a mutation stands.
+  /// The standing of a mutation in the list.
   func standing(of entry: Entry) -> Ledger.Standing { entry.standing(signedOutUsers: lanes.signedOutUsers) }
 
-  /// Whether the limits allow a mutation.
+  /// Whether the limits allow another mutation.
   ///
   /// - Parameters:
-  ///   - byteCount: The size of the mutation.
+  ///   - byteCount: The size of the encoded mutation.
   ///   - limits: The limits.
   ///   - now: The present time.
   func hasRoom(for byteCount: Int, limits: QueueLimits, now: Date) -> Bool {
@@ -117,59 +117,61 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return Freshness.age(savedAt: oldest, now: now).map { $0 < maximumAge } ?? true
   }
 
-  // MARK: - Coming
+  // MARK: - Adding
 
-  /// Records whether this repository sends, before the first mutation comes.
+  /// Records whether this repository sends, before the first mutation is added.
   mutating func begin(as status: LeadershipStatus) {
     leadership = status
   }
 
   /// Records that this repository sends from now on.
   ///
-  /// - Returns: The mutations whose records have to be written, because they are refused now.
+  /// - Returns: The mutations that are now refused and whose records must be written.
   mutating func lead(as status: LeadershipStatus) -> [MutationID] {
     leadership = status
-    (startedLanes, reportedLanes) = ([], [])
-    return ledger.live.filter { !$0.isAnswered && takeOver($0) }.map(\.id)
+    (startedLanes, lanesStalledElsewhere) = ([], [])
+    return ledger.live.filter { !$0.isAnswered && adopt($0) }.map(\.id)
   }
 
-  /// Records that this repository sends nothing any more.
+  /// Records that this repository no longer sends.
   ///
-  /// What is in flight lands before ``lead(as:)`` follows.
+  /// Attempts in flight complete before ``lead(as:)`` is called again.
   mutating func follow() {
     leadership = .following
     lanes.removeAll()
-    // Nothing was sent of what only waited.
+    // A waiting mutation wasn't sent, so its mark is void.
     for entry in ledger.live where entry.isMarked && !entry.isInFlight { ledger.unmark(entry.id) }
   }
 
-  /// Records that all mutations up to a place in the order are known that are stored.
+  /// Records that all stored mutations up to a sequence number are known.
   mutating func recordReading(upTo sequence: UInt64) {
     knownSequence = max(knownSequence, sequence)
   }
 
-  /// Adds a mutation that an earlier process left, in order.
+  /// Adds a mutation of an earlier process.
   ///
-  /// - Returns: Whether its record has to be written, because it is refused now.
+  /// Mutations are added in order.
+  ///
+  /// - Returns: Whether the mutation is now refused, so that its record must be written.
   mutating func restore(_ entry: Entry) -> Bool {
     ledger.add(entry)
-    if sends { return takeOver(entry) }
+    if sends { return adopt(entry) }
     let record = entry.record
-    if record.isLive, record.attempts > 0, record.unfinishedAttempts == 0 { reportedLanes.insert(entry.lane) }
+    if record.isLive, record.attempts > 0, record.unfinishedAttempts == 0 { lanesStalledElsewhere.insert(entry.lane) }
     return false
   }
 
-  /// What there is to do for a mutation that was added.
+  /// The action that follows the addition of an external mutation.
   enum Added: Equatable {
     case nothing
-    /// Its record has to be written, because it is refused now.
+    /// The mutation is now refused, so its record must be written.
     case refused
-    /// Other repositories may have added mutations before it of which this one, which sends them, doesn't know yet:
-    /// ``recordPredecessors(of:)`` follows.
-    case behindUnknown
+    /// This repository leads, and stored mutations before this one may not be known yet. ``recordPredecessors(of:)``
+    /// follows.
+    case behindGap
   }
 
-  /// Adds a mutation of another repository, which has its place in the order.
+  /// Adds a mutation of another repository, which already has its place in the order.
   mutating func addExternal(_ entry: Entry) -> Added {
     var entry = entry
     entry.isExternal = leadership == .independent
@@ -179,51 +181,52 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
       return .nothing
     }
     guard entry.record.sequence <= knownSequence + 1 else {
-      behindUnknown.insert(entry.id)
-      lanes.hold(entry.id)
-      guard takeOver(entry) else { return .behindUnknown }
-      behindUnknown.remove(entry.id)
+      idsBehindGap.insert(entry.id)
+      lanes.block(entry.id)
+      guard adopt(entry) else { return .behindGap }
+      idsBehindGap.remove(entry.id)
       return .refused
     }
     recordReading(upTo: entry.record.sequence)
-    return takeOver(entry) ? .refused : .nothing
+    return adopt(entry) ? .refused : .nothing
   }
 
-  /// Gives a mutation its place in its lane, from which this repository sends it.
+  /// Places a mutation in its lane, from which this repository sends it.
   ///
-  /// - Returns: Whether it is refused, as the end of a process has cut it off too often.
-  private mutating func takeOver(_ entry: Entry) -> Bool {
+  /// - Returns: Whether the mutation is now refused, because the ends of processes interrupted too many of its
+  ///   attempts.
+  private mutating func adopt(_ entry: Entry) -> Bool {
     guard entry.isLive else { return false }
     if entry.tag != nil {
       let wasFirst = startedLanes.insert(entry.lane).inserted
-      ledger.takeOver(entry.id, wasFirst: wasFirst, limit: Self.maximumUnfinishedAttempts)
+      ledger.recordInterruptedAttempts(of: entry.id, wasFirst: wasFirst, limit: Self.maximumUnfinishedAttempts)
       guard ledger[entry.id]?.isLive ?? false else {
         startedLanes.remove(entry.lane)
         return true
       }
     } else {
-      lanes.hold(entry.id)
+      lanes.block(entry.id)
     }
-    if ledger.undurableCount > 0 { mixedLanes.insert(entry.lane) }
+    if ledger.undurableCount > 0 { unorderedLanes.insert(entry.lane) }
     lanes.insert(entry.id, lane: entry.lane, userID: entry.key.userID) { [ledger] in ledger.isBehind($0, entry.id) }
     return false
   }
 
-  /// Gives a mutation its place that has become durable.
+  /// Moves a mutation that has become durable to its place in the order.
   private mutating func putInOrder(_ id: MutationID) {
-    guard !mixedLanes.isEmpty, let entry = ledger[id] else { return }
-    if mixedLanes.contains(entry.lane) {
+    guard !unorderedLanes.isEmpty, let entry = ledger[id] else { return }
+    if unorderedLanes.contains(entry.lane) {
       lanes.move(id, in: entry.lane) { [ledger] in ledger.isBehind($0, id) }
     }
-    if ledger.undurableCount == 0 { mixedLanes = [] }
+    if ledger.undurableCount == 0 { unorderedLanes = [] }
   }
 
   /// Adds a mutation that is about to be written.
   ///
-  /// It has its place in its lane, and blocks it.
+  /// It takes its place in its lane and blocks the lane.
   ///
-  /// If it will be sent as soon as it is durable, its record says already that an attempt begins. One that is sent again
-  /// under its id comes in the place of the refused one.
+  /// If it can be sent as soon as it is durable, its first record already has the mark of an attempt. A mutation that
+  /// is sent again under its id replaces the refused one.
   mutating func add(_ id: MutationID, key: Key, lane: String, record: Record) {
     remove(id)
     var record = record
@@ -236,28 +239,28 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Records that the record of a new mutation is written.
   ///
-  /// ``release(_:)`` follows if the mutation is still live.
+  /// If the mutation is still live, the caller then calls ``release(_:)``.
   ///
-  /// - Returns: Whether other repositories may have added mutations before it of which this one, which sends them, doesn't
-  ///   know yet. Then ``recordPredecessors(of:)`` follows too.
+  /// - Returns: Whether this repository leads and stored mutations before this one may not be known yet. If so,
+  ///   ``recordPredecessors(of:)`` follows too.
   mutating func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) -> Bool {
     ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
     putInOrder(id)
     guard leadership != .leading || sequence <= knownSequence + 1 else {
-      behindUnknown.insert(id)
+      idsBehindGap.insert(id)
       return true
     }
     recordReading(upTo: sequence)
     return false
   }
 
-  /// Records that all mutations are known that were made before one.
+  /// Records that all mutations before this one are known.
   mutating func recordPredecessors(of id: MutationID) {
-    behindUnknown.remove(id)
-    if let entry = ledger[id], !entry.isBeingDecided { lanes.makeDurable(id, lane: entry.lane) }
+    idsBehindGap.remove(id)
+    if let entry = ledger[id], !entry.isBeingDecided { lanes.unblock(id, lane: entry.lane) }
   }
 
-  /// Brings a refused mutation back that could not be written again.
+  /// Restores a refused mutation whose new record could not be written.
   mutating func restoreRefused(_ entry: Entry) {
     remove(entry.id)
     ledger.add(entry)
@@ -274,15 +277,15 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
       case .send(let id, let lane):
         ledger.beginAttempt(id)
         if let entry = ledger[id] { return .send(entry) }
-        // Another process has finished with it.
+        // Another process has completed it.
         lanes.complete(lane: lane)
       }
     }
   }
 
-  /// Counts the attempts that are about to begin: that of a mutation, and those that follow in its lane.
+  /// Marks a mutation whose attempt is about to begin, and those that follow it in its lane.
   ///
-  /// - Returns: The mutations whose records have to be written before the first one is sent.
+  /// - Returns: The mutations whose records must be written before the first one is sent.
   mutating func mark(_ id: MutationID) -> [MutationID] {
     guard let entry = ledger[id], !entry.isMarked else { return [] }
     let ids = ([id] + lanes.upcoming(in: entry.lane, count: Self.markedTogether - 1)).filter { id in
@@ -292,32 +295,32 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     return ids
   }
 
-  /// Takes the mark back of a mutation that waits although it was about to be sent.
+  /// Removes the mark of a mutation that waits although it was about to be sent.
   ///
-  /// - Returns: Whether its record has to be written.
-  mutating func takeMarkBack(of id: MutationID) -> Bool {
+  /// - Returns: Whether its record must be written.
+  mutating func removeMark(of id: MutationID) -> Bool {
     guard let entry = ledger[id], entry.isMarked, !entry.isInFlight, entry.tag != nil else { return false }
     ledger.unmark(id)
     return true
   }
 
-  /// Whether nothing is sent, because the network is away.
+  /// Whether sending is paused, because the network is offline.
   var isPaused: Bool { lanes.isPaused }
 
-  /// Whether something waits, or is in flight, that no user has to sign in for.
+  /// Whether a mutation is waiting or in flight whose user doesn't have to sign in.
   var canSend: Bool { lanes.canSend }
 
-  /// Takes marks back that could not be written.
+  /// Removes marks that could not be written.
   mutating func unmark(_ ids: [MutationID]) {
     for id in ids { ledger.unmark(id) }
   }
 
-  /// Records that an attempt broke off before anything was sent.
+  /// Records that an attempt was abandoned before anything was sent.
   mutating func abandonAttempt(_ entry: Entry) {
     ledger.abandonAttempt(entry.id)
   }
 
-  /// Records that the server answered with success: the next mutation of the lane may be sent.
+  /// Records that the server answered with success, so the next mutation of the lane may be sent.
   mutating func recordAnswer(to entry: Entry) {
     ledger.recordAnswer(to: entry.id)
     lanes.complete(lane: entry.lane)
@@ -328,58 +331,60 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     ledger.recordFailure(of: id, isOutcomeUnknown: isOutcomeUnknown)
   }
 
-  /// Records that the server may have a mutation, although no reply says so that can be used.
+  /// Records that the server may have a mutation, although no usable reply says so.
   ///
-  /// - Returns: Whether that is new.
+  /// - Returns: Whether that changed the record.
   @discardableResult
   mutating func recordUnknownOutcome(of id: MutationID) -> Bool {
     ledger.recordUnknownOutcome(of: id)
   }
 
-  /// Records that the server has refused a mutation, so that it never made it.
+  /// Records that the server has refused a mutation, and so never made the change.
   mutating func recordRefusal(of id: MutationID) {
     ledger.recordRefusal(of: id)
   }
 
-  /// The number of failed attempts of a mutation's lane, the present one included.
+  /// The number of failed attempts in a row of a mutation's lane, the present one included.
   func failures(of entry: Entry) -> Int { lanes.failures(in: entry.lane) }
 
-  /// Lets a lane wait after a failed attempt.
+  /// Makes a lane wait after a failed attempt.
   ///
   /// - Parameters:
   ///   - entry: The mutation whose attempt failed.
-  ///   - deadline: When to try again.
-  ///   - isServerDelay: Whether the server named the time.
+  ///   - deadline: The time of the next attempt.
+  ///   - isServerDelay: Whether the server named the delay.
   mutating func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool) {
     lanes.backOff(entry.id, lane: entry.lane, until: deadline, isServerDelay: isServerDelay)
   }
 
-  /// Lets the lanes of a mutation's user wait for new credentials, unless there are some already.
+  /// Makes the lanes of a mutation's user wait for new credentials, unless they have changed since the attempt began.
   ///
   /// - Returns: The mutations that wait.
   mutating func waitForSignIn(_ entry: Entry) -> [MutationID] {
     ledger.abandonAttempt(entry.id)
     lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
-    // Another process has finished with it meanwhile, or it is in conflict.
+    // Another process has completed it meanwhile, or it is in conflict.
     if !(ledger[entry.id]?.isLive ?? false) { lanes.remove(entry.id, lane: entry.lane) }
     guard lanes.signedOutUsers.contains(entry.key.userID) else {
-      // Made with old credentials, so it is sent again; unless the network is away.
+      // The attempt used old credentials, so the mutation is sent again, unless the network is offline.
       return lanes.isPaused ? lanes.waiting(in: entry.lane) : []
     }
     return lanes.lanes(of: entry.key.userID).flatMap { lanes.waiting(in: $0) }
   }
 
-  /// The mutations of a lane that wait, in order; those that another repository sends may be in flight.
+  /// The waiting mutations of a lane, in order.
+  ///
+  /// Those that another repository sends may be in flight.
   func waiting(in lane: String) -> [MutationID] {
     sends ? lanes.waiting(in: lane) : ledger.live.filter { $0.lane == lane }.map(\.id)
   }
 
-  /// Whether the lane of a mutation waits for something other than its turn.
-  func isHeldUp(_ lane: String) -> Bool {
-    sends ? lanes.isHeldUp(lane) : lanes.isPaused || reportedLanes.contains(lane)
+  /// Whether a lane waits for something other than its turn.
+  func isStalled(_ lane: String) -> Bool {
+    sends ? lanes.isStalled(lane) : lanes.isPaused || lanesStalledElsewhere.contains(lane)
   }
 
-  /// Sends nothing until ``resume()``.
+  /// Stops sending until ``resume()``.
   ///
   /// - Returns: The mutations that wait.
   mutating func pause() -> [MutationID] {
@@ -391,38 +396,38 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     lanes.resume()
   }
 
-  /// Ends all backoffs, except those that a server named.
+  /// Ends all backoffs, except those whose delay the server named.
   mutating func retryNow() {
     lanes.retryNow()
   }
 
-  /// Sends the mutations of a user again, whose credentials have changed.
+  /// Lets the mutations of a user be sent again, because the user's credentials have changed.
   mutating func signedIn(userID: String?) {
     lanes.signedIn(userID: userID)
     ledger.recordChangeOfStandings()
   }
 
-  // MARK: - Leaving
+  // MARK: - Removing
 
-  /// Lets the next mutation of a lane be sent, because the one in flight is done with.
+  /// Completes the attempt of a lane, so that its next mutation may be sent.
   mutating func complete(_ entry: Entry) {
     lanes.complete(lane: entry.lane)
   }
 
   /// Forgets a mutation.
   ///
-  /// One that is in flight blocks its lane until ``complete(_:)``.
+  /// A mutation in flight blocks its lane until ``complete(_:)``.
   @discardableResult
   mutating func remove(_ id: MutationID) -> Entry? {
     guard let entry = ledger.remove(id) else { return nil }
-    reportedLanes.remove(entry.lane)
+    lanesStalledElsewhere.remove(entry.lane)
     if !entry.isInFlight, !entry.isAnswered { lanes.remove(id, lane: entry.lane) }
     return entry
   }
 
-  /// Records that a mutation is not sent any more.
+  /// Records that a mutation will not be sent again.
   ///
-  /// One that is in flight blocks its lane until ``complete(_:)``.
+  /// A mutation in flight blocks its lane until ``complete(_:)``.
   mutating func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {
     guard let entry = ledger[id] else { return }
     if !entry.isInFlight, !entry.isAnswered { lanes.remove(id, lane: entry.lane) }
@@ -431,24 +436,25 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   // MARK: - Records
 
-  /// Records that the record of a mutation is durable.
+  /// Records that a record is durable.
   mutating func recordWrite(_ record: Record, of id: MutationID, _ commit: StoreCommit) {
     ledger.recordWrite(record, of: id, tag: commit.tag, revision: commit.revision)
   }
 
   /// Records that another process has written the record of a mutation.
   ///
-  /// - Returns: The verdict that is new.
+  /// - Returns: The verdict, if it is new.
   mutating func receive(_ stored: StoredValue<Record>, of entry: Entry) -> Record.Verdict? {
     let verdict = entry.isLive ? stored.value.verdict : nil
     if verdict != nil, !entry.isInFlight, !entry.isAnswered { lanes.remove(entry.id, lane: entry.lane) }
     ledger.receive(stored.value, of: entry.id, tag: stored.tag, revision: stored.revision)
     if !sends, entry.isLive {
-      // The repository that sends marks a mutation before it is sent, and writes it otherwise only if it has to wait.
+      // The leader marks a mutation before it sends it. It writes a live record without a mark only if the mutation has
+      // to wait.
       if stored.value.isLive, stored.value.unfinishedAttempts == 0 {
-        reportedLanes.insert(entry.lane)
+        lanesStalledElsewhere.insert(entry.lane)
       } else {
-        reportedLanes.remove(entry.lane)
+        lanesStalledElsewhere.remove(entry.lane)
       }
     }
     return verdict
@@ -456,18 +462,18 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   // MARK: - Decisions
 
-  /// Keeps a mutation from being sent, and from being decided on twice at the same time.
+  /// Keeps a mutation from being sent, and from a second decision at the same time.
   ///
-  /// It keeps its place in its lane, and blocks it.
+  /// It keeps its place in its lane and blocks the lane.
   mutating func hold(_ id: MutationID) {
-    lanes.hold(id)
+    lanes.block(id)
     ledger.beginDecision(on: id)
   }
 
-  /// Lets a mutation be sent that was held, or has become durable.
+  /// Lets a mutation be sent that was held or has become durable, unless it is behind a gap.
   mutating func release(_ id: MutationID) {
     guard let entry = ledger[id] else { return }
     ledger.endDecision(on: id)
-    if !behindUnknown.contains(id) { lanes.makeDurable(id, lane: entry.lane) }
+    if !idsBehindGap.contains(id) { lanes.unblock(id, lane: entry.lane) }
   }
 }

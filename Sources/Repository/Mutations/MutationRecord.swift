@@ -1,9 +1,9 @@
 internal import DataStore
 internal import Foundation
 
-/// What the store keeps of a mutation.
+/// The stored form of a mutation.
 struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
-  /// What becomes of a mutation that isn't sent any more.
+  /// The reason why a mutation will not be sent again.
   enum Verdict: Codable, Hashable, Sendable {
     case conflicted(MutationConflict)
     case refused(reason: String)
@@ -12,37 +12,38 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// The `storeID` of the value that it changes.
   let key: String
 
-  /// Its place in the order of all mutations of the repository, in every process.
+  /// The position in the order of all mutations of the repository, across processes.
   ///
-  /// Last of all while it isn't durable.
+  /// The greatest possible value while the mutation isn't durable.
   var sequence: UInt64
 
-  /// When it was made.
+  /// The time at which the mutation was made.
   ///
-  /// Only the queue's limit of age depends on it.
+  /// Only ``QueueLimits/maximumAge`` depends on it.
   let madeAt: Date
 
   let mutation: Mutation
 
-  /// The size of the encoded mutation, which the queue's limits count.
+  /// The size of the encoded mutation in bytes, for the limits of the queue.
   let byteCount: Int
 
-  /// How many attempts to send it have begun.
+  /// The number of attempts that have begun.
   var attempts = 0
 
-  /// How many attempts in a row the end of a process cut off, the present one included.
+  /// The number of marked attempts in a row without a result: those that the end of a process interrupted, and the
+  /// present one.
   var unfinishedAttempts = 0
 
   /// Whether the server may have made the change at an attempt whose outcome is unknown.
   var isOutcomeUnknown = false
 
-  /// `nil` while it will be sent.
+  /// The reason why it will not be sent again, or `nil` while it is live.
   var verdict: Verdict?
 
-  /// Whether it will be sent.
+  /// Whether it is waiting, in flight, or answered and not yet stored.
   var isLive: Bool { verdict == nil }
 
-  /// The record with its place in the order.
+  /// Returns the record with a sequence number.
   func with(sequence: UInt64) -> Self {
     var record = self
     record.sequence = sequence
@@ -50,15 +51,15 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   }
 }
 
-/// Gives each mutation its place in the order: the number of those that were ever made.
+/// The last sequence number of the repository's mutations.
 ///
-/// Each commit that adds mutations saves the counter too, and requires the one it counted from. So the order is that of the
-/// commits, in all processes, whatever their clocks say.
+/// Each commit that adds mutations saves the counter too, and requires the value it counted from. So the order of
+/// mutations is the order of the commits of all processes, whatever their clocks say.
 struct MutationCounter: Codable, Sendable {
   var last: UInt64 = 0
 }
 
-/// The keys under which the mutations of a repository are stored.
+/// The store keys of a repository's mutations.
 struct MutationKeys<Mutation: Codable & Sendable>: Sendable {
   let collection: String
   let counter: StoreKey<MutationCounter>

@@ -1,18 +1,21 @@
 internal import DataStore
 internal import Multicast
 
-/// Writes the records of mutations, those that arrive together in one commit.
+/// Writes the records of mutations.
 ///
-/// A commit that adds mutations also saves the counter, and requires the one it counted from. So the order of mutations is
-/// that of the commits of all processes. A record is replaced only if it is the one that is known, because another process
-/// may have finished with it.
+/// Operations that arrive during a commit share the next one.
 ///
-/// ``perform(_:_:isolation:)`` takes its place in line before it suspends, so an actor that calls it decides the order.
+/// A commit that adds mutations also saves the counter, and requires the value it counted from. So the order of
+/// mutations is the order of the commits of all processes. A record is replaced only if the stored record is the known
+/// one, because another process may have completed the mutation.
+///
+/// ``perform(_:_:isolation:)`` enqueues its operation before it suspends, so the order of an actor's calls is the order
+/// of the operations.
 final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   typealias Record = MutationRecord<Mutation>
 
   enum Operation: Sendable {
-    /// Adds a record, and gives it its place in the order; removes another one in the same commit, or replaces an older
+    /// Adds a record with the next sequence number. Removes another record in the same commit, or replaces an older
     /// record of the same mutation.
     ///
     /// Fails with ``DataStore/StoreError/preconditionFailed(_:)`` if the user has signed out or in.
@@ -20,11 +23,12 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       @Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?, UserRequirement?)
     case replace(Record, tag: StoreTag?)
     case remove
-    /// Removes a record if its mutation still stands as it should.
+    /// Removes a record if its mutation has the given standing.
     case removeIf(Standing, tag: StoreTag)
   }
 
-  /// How a mutation must stand for its record to be removed, whatever another process has done to it.
+  /// The standing that a mutation must have for its record to be removed, even if another process has changed the
+  /// record.
   enum Standing: Sendable {
     case unsent
     /// Refused or in conflict.
@@ -41,7 +45,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   enum Outcome: Sendable {
     case written(Record, StoreCommit)
     case removed(StoreCommit)
-    /// A removal of the record came behind, so nothing was written.
+    /// The record is removed by a later operation, so nothing was written.
     case superseded
     /// Another process has removed the record, so nothing was written.
     case gone
@@ -60,7 +64,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     var isWriting = false
   }
 
-  /// The counter as it is stored; `nil` while it isn't known.
+  /// The stored counter.
   private typealias Counter = (value: MutationCounter, tag: StoreTag?)
 
   private let store: any KeyValueStore
@@ -74,9 +78,9 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     self.tasks = tasks
   }
 
-  /// Writes a record, and returns when it is durable.
+  /// Performs an operation, and returns when it is durable.
   ///
-  /// Runs to completion: cancelling the caller doesn't cancel it.
+  /// The operation runs to completion: cancelling the caller doesn't cancel it.
   func perform(
     _ operation: Operation, _ id: MutationID, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Outcome {
@@ -87,13 +91,13 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         line.waiting.append(turn)
         return !line.isWriting
       }
-      // Not cancelled with the owner, as callers wait.
+      // Not one of the owner's tasks, which are cancelled with the owner: callers wait for the result.
       if isFirst { Task(executorPreference: tasks.executor) { await self.writeAll() } }
     }.get()
   }
 
   private func writeAll() async {
-    // Read again by each writer, as another process may have counted on meanwhile.
+    // Read again by each run, because another process may have changed it since the last one.
     var counter: Counter?
     while true {
       let turns = line.withLock { line in
@@ -106,9 +110,9 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     }
   }
 
-  /// Leaves one operation for each record: a removal is the last one, and of replacements the last counts.
+  /// Drops the replacements of records that are also removed, and completes them as superseded.
   ///
-  /// The others end here, or with the one that takes their place.
+  /// Of several replacements of one record, the batch keeps the last.
   private func withoutConflicts(_ turns: [Turn]) -> [Turn] {
     var removed: Set<MutationID> = []
     for turn in turns {
@@ -150,14 +154,14 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
           }
         }
         if turns.count == 1 { return turns[0].continuation.resume(returning: .failure(error)) }
-        // One that can't be written keeps no other one back.
+        // Written one by one, so that an operation that fails doesn't fail the others.
         for turn in turns { await write([turn], &counter) }
         return
       }
     }
   }
 
-  /// The record that an operation requires.
+  /// The record whose stored version an operation requires.
   private func requirement(of turn: Turn) -> StoreKeyName? {
     switch turn.operation {
     case .add(_, let replaced, _): replaced.map { keys.record($0.id).keyName }
@@ -170,7 +174,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     if case .add(_, _, let requirement) = turn.operation { requirement } else { nil }
   }
 
-  /// Writes or removes a record that another process has changed, unless it has removed it.
+  /// Performs an operation again on a record that another process has changed, unless that process has removed it.
   private func retry(_ turn: Turn, _ counter: inout Counter?) async {
     do throws(StoreError) {
       var next = turn
@@ -191,7 +195,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         guard standing.includes(stored.value) else { return turn.continuation.resume(returning: .success(.sent)) }
         next.operation = .removeIf(standing, tag: stored.tag)
         return await write([next], &counter)
-      case .add(_, nil, _), .remove: preconditionFailure("It requires no record.")
+      case .add(_, nil, _), .remove: preconditionFailure("The operation requires no record.")
       }
       turn.continuation.resume(returning: .success(.gone))
     } catch {
@@ -240,13 +244,15 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     return records.map { $0.map { .written($0, commit) } ?? .removed(commit) }
   }
 
-  /// The counter as it is stored; its last sequence is 0 if it isn't known.
+  /// The stored counter.
+  ///
+  /// The last sequence number is 0 if it isn't known.
   func storedCounter() async throws(StoreError) -> (last: UInt64, tag: StoreTag?) {
     do throws(StoreError) {
       let stored = try await store.load(keys.counter)
       return (stored?.value.last ?? 0, stored?.tag)
     } catch {
-      // A corrupt counter is in quarantine now.
+      // A corrupt counter has been quarantined.
       guard case .undecodable = error else { throw error }
       return (0, nil)
     }
@@ -256,7 +262,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     do throws(StoreError) {
       if let stored = try await store.load(keys.counter) { return (stored.value, stored.tag) }
     } catch {
-      // A corrupt counter is in quarantine now. The records tell where it stood.
+      // A corrupt counter has been quarantined. The records give its least possible value.
       guard case .undecodable = error else { throw error }
     }
     let records = try await store.observe(collection: keys.collection, as: Record.self).stored

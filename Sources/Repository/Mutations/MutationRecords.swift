@@ -1,10 +1,12 @@
 internal import DataStore
 internal import Multicast
 
-/// The records of a repository's mutations in the store, and which changes of them are external.
+/// The records of a repository's mutations in the store.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only. A change of a record may be received while a write of
-/// it is on its way back; the echoes tell whose it is.
+/// Distinguishes external changes of them from its own.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only. The store may report a change of a record before a
+/// write of the record has returned; ``RecordEchoes`` decides whose change it is.
 final class MutationRecords<Mutation: Codable & Sendable> {
   typealias Record = MutationRecord<Mutation>
   typealias Commit = StoreCommit
@@ -22,7 +24,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     records = MutationRecordStore(store, keys, tasks)
   }
 
-  /// Reports from now on what the store has to say of records that can't be read.
+  /// Starts to report the store's events about records that can't be read.
   func reportEvents(to events: RepositoryEvents) {
     guard !isReportingEvents else { return }
     isReportingEvents = true
@@ -33,17 +35,21 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     }
   }
 
-  /// What is stored, and what follows.
+  /// The stored records and their later changes.
   struct Reading {
     let stored: [StoreObservation<Record>.Entry]
     let changes: MulticastSubscription<[StoreChange<Record>], Never>
-    /// A sequence up to which all mutations that are still stored were read.
+    /// A sequence number.
+    ///
+    /// The read found all stored mutations up to it.
     let lastSequence: UInt64
-    /// The tag of the counter from before, which every addition changes.
+    /// The tag that the counter had before the read.
+    ///
+    /// Every addition changes it.
     let counterTag: StoreTag?
   }
 
-  /// Reads all records, and observes them from there: changes of an earlier reading are of no use any more.
+  /// Reads all records and subscribes to their changes, which replaces the subscription of an earlier read.
   func read(
     isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Reading {
@@ -54,7 +60,9 @@ final class MutationRecords<Mutation: Codable & Sendable> {
       stored: observation.stored, changes: observation.changes, lastSequence: counter.last, counterTag: counter.tag)
   }
 
-  /// The users whose mutations are stored, by the ids of the records; without those of no user.
+  /// The users whose mutations are stored, by the ids of the records.
+  ///
+  /// Records whose keys this program doesn't know are left out.
   ///
   /// - Complexity: Reads all records.
   func owners<Key: RepositoryKey>(
@@ -67,35 +75,37 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     }
   }
 
-  /// Whether this repository removed a record that the last reading found.
+  /// Whether this repository removed the record and the store hasn't reported that yet.
   func isRemoved(_ id: MutationID) -> Bool { echoes.isRemoved(id) }
 
-  /// Adds a record behind all, in the place of another one or of an older one of the same mutation.
+  /// Adds a record with the next sequence number.
   ///
-  /// - Returns: The record with its place, and whether another process has changed it since; `nil` if another process has
-  ///   dealt with the one it replaces.
-  /// - Throws: Also if the user has signed out or in; see ``UserRequirement``.
+  /// It may replace another record, or an older record of the same mutation.
+  ///
+  /// - Returns: The record with its sequence number, and whether another process has changed it since. `nil` if another
+  ///   process has sent, resolved or discarded the mutation that it replaces.
+  /// - Throws: A `StoreError`; `preconditionFailed` if the user has signed out or in; see ``UserRequirement``.
   func add(
     _ id: MutationID, _ record: Record, replacing replaced: (id: MutationID, tag: StoreTag?)?,
     requiring requirement: UserRequirement?, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> (record: Record, commit: Commit, isOvertaken: Bool)? {
-    let others = replaced.map { $0.id == id ? [] : [$0.id] } ?? []
-    beginWriting(others)
-    defer { endWriting(others) }
-    let (outcome, unseen) = try await perform(
+    let replacedIDs = replaced.map { $0.id == id ? [] : [$0.id] } ?? []
+    beginWriting(replacedIDs)
+    defer { endWriting(replacedIDs) }
+    let (outcome, reported) = try await perform(
       .add({ sequence in record.with(sequence: sequence) }, replacing: replaced, requirement), id)
     guard case .written(let record, let commit) = outcome else { return nil }
-    recordRemoval(of: others, commit)
-    return (record, commit, unseen > commit.revision)
+    recordRemoval(of: replacedIDs, commit)
+    return (record, commit, reported > commit.revision)
   }
 
   /// Performs an operation on one record.
   ///
-  /// - Returns: The outcome, and the newest revision of the record that was reported meanwhile.
+  /// - Returns: The outcome, and the newest revision of the record that was reported during the operation.
   private func perform(
     _ operation: MutationRecordStore<Mutation>.Operation, _ id: MutationID,
     isolation: isolated (any Actor)? = #isolation
-  ) async throws(StoreError) -> (outcome: MutationRecordStore<Mutation>.Outcome, unseen: UInt64) {
+  ) async throws(StoreError) -> (outcome: MutationRecordStore<Mutation>.Outcome, reported: UInt64) {
     beginWriting([id])
     do throws(StoreError) {
       let outcome = try await records.perform(operation, id)
@@ -106,10 +116,10 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     }
   }
 
-  /// How a record was replaced.
+  /// The result of replacing a record.
   enum Replacement {
-    /// The record that was written, which says also what another process knew, and whether another process has changed it
-    /// since.
+    /// The record was written. It includes what another process had stored about the outcome. `isOvertaken` says
+    /// whether another process has changed it since.
     case written(Record, Commit, isOvertaken: Bool)
     /// Another process has removed the record, so nothing was written.
     case gone
@@ -120,22 +130,22 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   /// Replaces a record.
   ///
   /// - Parameters:
-  ///   - id: The mutation.
-  ///   - record: What is known of it.
-  ///   - tag: The tag of the record that is known to be stored.
+  ///   - id: The id of the mutation.
+  ///   - record: The new record.
+  ///   - tag: The tag of the stored record, as far as it is known.
   func replace(
     _ id: MutationID, by record: Record, tag: StoreTag?, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Replacement {
-    let (outcome, unseen) = try await perform(.replace(record, tag: tag), id)
+    let (outcome, reported) = try await perform(.replace(record, tag: tag), id)
     switch outcome {
-    case .written(let record, let commit): return .written(record, commit, isOvertaken: unseen > commit.revision)
-    // A commit that confirms the mutation may have removed it, of which the queue learns in a moment.
+    case .written(let record, let commit): return .written(record, commit, isOvertaken: reported > commit.revision)
+    // A commit that confirms the mutation may have removed it. The queue learns of that shortly.
     case .gone: return echoes.isBeingWritten(id) ? .superseded : .gone
     case .removed, .superseded, .sent: return .superseded
     }
   }
 
-  /// What became of a record that was to be removed if its mutation stands as it should.
+  /// The result of removing a record under a condition.
   enum Removal {
     case removed
     /// Another process has removed the record.
@@ -144,12 +154,12 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     case sent
   }
 
-  /// Removes a record if its mutation still stands as it should.
+  /// Removes a record if its mutation has the given standing.
   ///
   /// - Parameters:
-  ///   - id: The mutation.
-  ///   - standing: How it should stand.
-  ///   - tag: The tag of the record that is known to be stored.
+  ///   - id: The id of the mutation.
+  ///   - standing: The required standing.
+  ///   - tag: The tag of the stored record, as far as it is known.
   func remove(
     _ id: MutationID, if standing: MutationRecordStore<Mutation>.Standing, tag: StoreTag,
     isolation: isolated (any Actor)? = #isolation
@@ -170,12 +180,12 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     if case .removed(let commit) = try await records.perform(.remove, id) { recordRemoval(of: [id], commit) }
   }
 
-  /// Announces that records are being written or removed, by this type or in a commit of the caller's.
+  /// Announces that records are being written or removed, by this type or in a commit of the caller.
   func beginWriting(_ ids: [MutationID]) {
     for id in ids { echoes.beginWriting(id) }
   }
 
-  /// Ends what ``beginWriting(_:)`` began, whether or not the write was made.
+  /// Ends ``beginWriting(_:)``, whether or not the write succeeded.
   func endWriting(_ ids: [MutationID]) {
     for id in ids { echoes.endWriting(id) }
   }
@@ -185,21 +195,21 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     for id in ids { echoes.recordRemoval(of: id, revision: commit.revision) }
   }
 
-  /// Returns whether a change that the store reports is external.
+  /// Records a change that the store reports, and returns whether it is external.
   func isExternal(_ change: StoreChange<Record>, of id: MutationID) -> Bool {
     echoes.receive(id, revision: change.revision)
   }
 
-  /// Returns what is stored of a record; `nil` if nothing is.
+  /// Returns a stored record, or `nil` if it doesn't exist.
   func load(
     _ id: MutationID, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> StoredValue<Record>? {
     try await store.load(keys.record(id))
   }
 
-  /// Returns those of some records that another process has removed.
+  /// Returns those of the given records that another process has removed.
   ///
-  /// - Complexity: Loads each one.
+  /// - Complexity: Loads each record.
   func externallyRemoved(
     _ ids: [MutationID], isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> [MutationID] {
@@ -213,10 +223,10 @@ final class MutationRecords<Mutation: Codable & Sendable> {
 }
 
 extension RepositoryEvent {
-  /// What an event of the store means for a queue of mutations; `nil` if nothing.
+  /// Creates the event for an event of the store, or returns `nil` if the event doesn't concern the mutations.
   ///
   /// - Parameters:
-  ///   - event: The event.
+  ///   - event: The event of the store.
   ///   - collection: The collection of the mutations.
   fileprivate init?(_ event: StoreEvent, of collection: String) {
     switch event {

@@ -1,6 +1,6 @@
 internal import DataStore
 
-/// Sends the mutations of a repository, and decides what becomes of each attempt.
+/// Sends the mutations of a repository, and acts on the result of each attempt.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class MutationSender<Source: RepositorySource> {
@@ -13,9 +13,9 @@ final class MutationSender<Source: RepositorySource> {
   private let clock: ElapsedClock
   private let events: RepositoryEvents
   private let tasks: OwnedTasks
-  /// When ``pump(in:)`` is called again.
+  /// The next time at which ``pump(in:)`` is called.
   private let alarm: Alarm
-  /// The number of attempts that haven't landed.
+  /// The number of attempts under way.
   private var attemptCount = 0
 
   init(
@@ -27,7 +27,7 @@ final class MutationSender<Source: RepositorySource> {
     alarm = Alarm(clock, tasks)
   }
 
-  /// Sends what may be sent.
+  /// Sends the mutations that may be sent.
   func pump(in engine: isolated Engine) {
     while !tasks.areCancelled {
       switch engine.queue.next(at: clock.elapsed()) {
@@ -35,7 +35,7 @@ final class MutationSender<Source: RepositorySource> {
         attemptCount += 1
         engine.start { engine in await engine.sender.send(entry, in: engine) }
       case .lead:
-        // An attempt from before this repository followed would be made a second time.
+        // Waits for the attempts from before this repository became a follower. Otherwise they would be made twice.
         if attemptCount == 0 { engine.election.campaign(in: engine) }
         return
       case .wait(let deadline):
@@ -44,7 +44,7 @@ final class MutationSender<Source: RepositorySource> {
     }
   }
 
-  /// Sends what may be sent when an alarm rings.
+  /// Sends the mutations that may be sent when the alarm fires.
   func pump(at deadline: Duration, in engine: isolated Engine) {
     alarm.silence(deadline)
     pump(in: engine)
@@ -54,29 +54,31 @@ final class MutationSender<Source: RepositorySource> {
     await attempt(entry, in: engine)
     attemptCount -= 1
     if engine.queue.sends { return }
-    engine.queue.leaveIfFollowing(entry.id, in: engine)
+    engine.queue.handOffIfFollowing(entry.id, in: engine)
     pump(in: engine)
   }
 
   /// Makes one attempt to send a mutation.
-  private func attempt(_ taken: Entry, in engine: isolated Engine) async {
+  private func attempt(_ dequeued: Entry, in engine: isolated Engine) async {
     let queue = engine.queue
     let cell: SyncCell<Source>
     do throws(StoreError) {
-      guard let opened = try await engine.openUnlessSignedOut(taken.key) else { return leaveLane(taken, in: engine) }
+      guard let opened = try await engine.openUnlessSignedOut(dequeued.key) else {
+        return advanceLane(after: dequeued, in: engine)
+      }
       cell = opened
-      try await queue.mark(taken.id, in: engine)
+      try await queue.mark(dequeued.id, in: engine)
     } catch {
       events.emit(.storeFailed(error))
-      queue.abandonAttempt(taken)
-      return backOff(taken, after: nil, reason: error.description, in: engine)
+      queue.abandonAttempt(dequeued)
+      return backOff(dequeued, after: nil, reason: error.description, in: engine)
     }
     let leads = await engine.election.confirmLead(in: engine)
-    if Task.isCancelled { return await endWithRepository(taken, in: engine) }
-    guard leads else { return queue.abandonAttempt(taken) }
-    guard let entry = queue[taken.id], entry.isLive, let sending = capabilities.sending else {
-      // Another process has finished with it, or it is in conflict.
-      return leaveLane(taken, in: engine)
+    if Task.isCancelled { return await endWithRepository(dequeued, in: engine) }
+    guard leads else { return queue.abandonAttempt(dequeued) }
+    guard let entry = queue[dequeued.id], entry.isLive, let sending = capabilities.sending else {
+      // Another process has completed it, or it is in conflict.
+      return advanceLane(after: dequeued, in: engine)
     }
     queue.reportChanges(in: engine)
     let requestedAt = cell.state.beginSending(entry.id)
@@ -87,12 +89,12 @@ final class MutationSender<Source: RepositorySource> {
     } catch {
       reply = .failure(error)
     }
-    // Another repository may lead by now. It sends the mutation too, and gets an answer of its own.
-    var isLeft = false
-    if case .failure = reply { isLeft = await !engine.election.confirmLead(in: engine) }
-    // Its user has signed out, so the answer means nothing.
-    if cell.isClosed { return leaveLane(taken, in: engine) }
-    if isLeft { return queue.leaveAttempt(entry) }
+    // If another repository leads now, it sends the mutation too and gets its own answer.
+    var hasLostLead = false
+    if case .failure = reply { hasLostLead = await !engine.election.confirmLead(in: engine) }
+    // The user has signed out, so the answer no longer matters.
+    if cell.isClosed { return advanceLane(after: dequeued, in: engine) }
+    if hasLostLead { return queue.handOffAttempt(entry) }
     switch reply {
     case .success(let reply):
       queue.recordAnswer(to: entry)
@@ -131,19 +133,19 @@ final class MutationSender<Source: RepositorySource> {
       backOff(entry, after: nil, reason: reason, in: engine)
     case .needsSignIn:
       cell.state.fail(entry.id, isOutcomeUnknown: false)
-      // Before the calls that have to wait end, because it may be in conflict now.
+      // Published before the waiting calls complete, because the mutation may be in conflict now.
       engine.publish(cell)
       queue.waitForSignIn(entry, in: engine)
       pump(in: engine)
     case .conflict:
       engine.takeBack([entry.id], of: entry.key)
-      queue.recordConflict(entry.id, MutationConflict(reason), isServers: true, in: engine)
-      leaveLane(entry, in: engine)
+      queue.recordConflict(entry.id, MutationConflict(reason), isFromServer: true, in: engine)
+      advanceLane(after: entry, in: engine)
       engine.release(cell)
     }
   }
 
-  /// Records that an attempt ended with the repository, and not with the process.
+  /// Records that an attempt ended because the repository was released, and not because the process ended.
   ///
   /// The next repository sends the mutation.
   private func endWithRepository(_ entry: Entry, in engine: isolated Engine) async {
@@ -152,7 +154,7 @@ final class MutationSender<Source: RepositorySource> {
   }
 
   /// Lets the next mutation of a lane be sent.
-  private func leaveLane(_ entry: Entry, in engine: isolated Engine) {
+  private func advanceLane(after entry: Entry, in engine: isolated Engine) {
     engine.queue.complete(entry)
     pump(in: engine)
   }
@@ -163,7 +165,7 @@ final class MutationSender<Source: RepositorySource> {
   ) async {
     await engine.queue.refuse(
       entry.id, refusal, .server(failure), isOutcomeUnknown: isOutcomeUnknown, in: engine)
-    leaveLane(entry, in: engine)
+    advanceLane(after: entry, in: engine)
     engine.release(cell)
   }
 
@@ -172,16 +174,16 @@ final class MutationSender<Source: RepositorySource> {
   ) {
     cell.state.fail(entry.id, isOutcomeUnknown: isOutcomeUnknown)
     engine.queue.recordFailure(of: entry.id, isOutcomeUnknown: isOutcomeUnknown, in: engine)
-    // One that the server doesn't decide about any more is in conflict if it isn't possible.
+    // The server no longer decides about the mutation, so it is in conflict if it isn't possible on the present value.
     engine.publish(cell)
   }
 
-  /// Lets a lane wait after a failed attempt, unless its mutation isn't sent any more.
+  /// Makes a lane wait after a failed attempt, unless its mutation will not be sent again.
   ///
   /// - Parameters:
-  ///   - entry: The mutation.
-  ///   - serverDelay: The wait that the server named.
-  ///   - reason: Why the attempt failed.
+  ///   - entry: The mutation whose attempt failed.
+  ///   - serverDelay: The delay that the server named, or `nil`.
+  ///   - reason: The text of the error.
   ///   - engine: The engine.
   private func backOff(
     _ entry: Entry, after serverDelay: Duration?, reason: String, in engine: isolated Engine
@@ -191,7 +193,7 @@ final class MutationSender<Source: RepositorySource> {
       events.emit(.retryScheduled(entry.id, attempt: entry.record.attempts, delay: delay, reason: reason))
       engine.queue.backOff(entry, until: clock.elapsed() + delay, isServerDelay: serverDelay != nil)
     } else {
-      // Another process has finished with it meanwhile, or it is in conflict.
+      // Another process has completed it meanwhile, or it is in conflict.
       engine.queue.complete(entry)
     }
     pump(in: engine)

@@ -1,25 +1,25 @@
 public import DataStore
 
-/// Why something could not be done with a mutation of the queue.
+/// The reason why an operation on a queued mutation failed.
 ///
-/// Nothing changed.
+/// An operation that throws it has changed nothing.
 public enum PendingMutationError: Error, Hashable, Sendable {
   /// No mutation has the id. It may have reached the server meanwhile.
   case unknown(MutationID)
 
-  /// The mutation was sent, or is not durable yet, so it can't be taken back.
+  /// The mutation was sent or is not durable yet, so it can't be cancelled.
   case alreadySent(MutationID)
 
-  /// The mutation was not refused, so there is nothing to send again or to discard.
+  /// The mutation was not refused, so it can't be requeued or discarded.
   case notRefused(MutationID)
 
-  /// The mutation is not in conflict, so there is nothing to resolve.
+  /// The mutation is not in conflict, so it can't be resolved.
   case notConflicted(MutationID)
 
   /// The mutation still isn't possible on the present value.
   case conflict(MutationConflict)
 
-  /// The device could not read or keep the data.
+  /// The store could not be read or written.
   case store(StoreError)
 }
 
@@ -28,9 +28,9 @@ extension PendingMutationError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .unknown(let id): "There is no mutation \(id) in the queue. It may have reached the server meanwhile."
-    case .alreadySent(let id): "The mutation \(id) is on its way. Undo it by another mutation."
-    case .notRefused(let id): "The mutation \(id) was not refused. Only a refused one is requeued or discarded."
-    case .notConflicted(let id): "The mutation \(id) is not in conflict. Only one in conflict is resolved."
+    case .alreadySent(let id): "The mutation \(id) has been sent, or isn't durable yet. Undo it with another mutation."
+    case .notRefused(let id): "The mutation \(id) was not refused, so it can't be requeued or discarded."
+    case .notConflicted(let id): "The mutation \(id) is not in conflict, so it can't be resolved."
     case .conflict(let conflict): "The change still isn't possible: \(conflict.reason)"
     case .store(let error): error.description
     }

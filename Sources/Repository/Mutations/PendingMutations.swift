@@ -1,11 +1,10 @@
 public import DataStore
 internal import Multicast
 
-/// The mutations of a repository that the server doesn't have, or whose value isn't stored yet: to look at, and to deal
-/// with those that wait for a decision.
+/// The queue of a repository's mutations: lists them, and acts on those that need a decision.
 ///
-/// The repository sends them by itself. A definite answer of the server ends an id: what is sent again after one has a new
-/// id.
+/// The repository sends them on its own. A mutation stays in the queue until the server has it and the value with the
+/// change is stored. A definite answer of the server ends an id: a mutation that is sent again after it has a new id.
 public struct PendingMutations<Source: MutableSource>: Sendable {
   /// A mutation in the queue.
   public typealias Item = PendingMutation<Source.Key, Source.Mutation>
@@ -16,7 +15,7 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
     self.engine = engine
   }
 
-  /// All mutations, in the order they were made.
+  /// Returns all mutations in the order they were made.
   ///
   /// - Throws: A `StoreError` if the queue can't be read.
   /// - Complexity: O(*n* log *n*), where *n* is the number of mutations.
@@ -24,7 +23,7 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
     try await engine.list()
   }
 
-  /// All mutations in the order they were made: the present ones first, then the newest after each change.
+  /// All mutations in the order they were made: the present list first, then the newest list after each change.
   ///
   /// Changes that are made together are one element.
   public var changes: ObservedValues<[Item]> {
@@ -38,19 +37,20 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
     }
   }
 
-  /// Takes a mutation back that waits to be sent, waits for the user to sign in, or is in conflict.
+  /// Cancels a mutation that is waiting, needs a sign-in, or is in conflict, and rolls it back.
   ///
   /// The call that made it throws ``RepositoryError/cancelled``.
   ///
-  /// - Throws: ``PendingMutationError/alreadySent(_:)`` for any other one, ``PendingMutationError/unknown(_:)``, or
-  ///   ``PendingMutationError/store(_:)``.
+  /// - Throws: ``PendingMutationError/alreadySent(_:)`` if the mutation is in flight, refused or not durable yet,
+  ///   ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
   public func cancel(_ id: MutationID) async throws(PendingMutationError) {
     try await engine.cancel(id)
   }
 
-  /// Sends a mutation again that was refused, at the end of its lane.
+  /// Sends a refused mutation again, at the end of its lane.
   ///
-  /// It has a new id, unless the server may have made it: then it keeps its id, so that the server makes it once.
+  /// It has a new id, unless the server may have made the change. Then it keeps its id, so that the server makes the
+  /// change once.
   ///
   /// - Returns: The id under which it is sent.
   /// - Throws: ``PendingMutationError/notRefused(_:)``, ``PendingMutationError/conflict(_:)``,
@@ -60,14 +60,14 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
     try await engine.requeue(id)
   }
 
-  /// Decides what becomes of a mutation that is in conflict.
+  /// Resolves a mutation that is in conflict.
   ///
-  /// What is sent has a new id, except a mutation that is tried again and that the server may have made already: that keeps
-  /// its id, so that the server makes it once.
+  /// A mutation that is sent has a new id, except a retried one that the server may have made already. That keeps its
+  /// id, so that the server makes the change once.
   ///
-  /// - Returns: The id of what is sent; `nil` if the mutation was discarded.
-  /// - Throws: ``PendingMutationError/notConflicted(_:)``, ``PendingMutationError/conflict(_:)`` if what is to be sent isn't
-  ///   possible either, ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
+  /// - Returns: The id of the mutation that is sent, or `nil` if it was discarded.
+  /// - Throws: ``PendingMutationError/notConflicted(_:)``, ``PendingMutationError/conflict(_:)`` if the mutation to
+  ///   send isn't possible either, ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
   @discardableResult
   public func resolve(
     _ id: MutationID, _ how: Resolution<Source.Mutation>
@@ -75,9 +75,9 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
     try await engine.resolve(id, how)
   }
 
-  /// Forgets a mutation that was refused, or is in conflict.
+  /// Forgets a refused or conflicted mutation.
   ///
-  /// - Throws: ``PendingMutationError/notRefused(_:)`` for any other one, ``PendingMutationError/unknown(_:)``, or
+  /// - Throws: ``PendingMutationError/notRefused(_:)`` for any other mutation, ``PendingMutationError/unknown(_:)``, or
   ///   ``PendingMutationError/store(_:)``.
   public func discard(_ id: MutationID) async throws(PendingMutationError) {
     try await engine.discard(id)

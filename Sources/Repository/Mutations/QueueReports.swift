@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// Reports what is in the queue of a repository: the number of mutations at once, and their list a step later.
+/// Reports the contents of a repository's queue: the number of mutations at once, and their list one step later.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class QueueReports<Source: RepositorySource> {
@@ -17,9 +17,9 @@ final class QueueReports<Source: RepositorySource> {
 
   /// - Parameters:
   ///   - collection: The name under which the list is observed.
-  ///   - liveCounts: Where to report the number of mutations that will be sent, or are.
-  ///   - lists: Where to report all mutations.
-  ///   - events: Where to report the length of the queue.
+  ///   - liveCounts: Receives the number of live mutations.
+  ///   - lists: Receives the list of all mutations.
+  ///   - events: Receives the length of the queue.
   init(
     of collection: String, liveCounts: CurrentValueRelay<Int>, lists: KeyChannels<String, List>,
     events: RepositoryEvents
@@ -27,7 +27,7 @@ final class QueueReports<Source: RepositorySource> {
     (self.collection, self.liveCounts, self.lists, self.events) = (collection, liveCounts, lists, events)
   }
 
-  /// Reports what is new; the list once for all changes of one step.
+  /// Reports changes, and schedules the list once for all changes of one step.
   func report(_ state: State, in engine: isolated Engine) {
     if liveCounts.value != state.liveCount {
       liveCounts.send(state.liveCount)
@@ -38,14 +38,14 @@ final class QueueReports<Source: RepositorySource> {
     engine.start { engine in engine.queue.sendList() }
   }
 
-  /// Sends the list that ``report(_:in:)`` announced.
+  /// Sends the list that ``report(_:in:)`` scheduled.
   func sendList(of state: State) {
     isListScheduled = false
     sentVersion = state.version
     lists.send(state.list, to: collection)
   }
 
-  /// Gives a new observer of the list what there is.
+  /// Sends the present list to a new observer.
   func sendFirstList(of state: State) {
     lists.sendFirst(state.list, to: collection)
   }

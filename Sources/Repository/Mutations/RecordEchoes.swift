@@ -1,15 +1,15 @@
-/// Distinguishes the changes of records that this repository made from external ones.
+/// Distinguishes this repository's own changes of records, their echoes, from external changes.
 ///
-/// The store reports every change of a record, the repository's own among them, and perhaps long after it was made.
+/// The store reports every change of a record, including the repository's own, possibly long after it was made.
 ///
 /// A pure state machine.
 ///
-/// - Complexity: O(1) for each function. Remembers each record that is being written, and each one that was removed until
-///   the store reports the removal.
+/// - Complexity: O(1) for each function. Remembers each record that is being written, and each removed record until the
+///   store reports the removal.
 struct RecordEchoes {
   private var writeCounts: [MutationID: Int] = [:]
   /// The newest revision of each record that was reported while the record was being written.
-  private var unseen: [MutationID: UInt64] = [:]
+  private var reportedDuringWrite: [MutationID: UInt64] = [:]
   /// The revisions of own removals that the store hasn't reported yet.
   private var removals: [MutationID: UInt64] = [:]
   /// The newest revision that was reported.
@@ -18,12 +18,13 @@ struct RecordEchoes {
   /// Whether a record is being written or removed.
   func isBeingWritten(_ id: MutationID) -> Bool { writeCounts[id] != nil }
 
-  /// Whether the store hasn't reported yet that this repository removed a record.
+  /// Whether this repository removed a record and the store hasn't reported that yet.
   func isRemoved(_ id: MutationID) -> Bool { removals[id] != nil }
 
-  /// Records that all records were read, so that earlier changes aren't reported any more.
+  /// Records that all records were read, after which earlier changes are no longer reported.
   ///
-  /// - Parameter ids: Those that were found. One of them that this repository has removed was removed later.
+  /// - Parameter ids: The ids of the records that were read. If this repository has removed one of them, it did so
+  ///   after the read.
   mutating func recordReading(of ids: Set<MutationID>) {
     if !removals.isEmpty { removals = removals.filter { ids.contains($0.key) } }
   }
@@ -33,16 +34,16 @@ struct RecordEchoes {
     writeCounts[id, default: 0] += 1
   }
 
-  /// Records that the write or the removal is made, or has failed.
+  /// Records that a write or a removal has succeeded or failed.
   ///
-  /// - Returns: The newest revision that was reported meanwhile, of which it isn't known whose it is, if no other write is
-  ///   being made. One behind the last write's is external.
+  /// - Returns: The newest revision that was reported during the writes, if no other write of the record is under way.
+  ///   The revision is external if it is newer than that of the last write.
   @discardableResult
   mutating func endWriting(_ id: MutationID) -> UInt64? {
     writeCounts[id]? -= 1
     guard writeCounts[id] == 0 else { return nil }
     writeCounts[id] = nil
-    return unseen.removeValue(forKey: id)
+    return reportedDuringWrite.removeValue(forKey: id)
   }
 
   /// Records that a record was removed.
@@ -50,18 +51,18 @@ struct RecordEchoes {
     if revision > reportedRevision { removals[id] = revision }
   }
 
-  /// Records that the store reports a change of a record.
+  /// Records a change that the store reports.
   ///
-  /// - Returns: Whether the change is external, as far as is known before ``endWriting(_:)``.
+  /// - Returns: Whether the change is external. `false` during a write, when only ``endWriting(_:)`` can decide.
   mutating func receive(_ id: MutationID, revision: UInt64) -> Bool {
     reportedRevision = max(reportedRevision, revision)
     if let removal = removals[id] {
-      // Nothing changes a record behind its removal.
+      // A removed record doesn't change again.
       if revision >= removal { removals[id] = nil }
       return false
     }
     guard isBeingWritten(id) else { return true }
-    unseen[id] = max(unseen[id] ?? 0, revision)
+    reportedDuringWrite[id] = max(reportedDuringWrite[id] ?? 0, revision)
     return false
   }
 }

@@ -1,9 +1,9 @@
-/// Why a shared request brought a caller no value.
+/// The reason why a shared request returned no value to a caller.
 public enum SharedRequestError<Failure: Error>: Error {
-  /// The request failed, for all its callers.
+  /// The request failed for all its callers.
   case failed(Failure)
 
-  /// The calling task was cancelled. Other callers of the same request go on waiting.
+  /// The calling task was cancelled. Other callers of the same request still wait.
   case cancelled
 }
 
@@ -11,7 +11,7 @@ extension SharedRequestError: Equatable where Failure: Equatable {}
 extension SharedRequestError: Hashable where Failure: Hashable {}
 
 extension SharedRequestError: CustomStringConvertible {
-  /// What happened, and what helps.
+  /// What happened, and what to do about it.
   public var description: String {
     switch self {
     case .failed(let failure): String(describing: failure)

@@ -1,23 +1,23 @@
 internal import Multicast
 
-/// Shares one request among all callers that want the same at the same time.
+/// Shares one request among all callers that ask for the same key at the same time.
 ///
-/// A caller that asks for a key while a request for it is in flight joins that request. All its callers get its value,
-/// or its failure.
+/// A caller that asks for a key while a request for it is in flight joins that request. All callers of a request get
+/// its value or its failure.
 ///
-/// - **Cancellation**: A caller whose task is cancelled leaves at once, with ``SharedRequestError/cancelled``, and the
-///   request goes on for the remaining ones. When the last caller leaves, the request's task is cancelled. A later
-///   caller starts a new request, even if the cancelled one has not ended.
-/// - **Afterwards** nothing is kept: a completed request is forgotten, with its value.
-/// - **Priority**: The request runs with the priority of the caller that started it, and is raised to that of a more
-///   urgent one that joins, where the system can do that.
+/// - **Cancellation**: A caller whose task is cancelled returns at once, with ``SharedRequestError/cancelled``, and the
+///   request continues for the remaining callers. When the last caller has left, the request's task is cancelled. A
+///   later caller starts a new request, even if the cancelled one has not ended.
+/// - **Caching**: A completed request is forgotten, together with its value.
+/// - **Priority**: The request runs with the priority of the caller that started it. When a caller of higher priority
+///   joins, the request's priority is raised to it, where the system supports that.
 /// - Complexity: O(1) for each caller.
 public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Failure: Error>: Sendable {
   private typealias Outcome = MulticastChannel<Result<Value, Failure>, Never>
 
-  /// What the callers of one request share.
+  /// A request and its outcome, which its callers share.
   ///
-  /// The task is there before its first caller waits.
+  /// The task is set before the first caller waits.
   private struct Request: Sendable {
     let outcome = Outcome(replay: 1, buffering: .unbounded)
     let task = CurrentValueRelay<Task<Void, Never>?>(nil)
@@ -27,16 +27,16 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   private let events: RepositoryEvents
   private let executor: (any TaskExecutor)?
 
-  /// Creates an object without requests.
+  /// Creates an instance without requests.
   ///
-  /// - Parameter events: Where requests are reported.
+  /// - Parameter events: Receives the events of requests.
   public convenience init(events: RepositoryEvents = RepositoryEvents()) {
     self.init(events: events, executor: nil)
   }
 
   /// - Parameters:
-  ///   - events: Where requests are reported.
-  ///   - executor: Where requests run; `nil` for the threads that all tasks share.
+  ///   - events: Receives the events of requests.
+  ///   - executor: The executor of the requests, or `nil` for the global concurrent executor.
   init(events: RepositoryEvents, executor: (any TaskExecutor)?) {
     (self.events, self.executor) = (events, executor)
   }
@@ -44,20 +44,21 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
   /// Returns the value of a key, from the request in flight or from a new one.
   ///
   /// - Parameters:
-  ///   - key: What is asked for. Calls with equal keys must ask for the same.
-  ///   - request: Makes the request. Runs once for all callers of the key, in a task of its own, which is cancelled when
-  ///     the last of them is.
-  /// - Throws: ``SharedRequestError``: the request's failure, or that the calling task was cancelled.
+  ///   - key: The key of the request. Requests with equal keys must be interchangeable.
+  ///   - request: The request. It runs once for all callers of the key, in a task of its own, which is cancelled when
+  ///     the last caller is cancelled.
+  /// - Throws: ``SharedRequestError/failed(_:)`` if the request failed, or ``SharedRequestError/cancelled`` if the
+  ///   calling task was cancelled.
   public func value(
     for key: Key, request: @escaping @Sendable () async throws(Failure) -> Value
   ) async throws(SharedRequestError<Failure>) -> Value {
     try await value(for: key) { (_) async throws(Failure) in try await request() }
   }
 
-  /// As ``value(for:request:)``, for a request that asks whether it is still wanted.
+  /// Variant of ``value(for:request:)`` for a request that checks whether it is still wanted.
   ///
-  /// A request is cancelled a moment after its last caller has left, and another one may have begun and ended by then. What
-  /// is asked here is known in the step in which the caller leaves.
+  /// A request's task is cancelled shortly after its last caller has left, and another request may have begun and ended
+  /// by then. `isWanted` returns `false` from the very step in which the last caller leaves.
   func value(
     for key: Key, request: @escaping @Sendable (_ isWanted: @Sendable () -> Bool) async throws(Failure) -> Value
   ) async throws(SharedRequestError<Failure>) -> Value {
@@ -68,7 +69,7 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
       let task = Task(executorPreference: executor) {
         await self.perform(request, of: place.request, key: key, number: place.number)
       }
-      // Before this caller can leave, so the last one to leave finds the task.
+      // Set before this caller can leave, so that the last caller to leave finds the task.
       place.request.task.send(task)
     } else {
       events.emit(.requestJoined(key: "\(key)", callers: place.callers))
@@ -91,7 +92,7 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     }
   }
 
-  /// Ends requests without an event, and cancels them: their callers get a failure.
+  /// Cancels requests and fails their callers, without an event.
   func end(with failure: Failure, where isEnded: (Key) -> Bool) {
     for request in state.withLock({ $0.remove(where: isEnded) }) {
       request.task.value?.cancel()
@@ -110,7 +111,8 @@ public final class SharedRequests<Key: Hashable & Sendable, Value: Sendable, Fai
     } catch {
       outcome = .failure(error)
     }
-    // Forgotten first, so that a later caller starts another request. Earlier callers are subscribed to the channel.
+    // Forgotten before the outcome is sent, so that a later caller starts another request. Earlier callers are
+    // subscribed to the channel.
     guard state.withLock({ $0.finish(key, number: number) }) else { return }
     switch outcome {
     case .success: events.emit(.requestFinished(key: "\(key)"))

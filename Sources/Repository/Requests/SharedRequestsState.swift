@@ -3,26 +3,28 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
   private struct Entry {
     let number: UInt64
     let request: Request
-    /// At least 1: a request without callers is forgotten in the step that takes the last one.
+    /// The number of callers, at least 1: a request is forgotten in the step in which its last caller leaves.
     var callers: Int
   }
 
   private var entries: [Key: Entry] = [:]
   private var lastNumber: UInt64 = 0
 
-  /// A caller's place in a request.
+  /// The place of a caller in a request.
   struct Place: Sendable {
     let request: Request
-    /// Which of all requests it is.
+    /// The number of the request, which is unique.
     let number: UInt64
-    /// How many wait for it now, this caller included.
+    /// The number of callers that wait for the request, this one included.
     let callers: Int
 
-    /// Whether the caller must start the request: a caller that joins finds at least one other caller.
+    /// Whether the caller must start the request.
+    ///
+    /// A caller that joins finds at least one other caller.
     var isFirst: Bool { callers == 1 }
   }
 
-  /// Records a caller.
+  /// Records that a caller asks for a key.
   mutating func join(_ key: Key, makeRequest: () -> Request) -> Place {
     var entry: Entry
     if let existing = entries[key] {
@@ -36,17 +38,17 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
     return Place(request: entry.request, number: entry.number, callers: entry.callers)
   }
 
-  /// Whether a caller waits for a request.
+  /// Returns whether a caller waits for a request.
   func isWanted(_ key: Key, number: UInt64) -> Bool { entries[key]?.number == number }
 
   enum Leave {
     /// Other callers still wait, or the request has completed.
     case nothing
-    /// That was the last: the request is forgotten, and must be cancelled.
+    /// The last caller has left: the request is forgotten and must be cancelled.
     case cancel
   }
 
-  /// Records that a caller leaves, with a value or without one.
+  /// Records that a caller leaves, with or without a value.
   mutating func leave(_ key: Key, number: UInt64) -> Leave {
     guard var entry = entries[key], entry.number == number else { return .nothing }
     entry.callers -= 1
@@ -58,7 +60,7 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
     return .cancel
   }
 
-  /// Forgets requests, which must be cancelled and whose callers wait.
+  /// Forgets requests, which the caller must cancel and complete.
   mutating func remove(where isRemoved: (Key) -> Bool) -> [Request] {
     let removed = entries.filter { isRemoved($0.key) }.sorted { $0.value.number < $1.value.number }
     for (key, _) in removed { entries[key] = nil }
@@ -67,9 +69,9 @@ struct SharedRequestsState<Key: Hashable & Sendable, Request: Sendable> {
 
   /// Records that a request has completed, whether or not callers still wait.
   ///
-  /// A later caller starts another one.
+  /// A later caller starts another request.
   ///
-  /// - Returns: Whether a caller waited; `false` if it had been cancelled.
+  /// - Returns: Whether a caller waited. `false` if the request had been cancelled.
   mutating func finish(_ key: Key, number: UInt64) -> Bool {
     guard entries[key]?.number == number else { return false }
     entries[key] = nil

@@ -1,4 +1,4 @@
-/// A generator whose type is not known, for functions that ask for one that is.
+/// A type-erased random number generator.
 struct AnyRandomNumberGenerator: RandomNumberGenerator, Sendable {
   private var base: any RandomNumberGenerator & Sendable
 

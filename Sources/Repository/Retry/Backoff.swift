@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// The waits before another attempt, which ``endWaits()`` cuts short.
+/// The delays before further attempts, which ``endWaits()`` cuts short.
 ///
 /// Used in the isolation of one object, because its random numbers come from a generator of the app.
 final class Backoff {
@@ -15,14 +15,14 @@ final class Backoff {
     self.random = AnyRandomNumberGenerator(random)
   }
 
-  /// Returns how long to wait after an attempt.
+  /// Returns the delay after a failed attempt.
   ///
-  /// - Parameter attempt: The number of the attempt that failed; the first is 1.
+  /// - Parameter attempt: The number of the failed attempt; the first is 1.
   func delay(forAttempt attempt: Int) -> Duration {
     policy.delay(forAttempt: attempt, using: &random)
   }
 
-  /// Waits after an attempt, until ``endWaits()`` at most.
+  /// Waits after a failed attempt, or until ``endWaits()`` if that is called first.
   ///
   /// Cancellation ends the wait.
   func wait(afterAttempt attempt: Int, isolation: isolated (any Actor)? = #isolation) async {

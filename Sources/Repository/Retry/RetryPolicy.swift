@@ -1,27 +1,27 @@
-/// How often to try again, and how long to wait before: exponential backoff with full jitter.
+/// The number of attempts and the delays between them: exponential backoff with full jitter.
 ///
-/// After the n-th failed attempt the wait is drawn evenly between nothing and ``ceiling(forAttempt:)``, so that clients
-/// that failed together do not come back together.
+/// The delay after the n-th failed attempt is uniformly distributed between zero and ``ceiling(forAttempt:)``, so that
+/// clients that failed at the same time don't retry at the same time.
 public struct RetryPolicy: Hashable, Sendable {
-  /// How many attempts are made in all, the first one included; `nil` for no limit.
+  /// The total number of attempts, including the first, or `nil` for no limit.
   public let maximumAttempts: Int?
 
-  /// The longest wait after the first attempt.
+  /// The longest delay after the first attempt.
   public let base: Duration
 
-  /// By how much the longest wait grows with each further attempt.
+  /// The factor by which the longest delay grows with each further attempt.
   public let multiplier: Double
 
-  /// What no wait exceeds.
+  /// The upper limit of every delay.
   public let cap: Duration
 
   /// Creates a policy.
   ///
   /// - Parameters:
-  ///   - maximumAttempts: How many attempts are made in all; at least 1, or `nil` for no limit.
-  ///   - base: The longest wait after the first attempt; not negative.
-  ///   - multiplier: By how much the longest wait grows with each further attempt; at least 1.
-  ///   - cap: What no wait exceeds; not negative.
+  ///   - maximumAttempts: The total number of attempts, at least 1, or `nil` for no limit.
+  ///   - base: The longest delay after the first attempt; not negative.
+  ///   - multiplier: The factor by which the longest delay grows with each further attempt, at least 1.
+  ///   - cap: The upper limit of every delay; not negative.
   ///
   /// - Precondition: Each parameter is within its bounds.
   public init(
@@ -37,22 +37,22 @@ public struct RetryPolicy: Hashable, Sendable {
     self.cap = cap
   }
 
-  /// Whether an attempt may be made; the first is number 1.
+  /// Returns whether an attempt may be made; the first is number 1.
   public func allows(attempt: Int) -> Bool {
     attempt <= maximumAttempts ?? .max
   }
 
-  /// The longest wait after the failure of an attempt: `base` · `multiplier`^(attempt − 1), at most ``cap``.
+  /// The longest delay after a failed attempt: `base` · `multiplier`^(attempt − 1), at most ``cap``.
   ///
-  /// Exact to the nanosecond up to a hundred days; any number of attempts has an answer.
+  /// It is exact to the nanosecond up to a hundred days, and defined for every number.
   ///
-  /// - Parameter attempt: The number of the attempt that failed; the first is 1, and what is less counts as 1.
+  /// - Parameter attempt: The number of the failed attempt; the first is 1. Smaller numbers count as 1.
   public func ceiling(forAttempt attempt: Int) -> Duration {
     let longest = Self.nanoseconds(cap)
     let first = Self.nanoseconds(base)
     if first == 0 || first >= longest { return .nanoseconds(min(first, longest)) }
     var grown = Double(first)
-    // Ends soon: either the wait reaches the cap, or it does not grow at all.
+    // The loop is short: the delay either reaches the cap or doesn't grow at all.
     for _ in 1..<max(attempt, 1) {
       let next = grown * multiplier
       if next >= Double(longest) { return .nanoseconds(longest) }
@@ -62,16 +62,16 @@ public struct RetryPolicy: Hashable, Sendable {
     return .nanoseconds(Int64(grown.rounded()))
   }
 
-  /// The wait after the failure of an attempt: any length from nothing to ``ceiling(forAttempt:)``, all equally likely.
+  /// Returns a delay after a failed attempt, uniformly distributed between zero and ``ceiling(forAttempt:)``.
   ///
   /// - Parameters:
-  ///   - attempt: The number of the attempt that failed; the first is 1.
+  ///   - attempt: The number of the failed attempt; the first is 1.
   ///   - generator: The source of randomness.
   public func delay(forAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {
     .nanoseconds(Int64.random(in: 0...Self.nanoseconds(ceiling(forAttempt: attempt)), using: &generator))
   }
 
-  /// A duration in nanoseconds; 292 years for all that are longer.
+  /// A duration in nanoseconds, at most 292 years.
   private static func nanoseconds(_ duration: Duration) -> Int64 {
     Int64(clamping: duration.attoseconds / 1_000_000_000)
   }

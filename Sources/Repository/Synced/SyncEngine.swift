@@ -67,7 +67,7 @@ actor SyncEngine<Source: RepositorySource> {
     backoff = Backoff(configuration.retryPolicy, clock: clock, random: configuration.random)
     queue = MutationQueue(
       capabilities, records, configuration: configuration, events: events, liveCounts: liveCounts,
-      lists: channels.lists, unanswered: UnansweredCalls(clock, tasks))
+      lists: channels.lists, callTimeouts: CallTimeouts(clock, tasks))
     sender = MutationSender(
       capabilities, policy: configuration.retryPolicy, clock: clock, events: events, tasks: tasks)
     loader = SyncLoader(capabilities, configuration: configuration, events: events)
@@ -413,8 +413,8 @@ actor SyncEngine<Source: RepositorySource> {
   }
 
   /// Ends the calls that have waited for another repository for long enough.
-  func endUnansweredCalls(at deadline: Duration) {
-    queue.endUnansweredCalls(at: deadline, in: self)
+  func endExpiredCalls(at deadline: Duration) {
+    queue.endExpiredCalls(at: deadline, in: self)
   }
 
   /// Writes what is known of a mutation.

@@ -1,14 +1,14 @@
 public import DataStore
 
-/// Why a user could not be signed out.
+/// The reason why a user could not be signed out.
 public enum SignOutError: Error, Hashable, Sendable {
-  /// The server doesn't have some of the user's mutations. The user is still signed in.
+  /// The server doesn't have some of the user's mutations; their number is given. The user is still signed in.
   case unsent(Int)
 
-  /// The device could not read or erase the data.
+  /// The store could not be read or erased.
   ///
-  /// The user may be signed out although something is still there. It is erased as soon as the store works, also by the
-  /// next launch.
+  /// The user may be signed out although some data remains. It is erased as soon as the store works, if necessary by
+  /// the next launch.
   case store(StoreError)
 
   /// The calling task was cancelled before the user was signed out.

@@ -2,24 +2,24 @@ internal import DataStore
 internal import Foundation
 internal import Multicast
 
-/// Signs users out: decides whether that is possible, and erases what is theirs.
+/// Signs users out: decides whether a user can be signed out, and erases the user's data.
 ///
-/// 1. The user begins nothing new in this repository.
-/// 2. What isn't sent is counted. The commit that says that the user signs out requires that nothing was added meanwhile, by
-///    any process.
-/// 3. Every repository on the store that learns of that commit forgets the user. A commit with data of the user can't be
-///    made any more, because each requires the user's record from before.
-/// 4. What is stored is erased, and another commit says so.
+/// 1. This repository rejects new calls for the user.
+/// 2. The unsent mutations are counted. The commit that starts the sign-out requires that no process has added a
+///    mutation meanwhile.
+/// 3. Every repository on the store that learns of that commit forgets the user. Commits with data of the user now
+///    fail, because each of them requires the user's earlier record.
+/// 4. The stored data is erased, and another commit records that.
 ///
-/// If a process ends in between, another one goes on from the third step, with the lock ``lockName`` so that nobody erases
-/// what comes after a new sign-in.
+/// If a process ends in between, another process continues with the third step. It holds the lock ``lockName``, so that
+/// no process erases data that was stored after a new sign-in.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SignOuts<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Key = Source.Key
 
-  /// How long to wait before the lock is tried again.
+  /// The time after which an attempt to acquire the lock is repeated.
   private static var lockInterval: Duration { .milliseconds(250) }
 
   private let store: any KeyValueStore
@@ -27,7 +27,7 @@ final class SignOuts<Source: RepositorySource> {
   private let clock: ElapsedClock
   private let events: RepositoryEvents
   private let liveCounts: CurrentValueRelay<Int>
-  /// Lets one sign-out of this repository come after the other.
+  /// Makes the sign-outs of this repository run one at a time.
   private let turns = AsyncSerialQueue()
 
   init(
@@ -47,12 +47,12 @@ final class SignOuts<Source: RepositorySource> {
       try await engine.start()
       try await engine.users.start(in: engine)
     }
-    engine.users.beginLeaving(user)
-    defer { engine.users.endLeaving(user) }
+    engine.users.beginSignOut(of: user)
+    defer { engine.users.endSignOut(of: user) }
     if case .send(let time) = policy { await waitUntilSent(user, atMost: time, in: engine) }
     if Task.isCancelled { throw .cancelled }
     try await turns.run { () async throws(SignOutError) in
-      let lock = try await SignOutError.mapping { () async throws(StoreError) -> Held? in
+      let lock = try await SignOutError.mapping { () async throws(StoreError) -> HeldLock? in
         try await waitForLock(in: engine)
       }
       guard let lock else { throw .cancelled }
@@ -66,7 +66,7 @@ final class SignOuts<Source: RepositorySource> {
     }
   }
 
-  /// Goes on with a sign-out that another call, or another process, has begun, until it is done.
+  /// Completes a sign-out that another call or another process has begun.
   func finish(_ user: UserDigest, in engine: isolated Engine) async {
     await turns.run {
       var attempt = 0
@@ -74,7 +74,7 @@ final class SignOuts<Source: RepositorySource> {
         do throws(StoreError) {
           guard let lock = try await waitForLock(in: engine) else { return }
           defer { withExtendedLifetime(lock) {} }
-          // Whoever had the lock may be done.
+          // The previous holder of the lock may have completed the sign-out.
           try await engine.users.reload(user, in: engine)
           if engine.users.record(of: user).phase == .signingOut { try await erase(user, in: engine) }
         } catch {
@@ -88,7 +88,7 @@ final class SignOuts<Source: RepositorySource> {
 
   // MARK: - Deciding
 
-  /// Waits until the server has all of a user's mutations that it can be sent.
+  /// Waits until the server has all live mutations of a user, or until a time limit.
   private func waitUntilSent(_ user: UserDigest, atMost time: Duration, in engine: isolated Engine) async {
     engine.endWaits()
     await clock.wait(until: clock.elapsed() + time) { [liveCounts, weak engine] in
@@ -98,9 +98,9 @@ final class SignOuts<Source: RepositorySource> {
     }
   }
 
-  /// Records that a user signs out, unless mutations are left.
+  /// Records that a user's sign-out begins, unless unsent mutations are left.
   ///
-  /// - Returns: The number of mutations that are left. If there is none, the user has signed out, or is about to.
+  /// - Returns: The number of unsent mutations. If it is 0, the sign-out has begun or is complete.
   private func beginErasing(
     _ user: UserDigest, discards: Bool, in engine: isolated Engine
   ) async throws(StoreError) -> Int {
@@ -111,10 +111,10 @@ final class SignOuts<Source: RepositorySource> {
         let tag = try await engine.queue.read(in: engine)
         let count = engine.queue.unsentCount(of: user)
         if count > 0 { return count }
-        // Whatever is added changes it.
+        // Every addition of a mutation changes the tag.
         batch.require(tag, of: engine.queue.records.keys.counter)
       }
-      // Counted in any case, so that a sign-in from before that isn't stored yet has no effect any more.
+      // Incremented in any phase, so that an earlier sign-in that isn't stored yet has no effect.
       record.signOutCount += 1
       if record.phase == .signedIn { record.phase = .signingOut }
       if try await engine.users.commit(record, of: user, batch, in: engine) { return 0 }
@@ -123,22 +123,22 @@ final class SignOuts<Source: RepositorySource> {
 
   // MARK: - Locking
 
-  /// A lock; without one where the store knows none.
-  private struct Held {
+  /// The lock, or `nil` if the store doesn't support locks.
+  private struct HeldLock {
     let lock: StoreLock?
   }
 
-  /// Waits for the lock that one sign-out at a time has.
+  /// Waits for the lock that allows one sign-out at a time.
   ///
-  /// - Returns: `nil` if the calling task was cancelled first, or the repository is released.
-  private func waitForLock(in engine: isolated Engine) async throws(StoreError) -> Held? {
+  /// - Returns: `nil` if the calling task was cancelled or the repository was released first.
+  private func waitForLock(in engine: isolated Engine) async throws(StoreError) -> HeldLock? {
     var releases: MulticastStream<Void, Never>?
     while !engine.hasEnded {
-      // Before the attempt, so that no release is missed.
+      // Subscribed before the attempt, so that no release is missed.
       let subscription = releases?.subscribe()
       switch try await store.acquireLock(lockName) {
-      case .acquired(let lock): return Held(lock: lock)
-      case .unsupported: return Held(lock: nil)
+      case .acquired(let lock): return HeldLock(lock: lock)
+      case .unsupported: return HeldLock(lock: nil)
       case .held(let stream):
         releases = stream
         if let subscription { await clock.wait(until: clock.elapsed() + Self.lockInterval, or: subscription) }
@@ -149,7 +149,7 @@ final class SignOuts<Source: RepositorySource> {
 
   // MARK: - Erasing
 
-  /// Erases what is stored of a user, or has it done later if that fails.
+  /// Erases the stored data of a user, and retries in the background if that fails.
   private func eraseNow(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
     do throws(StoreError) {
       while engine.users.record(of: user).phase == .signingOut { try await erase(user, in: engine) }
@@ -162,13 +162,13 @@ final class SignOuts<Source: RepositorySource> {
     }
   }
 
-  /// Erases what is stored of a user, and records it.
+  /// Erases the stored data of a user, and records that.
   private func erase(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
     let (values, mutations) = (name, engine.queue.records.keys.collection)
-    let begun = engine.users.record(of: user)
+    let recordBefore = engine.users.record(of: user)
     let owners = try await engine.queue.owners()
     try await store.erase { item in
-      // Nobody can tell whose it is.
+      // Without a key, the owner of the bytes can't be determined.
       guard let key = item.key else { return true }
       switch key.collection {
       case values: return key.id.map { Self.isKey($0, of: user) } ?? false
@@ -178,9 +178,9 @@ final class SignOuts<Source: RepositorySource> {
       default: return false
       }
     }
-    // Where the store has no locks, another process may have been faster, and the user may be back.
-    guard engine.users.record(of: user) == begun else { return }
-    var record = begun
+    // Without locks, another process may have completed the sign-out, and the user may have signed in again.
+    guard engine.users.record(of: user) == recordBefore else { return }
+    var record = recordBefore
     record.phase = .signedOut
     _ = try await engine.users.commit(record, of: user, in: engine)
     events.forget()
@@ -190,7 +190,8 @@ final class SignOuts<Source: RepositorySource> {
     Key(storeID: storeID)?.userID.map { UserDigest($0) == user } ?? false
   }
 
-  /// Whether bytes that can't be decoded have a key of a user, or the user's id, in quotation marks.
+  /// Whether bytes that can't be decoded contain, in quotation marks, the user's id or the id of one of the user's
+  /// keys.
   private static func isMentioned(_ user: UserDigest, in bytes: Data) -> Bool {
     bytes.split(separator: UInt8(ascii: "\"")).contains { segment in
       let text = String(decoding: segment, as: UTF8.self).replacing("\\/", with: "/")
@@ -200,7 +201,7 @@ final class SignOuts<Source: RepositorySource> {
 }
 
 extension SignOutError {
-  /// Runs what the store may refuse.
+  /// Maps the errors of the store.
   fileprivate static func mapping<Result>(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws(StoreError) -> Result
   ) async throws(SignOutError) -> Result {

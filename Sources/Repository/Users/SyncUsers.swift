@@ -1,7 +1,7 @@
 internal import DataStore
 internal import Multicast
 
-/// Knows which users have signed in and out, from the store, and tells the engine what follows.
+/// Follows which users have signed in and out on the store, and applies the changes to the engine.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SyncUsers<Source: RepositorySource> {
@@ -19,7 +19,7 @@ final class SyncUsers<Source: RepositorySource> {
     collection = UserRecord.collection(ofRepository: name)
   }
 
-  /// Reads what is stored, and follows it from there, once.
+  /// Reads the stored records once, and subscribes to their changes.
   func start(in engine: isolated Engine) async throws(StoreError) {
     if hasStarted { return }
     try await starting.run { () async throws(StoreError) in
@@ -35,18 +35,18 @@ final class SyncUsers<Source: RepositorySource> {
     }
   }
 
-  // MARK: - What is known
+  // MARK: - State
 
-  /// Whether data of a user may be there.
+  /// Whether the repository may hold data of a user.
   func isOpen(_ userID: String?) -> Bool { userID.map { access.isOpen(UserDigest($0)) } ?? true }
 
-  /// Whether a user may begin something.
+  /// Whether a user may begin new calls.
   func mayBegin(_ userID: String?) -> Bool { userID.map { access.mayBegin(UserDigest($0)) } ?? true }
 
-  /// What the store has of a user.
+  /// The stored record of a user.
   func record(of user: UserDigest) -> UserRecord { access.record(of: user) }
 
-  /// What a commit with data of a user requires; `nil` if the data belongs to no user.
+  /// The precondition of a commit with data of a user, or `nil` if the data belongs to no user.
   func requirement(of userID: String?) -> UserRequirement? {
     userID.map { requirement(of: UserDigest($0)) }
   }
@@ -59,16 +59,16 @@ final class SyncUsers<Source: RepositorySource> {
 
   // MARK: - Changes
 
-  /// Lets a user begin nothing any more, until ``endLeaving(_:)``.
-  func beginLeaving(_ user: UserDigest) {
-    access.beginLeaving(user)
+  /// Rejects new calls for a user until ``endSignOut(of:)``.
+  func beginSignOut(of user: UserDigest) {
+    access.beginSignOut(of: user)
   }
 
-  func endLeaving(_ user: UserDigest) {
-    access.endLeaving(user)
+  func endSignOut(of user: UserDigest) {
+    access.endSignOut(of: user)
   }
 
-  /// Takes in a change that the store reports.
+  /// Handles a change that the store reports.
   func receive(_ change: StoreChange<UserRecord>, in engine: isolated Engine) {
     guard case .saved(let key, let stored) = change, let text = key.id else { return }
     receive(stored.value, of: UserDigest(text: text), tag: stored.tag, revision: stored.revision, in: engine)
@@ -77,23 +77,23 @@ final class SyncUsers<Source: RepositorySource> {
   private func receive(
     _ record: UserRecord, of user: UserDigest, tag: StoreTag, revision: UInt64, in engine: isolated Engine
   ) {
-    let news = access.receive(record, of: user, tag: tag, revision: revision)
-    if news.isClosed { engine.close(user) }
-    if news.isReopened { engine.reopen(user) }
-    if news.hasSignedIn { engine.takeSignIn(of: user) }
+    let effects = access.receive(record, of: user, tag: tag, revision: revision)
+    if effects.isClosed { engine.close(user) }
+    if effects.isReopened { engine.reopen(user) }
+    if effects.hasSignedIn { engine.takeSignIn(of: user) }
     if record.phase == .signingOut { engine.start { engine in await engine.signOuts.finish(user, in: engine) } }
   }
 
-  /// Reads again what the store has of a user.
+  /// Reads the stored record of a user again.
   func reload(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
     guard let stored = try await store.load(key(of: user)) else { return }
     receive(.saved(key(of: user), stored), in: engine)
   }
 
-  /// Stores a record of a user in the place of the one that is known, with other changes.
+  /// Stores a record of a user together with other changes, if the stored record is the known one.
   ///
-  /// - Returns: Whether the known record was the stored one, and what the batch requires holds. If not, what is stored is
-  ///   known now.
+  /// - Returns: Whether the commit was made. It isn't if another record is stored, which is then read, or if a
+  ///   requirement of the batch doesn't hold.
   func commit(
     _ record: UserRecord, of user: UserDigest, _ batch: StoreBatch = StoreBatch(), in engine: isolated Engine
   ) async throws(StoreError) -> Bool {
@@ -114,8 +114,8 @@ final class SyncUsers<Source: RepositorySource> {
 
   // MARK: - Signing in
 
-  /// Records that the credentials of a user have changed, again and again until the store takes it, or the user has signed
-  /// out meanwhile.
+  /// Stores that the credentials of a user have changed, and retries until the store accepts it or the user has signed
+  /// out.
   func signIn(_ user: UserDigest, in engine: isolated Engine) async {
     var signOutCount: UInt64?
     guard let error = await trySignIn(user, &signOutCount, in: engine) else { return }
@@ -130,8 +130,9 @@ final class SyncUsers<Source: RepositorySource> {
     }
   }
 
-  /// - Parameter signOutCount: How often the user had signed out when the credentials changed; `nil` if that isn't known.
-  /// - Returns: Why it could not be stored.
+  /// - Parameter signOutCount: The number of times the user had signed out when the credentials changed, or `nil` if it
+  ///   isn't known.
+  /// - Returns: The error if it could not be stored.
   private func trySignIn(
     _ user: UserDigest, _ signOutCount: inout UInt64?, in engine: isolated Engine
   ) async -> StoreError? {

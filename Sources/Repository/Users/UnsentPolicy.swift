@@ -1,14 +1,13 @@
-/// What becomes of the mutations of a user who signs out that the server doesn't have; see
-/// ``SyncedRepository/signOut(userID:unsent:)``.
+/// The policy for a user's unsent mutations at sign-out; see ``SyncedRepository/signOut(userID:unsent:)``.
 ///
-/// Those that are in conflict count, and those that the server has refused don't.
+/// A mutation is unsent if the server doesn't have it. Mutations in conflict count, and refused ones don't.
 public enum UnsentPolicy: Hashable, Sendable {
-  /// The user isn't signed out if there are any.
+  /// The sign-out fails if there are unsent mutations.
   case refuse
 
-  /// They have some time to be sent. The user isn't signed out if some are left then.
+  /// The mutations are sent within a time limit. The sign-out fails if some are left after it.
   case send(within: Duration)
 
-  /// They are lost.
+  /// The unsent mutations are discarded.
   case discard
 }

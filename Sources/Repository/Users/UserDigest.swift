@@ -1,15 +1,15 @@
 internal import Foundation
 
-/// Stands for a user in the store, which keeps it after the user has signed out.
+/// A digest that identifies a user in the store, where it remains after the user has signed out.
 ///
-/// It hides nothing from somebody who tries ids. It is there so that the id itself is nowhere.
+/// Its purpose is that the id itself isn't stored. It isn't a secret: the id can be found by trying ids.
 ///
-/// Made by 64-bit FNV-1a, as <http://www.isthe.com/chongo/tech/comp/fnv/> describes it: of the users of one device no two
-/// have the same.
+/// Computed by 64-bit FNV-1a, as described at <http://www.isthe.com/chongo/tech/comp/fnv/>. With 64 bits, the users of
+/// one device have different digests.
 struct UserDigest: Hashable, Sendable {
   let text: String
 
-  /// - Parameter userID: The user; `nil` for the values that belong to no user.
+  /// - Parameter userID: The id of the user, or `nil` for the values that belong to no user.
   init(_ userID: String?) {
     guard let userID else {
       text = "none"
@@ -21,7 +21,7 @@ struct UserDigest: Hashable, Sendable {
     text = String(hash, radix: 16)
   }
 
-  /// - Parameter text: The ``text`` of another one.
+  /// - Parameter text: The ``text`` of another digest.
   init(text: String) {
     self.text = text
   }

@@ -1,27 +1,27 @@
 internal import DataStore
 
-/// What the store keeps of a user who has signed in or out, under a ``UserDigest``.
+/// The stored record of a user who has signed in or out, under a ``UserDigest``.
 struct UserRecord: Codable, Equatable, Sendable {
   enum Phase: String, Codable, Sendable {
     case signedIn
-    /// The user's data is being erased, which every process on the store may do.
+    /// The user's data is being erased. Any process on the store may do that.
     case signingOut
     case signedOut
   }
 
   var phase = Phase.signedIn
 
-  /// How often the user's credentials have changed, so that the repository that sends learns of it.
+  /// The number of times the user's credentials have changed, by which the leader learns of a change.
   var signInCount: UInt64 = 0
 
-  /// How often the user has signed out, so that what was requested before isn't stored after it.
+  /// The number of times the user has signed out, so that data that was requested before isn't stored after.
   var signOutCount: UInt64 = 0
 
-  /// Where the records of a repository's users are kept.
+  /// The collection of the records of a repository's users.
   static func collection(ofRepository name: String) -> String { "\(name).users" }
 }
 
-/// What a commit with data of a user requires: that the user hasn't signed out since.
+/// The precondition of a commit with data of a user: the user's record hasn't changed, so the user hasn't signed out.
 struct UserRequirement: Sendable {
   let key: StoreKey<UserRecord>
   let tag: StoreTag?

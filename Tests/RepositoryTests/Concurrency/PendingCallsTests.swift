@@ -3,19 +3,19 @@ import Testing
 @testable import Repository
 
 @Suite struct PendingCallsTests {
-  @Test func `A call gets an outcome that came before it waits`() async {
+  @Test func `A call gets an outcome that arrived before it waits`() async {
     let calls = PendingCalls<Int, String>()
     calls.open(1)
     #expect(calls.claim(1) == true)
     calls.end(1, "first")
     #expect(calls.claim(1) == false)
-    // It has its outcome.
+    // The call already has its outcome.
     calls.end(1, "second")
     #expect(await calls.outcome(of: 1) == "first")
     #expect(calls.isEmpty == true)
   }
 
-  @Test func `A call that waits gets the outcome of its own id`() async {
+  @Test func `A waiting call gets the outcome of its own id`() async {
     let calls = PendingCalls<Int, String>()
     calls.open(1)
     calls.open(2)
@@ -42,7 +42,7 @@ import Testing
   @Test func `Cancelling a call ends it once, before or while it waits`() async {
     let calls = PendingCalls<Int, String>()
     calls.open(1)
-    // Its task is cancelled before it waits.
+    // The task is cancelled before the call waits.
     let early = Task {
       withUnsafeCurrentTask { $0?.cancel() }
       return await calls.outcome(of: 1, ifCancelled: "cancelled")
@@ -57,7 +57,7 @@ import Testing
     #expect(calls.isEmpty == true)
   }
 
-  @Test func `Cancelling a call that is claimed doesn't end it, before or while it waits`() async {
+  @Test func `Cancelling a claimed call doesn't end it, before or while it waits`() async {
     let calls = PendingCalls<Int, String>()
     calls.open(1)
     #expect(calls.claim(1) == true)
@@ -77,7 +77,7 @@ import Testing
     #expect(calls.claim(1) == false)
   }
 
-  @Test func `Cancelling a call that has an outcome leaves it that one`() async {
+  @Test func `Cancelling a call that has an outcome keeps that outcome`() async {
     let calls = PendingCalls<Int, String>()
     calls.open(1)
     calls.end(1, "a")

@@ -16,20 +16,20 @@ import Testing
     return state
   }
 
-  @Test func `The values used least recently go first, as many as must`() {
+  @Test func `As few values as necessary are evicted, the least recently used first`() {
     var state = state(EvictionPolicy(maximumCount: 2), [1, 1, 1, 1])
     state.recordUse(of: 0, at: time(10))
     #expect(state.isOverLimit)
     #expect(state.takeVictims(at: time(11), limit: 9) { _ in false }.map(\.key) == [1, 2])
   }
 
-  @Test func `As many bytes go as are too many`() {
+  @Test func `Values are evicted until their size is within the limit`() {
     var state = state(EvictionPolicy(maximumBytes: 100), [10, 60, 20, 50])
     #expect(state.byteCount == 140)
     #expect(state.takeVictims(at: time(9), limit: 9) { _ in false }.map(\.key) == [0, 1])
   }
 
-  @Test func `A value that has to stay is passed over until its next use`() {
+  @Test func `A kept value is skipped until its next use`() {
     var state = state(EvictionPolicy(maximumCount: 1), [1, 1, 1])
     #expect(state.takeVictims(at: time(9), limit: 9) { $0 != 2 }.map(\.key) == [2])
     state.recordOwnRemoval(of: 2, revision: 1)
@@ -39,7 +39,7 @@ import Testing
     #expect(state.takeVictims(at: time(11), limit: 9) { _ in false }.map(\.key) == [1])
   }
 
-  @Test func `A value goes when it has been idle for long enough, and not before`() {
+  @Test func `A value is evicted when its idle time has passed, and not before`() {
     var state = state(EvictionPolicy(idleTime: .seconds(60)), [1, 1])
     #expect(state.nextIdleTime() == time(60))
     state.recordUse(of: 0, at: time(30))
@@ -49,12 +49,12 @@ import Testing
     #expect(state.nextIdleTime() == time(90))
   }
 
-  @Test func `What could not be removed is the first to go again`() {
+  @Test func `A value that could not be removed is the next to be evicted`() {
     var state = state(EvictionPolicy(maximumCount: 1), [1, 1, 1])
     let victims = state.takeVictims(at: time(9), limit: 9) { _ in false }
     #expect(victims.map(\.key) == [0, 1])
     state.recordUse(of: 0, at: time(10))
-    state.giveBack(victims)
+    state.restoreVictims(victims)
     #expect(state.takeVictims(at: time(11), limit: 9) { _ in false }.map(\.key) == [1, 2])
   }
 
@@ -73,10 +73,10 @@ import Testing
     #expect((state.count, state.byteCount) == (1, 7))
   }
 
-  /// The same by a list of all values in the order of their uses.
+  /// A model: a list of all values in the order of their uses.
   private struct Model {
     var values: [(key: Int, size: Int, revision: UInt64, usedAt: Int)] = []
-    /// Those that aren't considered.
+    /// The values that aren't considered until their next use.
     var passed: Set<Int> = []
 
     mutating func use(_ key: Int, at time: Int) {
@@ -106,7 +106,7 @@ import Testing
     EvictionPolicy(maximumCount: 5), EvictionPolicy(maximumBytes: 40), EvictionPolicy(idleTime: .seconds(20)),
     EvictionPolicy(maximumCount: 8, maximumBytes: 60, idleTime: .seconds(50)),
   ])
-  func `It says what a list of all values says`(_ policy: EvictionPolicy) {
+  func `The state agrees with a list of all values`(_ policy: EvictionPolicy) {
     var random = SplitMix64(seed: 14)
     var (state, model) = (EvictionState<Int>(policy), Model())
     for now in 1...5_000 {
@@ -136,7 +136,7 @@ import Testing
             model.values.removeAll { $0.key == victim.key }
           }
         } else {
-          state.giveBack(victims)
+          state.restoreVictims(victims)
           let taken = model.values.filter { value in victims.contains { $0.key == value.key } }
           model.values.removeAll { value in victims.contains { $0.key == value.key } }
           model.values.insert(contentsOf: taken, at: 0)

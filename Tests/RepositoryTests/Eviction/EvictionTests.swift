@@ -23,12 +23,12 @@ import Testing
     return configuration
   }
 
-  /// The ids of the values in the store.
+  /// The ids of the stored values.
   private func storedIDs() async throws -> [String?] {
     try await memory.observe(collection: "notes", as: Notes.self).stored.map(\.key.id)
   }
 
-  /// Waits until the store has the values of some keys alone.
+  /// Waits until exactly the values of the given keys are stored.
   private func waitUntilStored(_ ids: Set<String>) async throws {
     try await waitUntilStored { $0 == ids }
   }
@@ -48,7 +48,7 @@ import Testing
 
   // MARK: - Limits
 
-  @Test func `The value used least recently goes before a call returns that stores one too many`() async throws {
+  @Test func `The least recently used value is evicted before a call that exceeds the limit returns`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
     let events = repository.events.subscribe()
     for key in ["a", "b"] { try await repository.refresh(key) }
@@ -65,7 +65,7 @@ import Testing
     #expect(evicted == ["b", "a"])
   }
 
-  @Test func `The values never take more bytes than they may`() async throws {
+  @Test func `The values never exceed the byte limit`() async throws {
     let keys = try #require(Int(ProcessInfo.processInfo.environment["MOMENTS_EVICTION_KEYS"] ?? "2000"))
     let limit = keys * 10
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumBytes: limit)), store: memory)
@@ -77,13 +77,13 @@ import Testing
     let stored = try #require(await repository.report().stored)
     let entries = try await memory.observe(collection: "notes", as: Notes.self).stored
     #expect(entries.compactMap(\.stored.byteCount).reduce(0, +) == stored.byteCount)
-    // As many of the last ones as there is room for.
+    // The most recent values that fit.
     #expect(entries.map(\.key.id) == (keys - stored.count..<keys).map { "\($0)" })
     let last = try #require(entries.last?.stored.byteCount)
     #expect(limit - stored.byteCount < last)
   }
 
-  @Test func `A value that isn't used for long enough goes`() async throws {
+  @Test func `An idle value is evicted`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(idleTime: .seconds(60))))
     try await repository.refresh("a")
     time.value += 30
@@ -98,34 +98,33 @@ import Testing
     try await waitUntilStored([])
   }
 
-  @Test func `What an earlier process left goes by the time of its last save`() async throws {
+  @Test func `Values of an earlier process are evicted in the order of their last saves`() async throws {
     for key in ["c", "a", "b"] { try await memory.save(Notes(key), for: .notes(key)) }
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
     try await waitUntilStored(["b"])
     _ = repository
   }
 
-  @Test func `What another repository stores counts`() async throws {
+  @Test func `Values that another repository stores count`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)), store: memory)
     for key in ["a", "b"] { try await repository.refresh(key) }
     let other = makeRepository(store: InMemoryStore(storage: storage))
     try await other.refresh("c")
-    // The report of it may come later than the next value.
+    // The store may report it after the next value is stored.
     try await repository.refresh("d")
     try await waitUntilStored(["c", "d"])
   }
 
-  @Test func `Without a limit everything stays, and nothing is counted`() async throws {
+  @Test func `Without a limit everything stays and nothing is counted`() async throws {
     let repository = makeRepository()
     for key in 0..<100 { try await repository.refresh("\(key)") }
     try await #expect(storedIDs().count == 100)
     #expect(await repository.report().stored == nil)
   }
 
-  // MARK: - What stays
+  // MARK: - Kept values
 
-  @Test func `Observed values stay, others go when their call ends, and they when their observers leave`() async throws
-  {
+  @Test func `Observed values stay until their observers leave, and other values until their call ends`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
     try await repository.refresh("a")
     do {
@@ -136,11 +135,11 @@ import Testing
       try await repository.refresh("c")
       try await waitUntilStored(["a", "b"])
     }
-    // Which observer leaves first isn't certain.
+    // The observers may leave in either order.
     try await waitUntilStored { $0.count == 1 && $0 != ["c"] }
   }
 
-  @Test func `A value with a mutation that isn't sent stays, and goes when the server has it`() async throws {
+  @Test func `A value with an unsent mutation stays until the server has the mutation`() async throws {
     let isOffline = Setting(true)
     let repository = makeRepository(
       configuration: limited(EvictionPolicy(maximumCount: 2)),
@@ -157,7 +156,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("x"))
   }
 
-  @Test func `The mutations of another process keep their value`() async throws {
+  @Test func `A value with a mutation of another process stays`() async throws {
     try await put(Notes("a"), "a")
     do {
       let offline = makeRepository(onSend: { _ throws(NotesFailure) in throw .offline })
@@ -165,7 +164,7 @@ import Testing
     }
     try await put(Notes("b"), "b")
     var configuration = limited(EvictionPolicy(maximumCount: 1))
-    // It opens no key to send what is queued.
+    // It never leads, so it opens no key to send the queued mutation.
     configuration.leadership = NeverLeading()
     let repository = makeRepository(configuration: configuration)
     try await waitUntilStored(["a"])
@@ -186,7 +185,7 @@ import Testing
     try await #expect(storedIDs() == ["a"])
   }
 
-  @Test func `A value that another process stores meanwhile stays`() async throws {
+  @Test func `A value that another process stores during the eviction stays`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
     for key in ["a", "b"] { try await repository.refresh(key) }
     let isFirst = Setting(true)
@@ -202,7 +201,7 @@ import Testing
     #expect(!isFirst.value)
   }
 
-  @Test func `An observer that comes while a value is being removed never sees it`() {
+  @Test func `An observer that subscribes during the removal of a value never gets it`() {
     let executor = ManualTaskExecutor()
     var configuration = limited(EvictionPolicy(maximumCount: 1))
     configuration.taskExecutor = executor
@@ -238,7 +237,7 @@ import Testing
     executor.runUntilIdle()
   }
 
-  @Test func `Where the store fails, the value stays and goes with the next one`() async throws {
+  @Test func `If the store fails, the value stays and is evicted with the next one`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
     try await repository.refresh("a")
     let events = repository.events.subscribe()
@@ -256,7 +255,7 @@ import Testing
     try await #expect(storedIDs() == ["c"])
   }
 
-  @Test func `A value that was quarantined doesn't count`() async throws {
+  @Test func `A quarantined value doesn't count`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
     for key in ["a", "b"] { try await repository.refresh(key) }
     storage[try StoreKey<Notes>.notes("a").keyName.encoded()] = Data("spoiled".utf8)
@@ -266,7 +265,7 @@ import Testing
     #expect(await repository.report().stored?.count == 2)
   }
 
-  @Test func `What the store can't remove is tried again after a wait`() async throws {
+  @Test func `A failed removal is retried after a delay`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(idleTime: .seconds(60))))
     try await repository.refresh("a")
     await clock.sleepers(1)
@@ -290,9 +289,9 @@ import Testing
     #expect(attempts.value == 2)
   }
 
-  // MARK: - Evicting by hand
+  // MARK: - Explicit eviction
 
-  @Test func `A value that is evicted is fetched again`() async throws {
+  @Test func `An evicted value is fetched again`() async throws {
     let requests = Counter()
     let repository = makeRepository(configuration: limited(EvictionPolicy()), onFetch: { _ in requests.next() })
     try await repository.refresh("a")
@@ -305,7 +304,7 @@ import Testing
     #expect(requests.value == 2)
   }
 
-  @Test func `What is in use isn't evicted`() async throws {
+  @Test func `A value in use isn't evicted`() async throws {
     let isOffline = Setting(true)
     let repository = makeRepository(onSend: { _ throws(NotesFailure) in if isOffline.value { throw .offline } })
     for key in ["a", "b", "c"] { try await repository.refresh(key) }
@@ -318,7 +317,7 @@ import Testing
     try await #expect(storedIDs() == ["a", "b"])
   }
 
-  @Test func `The values of one user are evicted`() async throws {
+  @Test func `The values of a single user can be evicted`() async throws {
     let repository = SyncedRepository("pages", store: memory) { (key: UserKey) throws(NotesFailure) in Notes(key.id) }
     for key in [UserKey("1", "a"), UserKey("2", "a"), UserKey("1", "b")] { try await repository.refresh(key) }
     try await repository.evict(.user("1"))
@@ -326,7 +325,7 @@ import Testing
     #expect(left.map(\.key.id) == ["2/a"])
   }
 
-  @Test func `An eviction that the store refuses throws, and the value stays`() async throws {
+  @Test func `An eviction that fails in the store throws, and the value stays`() async throws {
     let repository = makeRepository()
     try await repository.refresh("a")
     store.set { $0.onCommit = { _ throws(StoreError) in throw .writeFailed(InterceptedStore.error) } }

@@ -7,24 +7,24 @@ import RepositoryTesting
 
 @testable import Repository
 
-/// One run of the engine that a seed determines: a server, a network, a storage, and processes that begin and end.
+/// One run of the engine that a seed determines: a server, a network, a storage, and processes that start and end.
 ///
-/// Everything runs on one ``ManualTaskExecutor``, and the seed decides which job is next.
+/// Everything runs on one ``ManualTaskExecutor``, and the seed determines which job runs next.
 struct InterleavedRun<Source: MarksSourceType> {
   typealias Repository = SyncedRepository<Source>
 
-  /// What a run has, besides what happens in it.
+  /// The options of a run.
   struct Options {
     var acknowledgement = Acknowledgement.value
-    /// Whether the store's calls fail now and then.
+    /// Whether some calls of the store fail.
     var failsStore = false
-    /// Whether another process sends too.
+    /// Whether a second process sends too.
     var isShared = false
     /// The number of operations.
     var length = 50
   }
 
-  /// A process: a repository with a store and a client of its own.
+  /// A simulated process: a repository with its own store and client.
   private final class Process {
     let number: Int
     let client: MarksClient
@@ -33,11 +33,11 @@ struct InterleavedRun<Source: MarksSourceType> {
     let activity: ManualActivityMonitor
     var repository: Repository?
     var callers: [Task<Void, Never>] = []
-    /// The marks that were made in the process, by key and lane.
+    /// The marks made in the process, by key and lane.
     var marks: [String: [Int]] = [:]
-    /// The marks that were accepted before the process began.
+    /// The marks that were accepted before the process started.
     var knownMarks: Set<Int> = []
-    /// The keys that are fetched because they are observed.
+    /// The keys that are fetched while they are observed.
     var loadingKeys: Set<String> = []
     var observers: [Task<Void, Never>] = []
 
@@ -77,9 +77,9 @@ struct InterleavedRun<Source: MarksSourceType> {
       isShared: options.isShared)
   }
 
-  /// Makes the run.
+  /// Performs the run.
   ///
-  /// - Returns: All that happened, and the laws that didn't hold.
+  /// - Returns: The trace and the violated laws.
   mutating func run() -> (trace: [String], violations: [String]) {
     for key in Self.keys where Bool.random(using: &random) {
       for _ in 0..<Int.random(in: 1...5, using: &random) { edit(key) }
@@ -155,14 +155,14 @@ struct InterleavedRun<Source: MarksSourceType> {
     process.observers.append(
       Task(executorPreference: executor) { [journal] in
         for await state in states {
-          // An observer that has left may be late, and another one has newer states.
+          // A cancelled observer may be late, while another one has received newer states.
           if Task.isCancelled { break }
           journal.observe(state, of: key, number)
         }
       })
   }
 
-  /// The process lets the repository go, which may still finish what it has begun.
+  /// Releases the repository of a process, which may still complete work under way.
   private mutating func release(_ process: Process) {
     journal.note("process \(process.number) releases its repository")
     processes.removeAll { $0 === process }
@@ -170,7 +170,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     process.repository = nil
   }
 
-  /// The process ends at this moment: nothing of what it had begun has an effect any more.
+  /// Ends a process abruptly: work under way has no further effect.
   private mutating func kill(_ process: Process) {
     process.store.disconnect()
     process.client.end()
@@ -209,7 +209,7 @@ struct InterleavedRun<Source: MarksSourceType> {
         if Bool.random(using: &random) { runSome() }
       } else {
         release(process)
-        // What it had begun would be external for the next one, which doesn't send it.
+        // Otherwise its mutations would be external for the next repository, which wouldn't send them.
         executor.run(atMost: 100_000, using: &random)
       }
       start()
@@ -228,7 +228,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     }
   }
 
-  /// The observers leave, and others come for each key.
+  /// Cancels the observers of a process, and starts new ones for each key.
   private mutating func leave(_ process: Process) {
     for observer in process.observers { observer.cancel() }
     (process.observers, process.loadingKeys) = ([], [])
@@ -249,7 +249,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     let earlier = (process.marks[lane] ?? []).filter { journal.outcome(of: $0) == .accepted }
     process.marks[lane, default: []].append(change.mark)
     marks[key, default: []].append(change.mark)
-    // It comes and goes as others do.
+    // It appears and disappears depending on other marks.
     if change.excluded != nil { journal.end(change.mark) }
     journal.willPerform(change, behind: earlier)
     call(process) { [journal, change] repository in
@@ -286,14 +286,14 @@ struct InterleavedRun<Source: MarksSourceType> {
     }
   }
 
-  /// Another user changes the value at the server.
+  /// Changes the value on the server, as another user.
   private mutating func edit(_ key: String) {
     lastMark += 1
     journal.note("mark \(lastMark) is made elsewhere")
     server.edit(key) { [lastMark] in $0.elements.insert(Mark(id: lastMark), at: 0) }
   }
 
-  /// Another process stores what the server has now.
+  /// Stores the server's present value, as another process.
   private mutating func saveExternally(_ key: String) {
     let store = SimulatedStore(
       storage: storage, hooks: .init(didCommit: { [journal] in journal.didSaveExternally($0) }))
@@ -329,7 +329,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     }
   }
 
-  /// Deals with all that is refused or in conflict.
+  /// Requeues, retries or discards all refused and conflicted mutations.
   private mutating func resolve(_ process: Process) {
     let requeues = Bool.random(using: &random)
     call(process) { [journal] repository in
@@ -373,7 +373,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     journal.note("\(packet.label) \(packet.direction) \(move)")
   }
 
-  /// Lets all that can go on do so, and looks at it.
+  /// Runs all jobs that are ready, and checks the laws that hold while nothing moves.
   private mutating func checkQuiet() {
     executor.run(atMost: 100_000, using: &random)
     guard !options.failsStore, !options.isShared, network.packets.isEmpty else { return }
@@ -384,15 +384,15 @@ struct InterleavedRun<Source: MarksSourceType> {
     }
   }
 
-  // MARK: - The end
+  // MARK: - Settling
 
-  /// L12 and L14: when everything works again, the queue drains, and every process shows what the server has.
+  /// Checks L12 and L14: when everything works again, the queue drains and every process shows the server's value.
   private mutating func settle() {
     journal.note("everything works")
     network.conditions = .reliable
     network.isReachable = true
     journal.failureRate = 0
-    // What another process made is sent by the one that opens the store next.
+    // In independent mode, the next repository that opens the store sends the mutations of other processes.
     if options.isShared {
       while let process = processes.first { release(process) }
       drain { true }
@@ -420,7 +420,7 @@ struct InterleavedRun<Source: MarksSourceType> {
       call(process) { [journal, number = process.number, loadingKeys = process.loadingKeys] repository in
         for key in Self.keys {
           do throws(RepositoryError<MarksFailure>) {
-            // What is fetched because it is observed needs no call.
+            // Keys that are fetched while they are observed need no call.
             if loadingKeys.contains(key) {
               await repository.invalidate(.key(key))
             } else {
@@ -441,7 +441,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     }
   }
 
-  /// Lets packets arrive and time pass until a condition holds and nothing moves.
+  /// Delivers packets and advances the clock until a condition holds and no packet is left.
   private mutating func drain(_ isDone: () -> Bool) {
     for _ in 0..<400 {
       executor.run(atMost: 100_000, using: &random)
@@ -474,9 +474,10 @@ struct InterleavedRun<Source: MarksSourceType> {
 }
 
 extension InterleavedRun {
-  /// Whether what is shown is what the server has.
+  /// Whether a shown value corresponds to the server's value.
   ///
-  /// Where changes are acknowledged without a value, what others made between them isn't known behind the newest page.
+  /// If changes are acknowledged without a value, changes by other clients between them may be missing behind the
+  /// newest page.
   private func isRight(_ shown: [Mark], _ expected: [Mark]) -> Bool {
     if Source.loadMore == nil { return shown == expected }
     if options.acknowledgement == .value { return expected.starts(with: shown) }
@@ -485,7 +486,7 @@ extension InterleavedRun {
 }
 
 extension Journal {
-  /// L2: a new observer sees what the caller has made.
+  /// Checks L2: a new observer sees the change that the caller has made.
   fileprivate func checkShown<Source: MarksSourceType>(
     _ mark: Int, _ key: String, _ repository: SyncedRepository<Source>
   ) async {
@@ -501,7 +502,7 @@ extension Journal {
 }
 
 extension MutationResult {
-  /// The result without what is random.
+  /// A description of the result without its random id.
   fileprivate var name: String {
     switch self {
     case .confirmed: "confirmed"

@@ -2,16 +2,16 @@ import Foundation
 import MulticastTesting
 import Testing
 
-/// Runs of the engine in which everything happens in an order that a seed decides: operations, replies that are late, lost
-/// or repeated, calls of the store that take their time or fail, and processes that end at any moment.
+/// Runs of the engine whose events occur in an order that a seed determines: operations, replies that are late, lost or
+/// repeated, slow or failing calls of the store, and processes that end at any time.
 ///
-/// `MOMENTS_INTERLEAVINGS` in the environment says how many runs are made, and `MOMENTS_INTERLEAVING_SEED` makes one again
-/// and prints it.
+/// `MOMENTS_INTERLEAVINGS` in the environment sets the number of runs, and `MOMENTS_INTERLEAVING_SEED` repeats and
+/// prints a single run.
 @Suite(.timeLimit(.minutes(15))) struct InterleavingTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let count = environment["MOMENTS_INTERLEAVINGS"].flatMap { Int($0) } ?? 1_000
 
-  @Test func `No interleaving breaks a law`() async {
+  @Test func `No interleaving violates a law`() async {
     if let seed = Self.environment["MOMENTS_INTERLEAVING_SEED"].flatMap({ UInt64($0) }) {
       let (trace, violations) = Self.run(seed: seed)
       print(trace.joined(separator: "\n"))
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func `A seed determines all that happens`() async {
+  @Test func `A seed determines a run completely`() async {
     let first = UInt64.random(in: 0...UInt64(UInt32.max))
     for seed in first..<first + UInt64(max(Self.count / 20, 10)) {
       await Task.yield()
@@ -42,7 +42,7 @@ import Testing
   private static func run(seed: UInt64) -> (trace: [String], violations: [String]) {
     var acknowledgement = Acknowledgement.allCases[Int(seed / 8 % 3)]
     let (isPaged, failsStore, isShared) = (seed % 2 == 1, seed / 2 % 2 == 1, seed / 4 % 2 == 1)
-    // Where nothing is stored, a fetch of another process may miss what was confirmed without a value.
+    // If nothing is stored, a fetch of another process may miss a change that was confirmed without a value.
     if isShared, !isPaged, acknowledgement == .done { acknowledgement = .patch }
     if isPaged {
       var run = InterleavedRun<PagedMarks>(

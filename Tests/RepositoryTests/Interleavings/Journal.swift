@@ -6,25 +6,25 @@ import RepositoryTesting
 
 @testable import Repository
 
-/// All that happens in a run, and the first laws that didn't hold.
+/// The events of a run, and the laws that were violated.
 final class Journal: Sendable {
   typealias Record = MutationRecord<MarkChange>
 
-  /// How a call of `perform` ended.
+  /// The result of a call of `perform`.
   enum Outcome: Equatable, Sendable {
     /// The mutation is durable.
     case accepted
     /// The store failed.
     case notStored
-    /// It isn't known, or the user was told that the change isn't made.
+    /// The result is unknown, or the user learned that the change isn't made.
     case other
   }
 
-  /// What one observer of a key saw.
+  /// The values that one observer of a key received.
   struct Observation: Sendable {
     let process: Int
     let key: String
-    /// The marks of which the calls had returned in an earlier process, so that the first value must have them.
+    /// The marks whose calls had returned in an earlier process, so that the first value must contain them.
     let durable: Set<Int>
     var values: [Paged<Mark>] = []
   }
@@ -37,19 +37,19 @@ final class Journal: Sendable {
     var sequences: [MutationID: UInt64] = [:]
     var keys: [MutationID: String] = [:]
     var live: Set<MutationID> = []
-    /// The marks of which the user was told, or may be told, that they are not made.
+    /// The marks of which the user learned, or may learn, that they aren't made.
     var ended: Set<Int> = []
     var cancelled: Set<MutationID> = []
     var requeued: Set<Int> = []
     var outcomes: [Int: Outcome] = [:]
-    /// For each mark those whose calls had returned before it was made, in the same process and lane.
+    /// For each mark, the marks whose calls had returned before it was made in the same process and lane.
     var earlier: [Int: [Int]] = [:]
     var observations: [Observation] = []
     var states: [String: RepositoryState<Paged<Mark>, RepositoryError<MarksFailure>>] = [:]
-    /// The marks of the newest stored value of each key.
+    /// The marks of the last stored value of each key.
     var stored: [String: Set<Int>] = [:]
     var failureRate = 0.0
-    /// The marks that were in a stored value while their mutation was in the queue, so that they may have shown twice.
+    /// The marks that were in a stored value while their mutation was in the queue, so that they may be shown twice.
     var doubled: Set<Int> = []
     /// The marks that a new observer didn't see although their calls had returned.
     var unseen: Set<Int> = []
@@ -63,15 +63,17 @@ final class Journal: Sendable {
   private let isShared: Bool
 
   /// - Parameters:
-  ///   - seed: What decides how long the store's calls take, and which of them fail.
-  ///   - isPaged: Whether a stored value may lack what the server has.
+  ///   - seed: The seed of the delays and the failures of the store.
+  ///   - storage: The storage that the processes share.
+  ///   - server: The server.
+  ///   - isPaged: Whether a stored value may lack older elements of the server's value.
   ///   - isShared: Whether several processes send.
   init(seed: UInt64, storage: SimulatedStorage, server: MarksServer, isPaged: Bool, isShared: Bool) {
     state = Lock(State(random: SplitMix64(seed: seed)))
     (self.storage, self.server, self.isPaged, self.isShared) = (storage, server, isPaged, isShared)
   }
 
-  /// Everything that happened, in order, without what is random in each process.
+  /// The events in order, without the values that are random in each process.
   var trace: [String] { state.withLock { $0.trace } }
 
   var violations: [String] { state.withLock { $0.violations } }
@@ -92,9 +94,9 @@ final class Journal: Sendable {
     }
   }
 
-  // MARK: - The store
+  // MARK: - Store
 
-  /// The hooks of a process's store: its calls take some turns, and some fail.
+  /// The hooks of a process's store: calls are delayed by some turns, and some fail.
   func hooks(_ process: Int) -> SimulatedStore.Hooks {
     SimulatedStore.Hooks(
       onRead: { [self] keys async throws(StoreError) in try await delay("read", keys, process) },
@@ -124,7 +126,7 @@ final class Journal: Sendable {
     }.joined(separator: ", ")
   }
 
-  /// Checks what is durable after each commit.
+  /// Checks the durable state after each commit.
   private func didCommit(_ keys: [StoreKeyName], _ process: Int) {
     for key in keys where key.collection == "marks" { checkStored(key.id!) }
     for key in keys where key.collection == "marks.mutations" {
@@ -159,7 +161,8 @@ final class Journal: Sendable {
     }
   }
 
-  /// L8: a mutation leaves the store only in the commit after which the value has it, or if it isn't made.
+  /// Checks L8: a mutation is removed from the store only in the commit that stores a value with it, unless it isn't
+  /// made.
   private func checkRemoval(of id: MutationID) {
     let removed = state.withLock { state -> (mark: Int, key: String)? in
       guard state.live.remove(id) != nil, let mark = state.marks[id], !state.ended.contains(mark) else { return nil }
@@ -169,12 +172,12 @@ final class Journal: Sendable {
       return
     }
     if value.elements.contains(where: { $0.id == mark }) { return }
-    // Of pages, the older ones may be dropped.
+    // With pages, older elements may be dropped.
     if isPaged, server.applied.contains(where: { $0.id == id }) { return }
     violate("L8: the mutation of mark \(mark) was removed, and the stored value of \(key) doesn't have it.")
   }
 
-  /// L3 and L6: what is stored is what the server had, never older than before, and nothing is in it twice.
+  /// Checks L3 and L6: a stored value is one that the server had, never older than before, and contains nothing twice.
   private func checkStored(_ key: String) {
     guard let value = storage.value(of: StoreKey<Paged<Mark>>("marks", id: key)) else { return }
     for mark in value.elements where mark.count != 1 {
@@ -190,7 +193,7 @@ final class Journal: Sendable {
     violate("L3: the stored value of \(key) lost mark \(lost).")
   }
 
-  // MARK: - The server
+  // MARK: - Server
 
   func willSend(_ change: MarkChange, _ id: MutationID) {
     let (isDurable, isCancelled) = state.withLock { ($0.marks[id] != nil, $0.cancelled.contains(id)) }
@@ -228,7 +231,7 @@ final class Journal: Sendable {
 
   func outcome(of mark: Int) -> Outcome? { state.withLock { $0.outcomes[mark] } }
 
-  /// The marks that a value must show, now and after a relaunch: their calls have returned.
+  /// The marks that a value must contain, now and after a relaunch, because their calls have returned.
   func acceptedMarks(among marks: [Int]) -> Set<Int> {
     state.withLock { state in
       Set(marks.filter { state.outcomes[$0] == .accepted && !state.ended.contains($0) })
@@ -272,12 +275,14 @@ final class Journal: Sendable {
 
   func hasStored(_ key: String) -> Bool { storage.value(of: StoreKey<Paged<Mark>>("marks", id: key)) != nil }
 
-  /// Records that a new observer didn't see a mark, which is a violation unless the user learns later that it isn't made.
+  /// Records that a new observer didn't see a mark.
+  ///
+  /// That is a violation unless the user learns later that it isn't made.
   func suspect(_ mark: Int) {
     _ = state.withLock { $0.unseen.insert(mark) }
   }
 
-  /// Checks what another program stored.
+  /// Checks a value that another program stored.
   func didSaveExternally(_ keys: [StoreKeyName]) {
     for key in keys { checkStored(key.id!) }
     noteDoubled()
@@ -286,7 +291,8 @@ final class Journal: Sendable {
 
   // MARK: - Laws
 
-  /// L13 and L1 while nothing moves: something is pending as long as its record is stored, and what is pending shows.
+  /// Checks L13 and L1 while nothing moves: a value is pending while a record is stored, and pending mutations are
+  /// visible.
   func checkQuiet(_ key: String, _ process: Int) {
     guard let newest = newestState(of: key, process) else { return }
     let live = storage.values(in: "marks.mutations", as: Record.self).values
@@ -301,7 +307,7 @@ final class Journal: Sendable {
     }
   }
 
-  /// The laws of a whole run.
+  /// Checks the laws of a complete run.
   func checkAll() {
     let state = state.withLock { $0 }
     checkOrder(state)
@@ -322,7 +328,7 @@ final class Journal: Sendable {
     for (index, observation) in state.observations.enumerated() { checkObserver(index, observation, state) }
   }
 
-  /// L5: each lane arrives in the order in which it was made.
+  /// Checks L5: the mutations of each lane arrive in the order in which they were made.
   private func checkOrder(_ state: State) {
     for (mark, earlier) in state.earlier.sorted(by: { $0.key < $1.key }) {
       guard !state.requeued.contains(mark), let id = state.marks.first(where: { $0.value == mark })?.key else {
@@ -347,7 +353,7 @@ final class Journal: Sendable {
     }
   }
 
-  /// L3 and L4: what an observer saw stays, unless the user was told that it isn't made.
+  /// Checks L3 and L4: a mark that an observer saw stays, unless the user learned that it isn't made.
   private func checkObserver(_ index: Int, _ observation: Observation, _ state: State) {
     if let first = observation.values.first {
       let missing = observation.durable.subtracting(first.elements.map(\.id)).subtracting(state.ended)
@@ -360,7 +366,7 @@ final class Journal: Sendable {
     for value in observation.values {
       let ids = Set(value.elements.map(\.id))
       for lost in seen.subtracting(ids).sorted() where !state.ended.contains(lost) {
-        // Of pages, the older ones may be dropped.
+        // With pages, older elements may be dropped.
         if isPaged, server.value(of: observation.key).elements.contains(where: { $0.id == lost }) { continue }
         violate("L4: observer \(index) of \(observation.key) saw mark \(lost), and then \(ids.sorted()).")
         return

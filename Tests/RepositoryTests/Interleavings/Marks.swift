@@ -1,7 +1,7 @@
 import Repository
 import RepositoryTesting
 
-/// One change of a list, which shows how often it was applied.
+/// An element that counts how often it was added.
 struct Mark: Codable, Equatable, Identifiable, Sendable {
   let id: Int
   var count = 1
@@ -10,18 +10,18 @@ struct Mark: Codable, Equatable, Identifiable, Sendable {
 /// A change that adds a mark.
 struct MarkChange: RepositoryMutation, Equatable {
   let mark: Int
-  /// Which of its key's lanes it is in.
+  /// The number of its lane within the key.
   var lane = 0
-  /// Whether it counts when it is applied to a value that has it, so that the value doesn't prove it.
+  /// Whether applying it again increases the count, so that a value with the mark doesn't prove it.
   var isCounting = false
-  /// A mark on whose presence the change isn't possible.
+  /// A mark whose presence makes the change impossible.
   var excluded: Int?
   /// Whether the server refuses it.
   var isRefused = false
 
   func apply(to value: inout Paged<Mark>) throws(MutationConflict) {
     if let excluded, value.elements.contains(where: { $0.id == excluded }) {
-      // A change that throws may have changed a part of the value.
+      // A change that throws may have modified a part of the value.
       value.elements.insert(Mark(id: -mark), at: 0)
       throw MutationConflict("\(excluded)")
     }
@@ -47,19 +47,19 @@ enum MarksFailure: Error, Hashable, Sendable {
   }
 }
 
-/// How the server of the marks acknowledges a change.
+/// The form in which the server acknowledges a change.
 enum Acknowledgement: CaseIterable, Sendable {
   case value, patch, done
 }
 
 typealias MarksServer = InMemoryServer<String, Paged<Mark>, MarkChange>
 
-/// What one process has of the server.
+/// A source of marks.
 protocol MarksSourceType: MutableSource
 where Key == String, Value == Paged<Mark>, Mutation == MarkChange, Failure == MarksFailure {
   init(_ client: MarksClient)
 
-  /// Fetches a page, if there are pages.
+  /// Fetches another page, if the value is paged.
   static var loadMore: (@Sendable (SyncedRepository<Self>, String) async throws -> Void)? { get }
 }
 
@@ -87,7 +87,7 @@ struct WholeMarks: MarksSourceType {
   func orderingKey(of mutation: MarkChange, on key: String) -> String { "\(key)/\(mutation.lane)" }
 }
 
-/// Marks that are fetched in pages, and that show also where nothing is stored.
+/// Marks that are fetched in pages, and that are visible even if nothing is stored.
 struct PagedMarks: PagedSource, MarksSourceType {
   static var empty: Paged<Mark>? { Paged() }
 

@@ -2,7 +2,7 @@ import Multicast
 import Repository
 import RepositoryTesting
 
-/// The client of one process, over a network that all processes share.
+/// The client of one process, on a network that all processes share.
 final class MarksClient: Sendable {
   private struct State {
     var isEnded = false
@@ -27,13 +27,13 @@ final class MarksClient: Sendable {
     self.journal = journal
   }
 
-  /// Whether the user has to sign in before changes are taken.
+  /// Whether the server requires a sign-in before it accepts changes.
   var isSignedOut: Bool {
     get { state.withLock { $0.isSignedOut } }
     set { state.withLock { $0.isSignedOut = newValue } }
   }
 
-  /// Ends the process: it sends nothing more.
+  /// Ends the process: it sends no further requests.
   func end() {
     state.withLock { $0.isEnded = true }
   }
@@ -76,7 +76,7 @@ final class MarksClient: Sendable {
     case (.made, .done): return .done
     case (.made, .patch):
       return .patch { value in
-        // As the server makes it, which is not where it was expected.
+        // Inserts the mark as the server does, which may be at another index than `apply(to:)` does.
         if let index = value.elements.firstIndex(where: { $0.id == change.mark }) {
           value.elements[index].count += 1
         } else {

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Several processes on one store make mutations, and the one that sends them is killed again and again.
+/// Several processes on one store make mutations, and the leader among them is killed repeatedly.
 @Suite(.timeLimit(.minutes(15))) struct LeaderKillTests {
-  /// The stores that processes share.
+  /// The stores that processes can share.
   enum Store: CaseIterable {
     case files
     #if SQLite
@@ -14,12 +14,12 @@ import Testing
     fileprivate var placeName: String { self == .files ? "store" : "store.sqlite" }
   }
 
-  /// How many leaders are killed: a twentieth of `MOMENTS_KILL_ROUNDS` in the environment.
+  /// The number of leaders to kill: a twentieth of `MOMENTS_KILL_ROUNDS` in the environment.
   private static let kills =
     ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) }.map { $0 / 20 } ?? 3
 
   @Test(arguments: Store.allCases)
-  func `Of four processes one sends at a time, and each step is made once and in its turn whichever is killed`(
+  func `Of four processes one sends at a time, and each step is made once and in order even if the leader is killed`(
     store: Store
   ) async throws {
     let temporary = TemporaryFolder()
@@ -28,7 +28,7 @@ import Testing
     for _ in 0..<4 { try steppers.launch() }
     for round in 0..<Self.kills {
       await steppers.run(forSteps: 40)
-      // A leader that is stopped keeps its lead, and loses it when it is killed.
+      // A suspended leader keeps its lead until it is killed.
       try await steppers.killLeader(stopsFirst: round % 5 == 4)
       try steppers.launch()
     }
@@ -38,7 +38,7 @@ import Testing
   }
 }
 
-/// Processes that make steps on one store, and what they have said.
+/// Processes that make steps on one store, and the lines that they have printed.
 ///
 /// Belongs to one task.
 private final class Steppers {
@@ -71,7 +71,7 @@ private final class Steppers {
     children.append(Child(writer: writer, process: try ChildProcess("take-steps", place, [writer])))
   }
 
-  /// Reads what any of the children say, until so many steps are durable.
+  /// Reads lines of random children until the given number of steps are durable.
   func run(forSteps count: Int) async {
     var steps = 0
     while steps < count {
@@ -82,7 +82,7 @@ private final class Steppers {
     }
   }
 
-  /// Kills the process that sent last.
+  /// Kills the process that sent last, after suspending it if `stopsFirst` is true.
   func killLeader(stopsFirst: Bool) async throws {
     let leader = try serverLines().last?.process
     let index = children.firstIndex { $0.process.identifier == leader } ?? 0
@@ -97,7 +97,7 @@ private final class Steppers {
     durable.formUnion(Self.durable(child))
   }
 
-  /// Lets all processes come to an end, and compares what they said with what the server has.
+  /// Ends all processes, and compares their lines with the state of the server.
   func finish() async throws {
     for child in children { child.process.endInput() }
     for index in children.indices {
@@ -115,7 +115,7 @@ private final class Steppers {
     #expect(durable.subtracting(made) == [])
   }
 
-  /// Each step whose process lives on has its answer.
+  /// Checks that each step of a process that wasn't killed has its result.
   private func checkAnswers(_ child: Child) {
     let ended = child.lines.filter { $0.hasPrefix("ended ") }.map { $0.split(separator: " ").map(String.init) }
     #expect(Set(ended.map { [child.writer, $0[1], $0[2]] }) == Self.durable(child), "\(child.writer)")

@@ -7,23 +7,23 @@ import Testing
 
 @testable import Repository
 
-/// Of several repositories on one store one sends the mutations of all.
+/// Of several repositories on one store, one sends the mutations of all.
 @Suite(.timeLimit(.minutes(15))) struct LeadershipTests {
   private let executor = ManualTaskExecutor()
   private let clock = ManualClock()
   private let storage = SimulatedStorage()
   private let server = NotesServer(empty: Notes("old"))
-  /// What was sent, and by which process.
+  /// The mutations that were sent, each with the name of the sending process.
   private let sent = Setting<[String]>([])
-  /// The order in which jobs are run; `nil` for the one in which they come.
+  /// The generator that orders jobs, or `nil` to run them in the order of their arrival.
   private let random: Setting<SplitMix64?>
 
   init() { random = Setting(nil) }
 
-  /// Creates repositories whose jobs are run in an order that a seed decides.
+  /// Creates a world whose jobs run in an order that a seed determines.
   private init(orderedBy seed: UInt64) { random = Setting(SplitMix64(seed: seed)) }
 
-  /// The texts of the mutations that were stored, by their place in the order.
+  /// The texts of the stored mutations, by sequence number.
   private let committed = Setting<[UInt64: String]>([:])
 
   /// The texts in the order in which they became durable.
@@ -35,7 +35,7 @@ import Testing
     self.random.value = random
   }
 
-  /// A repository with a store of its own, as a process has them.
+  /// A simulated process: a repository with its own store.
   private final class Process: Sendable {
     let store: SimulatedStore
     private let held: Setting<NotesRepository?>
@@ -47,7 +47,7 @@ import Testing
       held = Setting(repository)
     }
 
-    /// Ends the process at any moment.
+    /// Ends the process abruptly.
     func kill() {
       store.disconnect()
       release()
@@ -84,7 +84,7 @@ import Testing
     return Process(store, NotesRepository(source, store: store, configuration: configuration))
   }
 
-  /// Starts a call, and lets it go as far as it can.
+  /// Starts a call and runs all jobs that are ready.
   private func start<Result: Sendable>(
     _ body: @escaping @Sendable () async throws -> Result
   ) -> Task<Result, any Error> {
@@ -97,7 +97,7 @@ import Testing
     return start { try await repository.perform(mutation, on: "a") }
   }
 
-  /// Lets processes notice what others have stored, again and again until nothing is new.
+  /// Makes processes notice external changes, repeatedly, so that changes of one reach the others.
   private func notice(_ processes: Process...) {
     for _ in 0..<3 {
       for process in processes { _ = start { await process.store.noticeExternalChanges() } }
@@ -116,7 +116,7 @@ import Testing
 
   // MARK: - Following
 
-  @Test func `The first repository sends the mutations of both, and the second one's call is answered`() async throws {
+  @Test func `The first repository sends the mutations of both, and the second one's call returns`() async throws {
     let (first, second) = (makeProcess("first"), makeProcess("second"))
     let call = perform(.add("1"), second)
     #expect(sent.value == [])
@@ -128,7 +128,7 @@ import Testing
     #expect(sent.value.count == 2)
   }
 
-  @Test func `A follower shows its mutation at once, and goes on showing it`() async throws {
+  @Test func `A follower shows its mutation at once and keeps showing it`() async throws {
     let (first, second) = (makeProcess("first"), makeProcess("second"))
     _ = start { try await second.repository.reload("a") }
     let seen = Setting<[Notes]>([])
@@ -140,14 +140,14 @@ import Testing
     #expect(Set(seen.value.dropFirst().map(\.texts)) == [["old", "1"]])
   }
 
-  @Test func `A follower's call ends as soon as the leader has to wait`() async throws {
+  @Test func `A follower's call returns as soon as the leader has to wait`() async throws {
     let isOffline = Setting(true)
     let first = makeProcess("first", onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } })
     let second = makeProcess("second")
     let calls = [perform(.add("1"), second), perform(.add("2"), second)]
     notice(first, second)
     for call in calls { #expect(try await call.value == .queued) }
-    // Its lane waits.
+    // The lane is stalled.
     #expect(try await perform(.add("3"), second).value == .queued)
     isOffline.value = false
     notice(first, second)
@@ -155,14 +155,14 @@ import Testing
     notice(first, second)
     #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
     #expect(try await list(second).isEmpty)
-    // The lane has gone on.
+    // The lane is no longer stalled.
     let call = perform(.add("4"), second)
     notice(first, second)
     #expect(try await call.value == .confirmed)
     #expect(sent.value.allSatisfy { $0.hasPrefix("first ") })
   }
 
-  @Test func `A follower learns that the server is in conflict with its mutation, or refuses it`() async throws {
+  @Test func `A follower learns that the server reports a conflict or refuses its mutation`() async throws {
     let answers = Setting<[NotesFailure]>([.conflict, .refused])
     let first = makeProcess("first", onSend: { () throws(NotesFailure) in throw answers.value.removeFirst() })
     let second = makeProcess("second")
@@ -179,7 +179,7 @@ import Testing
     #expect(try await start { await values.first(1) }.value == [Notes("old")])
   }
 
-  @Test func `A follower's call doesn't wait for ever for a leader that doesn't answer`() async throws {
+  @Test func `A follower's call doesn't wait indefinitely for a leader that doesn't answer`() async throws {
     let gate = Gate()
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
     let second = makeProcess("second")
@@ -200,7 +200,7 @@ import Testing
     #expect(try await list(second).isEmpty)
   }
 
-  @Test func `A follower waits for the mutations of all`() async throws {
+  @Test func `A follower waits for the pending mutations of all repositories`() async throws {
     let gate = Gate()
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
     let second = makeProcess("second")
@@ -217,7 +217,7 @@ import Testing
     #expect(isEmpty.value)
   }
 
-  @Test func `A mutation that its follower cancels isn't sent`() async throws {
+  @Test func `A mutation that its follower cancels isn't sent by the leader`() async throws {
     let gate = Gate()
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
     _ = perform(.add("1"), first)
@@ -232,13 +232,13 @@ import Testing
     #expect(try await list(first).isEmpty)
   }
 
-  @Test func `The order is that in which mutations of all repositories became durable`() async throws {
+  @Test func `Mutations of all repositories are sent in the order in which they became durable`() async throws {
     let gate = Gate()
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
     let second = makeProcess("second")
     _ = perform(.add("1"), first)
     _ = perform(.add("2"), second)
-    // The first one hasn't noticed what the second one made, but the place of its own says so.
+    // The first process hasn't noticed the second one's mutation, but the sequence number of its own shows the gap.
     _ = perform(.add("3"), first)
     _ = perform(.add("4"), second)
     gate.open()
@@ -246,12 +246,12 @@ import Testing
     #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3"), .add("4")])
   }
 
-  @Test func `The order is the same whatever a leader has noticed`() async throws {
+  @Test func `The order doesn't depend on which mutations the leader has noticed`() async throws {
     for seed in 0..<300 as Range<UInt64> {
       let world = LeadershipTests(orderedBy: seed)
       let (first, second) = (world.makeProcess("first"), world.makeProcess("second"))
       _ = world.perform(.add("1"), first)
-      // Made in one step, so that nothing is noticed in between.
+      // Performed in one step, so that no process notices a change in between.
       let calls = [(NotesMutation.add("2"), second), (.add("3"), first), (.add("4"), second)].map { mutation, process in
         let repository = process.repository
         return Task(executorPreference: world.executor) { try await repository.perform(mutation, on: "a") }
@@ -265,7 +265,7 @@ import Testing
     }
   }
 
-  @Test func `A leader that hasn't noticed an earlier mutation sends that one first`() async throws {
+  @Test func `A leader sends an earlier mutation first even if it hasn't noticed it`() async throws {
     let records = Gate()
     let isLate = Setting(false)
     let store = InterceptedStore(
@@ -294,7 +294,7 @@ import Testing
 
   // MARK: - Leading
 
-  @Test func `When the leader dies the follower sends what both have made, in order`() async throws {
+  @Test func `When the leader dies the follower sends the mutations of both, in order`() async throws {
     let gate = Gate()
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
     let second = makeProcess("second")
@@ -315,7 +315,7 @@ import Testing
     #expect(server.applied.count == 3)
   }
 
-  @Test func `A call that waited for the leader waits for the server when its repository leads`() async throws {
+  @Test func `A call that waited for the leader waits for the server once its repository leads`() async throws {
     let gate = Gate()
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
     let second = makeProcess("second", onSend: { () async in await gate.pass() })
@@ -335,11 +335,11 @@ import Testing
     #expect(try await call.value == .confirmed)
   }
 
-  @Test func `A follower takes over what is noticed by the takeover alone`() async throws {
+  @Test func `A new leader sends mutations that it hadn't noticed before`() async throws {
     let isOffline = Setting(true)
     let first = makeProcess("first", onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } })
     let second = makeProcess("second")
-    // Known, so that the second one tries to lead.
+    // Noticed, so that the second process tries to lead.
     _ = perform(.add("1"), first)
     notice(second)
     _ = perform(.add("2"), first)
@@ -350,12 +350,12 @@ import Testing
     #expect(try await list(second).isEmpty)
   }
 
-  @Test func `What the leader confirmed before it died isn't sent again`() async throws {
+  @Test func `A mutation that the leader confirmed before it died isn't sent again`() async throws {
     let (first, second) = (makeProcess("first"), makeProcess("second"))
     let gate = Gate()
     let third = makeProcess("third", onSend: { () async in await gate.pass() })
     _ = perform(.add("1"), third)
-    // The second one learns of the mutation, and not that the leader confirms it.
+    // The second process notices the mutation, but not that the leader confirms it.
     notice(second)
     notice(first)
     #expect(sent.value.count == 1)
@@ -368,7 +368,7 @@ import Testing
     #expect(try await start { await values.first(1) }.value == [Notes("old", "1")])
   }
 
-  @Test func `When the leader is released the follower leads at once`() async throws {
+  @Test func `When the leader is released a follower leads at once`() async throws {
     let isOffline = Setting(true)
     let first = makeProcess("first", onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } })
     let second = makeProcess("second")
@@ -382,7 +382,7 @@ import Testing
     #expect(sent.value.last == "second \(NotesMutation.add("1"))")
   }
 
-  @Test func `A follower that begins to lead decides about conflicts`() async throws {
+  @Test func `A new leader decides about conflicts`() async throws {
     let first = makeProcess("first", onSend: { () throws(NotesFailure) in throw .offline })
     let second = makeProcess("second")
     _ = start { try await second.repository.reload("a") }
@@ -393,7 +393,7 @@ import Testing
     #expect(seen.value.last == Notes("new"))
     server.edit("a") { $0 = Notes("other") }
     _ = start { try await second.repository.reload("a") }
-    // The leader may know a value on which it is possible.
+    // The leader may have a value on which the mutation is possible.
     #expect(seen.value.last == Notes("other"))
     #expect(try await list(second).map(\.standing) == [.waiting])
     first.kill()
@@ -404,7 +404,7 @@ import Testing
     #expect(sent.value == [])
   }
 
-  @Test func `A mutation whose senders ended five times is refused by the next one`() async throws {
+  @Test func `A mutation that five leaders died sending is refused by the next one`() async throws {
     let gate = Gate()
     var process = makeProcess("0", onSend: { () async in await gate.pass() })
     _ = perform(.add("1"), process)
@@ -422,7 +422,7 @@ import Testing
 
   // MARK: - Losing the lead
 
-  @Test func `A leader that has lost its lock sends nothing more, and the next one sends what both make`()
+  @Test func `A leader that has lost its lock stops sending, and the next leader sends the mutations of both`()
     async throws
   {
     let (first, second) = (makeProcess("first"), makeProcess("second"))
@@ -440,7 +440,7 @@ import Testing
     for await event in events where event == .leadershipLost { break }
   }
 
-  @Test func `What is in flight when the lock is lost lands, and the next leader sends it too`() async throws {
+  @Test func `An attempt in flight when the lock is lost completes, and the next leader repeats it`() async throws {
     let gate = Gate()
     let (first, second) = (makeProcess("first", onSend: { () async in await gate.pass() }), makeProcess("second"))
     let calls = [perform(.add("1"), first), perform(.add("2"), first)]
@@ -459,7 +459,7 @@ import Testing
     #expect(storage.value(of: .notes("a")) == Notes("old", "1", "2", "3"))
   }
 
-  @Test func `What fails when the lock is lost is left to the next leader`() async throws {
+  @Test func `A mutation that fails after the lock is lost is left to the next leader`() async throws {
     let gate = Gate()
     let first = makeProcess(
       "first",
@@ -480,7 +480,7 @@ import Testing
     #expect(try await list(second).map(\.standing) == [.waiting, .waiting])
   }
 
-  @Test func `A repository that has lost its lock and is alone leads again, when what is in flight has landed`()
+  @Test func `A lone repository that has lost its lock leads again when the attempt in flight has completed`()
     async throws
   {
     let gate = Gate()
@@ -511,7 +511,7 @@ import Testing
     func isHeld() async -> Bool { true }
   }
 
-  /// Fails, or lets a repository lead, as a test says.
+  /// A leadership with scripted results.
   private final class ScriptedLeadership: Leadership {
     let retryInterval = Duration.seconds(3)
     let results: Setting<[Result<LeadershipResult, StoreError>]>
@@ -524,7 +524,7 @@ import Testing
     }
   }
 
-  @Test func `A repository that can't learn whether it leads tries again after the interval`() async throws {
+  @Test func `A repository whose attempt to lead fails tries again after the interval`() async throws {
     let leadership = ScriptedLeadership([
       .failure(SimulatedStore.disconnectedError), .failure(SimulatedStore.disconnectedError),
       .success(.leading(lease: Lease())),
@@ -541,7 +541,7 @@ import Testing
     #expect(await process.repository.report().leadership == .leading)
   }
 
-  @Test func `A follower with nothing to send doesn't try to lead`() async throws {
+  @Test func `A follower without mutations to send doesn't try to lead`() async throws {
     let vacancies = MulticastRelay<Void>(buffering: .latest)
     let leadership = ScriptedLeadership([.success(.following(vacancies: vacancies.stream))])
     let process = makeProcess("only", leadership: leadership)
@@ -552,7 +552,7 @@ import Testing
     #expect(await process.repository.report().leadership == .following)
   }
 
-  @Test func `Without a leader each repository sends what it made`() async throws {
+  @Test func `Without a leader each repository sends its own mutations`() async throws {
     let first = makeProcess("first", leadership: NoLeadership())
     let second = makeProcess("second", leadership: NoLeadership())
     #expect(try await perform(.add("1"), second).value == .confirmed)

@@ -17,7 +17,7 @@ import Testing
 
   // MARK: - Values
 
-  @Test func `Where nothing is stored the default value shows, and nothing is written for it`() async throws {
+  @Test func `If nothing is stored observers get the default value, and nothing is written`() async throws {
     let drafts = drafts(in: store)
     try await #expect(drafts.value(of: "a") == Notes("default"))
     #expect(await drafts.values(of: "a").subscribe().first(1) == [Notes("default")])
@@ -25,7 +25,7 @@ import Testing
     try await #expect(store.load(.notes("a")) == nil)
   }
 
-  @Test func `What was stored before is shown first`() async throws {
+  @Test func `The stored value is the first element`() async throws {
     try await store.save(Notes("stored"), for: .notes("a"))
     let drafts = drafts(in: store)
     #expect(await drafts.values(of: "a").subscribe().first(1) == [Notes("stored")])
@@ -43,7 +43,7 @@ import Testing
     #expect(await drafts.values(of: "a").subscribe().first(1) == [Notes("100")])
   }
 
-  @Test func `An update that changes nothing writes nothing and is not shown`() async throws {
+  @Test func `An update that changes nothing writes nothing and notifies no observer`() async throws {
     let saves = CurrentValueRelay(0)
     let drafts = drafts(
       in: InterposedStore(store, beforeSaving: { (_) throws(StoreError) in saves.update { $0 += 1 } }))
@@ -58,7 +58,7 @@ import Testing
     #expect(await values.first(2) == [Notes("one"), Notes("default")])
   }
 
-  @Test func `After a removal the default value shows`() async throws {
+  @Test func `After a removal observers get the default value`() async throws {
     let drafts = drafts(in: store)
     let values = drafts.values(of: "a").subscribe()
     #expect(await values.first(1) == [Notes("default")])
@@ -71,7 +71,7 @@ import Testing
     #expect(await values.first(1) == [Notes("default", "two")])
   }
 
-  @Test func `The only value of a repository has no id in the store`() async throws {
+  @Test func `The value of a single-value repository has no id in the store`() async throws {
     let drafts = LocalRepository<OnlyKey, Notes>("notes", default: Notes(), store: store)
     let values = drafts.values(of: .only).subscribe()
     #expect(await values.first(1) == [Notes()])
@@ -82,7 +82,7 @@ import Testing
     #expect(OnlyKey(storeID: "") == nil)
   }
 
-  @Test func `When the repository is released its sequences end`() async throws {
+  @Test func `Sequences end when the repository is released`() async throws {
     var drafts: Drafts? = drafts(in: store)
     weak let released = drafts
     let sequence = try #require(drafts?.values(of: "a"))
@@ -94,9 +94,9 @@ import Testing
     #expect(released == nil)
   }
 
-  // MARK: - Updates at once
+  // MARK: - Concurrent updates
 
-  @Test func `Of many updates at once none is lost`() async throws {
+  @Test func `Concurrent updates are all made`() async throws {
     let drafts = drafts(in: store)
     try await withThrowingTaskGroup { group in
       for number in 0..<100 { group.addTask { try await drafts.update("a") { $0.texts.append("\(number)") } } }
@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `Of many updates of two repositories none is lost, and both see the last`(hasTwoStores: Bool) async throws {
+  func `Concurrent updates of two repositories are all made, and both see the last`(hasTwoStores: Bool) async throws {
     let storage = InMemoryStorage()
     let first = InMemoryStore(storage: storage)
     let second = hasTwoStores ? InMemoryStore(storage: storage) : first
@@ -140,7 +140,7 @@ import Testing
     #expect(await observers[1].first(40) == seen)
   }
 
-  @Test func `An update waits for the one before it`() async throws {
+  @Test func `An update waits for the previous one`() async throws {
     let (gate, waits) = (Gate(), CurrentValueRelay(true))
     let drafts = drafts(
       in: InterposedStore(
@@ -153,7 +153,7 @@ import Testing
     let first = Task { try await drafts.update("a") { $0.texts.append("first") } }
     await gate.arrivals()
     let second = Task { try await drafts.update("a") { $0.texts.append("second") } }
-    // Long enough for the second one to be made if it doesn't wait.
+    // Long enough for the second update to be made if it doesn't wait.
     for _ in 0..<1000 { await Task.yield() }
     gate.open()
     try await first.value
@@ -161,7 +161,7 @@ import Testing
     try await #expect(drafts.value(of: "a") == Notes("default", "first", "second"))
   }
 
-  @Test func `An update returns what its change returned the last time`() async throws {
+  @Test func `An update returns the result of its last change`() async throws {
     let rival = drafts(in: store)
     let rivals = CurrentValueRelay(1)
     let drafts = drafts(
@@ -183,7 +183,7 @@ import Testing
     try await #expect(drafts.value(of: "a") == Notes("rival", "mine"))
   }
 
-  @Test func `A change of another process is shown and updated`() async throws {
+  @Test func `A change of another process reaches observers and the next update`() async throws {
     let folder = TemporaryFolder()
     let drafts = drafts(in: FileStore(folder: folder.url))
     let values = drafts.values(of: "a").subscribe()
@@ -194,7 +194,7 @@ import Testing
     #expect(await values.first(1) == [Notes("theirs", "mine")])
   }
 
-  @Test func `A cancelled task still makes its update`() async throws {
+  @Test func `A cancelled task still completes its update`() async throws {
     let drafts = drafts(in: store)
     let update = Task {
       withUnsafeCurrentTask { $0?.cancel() }
@@ -204,14 +204,14 @@ import Testing
     try await #expect(store.load(.notes("a"))?.value == Notes("one"))
   }
 
-  @Test func `An update that meets the first observer is shown`() async throws {
+  @Test func `An update concurrent with the first observer reaches it`() async throws {
     for round in 0..<500 {
       let gate = Gate()
       let drafts = drafts(in: GatedStore(store: InMemoryStore(), gate: gate))
       let values = drafts.values(of: "a").subscribe()
       await gate.arrivals()
       let update = Task(priority: .background) { try await drafts.update("a") { $0 = Notes("one") } }
-      // Either the update is made before the first observer's load ends, or it waits for that.
+      // The update is made either before the first observer's load ends or after it.
       for _ in 0..<1000 { await Task.yield() }
       gate.open()
       try await update.value
@@ -227,7 +227,7 @@ import Testing
 
   // MARK: - Failures
 
-  @Test func `After the store has failed once the next update is made and shown`() async throws {
+  @Test func `After a failure of the store the next update is made and reaches observers`() async throws {
     let failures = CurrentValueRelay(1)
     let failure = StoreError.writeFailed(FaultyBackend.error)
     let drafts = drafts(
@@ -247,7 +247,7 @@ import Testing
     try await #expect(store.load(.notes("a"))?.value == Notes("default", "kept"))
   }
 
-  @Test func `An update that fails ends the wait of the next one`() async throws {
+  @Test func `A failed update lets the next one run`() async throws {
     let (gate, failures) = (Gate(), CurrentValueRelay(1))
     let drafts = drafts(
       in: InterposedStore(
@@ -267,7 +267,7 @@ import Testing
     try await #expect(drafts.value(of: "a") == Notes("default", "kept"))
   }
 
-  @Test func `An observer that came while the store could not be read sees the next update`() async throws {
+  @Test func `An observer that subscribed while the store was unreadable gets the next update`() async throws {
     let plan = FaultPlan { _ in nil }
     plan.readsFail = true
     let drafts = drafts(in: BackedStore(backend: FaultyBackend(storage: InMemoryStorage(), plan: plan)))
@@ -279,7 +279,7 @@ import Testing
     await values.reaches { $0 == Notes("one") }
   }
 
-  @Test func `Corrupt bytes are reported once, and then the default value shows`() async throws {
+  @Test func `Corrupt bytes are reported once, and then the default value is used`() async throws {
     let storage = InMemoryStorage()
     let name = try StoreKey.notes("a").keyName.encoded()
     storage[name] = Data("no value".utf8)
@@ -295,7 +295,7 @@ import Testing
   }
 }
 
-/// A store whose first load waits for a gate, which the first commit opens.
+/// A store whose first load waits at a gate, which the first commit opens.
 private struct GatedStore: KeyValueStore {
   let store: InMemoryStore
   let gate: Gate

@@ -4,7 +4,7 @@ import Testing
 @testable import Repository
 
 @Suite struct MutationIDTests {
-  @Test func `An id is a random UUID of version 4 in lower case, and none comes twice`() {
+  @Test func `An id is a random version 4 UUID in lower case, and ids are unique`() {
     let ids = (0..<1_000).map { _ in MutationID().rawValue }
     #expect(Set(ids).count == 1_000)
     for id in ids {
@@ -12,7 +12,7 @@ import Testing
       #expect(Array(id)[14] == "4")
     }
     #expect(Set(ids.map { Array($0)[19] }) == ["8", "9", "a", "b"])
-    // Each other digit takes every value.
+    // Every other digit takes every value.
     for index in [0, 7, 9, 15, 20, 24, 35] { #expect(Set(ids.map { Array($0)[index] }).count == 16) }
   }
 }

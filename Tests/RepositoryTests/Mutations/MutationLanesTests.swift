@@ -7,12 +7,12 @@ import Testing
   private static func id(_ number: Int) -> MutationID { MutationID(rawValue: "\(number)") }
 
   private func lanes(_ names: [String], maximumInFlight: Int = 2) -> MutationLanes {
-    var lanes = MutationLanes(maximumInFlight: maximumInFlight, longestPlace: .seconds(5))
+    var lanes = MutationLanes(maximumInFlight: maximumInFlight, slotTimeout: .seconds(5))
     for (number, name) in names.enumerated() { lanes.append(Self.id(number), lane: name, userID: nil) }
     return lanes
   }
 
-  @Test func `One mutation of a lane is sent at a time, in order`() {
+  @Test func `A lane sends its mutations one at a time, in order`() {
     var lanes = lanes(["a", "a", "a"])
     for number in 0..<3 {
       #expect(lanes.next(at: .zero) == .send(Self.id(number), lane: "a"))
@@ -23,7 +23,7 @@ import Testing
     #expect(lanes.isFree("a") == true)
   }
 
-  @Test func `Lanes get free places in the order in which they became ready`() {
+  @Test func `Lanes get free slots in the order in which they became ready`() {
     var lanes = lanes(["a", "b", "c", "a"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
@@ -34,14 +34,14 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(3), lane: "a"))
   }
 
-  @Test func `A send that takes long gives up its place, and its lane waits on`() {
+  @Test func `A slow send releases its slot, and its lane still waits for it`() {
     var lanes = lanes(["a", "b", "c", "a", "d", "e"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.next(at: .seconds(1)) == .send(Self.id(1), lane: "b"))
     #expect(lanes.next(at: .seconds(4)) == .wait(until: .seconds(5)))
     #expect(lanes.next(at: .seconds(5)) == .send(Self.id(2), lane: "c"))
     #expect(lanes.next(at: .seconds(5)) == .wait(until: .seconds(6)))
-    // The end of the one that has no place frees none.
+    // The end of an attempt without a slot frees none.
     lanes.complete(lane: "a")
     #expect(lanes.next(at: .seconds(5)) == .wait(until: .seconds(6)))
     lanes.complete(lane: "b")
@@ -52,12 +52,12 @@ import Testing
     #expect(lanes.next(at: .seconds(5)) == .send(Self.id(3), lane: "a"))
   }
 
-  @Test func `After a failed attempt a lane waits, and others don't`() {
+  @Test func `After a failed attempt only that lane waits`() {
     var lanes = lanes(["a", "a", "b"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.failures(in: "a") == 1)
     lanes.backOff(Self.id(0), lane: "a", until: .seconds(3), isServerDelay: false)
-    #expect(lanes.isHeldUp("a") == true)
+    #expect(lanes.isStalled("a") == true)
     #expect(lanes.failures(in: "a") == 2)
     #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "b"))
     #expect(lanes.next(at: .zero) == .wait(until: .seconds(3)))
@@ -67,7 +67,7 @@ import Testing
     #expect(lanes.next(at: .seconds(3)) == .send(Self.id(1), lane: "a"))
   }
 
-  @Test func `A retry ends all waits but those that a server named, and starts the backoff anew`() {
+  @Test func `A retry ends all backoffs except server delays, and resets the failure count`() {
     var lanes = lanes(["a", "b"])
     _ = lanes.next(at: .zero)
     _ = lanes.next(at: .zero)
@@ -80,15 +80,15 @@ import Testing
     #expect(lanes.next(at: .seconds(60)) == .send(Self.id(1), lane: "b"))
   }
 
-  @Test func `The lanes of a user wait for the sign-in, and those of another don't`() {
-    var lanes = MutationLanes(maximumInFlight: 4, longestPlace: .seconds(5))
+  @Test func `Only the lanes of the user who has to sign in wait for the sign-in`() {
+    var lanes = MutationLanes(maximumInFlight: 4, slotTimeout: .seconds(5))
     lanes.append(Self.id(0), lane: "a", userID: "0")
     lanes.append(Self.id(1), lane: "b", userID: "0")
     lanes.append(Self.id(2), lane: "c", userID: "1")
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     lanes.release(Self.id(0), lane: "a", needsSignIn: true)
     #expect(lanes.signedOutUsers == ["0"])
-    #expect(lanes.isHeldUp("b") == true)
+    #expect(lanes.isStalled("b") == true)
     #expect(lanes.next(at: .zero) == .send(Self.id(2), lane: "c"))
     #expect(lanes.next(at: .zero) == .wait(until: nil))
     lanes.signedIn(userID: "0")
@@ -96,17 +96,17 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
   }
 
-  @Test func `An attempt with old credentials says nothing of new ones`() {
+  @Test func `A failed attempt with old credentials doesn't pause lanes with new credentials`() {
     var lanes = lanes(["a", "b", "c"], maximumInFlight: 4)
     for _ in 0..<3 { _ = lanes.next(at: .zero) }
     lanes.release(Self.id(0), lane: "a", needsSignIn: true)
-    #expect(lanes.isHeldUp("b") == true)
+    #expect(lanes.isStalled("b") == true)
     lanes.signedIn(userID: nil)
     lanes.release(Self.id(1), lane: "b", needsSignIn: true)
     #expect(lanes.signedOutUsers == [])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "b"))
-    // Also if it took so long that it gave up its place.
+    // The same holds if the send was slow and released its slot.
     #expect(lanes.next(at: .seconds(5)) == .wait(until: nil))
     lanes.release(Self.id(2), lane: "c", needsSignIn: true)
     #expect(lanes.signedOutUsers == [])
@@ -114,19 +114,19 @@ import Testing
     #expect(lanes.signedOutUsers == [nil])
   }
 
-  @Test func `What isn't durable or is held blocks its lane`() {
-    var lanes = MutationLanes(maximumInFlight: 4, longestPlace: .seconds(5))
+  @Test func `A mutation that isn't durable or is blocked blocks its lane`() {
+    var lanes = MutationLanes(maximumInFlight: 4, slotTimeout: .seconds(5))
     lanes.append(Self.id(0), lane: "a", userID: nil, isDurable: false)
     lanes.append(Self.id(1), lane: "a", userID: nil)
     #expect(lanes.next(at: .zero) == .wait(until: nil))
-    lanes.makeDurable(Self.id(0), lane: "a")
-    lanes.hold(Self.id(0))
+    lanes.unblock(Self.id(0), lane: "a")
+    lanes.block(Self.id(0))
     #expect(lanes.next(at: .zero) == .wait(until: nil))
     lanes.remove(Self.id(0), lane: "a")
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "a"))
   }
 
-  @Test func `The removal of a mutation that backs off lets the next one be sent`() {
+  @Test func `Removing a mutation that backs off lets the next one be sent`() {
     var lanes = lanes(["a", "a"])
     _ = lanes.next(at: .zero)
     lanes.backOff(Self.id(0), lane: "a", until: .seconds(60), isServerDelay: false)
@@ -134,12 +134,12 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(1), lane: "a"))
   }
 
-  @Test func `While lanes are paused nothing is sent, and what is in flight goes on`() {
+  @Test func `While lanes are paused nothing is sent, and attempts in flight continue`() {
     var lanes = lanes(["a", "a", "b"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     lanes.pause()
     #expect(lanes.next(at: .zero) == .wait(until: nil))
-    #expect(lanes.isHeldUp("a") == true)
+    #expect(lanes.isStalled("a") == true)
     #expect(lanes.isFree("c") == false)
     #expect(lanes.allWaiting == [Self.id(1), Self.id(2)])
     lanes.complete(lane: "a")
@@ -151,7 +151,7 @@ import Testing
     #expect(lanes.next(at: .seconds(100)) == .send(Self.id(1), lane: "a"))
   }
 
-  /// A lane as an array, and what is in flight as a set.
+  /// A model: each lane as an array, and the mutations in flight by lane.
   private struct Model {
     var waiting: [String: [Int]] = [:]
     var inFlight: [String: Int] = [:]
@@ -160,9 +160,9 @@ import Testing
   }
 
   @Test(arguments: 0..<30 as Range<UInt64>)
-  func `Whatever happens, lanes send each mutation in order and come to an end`(seed: UInt64) {
+  func `In any sequence of events, lanes send every mutation in order and drain`(seed: UInt64) {
     var random = SplitMix64(seed: seed)
-    var lanes = MutationLanes(maximumInFlight: 3, longestPlace: .seconds(5))
+    var lanes = MutationLanes(maximumInFlight: 3, slotTimeout: .seconds(5))
     var model = Model()
     var now = Duration.zero
     var last = 0
@@ -211,7 +211,7 @@ import Testing
         guard let number = model.held.min() else { continue }
         model.held.remove(number)
         let lane = model.waiting.first { $0.value.contains(number) }!.key
-        lanes.makeDurable(Self.id(number), lane: lane)
+        lanes.unblock(Self.id(number), lane: lane)
       case 9:
         model.isPaused = true
         lanes.pause()
@@ -228,9 +228,9 @@ import Testing
         names.allSatisfy { lanes.waiting(in: $0).map(\.rawValue) == model.waiting[$0, default: []].map(String.init) })
     }
 
-    // Nothing is held up for good.
+    // No mutation stays blocked.
     for number in model.held.sorted() {
-      lanes.makeDurable(Self.id(number), lane: model.waiting.first { $0.value.contains(number) }!.key)
+      lanes.unblock(Self.id(number), lane: model.waiting.first { $0.value.contains(number) }!.key)
     }
     (model.held, model.isPaused) = ([], false)
     lanes.resume()

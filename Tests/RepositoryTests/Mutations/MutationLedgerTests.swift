@@ -17,7 +17,7 @@ import Testing
       ))
   }
 
-  @Test func `The list is in the order of the sequence, and each key knows its own`() {
+  @Test func `The list is sorted by sequence number, and each key has its own mutations`() {
     var ledger = Ledger()
     for number in [3, 1, 2] { ledger.add(entry(number, key: number == 2 ? "b" : "a")) }
     #expect(ledger.list(signedOutUsers: []).map(\.mutation) == [1, 2, 3])
@@ -28,7 +28,7 @@ import Testing
     #expect((ledger.count, ledger.liveCount, ledger.byteCount) == (2, 2, 20))
   }
 
-  @Test func `A verdict takes a mutation out of the live ones, and it stays listed`() {
+  @Test func `A mutation with a verdict is no longer live but stays listed`() {
     var ledger = Ledger()
     ledger.add(entry(1))
     ledger.mark(Self.id(1))
@@ -41,7 +41,7 @@ import Testing
     #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
   }
 
-  @Test func `A mutation that another process has marked is in flight, and one that this process has marked waits`() {
+  @Test func `A mutation marked by another process is in flight, and one marked by this process is waiting`() {
     var ledger = Ledger()
     ledger.add(entry(1))
     ledger.mark(Self.id(1))
@@ -55,7 +55,7 @@ import Testing
     #expect(ledger.list(signedOutUsers: []).map(\.standing) == [.waiting])
   }
 
-  @Test func `Every waiting mutation of a signed-out user needs the sign-in`() {
+  @Test func `Every waiting mutation of a signed-out user needs a sign-in`() {
     struct UserKey: RepositoryKey {
       let storeID: String
       var userID: String? { storeID }
@@ -72,7 +72,7 @@ import Testing
     #expect(ledger.list(signedOutUsers: ["0"]).map(\.standing) == [.needsSignIn, .waiting, .inFlight])
   }
 
-  @Test func `An attempt that broke off doesn't count, and one that failed does`() {
+  @Test func `An abandoned attempt doesn't count, and a failed attempt does`() {
     var ledger = Ledger()
     ledger.add(entry(1))
     ledger.mark(Self.id(1))
@@ -87,12 +87,12 @@ import Testing
     #expect(ledger[Self.id(1)]?.record.attempts == 1)
     #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
     #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
-    // An unknown outcome doesn't become known by another failure.
+    // A later failure doesn't make an unknown outcome known.
     ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: false)
     #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
   }
 
-  @Test func `The oldest is the first that will be sent`() {
+  @Test func `The oldest mutation is the first live one`() {
     var ledger = Ledger()
     #expect(ledger.oldest == nil)
     for number in 1...3 { ledger.add(entry(number, madeAt: Double(number))) }

@@ -16,7 +16,7 @@ import Testing
       id: MutationID(rawValue: text), key: "a", lane: "a", record: record, tag: StoreTag(), revision: sequence)
   }
 
-  /// The mutation that is sent next, which is done with then.
+  /// Returns the next mutation to send, and completes it.
   private func sent(by state: inout State) -> String? {
     guard case .send(let entry) = state.next(at: .zero) else { return nil }
     state.recordAnswer(to: entry)
@@ -24,18 +24,18 @@ import Testing
     return entry.id.rawValue
   }
 
-  @Test func `A leader sends the mutations of others in order, and none behind a gap before it is closed`() {
+  @Test func `A leader sends external mutations in order, and none behind a gap until the gap is closed`() {
     var state = State()
     state.begin(as: .leading)
     state.recordReading(upTo: 5)
     #expect(state.addExternal(entry("6", 6)) == .nothing)
-    #expect(state.addExternal(entry("8", 8)) == .behindUnknown)
+    #expect(state.addExternal(entry("8", 8)) == .behindGap)
     #expect(state.knownSequence == 6)
     #expect(sent(by: &state) == "6")
     #expect(sent(by: &state) == nil)
     #expect(state.addExternal(entry("7", 7)) == .nothing)
     #expect(sent(by: &state) == "7")
-    // It may have been told of 7 alone.
+    // The store may have reported 7 alone, so mutations before 8 may still be unknown.
     #expect(sent(by: &state) == nil)
     state.recordReading(upTo: 8)
     state.recordPredecessors(of: MutationID(rawValue: "8"))
@@ -44,7 +44,7 @@ import Testing
     #expect(sent(by: &state) == "9")
   }
 
-  @Test func `A mutation behind a gap that ended too many processes is refused, and holds nothing up`() {
+  @Test func `A mutation behind a gap with too many interrupted attempts is refused and blocks nothing`() {
     var state = State()
     state.begin(as: .leading)
     #expect(state.addExternal(entry("4", 4, unfinishedAttempts: State.maximumUnfinishedAttempts)) == .refused)
@@ -54,7 +54,7 @@ import Testing
     #expect(sent(by: &state) == "1")
   }
 
-  @Test func `A follower takes what it is told in whatever order, and sends nothing`() {
+  @Test func `A follower accepts external mutations in any order and sends nothing`() {
     var state = State()
     #expect(state.addExternal(entry("8", 8)) == .nothing)
     #expect(state.addExternal(entry("7", 7)) == .nothing)

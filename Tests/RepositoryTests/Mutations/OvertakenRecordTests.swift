@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// A record that another process removes, of which the store tells before this one learns that its own write is made.
+/// Records that another process changes, which the store reports before the repository's own write returns.
 @Suite(.timeLimit(.minutes(15))) struct OvertakenRecordTests {
   private let executor = ManualTaskExecutor()
   private let storage = SimulatedStorage()
@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(arguments: Write.allCases)
-  func `A mutation whose record is removed while a write of it is on its way back is forgotten`(write: Write) {
+  func `A mutation whose record another process removes before a write returns is forgotten`(write: Write) {
     let (held, other, isDone) = (Setting<SimulatedStore?>(nil), SimulatedStore(storage: storage), Setting(false))
     let store = SimulatedStore(
       storage: storage,
@@ -29,11 +29,11 @@ import Testing
         isDone.value = true
         try? await other.remove(StoreKey<MutationRecord<NotesMutation>>(record))
         await held.value?.noticeExternalChanges()
-        // Until the repository has been told.
+        // Until the repository has received the change.
         for _ in 0..<100 { await Task.yield() }
       }))
     held.value = store
-    // Who sends an added mutation writes its record again, and learns of it then.
+    // A leader would write the record of an added mutation again, and learn of the removal then.
     var configuration = RepositoryConfiguration(
       clock: ManualClock(), leadership: write == .addition ? NeverLeading() : StoreLeadership())
     configuration.taskExecutor = executor
@@ -50,7 +50,7 @@ import Testing
     #expect(list.value == [])
   }
 
-  @Test func `A mutation that another process sends again is neither discarded nor requeued`() async throws {
+  @Test func `A mutation that another process sends again can be neither discarded nor requeued`() async throws {
     let id = MutationID()
     let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
     var record = MutationRecord(

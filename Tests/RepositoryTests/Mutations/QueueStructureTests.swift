@@ -3,10 +3,10 @@ import Testing
 
 @testable import Repository
 
-/// The pure structures of the queue, each against a plain model.
+/// The queue's data structures, each compared with a simple model.
 @Suite struct QueueStructureTests {
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `The queue of lanes does what an array does`(seed: UInt64) {
+  func `The FIFO behaves like an array`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var queue = FIFO<Int>()
     var model: [Int] = []
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `What falls due first comes first`(seed: UInt64) {
+  func `The heap returns items in the order of their deadlines`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var heap = DeadlineHeap<Int>()
     var model: [Int] = []

@@ -19,7 +19,7 @@ import Testing
     #expect(echoes.endWriting(id) == nil)
   }
 
-  @Test func `All changes up to an own removal are echoes, however late they are reported`() {
+  @Test func `All changes up to an own removal are echoes, even if they are reported late`() {
     var echoes = RecordEchoes()
     echoes.recordRemoval(of: id, revision: 5)
     #expect(echoes.receive(id, revision: 3) == false)
@@ -27,7 +27,7 @@ import Testing
     #expect(echoes.receive(id, revision: 6) == true)
   }
 
-  @Test func `A removal that was reported before it is recorded isn't waited for`() {
+  @Test func `A removal that is reported before it is recorded leaves no state`() {
     var echoes = RecordEchoes()
     #expect(echoes.receive(MutationID(rawValue: "b"), revision: 5) == true)
     echoes.recordRemoval(of: id, revision: 5)

@@ -4,7 +4,7 @@ import Testing
 @testable import Repository
 
 @Suite struct SharedRequestsStateTests {
-  @Test func `The first caller starts, the others join, and the last to leave cancels`() {
+  @Test func `The first caller starts a request, later callers join it, and the last one to leave cancels it`() {
     var state = SharedRequestsState<String, Int>()
     let first = state.join("a") { 1 }
     let second = state.join("a") { 2 }
@@ -16,14 +16,14 @@ import Testing
     #expect(state.finish("a", number: first.number) == false)
     let third = state.join("a") { 3 }
     #expect(third.isFirst && third.request == 3)
-    // What a request that is over still has to say does not concern the next one.
+    // Late results of a completed request don't affect the next one.
     #expect(state.finish("a", number: first.number) == false)
     #expect(state.leave("a", number: first.number) == .nothing)
     #expect(state.finish("a", number: third.number) == true)
     #expect(state.leave("a", number: third.number) == .nothing)
   }
 
-  @Test func `A request is wanted until its last caller leaves, and the next one is another request`() {
+  @Test func `A request is wanted until its last caller leaves, and the next caller starts another one`() {
     var state = SharedRequestsState<String, Int>()
     let first = state.join("a") { 1 }
     _ = state.join("a") { 2 }
@@ -39,10 +39,10 @@ import Testing
   }
 
   @Test(arguments: 0..<50 as Range<UInt64>)
-  func `A request has callers until it is over or cancelled`(seed: UInt64) {
+  func `A request has callers until it completes or is cancelled`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var state = SharedRequestsState<Int, Int>()
-    // The callers of each request that can be joined, and those of requests that are over.
+    // The callers of each request that can be joined, and those of completed requests.
     var open: [Int: (number: UInt64, callers: Int)] = [:]
     var over: [(key: Int, number: UInt64)] = []
     for step in 0..<500 {

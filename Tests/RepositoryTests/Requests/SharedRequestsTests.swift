@@ -9,14 +9,14 @@ import Testing
   typealias Outcome = Result<Int, SharedRequestError<Failure>>
 
   private let events = RepositoryEvents(replay: 1000)
-  /// How many requests were made so far.
+  /// The number of requests so far.
   private let started = CurrentValueRelay(0)
-  /// How many of them found themselves cancelled.
+  /// The number of requests that found themselves cancelled.
   private let cancelled = CurrentValueRelay(0)
 
   private func requests() -> Requests { Requests(events: events) }
 
-  /// A request that waits at a gate, and brings its number.
+  /// A request that waits at a gate and returns its number.
   private func request(_ gate: Gate) -> @Sendable () async throws(Failure) -> Int {
     { [started, cancelled] () throws(Failure) in
       let number = started.update { started in
@@ -44,12 +44,12 @@ import Testing
     }
   }
 
-  /// Waits until so many callers share a request.
+  /// Waits until a request has the given number of callers.
   private func callers(_ count: Int) async {
     await events.stream.reaches { $0 == .requestJoined(key: "a", callers: count) }
   }
 
-  @Test func `A hundred callers make one request, and all get its value`() async {
+  @Test func `A hundred callers share one request, and all get its value`() async {
     let requests = requests()
     let gate = Gate()
     let callers = (0..<100).map { _ in caller(of: requests, request(gate)) }
@@ -59,7 +59,7 @@ import Testing
     #expect(started.value == 1)
   }
 
-  @Test func `A failure goes to all callers`() async {
+  @Test func `All callers get the failure`() async {
     let requests = requests()
     let gate = Gate()
     let failing: @Sendable () async throws(Failure) -> Int = { () throws(Failure) in
@@ -73,7 +73,7 @@ import Testing
     #expect(await events.stream.first(4).last == .requestFailed(key: "a", reason: "Failure()"))
   }
 
-  @Test func `The request runs on until the last of a hundred callers is cancelled`() async {
+  @Test func `The request continues until the last of a hundred callers is cancelled`() async {
     let requests = requests()
     let gate = Gate()
     let callers = (0..<100).map { _ in caller(of: requests, request(gate)) }
@@ -89,7 +89,7 @@ import Testing
     #expect(await events.stream.first(101).last == .requestCancelled(key: "a"))
   }
 
-  @Test func `The last caller of a hundred gets the value though the others left`() async {
+  @Test func `The last of a hundred callers gets the value after the other callers have left`() async {
     let requests = requests()
     let gate = Gate()
     let callers = (0..<100).map { _ in caller(of: requests, request(gate)) }
@@ -101,12 +101,12 @@ import Testing
     #expect(cancelled.value == 0)
   }
 
-  @Test func `Who comes after a cancelled request starts another, though the first has not ended`() async {
+  @Test func `A caller after a cancelled request starts another one, even if the first has not ended`() async {
     let requests = requests()
     let stubborn = Gate()
     let ended = Gate()
     let first = caller(of: requests) { () throws(Failure) in
-      // Does not hear that it is cancelled.
+      // Ignores its cancellation.
       await Task { await stubborn.pass() }.value
       ended.open()
       return 1
@@ -121,7 +121,7 @@ import Testing
       return 2
     }
     await gate.arrivals()
-    // The end of the first touches neither the second nor who joins it.
+    // The end of the first request affects neither the second nor the callers that join it.
     stubborn.open()
     await ended.pass()
     let third = caller(of: requests) { () throws(Failure) in 3 }
@@ -136,7 +136,7 @@ import Testing
       ])
   }
 
-  @Test func `A request that is over is forgotten`() async {
+  @Test func `A completed request is forgotten`() async {
     let requests = requests()
     let gate = Gate()
     gate.open()
@@ -144,7 +144,7 @@ import Testing
     #expect(await caller(of: requests, request(gate)).value == .success(2))
   }
 
-  @Test func `Each key has a request of its own`() async {
+  @Test func `Each key has its own request`() async {
     let requests = requests()
     let gate = Gate()
     let one = caller(of: requests, for: "a", request(gate))
@@ -156,7 +156,7 @@ import Testing
     #expect(await other.value.isSuccess)
   }
 
-  @Test func `A caller who is cancelled from the start asks for nothing`() async {
+  @Test func `A caller that is already cancelled starts no request`() async {
     let requests = requests()
     let gate = Gate()
     let caller = Task {
@@ -166,7 +166,7 @@ import Testing
     gate.open()
     #expect(await caller.value.isSuccess)
     let late: Task<Outcome, Never> = Task { [started] in
-      // Returns when the task is cancelled, and only then.
+      // Returns only when the task is cancelled.
       await Gate().pass()
       do throws(SharedRequestError<Failure>) {
         let value = try await requests.value(for: "a") { () throws(Failure) in
@@ -183,7 +183,7 @@ import Testing
     #expect(started.value == 1)
   }
 
-  @Test func `Callers that come and go at any time leave no request behind`() async {
+  @Test func `No request remains after callers have joined and left at random times`() async {
     let requests = requests()
     let running = CurrentValueRelay(0)
     await withTaskGroup(of: Void.self) { group in
@@ -201,7 +201,7 @@ import Testing
         }
       }
     }
-    // Cancelled requests end by themselves.
+    // Cancelled requests end on their own.
     await running.stream.reaches { $0 == 0 }
   }
 }

@@ -3,7 +3,7 @@ import Repository
 import Testing
 
 @Suite struct RetryPolicyTests {
-  @Test func `The longest wait doubles up to the cap`() {
+  @Test func `The longest delay doubles up to the cap`() {
     let policy = RetryPolicy(base: .milliseconds(500), multiplier: 2, cap: .seconds(10))
     #expect(
       (1...8).map { policy.ceiling(forAttempt: $0) } == [
@@ -12,7 +12,7 @@ import Testing
       ])
   }
 
-  @Test func `A multiplier need not be a whole number`() {
+  @Test func `The multiplier may be a fraction`() {
     let policy = RetryPolicy(base: .nanoseconds(1000), multiplier: 1.5, cap: .seconds(1))
     #expect(
       (1...5).map { policy.ceiling(forAttempt: $0) } == [
@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 64, 1024, 10_000, .max])
-  func `Any number of attempts has an answer`(attempt: Int) {
+  func `Every attempt number has a ceiling`(attempt: Int) {
     #expect(RetryPolicy(base: .seconds(1), multiplier: 1, cap: .seconds(9)).ceiling(forAttempt: attempt) == .seconds(1))
     #expect(RetryPolicy(base: .zero, multiplier: 2, cap: .seconds(9)).ceiling(forAttempt: attempt) == .zero)
     #expect(RetryPolicy(base: .seconds(9), multiplier: 2, cap: .seconds(1)).ceiling(forAttempt: attempt) == .seconds(1))
@@ -29,13 +29,13 @@ import Testing
     #expect(years.ceiling(forAttempt: attempt) == (attempt == 1 ? .seconds(1) : .nanoseconds(Int64.max)))
   }
 
-  @Test func `What is less than the first attempt counts as the first`() {
+  @Test func `Attempt numbers below 1 count as 1`() {
     let policy = RetryPolicy(base: .seconds(1))
     #expect(policy.ceiling(forAttempt: 0) == .seconds(1))
     #expect(policy.ceiling(forAttempt: .min) == .seconds(1))
   }
 
-  @Test func `The same chance gives the same waits`() {
+  @Test func `The same random numbers give the same delays`() {
     let policy = RetryPolicy(base: .seconds(1), multiplier: 2, cap: .seconds(60))
     var generator = SplitMix64(seed: 7)
     var again = SplitMix64(seed: 7)
@@ -44,7 +44,7 @@ import Testing
     #expect(Set(waits).count == 5)
   }
 
-  @Test func `A wait is anything from nothing to the longest`() {
+  @Test func `A delay lies between zero and the ceiling`() {
     struct Always: RandomNumberGenerator {
       let number: UInt64
       func next() -> UInt64 { number }
@@ -57,7 +57,7 @@ import Testing
     #expect(policy.delay(forAttempt: 10_000, using: &highest) == .seconds(60))
   }
 
-  @Test func `No wait leaves its bounds, and the waits fill them evenly`() {
+  @Test func `Delays stay within their bounds and are uniformly distributed`() {
     var generator = SplitMix64(seed: 1)
     for _ in 0..<200 {
       let policy = RetryPolicy(
@@ -78,7 +78,7 @@ import Testing
     #expect(counts.values.allSatisfy { 800...1200 ~= $0 })
   }
 
-  @Test func `The attempts are counted with the first`() {
+  @Test func `The maximum number of attempts includes the first`() {
     let three = RetryPolicy(maximumAttempts: 3)
     #expect((1...4).map { three.allows(attempt: $0) } == [true, true, true, false])
     #expect(RetryPolicy().allows(attempt: .max))

@@ -4,22 +4,22 @@ import Multicast
 import Repository
 import RepositoryTesting
 
-/// The store of a process that may end at any moment.
+/// The store of a simulated process that may end at any time.
 protocol ProcessStore: KeyValueStore {
-  /// Ends the process: each call from now on throws and changes nothing.
+  /// Ends the process: every later call throws and changes nothing.
   func disconnect()
 
-  /// Notices what other processes committed, where the store doesn't do so by itself.
+  /// Notices the commits of other processes, if the store doesn't do so by itself.
   func noticeExternalChanges() async
 }
 
 extension SimulatedStore: ProcessStore {}
 
-/// A store of a process on a real medium.
+/// A process's store on a real medium.
 ///
-/// A call that has begun when the process ends may be made or not.
+/// A call under way when the process ends may or may not take effect.
 final class EndableStore: ProcessStore {
-  /// How many calls are being made by all stores of a run.
+  /// The number of calls under way in all stores of a run.
   final class CallCount: Sendable {
     private let count = Lock(0)
 
@@ -32,7 +32,9 @@ final class EndableStore: ProcessStore {
   private let hooks: SimulatedStore.Hooks
   private let callCount: CallCount
   private let isConnected = Lock(true)
-  /// The locks that the process has, by a number; the system frees them when it ends.
+  /// The locks that the process holds, by number.
+  ///
+  /// They are released when it ends.
   private let locks = Lock<(next: Int, held: [Int: StoreLock])>((0, [:]))
 
   init(_ store: any KeyValueStore, _ hooks: SimulatedStore.Hooks, _ callCount: CallCount) {
@@ -115,7 +117,7 @@ final class EndableStore: ProcessStore {
       locks.held[locks.next] = lock
       return locks.next
     }
-    // It was acquired by a process that had ended by then.
+    // The process ended while the lock was being acquired.
     if !isConnected.withLock({ $0 }) { locks.withLock { $0.held[number] = nil } }
     return .acquired(StoreLock { [self] in locks.withLock { $0.held[number] = nil } })
   }

@@ -2,14 +2,14 @@ import Foundation
 import MulticastTesting
 import Testing
 
-/// Runs in which a user signs out amid fetches, replies, mutations, failures of the store, and processes that end.
+/// Runs in which a user signs out during fetches, replies, mutations, failures of the store, and ends of processes.
 ///
-/// `MOMENTS_INTERLEAVINGS` in the environment says how many runs are made, a twentieth of it on real places, and
-/// `MOMENTS_INTERLEAVING_SEED` makes one again and prints it.
+/// `MOMENTS_INTERLEAVINGS` in the environment sets the number of runs; real places make a twentieth of it.
+/// `MOMENTS_INTERLEAVING_SEED` repeats and prints a single run.
 @Suite(.timeLimit(.minutes(15))) struct SignOutInterleavingTests {
   private static let environment = ProcessInfo.processInfo.environment
 
-  @Test func `Nothing of a user who has signed out comes back`() async {
+  @Test func `No data of a user who has signed out returns`() async {
     for seed in Self.seeds(500) {
       await Task.yield()
       var run = SignOutRun(seed: seed)
@@ -17,12 +17,12 @@ import Testing
     }
   }
 
-  /// Here the threads of the stores decide the order, too, and a seed is a beginning and no proof.
+  /// Threads of the stores influence the order here, so a seed doesn't reproduce a run exactly.
   @Test(arguments: RealPlace.Kind.allCases)
-  func `No byte of a user who has signed out is left in a folder`(kind: RealPlace.Kind) async {
+  func `No byte of a user who has signed out is left in the folder`(kind: RealPlace.Kind) async {
     for seed in Self.seeds(400, divisor: 20) {
       let result = await withCheckedContinuation { continuation in
-        // It waits for the stores, which must not take a thread from other tests.
+        // The run blocks while it waits for the stores, and must not block a thread of other tests.
         Thread.detachNewThread {
           var run = SignOutRun(seed: seed, on: RealPlace(kind))
           continuation.resume(returning: run.run())
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  /// The seeds of the runs to be made: those of the environment, or so many.
+  /// The seeds of the runs: those that the environment sets, or the default number.
   private static func seeds(_ defaultCount: UInt64, divisor: UInt64 = 1) -> Range<UInt64> {
     if let seed = environment["MOMENTS_INTERLEAVING_SEED"].flatMap({ UInt64($0) }) { return seed..<seed + 1 }
     let first = UInt64.random(in: 0...UInt64(UInt32.max))

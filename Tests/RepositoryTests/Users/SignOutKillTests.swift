@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A process that signs a user out is killed at each of its calls of the file system, and the next one finishes it.
+/// A process is killed at each file system call of a sign-out, and the next process completes it.
 @Suite(.timeLimit(.minutes(15))) struct SignOutKillTests {
-  /// The stores that survive the end of a process.
+  /// The stores whose data survives the end of a process.
   enum Store: CaseIterable {
     case files
     #if SQLite
@@ -17,10 +17,10 @@ import Testing
   private static let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 24
 
   @Test(arguments: Store.allCases)
-  func `Killed in place of any call of the file system, a sign-out is finished by the next launch, or has not begun`(
+  func `A sign-out that is killed at any file system call is completed by the next launch, or has not begun`(
     store: Store
   ) async throws {
-    // Every call where many processes are to be killed, and otherwise some of them.
+    // Every call if many processes are to be killed, otherwise some of them.
     let step = Self.rounds < 100 ? 8 : 1
     let first = Int.random(in: 1...step)
     try await sideBySide(2) { number in
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  /// - Returns: Whether the process made fewer calls.
+  /// - Returns: Whether the process completed with fewer calls.
   private static func dieAtCall(_ fatal: Int, _ store: Store) async throws -> Bool {
     let temporary = TemporaryFolder()
     defer { extendLifetime(temporary) }
@@ -62,7 +62,7 @@ import Testing
     return lines
   }
 
-  /// The files that have a text in their names or bytes.
+  /// The files whose names or bytes contain a text.
   private static func mentions(of text: String, in folder: URL) throws -> [String] {
     let names = try #require(FileManager.default.subpaths(atPath: folder.path(percentEncoded: false)))
     return try names.filter { name in

@@ -7,25 +7,25 @@ import RepositoryTesting
   @testable import DataStore
 #endif
 
-/// Where the processes of a ``SignOutRun`` keep what is theirs.
+/// The place where the processes of a ``SignOutRun`` store their data.
 protocol SignOutPlace: Sendable {
-  /// Whether the stores work on threads of their own, so that a run has to wait for them.
+  /// Whether the stores use their own threads, so that a run has to wait for them.
   var isReal: Bool { get }
 
-  /// How many calls the stores are making.
+  /// The number of calls under way in the stores.
   var callCount: Int { get }
 
   /// Opens the store of a process.
   func open(_ hooks: SimulatedStore.Hooks) -> any ProcessStore
 
-  /// Returns where a text is, in all that is kept.
+  /// Returns the places at which a text occurs in the stored data.
   func mentions(of text: String) throws -> [String]
 
-  /// Replaces a stored value of a user by bytes that can't be decoded and have the user's name in them.
-  func spoil(_ key: UserKey) throws
+  /// Replaces a stored value of a user by bytes that can't be decoded and contain the user's name.
+  func corrupt(_ key: UserKey) throws
 }
 
-/// A place where nothing takes time of its own, so that a seed determines a run.
+/// A place without threads of its own, on which a seed determines a run.
 struct SimulatedPlace: SignOutPlace {
   private let storage = SimulatedStorage()
 
@@ -37,10 +37,10 @@ struct SimulatedPlace: SignOutPlace {
 
   func mentions(of text: String) -> [String] { storage.texts.filter { $0.contains(text) } }
 
-  func spoil(_ key: UserKey) {}
+  func corrupt(_ key: UserKey) {}
 }
 
-/// A folder of files, or with a database.
+/// A folder of files or with a database.
 final class RealPlace: SignOutPlace {
   enum Kind: String, CaseIterable {
     case files
@@ -57,13 +57,13 @@ final class RealPlace: SignOutPlace {
     self.kind = kind
     let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
     let isThere = FileManager.default.isWritableFile(atPath: memory.path())
-    // Nothing is to wait for a disk.
+    // In memory if possible, so that no test waits for a disk.
     folder = (isThere ? memory : FileManager.default.temporaryDirectory).appending(
       path: "RepositoryTests-\(UUID().uuidString)", directoryHint: .isDirectory)
   }
 
   deinit {
-    // A store that still works may make a file meanwhile. What is left behind harms no other test.
+    // A store that is still working may create a file meanwhile. Remaining files don't affect other tests.
     for _ in 0..<10 where FileManager.default.fileExists(atPath: folder.path()) {
       try? FileManager.default.removeItem(at: folder)
     }
@@ -84,7 +84,7 @@ final class RealPlace: SignOutPlace {
     return EndableStore(store, hooks, calls)
   }
 
-  /// Searches in another process, because to close a file of a database in this one would end the locks on it.
+  /// Searches in another process, because closing a database file in this process would release the locks on it.
   func mentions(of text: String) throws -> [String] {
     let path = folder.path(percentEncoded: false)
     let names = (FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? [])
@@ -99,7 +99,7 @@ final class RealPlace: SignOutPlace {
     return names.filter { $0.contains(text) } + files.split(separator: "\n").map(String.init)
   }
 
-  func spoil(_ key: UserKey) throws {
+  func corrupt(_ key: UserKey) throws {
     let name = try StoreKeyName("notes", id: key.storeID).encoded()
     let bytes = Data("\(key.user)'s notes are spoiled".utf8)
     switch kind {

@@ -28,7 +28,7 @@ import Testing
       store: store, configuration: configuration)
   }
 
-  /// A store whose erasure of the user waits at a gate.
+  /// Creates a store whose erasure of the user waits at a gate.
   private func makeStore(erasingBehind gate: Gate) -> SimulatedStore {
     let value = StoreKey<Notes>("notes", id: key.storeID).keyName
     return SimulatedStore(
@@ -36,7 +36,7 @@ import Testing
       hooks: .init(onCommit: { (keys) async in if keys == [value] { await gate.pass() } }))
   }
 
-  /// Starts a call, and lets it go as far as it can.
+  /// Starts a call and runs all jobs that are ready.
   private func start(_ body: @escaping @Sendable () async -> Void) {
     _ = Task(executorPreference: executor) { await body() }
     executor.runUntilIdle()
@@ -50,7 +50,7 @@ import Testing
 
   private var value: Notes? { storage.value(of: StoreKey<Notes>("notes", id: key.storeID)) }
 
-  @Test func `Nobody erases what comes after a new sign-in`() {
+  @Test func `No process erases data that is stored after a new sign-in`() {
     let gate = Gate()
     let (firstStore, secondStore) = (makeStore(erasingBehind: gate), SimulatedStore(storage: storage))
     let (first, second) = (makeRepository(firstStore), makeRepository(secondStore))
@@ -64,7 +64,7 @@ import Testing
       isSignedIn.value = true
       try? await second.reload(key)
     }
-    // Its erasure isn't over.
+    // The erasure isn't complete.
     #expect(!isSignedIn.value)
     #expect(value == Notes("jake's"))
     start { gate.open() }
@@ -74,7 +74,7 @@ import Testing
     #expect(storage.texts.contains { $0.contains("signedIn") })
   }
 
-  @Test func `Another process that lives finishes a sign-out amid which one was killed`() {
+  @Test func `A surviving process completes the sign-out of a killed process`() {
     let (firstStore, secondStore) = (makeStore(erasingBehind: Gate()), SimulatedStore(storage: storage))
     var first: Repository? = makeRepository(firstStore)
     let second = makeRepository(secondStore)

@@ -7,20 +7,22 @@ import RepositoryTesting
 
 @testable import Repository
 
-/// One run of repositories whose user signs out and in, which a seed determines unless its place is real.
+/// One run of repositories whose user signs out and in.
 ///
-/// Two processes are on one place. One user, Jake, signs out at any moment; the other one, Mary, stays. All that is Jake's
-/// has his name in it.
+/// A seed determines the run unless its place is real.
+///
+/// Two processes use one place. One user, Jake, signs out at random times; the other user, Mary, stays. All of Jake's
+/// data contains his name.
 struct SignOutRun {
   typealias Source = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>
   typealias Repository = SyncedRepository<Source>
 
-  /// A process: a repository with a store of its own.
+  /// A simulated process: a repository with its own store.
   private final class Process {
     let number: Int
     let store: any ProcessStore
     let isEnded: Setting<Bool>
-    /// The number of sign-ins that were begun and have not ended.
+    /// The number of sign-ins under way.
     let signIns = Setting(0)
     var repository: Repository?
     var observers: [Task<Void, Never>] = []
@@ -30,13 +32,14 @@ struct SignOutRun {
     }
   }
 
-  /// What is known of Jake.
+  /// The state of Jake's session.
   private struct Session: Sendable {
-    /// Counts the beginnings and the ends of calls that let him use the repositories.
+    /// The number of starts and ends of calls that sign Jake in.
     var signIns = 0
-    /// The number of those that have not ended.
+    /// The number of those calls under way.
     var pendingSignIns = 0
-    /// How many of them had begun when a sign-out returned last; `nil` unless none has begun since.
+    /// The value of ``signIns`` when the last sign-out that completed had begun, or `nil` if a sign-in has begun or
+    /// ended since.
     var isOut: Int?
 
     mutating func beginSignIn() {
@@ -71,17 +74,17 @@ struct SignOutRun {
     storeRandom = Setting(SplitMix64(seed: random.next()))
   }
 
-  /// Makes the run.
+  /// Performs the run.
   ///
-  /// - Returns: All that happened, and what was found of Jake where nothing may be.
+  /// - Returns: The trace, and the occurrences of Jake's data that are violations.
   mutating func run() -> (trace: [String], violations: [String]) {
     for _ in 0..<2 { start() }
     for _ in 0..<60 where violations.value.isEmpty {
       operate()
       executor.run(atMost: Int.random(in: 0...25, using: &random), using: &random)
-      // The stores need time of their own, or none of the calls would ever be answered.
+      // The stores need time of their own, or no call would ever complete.
       if place.isReal, Bool.random(using: &random) { runUntilQuiet() }
-      look()
+      checkStored()
     }
     settle()
     return (trace.value, violations.value)
@@ -180,7 +183,7 @@ struct SignOutRun {
     case 23: failureRate.value = failureRate.value == 0 ? 0.15 : 0
     case 24, 25: notice(process)
     case 26: call(process) { await $0.retryNow() }
-    case 27..<31: spoil(key)
+    case 27..<31: corrupt(key)
     default: step()
     }
   }
@@ -198,13 +201,13 @@ struct SignOutRun {
     }
   }
 
-  /// The value changes at the server.
+  /// Changes the value on the server.
   private mutating func edit(_ key: UserKey) {
     lastText += 1
     server.edit(key) { [lastText] in $0.texts.append("\(key.user)'s edit \(lastText)") }
   }
 
-  /// Another program stores what the server has now.
+  /// Stores the server's present value from another program.
   private func saveExternally(_ key: UserKey) {
     let store = place.open(SimulatedStore.Hooks())
     _ = Task(executorPreference: executor) { [server] in
@@ -212,14 +215,14 @@ struct SignOutRun {
     }
   }
 
-  /// A value can't be decoded any more.
-  private func spoil(_ key: UserKey) {
-    // Of a user who is out nothing is there, and a test may bring nothing back.
+  /// Makes a stored value undecodable.
+  private func corrupt(_ key: UserKey) {
+    // While Jake is signed out, nothing of his is stored, and the test must not store anything either.
     if session.value.isOut != nil { return }
     do {
-      try place.spoil(key)
+      try place.corrupt(key)
     } catch {
-      note("\(key.storeID) can't be spoiled: \(error)")
+      note("\(key.storeID) can't be corrupted: \(error)")
     }
   }
 
@@ -263,24 +266,24 @@ struct SignOutRun {
     trace.value.append(line)
   }
 
-  // MARK: - Looking
+  // MARK: - Checking
 
-  /// While Jake is out, nothing of his is stored.
-  private func look() {
+  /// Checks that nothing of Jake's is stored while he is signed out.
+  private func checkStored() {
     guard session.value.isOut != nil else { return }
     do {
       var found = try place.mentions(of: "jake")
       if place.isReal, !found.isEmpty {
-        // A commit that can't be made any more is written before that turns out, and removed at once.
+        // A commit that fails its precondition may be written briefly before it is removed.
         let end = ContinuousClock.now + .seconds(5)
         while !found.isEmpty, .now < end {
           usleep(1_000)
           found = try place.mentions(of: "jake")
         }
       }
-      if !found.isEmpty { violate("Jake is out, and this is stored: \(found)") }
+      if !found.isEmpty { violate("Jake is signed out, but this is stored: \(found)") }
     } catch {
-      violate("What is stored can't be searched: \(error)")
+      violate("The stored data can't be searched: \(error)")
     }
   }
 
@@ -289,13 +292,13 @@ struct SignOutRun {
     violations.value.append(text)
   }
 
-  // MARK: - The end
+  // MARK: - Settling
 
-  /// When everything works, Jake signs out for good, and all of Mary's is there.
+  /// When everything works, signs Jake out permanently, and checks that Mary's mutations are sent.
   private mutating func settle() {
     note("everything works")
     (network.conditions, network.isReachable, failureRate.value) = (.reliable, true, 0)
-    // What was begun before may still let him in.
+    // Sign-ins that began earlier may still complete.
     drain { [session] in session.value.pendingSignIns == 0 }
     let isDone = Setting(false)
     call(processes[0]) { [session, trace] repository in
@@ -310,7 +313,7 @@ struct SignOutRun {
     drain { isDone.value }
     guard session.value.isOut != nil else { return violate("Jake can't be signed out.") }
     drain { [network] in network.packets.isEmpty }
-    look()
+    checkStored()
     for process in processes { checkMemory(of: process) }
     let others = Setting(0)
     for process in processes {
@@ -321,21 +324,21 @@ struct SignOutRun {
     }
     drain { [processes] in others.value == processes.count }
     if others.value != processes.count { violate("Mary's mutations aren't sent.") }
-    look()
+    checkStored()
   }
 
-  /// Nothing of Jake's is in what a new observer gets.
+  /// Checks that new observers get nothing of Jake's.
   private mutating func checkMemory(of process: Process) {
     guard let repository = process.repository else { return }
     notice(process)
     var found = shown(by: repository)
-    // A process on a real place is notified of the sign-out a moment later.
+    // On a real place, a process is notified of the sign-out with a delay.
     let end = ContinuousClock.now + .seconds(5)
     while place.isReal, !found.isEmpty, .now < end { found = shown(by: repository) }
-    if !found.isEmpty { violate("Jake is out, and process \(process.number) shows \(found).") }
+    if !found.isEmpty { violate("Jake is signed out, but process \(process.number) shows \(found).") }
   }
 
-  /// What new observers of Jake's keys get of his.
+  /// The values of Jake's keys that new observers get.
   private mutating func shown(by repository: Repository) -> [String] {
     runUntilQuiet()
     let seen = Setting<[String]>([])
@@ -355,7 +358,7 @@ struct SignOutRun {
     return seen.value.filter { $0.contains("jake") }
   }
 
-  /// Lets packets arrive and time pass until a condition holds, or it seems that it never will.
+  /// Delivers packets and advances the clock until a condition holds or a limit is reached.
   private mutating func drain(_ isDone: () -> Bool) {
     let end = ContinuousClock.now + .seconds(30)
     var rounds = 0
@@ -368,7 +371,7 @@ struct SignOutRun {
     }
   }
 
-  /// Lets everything go on that waits neither for a packet nor for the clock.
+  /// Runs all jobs that wait neither for a packet nor for the clock.
   private mutating func runUntilQuiet() {
     executor.run(atMost: 100_000, using: &random)
     while place.callCount > 0 {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// After a sign-out nothing of the user is there, and nothing comes back.
+/// After a sign-out, no data of the user remains and none returns.
 @Suite(.timeLimit(.minutes(15))) struct SignOutTests {
   private typealias Source = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>
   private typealias Repository = SyncedRepository<Source>
@@ -42,7 +42,7 @@ import Testing
       configuration: RepositoryConfiguration(clock: clock))
   }
 
-  /// What is stored of a user's notes.
+  /// The stored notes of a key.
   private func stored(_ key: UserKey) async throws -> Notes? {
     try await memory.load(StoreKey<Notes>("notes", id: key.storeID))?.value
   }
@@ -56,9 +56,9 @@ import Testing
     }
   }
 
-  // MARK: - What is erased
+  // MARK: - Erased data
 
-  @Test func `Values and mutations of the user are erased, and those of others stay`() async throws {
+  @Test func `The values and mutations of the user are erased, and those of other users stay`() async throws {
     let repository = makeRepository()
     for key in [jake, mary] {
       server.edit(key) { $0 = Notes("1") }
@@ -80,7 +80,7 @@ import Testing
     #expect(server.value(of: jake) == Notes("1"))
   }
 
-  @Test func `No byte of the user is left in the folder, nor in what new observers get`() async throws {
+  @Test func `No data of the user is left in the folder or reaches new observers`() async throws {
     let temporary = TemporaryFolder()
     let repository = makeRepository(store: FileStore(folder: temporary.url))
     for key in [jake, mary] {
@@ -90,7 +90,7 @@ import Testing
     isOffline.value = true
     #expect(try await repository.perform(.add("jake's"), on: jake) == .queued)
     let isUnreadable = repository.events.subscribe()
-    // One that can't be decoded, and one of which nobody knows anything.
+    // Two records that can't be decoded, one of each user.
     let folder = temporary.url
     try Data("rot \"key\":\"jake\\/b\" rot".utf8).write(to: folder.appending(path: "notes%2emutations.rot.value"))
     try Data("rot \"key\":\"mary\\/b\" rot".utf8).write(to: folder.appending(path: "notes%2emutations.kept.value"))
@@ -105,9 +105,9 @@ import Testing
     #expect(await events.first(1).first?.description.contains("jake") == false)
   }
 
-  // MARK: - What isn't sent
+  // MARK: - Unsent mutations
 
-  @Test func `A user with unsent mutations isn't signed out, and goes on`() async throws {
+  @Test func `A user with unsent mutations isn't signed out and can continue`() async throws {
     let repository = makeRepository()
     isOffline.value = true
     for text in ["1", "2"] { #expect(try await repository.perform(.add(text), on: jake) == .queued) }
@@ -122,7 +122,7 @@ import Testing
     #expect(try await stored(jake) == nil)
   }
 
-  @Test func `Mutations have time to be sent`() async throws {
+  @Test func `Mutations are sent within the time limit of a sign-out`() async throws {
     let repository = makeRepository()
     isOffline.value = true
     #expect(try await repository.perform(.add("1"), on: jake) == .queued)
@@ -132,14 +132,14 @@ import Testing
     #expect(try await stored(jake) == nil)
   }
 
-  @Test func `A user isn't signed out if the time isn't enough, and begins nothing meanwhile`() async throws {
+  @Test func `A user isn't signed out if the time limit passes, and new calls fail meanwhile`() async throws {
     let repository = makeRepository()
     isOffline.value = true
     #expect(try await repository.perform(.add("1"), on: jake) == .queued)
     async let result = Result { () async throws(SignOutError) in
       try await repository.signOut(userID: "jake", unsent: .send(within: .seconds(10)))
     }
-    // The lane's backoff, and the sign-out.
+    // The lane's backoff and the sign-out both sleep.
     await clock.sleepers(2)
     await #expect(throws: NotesError.signedOut) { try await repository.perform(.add("2"), on: jake) }
     await #expect(throws: NotesError.signedOut) { try await repository.reload(jake) }
@@ -149,7 +149,7 @@ import Testing
     #expect(try await repository.perform(.add("2"), on: jake) != .conflicted(MutationID()))
   }
 
-  @Test func `A call that waits for a mutation ends with the sign-out`() async throws {
+  @Test func `A sign-out ends a call that waits for a mutation`() async throws {
     let arrived = Gate()
     let repository = makeRepository { (_) async in await arrived.pass() }
     async let result = Result { () async throws(NotesError) in try await repository.perform(.add("1"), on: jake) }
@@ -157,15 +157,15 @@ import Testing
     try await repository.signOut(userID: "jake", unsent: .discard)
     #expect(await result.failure == .signedOut)
     arrived.open()
-    // What the server answers means nothing.
+    // The answer of the server no longer matters.
     #expect(try await repository.perform(.add("2"), on: mary) == .confirmed)
     #expect(try await stored(jake) == nil)
     #expect(try await records == [])
   }
 
-  // MARK: - What is under way
+  // MARK: - Concurrent calls
 
-  @Test func `The reply to a fetch from before isn't stored`() async throws {
+  @Test func `The reply to a fetch that began before the sign-out isn't stored`() async throws {
     let arrived = Gate()
     let key = jake
     let repository = makeRepository(onFetch: { (asked) async in if asked == key { await arrived.pass() } })
@@ -178,7 +178,7 @@ import Testing
     #expect(try await stored(jake) == nil)
   }
 
-  @Test func `Another repository that has not learnt of it stores nothing`() async throws {
+  @Test func `A repository that hasn't noticed the sign-out stores no value of the user`() async throws {
     let (repository, arrived, learns) = (makeRepository(), Gate(), Gate())
     let late = InterceptedStore(memory)
     late.set { $0.onChanges = { (collection) async in if collection == "notes.users" { await learns.pass() } } }
@@ -195,7 +195,7 @@ import Testing
     #expect(try await records == [])
   }
 
-  @Test func `A mutation of another repository that has not learnt of it isn't kept`() async throws {
+  @Test func `A repository that hasn't noticed the sign-out stores no mutation of the user`() async throws {
     let (repository, learns) = (makeRepository(), Gate())
     let late = InterceptedStore(memory)
     late.set { $0.onChanges = { (collection) async in if collection == "notes.users" { await learns.pass() } } }
@@ -207,7 +207,7 @@ import Testing
     learns.open()
   }
 
-  @Test func `What another repository adds meanwhile is counted`() async throws {
+  @Test func `A mutation that another repository adds during the sign-out is counted as unsent`() async throws {
     isOffline.value = true
     let other = makeRepository(store: memory)
     let (key, isFirst) = (jake, Setting(true))
@@ -222,7 +222,7 @@ import Testing
     await #expect(throws: SignOutError.unsent(1)) { try await repository.signOut(userID: "jake", unsent: .refuse) }
   }
 
-  @Test func `Another repository forgets the user`() async throws {
+  @Test func `Every repository forgets a user who signs out`() async throws {
     isOffline.value = true
     let (repository, other) = (makeRepository(), makeRepository(store: memory))
     try await other.reload(jake)
@@ -236,9 +236,9 @@ import Testing
     await #expect(throws: NotesError.signedOut) { try await other.refresh(jake) }
   }
 
-  // MARK: - Observers, and signing in again
+  // MARK: - Observers and signing in again
 
-  @Test func `Observers see nothing until the user signs in again`() async throws {
+  @Test func `Observers get nothing until the user signs in again`() async throws {
     let repository = makeRepository()
     server.edit(jake) { $0 = Notes("1") }
     let states = repository.states(of: jake).subscribe()
@@ -261,7 +261,7 @@ import Testing
     #expect(try await stored(jake) == Notes("new", "2"))
   }
 
-  @Test func `A user who signs in with another repository may use this one`() async throws {
+  @Test func `A user who signs in with another repository can use this one`() async throws {
     let (repository, other) = (makeRepository(), makeRepository(store: memory))
     try await other.reload(jake)
     let states = other.states(of: jake).subscribe()
@@ -273,9 +273,9 @@ import Testing
     #expect(try await stored(jake) == Notes())
   }
 
-  @Test func `A process that still erases doesn't sign a user out who is back`() async throws {
+  @Test func `A late erasure doesn't sign out a user who has signed in again`() async throws {
     let gate = Gate()
-    // Without locks, both erase: the other one begins before this one ends, and ends after it.
+    // Without locks, both repositories erase: the other one begins before this one ends, and ends after it.
     let slow = InterceptedStore(memory)
     slow.set { $0.onErase = { await gate.pass() } }
     store.set { $0.onErase = { await gate.arrivals() } }
@@ -287,13 +287,13 @@ import Testing
     await repository.credentialsChanged(userID: "jake")
     await states.reaches { $0.failure == nil }
     gate.open()
-    // Comes after what is being erased.
+    // Runs after the pending erasure.
     try await other.signOut(userID: "ann", unsent: .refuse)
     try await repository.reload(jake)
     try await other.reload(jake)
   }
 
-  @Test func `Signing out twice, and a user of whom nothing is there`() async throws {
+  @Test func `Signing out twice, or without any data, succeeds`() async throws {
     let repository = makeRepository()
     for _ in 0..<2 { try await repository.signOut(userID: "jake", unsent: .refuse) }
     await #expect(throws: NotesError.signedOut) { try await repository.reload(jake) }
@@ -303,9 +303,9 @@ import Testing
     #expect(try await stored(jake) == nil)
   }
 
-  // MARK: - Processes that end
+  // MARK: - Interrupted sign-outs
 
-  @Test func `A sign-out that a process began is finished by the next one`() async throws {
+  @Test func `A sign-out that a process began is completed by the next process`() async throws {
     let hangs = Gate()
     do {
       let repository = makeRepository()
@@ -328,7 +328,7 @@ import Testing
     hangs.open()
   }
 
-  @Test func `What could not be erased is erased later`() async throws {
+  @Test func `Data that could not be erased is erased later`() async throws {
     let repository = makeRepository()
     try await repository.reload(jake)
     let fails = Setting(true)
@@ -347,7 +347,7 @@ import Testing
 
   // MARK: - Credentials
 
-  @Test func `The repository that leads learns from another one that the credentials have changed`() async throws {
+  @Test func `The leader learns from another repository that the credentials have changed`() async throws {
     let isSignedOut = Setting(true)
     let leader = makeRepository(store: memory) { (_) throws(NotesFailure) in if isSignedOut.value { throw .signedOut } }
     #expect(try await leader.perform(.add("1"), on: jake) == .queued)

@@ -1,6 +1,6 @@
 import Repository
 
-/// A value of a user.
+/// The key of a value that belongs to a user.
 struct UserKey: RepositoryKey {
   let user: String
   let id: String

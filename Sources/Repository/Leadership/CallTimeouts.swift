@@ -1,11 +1,12 @@
-/// The calls of mutations that another repository sends, which don't wait for its answer for ever.
+/// The timeouts of the calls whose mutations another repository sends.
 ///
-/// The other one may be stopped, or wait for something that it doesn't report, such as its network.
+/// The other repository may be suspended, or may wait for something that it doesn't report, such as its network. So a
+/// call waits for its result for a limited time.
 ///
 /// Used in the isolation of one object.
-final class UnansweredCalls {
-  /// How long a call waits.
-  private static var longestWait: Duration { .seconds(10) }
+final class CallTimeouts {
+  /// The time for which a call waits.
+  private static var timeout: Duration { .seconds(10) }
 
   private let clock: ElapsedClock
   private let alarm: Alarm
@@ -16,24 +17,26 @@ final class UnansweredCalls {
     alarm = Alarm(clock, tasks)
   }
 
-  /// Adds a call.
+  /// Starts the timeout of a call.
   ///
   /// - Parameters:
-  ///   - id: The mutation.
-  ///   - ring: What to do when calls have waited for long enough. It calls ``takeDue(at:)``.
+  ///   - id: The id of the mutation.
+  ///   - ring: The action when the next timeout has passed. It calls ``removeExpired(at:ring:)``.
   func add(_ id: MutationID, ring: @escaping @Sendable (_ deadline: Duration) async -> Void) {
-    calls.append((id, clock.elapsed() + Self.longestWait))
+    calls.append((id, clock.elapsed() + Self.timeout))
     setAlarm(ring)
   }
 
-  /// Forgets all calls, because this repository answers them now.
+  /// Forgets all calls, because this repository sends their mutations now.
   func removeAll() {
     calls = FIFO()
     alarm.set(nil) { _ in }
   }
 
-  /// Returns the mutations whose calls have waited for long enough, and forgets them.
-  func takeDue(at deadline: Duration, ring: @escaping @Sendable (_ deadline: Duration) async -> Void) -> [MutationID] {
+  /// Removes the calls whose timeout has passed, and returns their mutations.
+  func removeExpired(
+    at deadline: Duration, ring: @escaping @Sendable (_ deadline: Duration) async -> Void
+  ) -> [MutationID] {
     alarm.silence(deadline)
     var due: [MutationID] = []
     while let first = calls.first, first.deadline <= clock.elapsed() {
