@@ -138,7 +138,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   private func save(refused id: MutationID, in engine: isolated Engine) {
     if let entry = state[id] {
-      engine.takeBack([id], of: entry.key)
+      engine.removeFromOverlay([id], of: entry.key)
       events.emit(.mutationRefused(id, .cutOff(attempts: entry.record.unfinishedAttempts)))
     }
     calls.end(id, .success(.queued))
@@ -534,7 +534,7 @@ final class MutationQueue<Source: RepositorySource> {
   ) async {
     if case .byServer = refusal { state.recordRefusal(of: id) }
     if isOutcomeUnknown { state.recordUnknownOutcome(of: id) }
-    if let entry = state[id] { engine.takeBack([id], of: entry.key) }
+    if let entry = state[id] { engine.removeFromOverlay([id], of: entry.key) }
     events.emit(.mutationRefused(id, refusal))
     // The caller gets the error, also if it is cancelled while the record is removed.
     let hasCaller = calls.claim(id)
@@ -783,7 +783,7 @@ final class MutationQueue<Source: RepositorySource> {
       if !calls.isEmpty, !state.sends, state.isHeldUp(entry.lane) { endAll(state.waiting(in: entry.lane), .queued) }
       return
     }
-    engine.takeBack([entry.id], of: entry.key)
+    engine.removeFromOverlay([entry.id], of: entry.key)
     switch verdict {
     case .conflicted: calls.end(entry.id, .success(.conflicted(entry.id)))
     case .refused: calls.end(entry.id, .success(.queued))

@@ -136,7 +136,7 @@ final class MutationSender<Source: RepositorySource> {
       queue.waitForSignIn(entry, in: engine)
       pump(in: engine)
     case .conflict:
-      engine.takeBack([entry.id], of: entry.key)
+      engine.removeFromOverlay([entry.id], of: entry.key)
       queue.recordConflict(entry.id, MutationConflict(reason), isServers: true, in: engine)
       leaveLane(entry, in: engine)
       engine.release(cell)

@@ -10,7 +10,7 @@ public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Senda
   /// After a relaunch, the time at which it was last saved.
   public var fetchedAt: Date?
 
-  /// Whether there are mutations that the stored value doesn't include. Can be `true` even if there is no value.
+  /// Whether there are mutations that the stored value doesn't include, even if there is no value.
   public var isPending: Bool
 
   /// Whether the value is being fetched.

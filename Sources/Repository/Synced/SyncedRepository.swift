@@ -175,7 +175,9 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     await engine.report()
   }
 
-  /// Removes values that aren't in use from the store. They are fetched again when they are needed.
+  /// Removes values that aren't in use from the store.
+  ///
+  /// Removed values are fetched again when they are needed.
   ///
   /// A value stays if it is observed, in use by a call, pinned, or has mutations that the server doesn't have yet; see
   /// ``EvictionPolicy``. A value that another process stores during the call stays too.

@@ -32,7 +32,7 @@ import Testing
   @Test func `A change of another process refuses the values and changes requested before it was seen`() {
     var versions = VersionBarriers()
     let (before, seen, after) = (versions.now(), versions.now(), versions.now())
-    versions.overtake(at: seen)
+    versions.recordReplacement(at: seen)
     #expect(accept(before, &versions) == false)
     #expect(versions.acceptChange(requestedAt: before, arrivedAt: versions.now()) == false)
     #expect(versions.acceptChange(requestedAt: after, arrivedAt: after) == true)
@@ -42,7 +42,7 @@ import Testing
     var versions = VersionBarriers()
     let (seen, old) = (versions.now(), versions.now())
     #expect(accept(versions.now(), &versions) == true)
-    versions.overtake(at: seen)
+    versions.recordReplacement(at: seen)
     #expect(accept(old, &versions) == false)
   }
 
