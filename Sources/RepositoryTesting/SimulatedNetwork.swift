@@ -252,7 +252,9 @@ public final class SimulatedNetwork: Sendable {
     }
   }
 
-  /// Makes the caller of an exchange give up with ``Failure/noReply``. Its packets stay in transit.
+  /// Makes the caller of an exchange give up with ``Failure/noReply``.
+  ///
+  /// Packets of the exchange stay in transit.
   public func timeOut(_ exchange: Int) {
     state.withLock { $0.exchanges[exchange]?.fail }?()
   }
@@ -320,7 +322,7 @@ public final class SimulatedNetwork: Sendable {
   }
 }
 
-/// A caller that waits for a reply. Only the first result counts.
+/// A caller that waits for a reply, of which only the first result counts.
 private final class Call<Reply: Sendable>: Sendable {
   private enum State {
     case begun
