@@ -1,13 +1,13 @@
 import Foundation
 
-/// A folder of a test's own, removed when the test ends.
+/// A folder for a single test, which is removed when the test ends.
 final class TemporaryFolder: Sendable {
   let url: URL
 
-  /// A place where nothing is yet.
+  /// Creates the URL of a folder that doesn't exist yet.
   ///
-  /// - Parameter inMemory: Whether the folder may be lost with the power, where the system has a place for such: there
-  ///   nothing waits for a disk.
+  /// - Parameter inMemory: Whether the folder may be in memory, where the system supports that, so that nothing waits
+  ///   for a disk. Its contents may be lost in a power failure.
   init(inMemory: Bool = false) {
     let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
     let isThere = FileManager.default.isWritableFile(atPath: memory.path(percentEncoded: false))
@@ -25,7 +25,8 @@ final class TemporaryFolder: Sendable {
   }
 
   deinit {
-    // A store that still works may move a file meanwhile. What is left behind harms no other test, so that needs no answer.
+    // A store that is still working may move a file in the meantime. Files that are left behind don't affect other
+    // tests, so errors are ignored.
     for _ in 0..<10 where FileManager.default.fileExists(atPath: url.path(percentEncoded: false)) {
       try? FileManager.default.removeItem(at: url)
     }
