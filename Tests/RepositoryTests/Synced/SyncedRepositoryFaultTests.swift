@@ -877,7 +877,7 @@ import Testing
     let key = StoreKey<Notes>.notes("a").keyName
     store.set { $0.onLoad = { (name) in if name == key { loads.next() } } }
     guard case .conflicted = try await repository.perform(.add("1"), on: "a") else {
-      Issue.record("The mutation is in conflict.")
+      Issue.record("The mutation isn't in conflict.")
       return
     }
     #expect(loads.value == 1)
