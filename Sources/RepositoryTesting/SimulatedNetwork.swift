@@ -157,7 +157,7 @@ public final class SimulatedNetwork: Sendable {
     state = Lock(State(random: SplitMix64(seed: seed), conditions: conditions))
   }
 
-  /// How often something goes wrong in ``step()``.
+  /// The probabilities of faults in ``step()``.
   public var conditions: Conditions {
     get { state.withLock { $0.conditions } }
     set { state.withLock { $0.conditions = newValue } }

@@ -32,7 +32,7 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// The server has applied a mutation.
   case mutationDelivered(MutationID)
 
-  /// A mutation was rolled back and isn't sent any more.
+  /// A mutation was rolled back and is no longer sent.
   case mutationRefused(MutationID, MutationRefusal)
 
   /// A mutation isn't possible on the current value. It has no effect, and waits to be resolved.

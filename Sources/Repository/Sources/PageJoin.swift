@@ -98,8 +98,8 @@ extension PageJoin {
   /// - Parameters:
   ///   - count: The maximum number of remaining elements.
   ///   - value: The value to shorten.
-  ///   - cursor: Returns the cursor of an element, `nil` for one that a change of this device has put there. The first that
-  ///     is left has one.
+  ///   - cursor: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted. The
+  ///     remaining elements begin or end with one that has a cursor.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func dropFirst<Value: BidirectionalPagedValue>(
     downTo count: Int, _ value: inout Value, cursor: (Value.Element) -> String?
@@ -118,8 +118,8 @@ extension PageJoin {
   /// - Parameters:
   ///   - count: The maximum number of remaining elements.
   ///   - value: The value to shorten.
-  ///   - cursor: Returns the cursor of an element, `nil` for one that a change of this device has put there. The last that is
-  ///     left has one.
+  ///   - cursor: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted. The
+  ///     remaining elements begin or end with one that has a cursor.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func dropLast<Value: BidirectionalPagedValue>(
     downTo count: Int, _ value: inout Value, cursor: (Value.Element) -> String?

@@ -518,7 +518,7 @@ actor SyncEngine<Source: RepositorySource> {
     users.receive(change, in: self)
   }
 
-  // MARK: - Evicting
+  // MARK: - Eviction
 
   /// Starts enforcing the limits of the store.
   func beginEvicting() async {

@@ -127,7 +127,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Whether the write in progress confirms a mutation.
   func isBeingConfirmed(_ id: MutationID) -> Bool { writing?.write.confirmed.contains(id) ?? false }
 
-  // MARK: - The store
+  // MARK: - Stored value
 
   /// Records the value that was stored when the key was opened.
   mutating func open(_ stored: Base?) {
@@ -309,7 +309,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     }
   }
 
-  // MARK: - What observers see
+  // MARK: - Visible value
 
   private mutating func invalidate() {
     needsFold = true

@@ -30,7 +30,7 @@ public import Multicast
 /// - **Several repositories** can use one store, in one process or in several. Each shows the values and mutations of
 ///   the others, and one of them sends the mutations of all; see ``Leadership``.
 public final class SyncedRepository<Source: RepositorySource>: Sendable {
-  /// Identifies a value.
+  /// The type of the keys.
   public typealias Key = Source.Key
   /// The type of the fetched, stored and observed values.
   public typealias Value = Source.Value

@@ -39,9 +39,9 @@ struct VersionBarriers: Sendable {
   }
 
   private var lastNumber: UInt64 = 0
-  /// When the base was last replaced by a value of the server or of another writer.
+  /// The time at which the base was last replaced by a value of the server or of another writer.
   private var lastReplacement: UInt64 = 0
-  /// When the base last changed in any way.
+  /// The time at which the base last changed in any way.
   private var lastChange: UInt64 = 0
 
   /// Returns a timestamp that is later than all earlier ones.
@@ -53,8 +53,8 @@ struct VersionBarriers: Sendable {
   /// Accepts a whole value if it is certainly newer than the base, which it then replaces.
   ///
   /// - Parameters:
-  ///   - request: When the request began.
-  ///   - arrival: When the reply arrived.
+  ///   - request: The timestamp of the beginning of the request.
+  ///   - arrival: The timestamp of the arrival of the reply.
   mutating func acceptValue(requestedAt request: Timestamp, arrivedAt arrival: Timestamp) -> Bool {
     guard request.number > lastChange else { return false }
     recordReplacement(at: arrival)
@@ -64,8 +64,8 @@ struct VersionBarriers: Sendable {
   /// Accepts a change of the base if the base certainly doesn't include it yet.
   ///
   /// - Parameters:
-  ///   - request: When the request began.
-  ///   - arrival: When the reply arrived.
+  ///   - request: The timestamp of the beginning of the request.
+  ///   - arrival: The timestamp of the arrival of the reply.
   mutating func acceptChange(requestedAt request: Timestamp, arrivedAt arrival: Timestamp) -> Bool {
     guard request.number > lastReplacement else { return false }
     lastChange = max(lastChange, arrival.number)
