@@ -1,10 +1,10 @@
 internal import Multicast
 public import Repository
 
-/// A server in memory that honours idempotency keys, for the tests of a source or a repository.
+/// An in-memory server that honours idempotency keys, for testing a source or a repository.
 ///
-/// It applies each mutation once, answers a repeated id with the reply of the first time, and counts versions. Calls never
-/// wait; put a ``SimulatedNetwork`` or a `Gate` between it and the repository for delays and losses.
+/// The server applies each mutation once, answers a repeated id with its first reply, and counts versions. Calls never
+/// wait. For delays and losses, use a ``SimulatedNetwork`` or a `Gate` between the server and the repository.
 public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>>:
   Sendable
 {
@@ -14,7 +14,7 @@ public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendabl
     public let id: MutationID
     /// The value that it changed.
     public let key: Key
-    /// The change.
+    /// The mutation.
     public let mutation: Mutation
   }
 
@@ -32,30 +32,30 @@ public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendabl
   /// Creates a server.
   ///
   /// - Parameters:
-  ///   - empty: What a key has that nothing was said of.
-  ///   - values: What the other keys have.
+  ///   - empty: The initial value of a key that isn't in `values`.
+  ///   - values: The initial values by key.
   public init(empty: Value, values: [Key: Value] = [:]) {
     self.empty = empty
     state = Lock(State(values: values))
   }
 
-  /// The value of a key.
+  /// Returns the value of a key.
   public func value(of key: Key) -> Value {
     state.withLock { $0.values[key] } ?? empty
   }
 
-  /// How often the value of a key was changed.
+  /// Returns the number of changes of a key's value.
   public func version(of key: Key) -> Int {
     state.withLock { $0.versions[key] } ?? 0
   }
 
-  /// The mutations that were applied, in order, each once.
+  /// The applied mutations in order, each listed once.
   public var applied: [Applied] { state.withLock { $0.applied } }
 
-  /// The ids of all mutations that arrived, repeated ones included, in order.
+  /// The ids of all received mutations in order, including repeated ones.
   public var received: [MutationID] { state.withLock { $0.received } }
 
-  /// Changes a value, as another user of the server does.
+  /// Changes a value, which simulates a change by another user.
   public func edit(_ key: Key, _ change: (inout Value) -> Void) {
     state.withLock { state in
       change(&state.values[key, default: empty])
@@ -63,10 +63,10 @@ public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendabl
     }
   }
 
-  /// Applies a mutation, unless one with this id was applied before.
+  /// Applies a mutation, unless a mutation with the same id was applied before.
   ///
-  /// - Returns: The value after the first time, even if it has changed since.
-  /// - Throws: What the mutation's `apply(to:)` throws; the next time too.
+  /// - Returns: The value after the mutation was first applied, even if it has changed since.
+  /// - Throws: The error of the mutation's `apply(to:)`, also for a repeated id.
   public func apply(_ mutation: Mutation, to key: Key, id: MutationID) throws(MutationConflict) -> Value {
     try state.withLock { state -> Result<Value, MutationConflict> in
       state.received.append(id)
@@ -89,15 +89,15 @@ public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendabl
 }
 
 extension InMemoryServer where Value: PagedValue {
-  /// Returns a page of the value of a key, as a source fetches it.
+  /// Returns a page of the value of a key, as a source would fetch it.
   ///
-  /// The cursor of the next page is the description of the id of the page's last element. A cursor that names no element
-  /// gives the newest page.
+  /// The cursor of the next page is the description of the id of the page's last element. An unknown cursor returns the
+  /// newest page.
   ///
   /// - Parameters:
-  ///   - key: The key.
-  ///   - cursor: Where the page begins; `nil` for the newest.
-  ///   - limit: The most elements the page may have.
+  ///   - key: The key of the value.
+  ///   - cursor: The cursor of the page; `nil` for the newest page.
+  ///   - limit: The maximum number of elements in the page.
   public func page(of key: Key, after cursor: String?, limit: Int) -> Value {
     var page = value(of: key)
     let elements = page.elements
@@ -110,27 +110,27 @@ extension InMemoryServer where Value: PagedValue {
 }
 
 extension InMemoryServer where Value: BidirectionalPagedValue {
-  /// Returns a page of the value of a key that is fetched in both directions, as a source fetches it.
+  /// Returns a page of the value of a key, with cursors in both directions, as a source would fetch it.
   ///
-  /// Cursors are the descriptions of ids: the next page's that of the page's last element, the previous page's that of its
-  /// first one. A cursor that names no element gives the newest page.
+  /// Cursors are descriptions of ids: the next cursor is that of the page's last element, and the previous cursor is
+  /// that of its first element. An unknown cursor returns the newest page.
   ///
   /// - Parameters:
-  ///   - key: The key.
-  ///   - cursor: Where the page begins; `nil` for the newest.
-  ///   - limit: The most elements the page may have.
+  ///   - key: The key of the value.
+  ///   - cursor: The cursor of the page; `nil` for the newest page.
+  ///   - limit: The maximum number of elements in the page.
   public func bidirectionalPage(of key: Key, after cursor: String?, limit: Int) -> Value {
     var page = page(of: key, after: cursor, limit: limit)
     page.previousCursor = previousCursor(of: page, key)
     return page
   }
 
-  /// Returns the page that ends before an element; none if the cursor names none.
+  /// Returns the page that ends before an element, which is empty if the cursor is unknown.
   ///
   /// - Parameters:
-  ///   - key: The key.
+  ///   - key: The key of the value.
   ///   - cursor: The description of the id of the element that follows the page.
-  ///   - limit: The most elements the page may have.
+  ///   - limit: The maximum number of elements in the page.
   public func bidirectionalPage(of key: Key, before cursor: String, limit: Int) -> Value {
     var page = value(of: key)
     let end = page.elements.firstIndex { "\($0.id)" == cursor } ?? 0

@@ -4,16 +4,16 @@ internal import Multicast
 internal import MulticastTesting
 internal import Repository
 
-/// What the checks are made of.
+/// The building blocks of the checks.
 extension RepositoryConformance {
-  /// What a check throws, before it is known which law it is about.
+  /// The error that a check throws, without the law that it belongs to.
   struct Mismatch: Error {
     let explanation: String
 
     init(_ explanation: String) { self.explanation = explanation }
   }
 
-  /// A server and a network for one repository, or several.
+  /// A server and a network for one or more repositories.
   struct Bench: Sendable {
     let harness: RepositoryHarness<Source>
     let server: RepositoryHarness<Source>.Server
@@ -29,7 +29,9 @@ extension RepositoryConformance {
       network = SimulatedNetwork(seed: seed, conditions: conditions)
     }
 
-    /// - Parameter isPaused: Whether another attempt waits until the test says so.
+    /// Returns the configuration of a repository.
+    ///
+    /// - Parameter isPaused: Whether retries wait until the test requests them.
     func configuration(isPaused: Bool) -> RepositoryConfiguration {
       let random = SplitMix64(seed: seed)
       return isPaused
@@ -48,7 +50,7 @@ extension RepositoryConformance {
       return try await body()
     }
 
-    /// Loads the value, however often that takes.
+    /// Loads the value, and retries until that succeeds.
     func load(_ repository: SyncedRepository<Source>) async throws {
       while true {
         do throws(RepositoryError<Source.Failure>) {
@@ -60,14 +62,14 @@ extension RepositoryConformance {
       }
     }
 
-    /// Waits for all mutations and loads the value, over a network that loses nothing more.
+    /// Waits for all mutations and loads the value, over a network that is reliable from now on.
     func settle(_ repository: SyncedRepository<Source>) async throws {
       network.conditions = .reliable
       try await repository.waitForPendingMutations()
       try await load(repository)
     }
 
-    /// Makes mutations in a repository without a network, which is released then.
+    /// Makes mutations in a repository without a network, which is released afterwards.
     func perform(_ mutations: ArraySlice<Source.Mutation>, offline repository: SyncedRepository<Source>) async throws {
       for mutation in mutations {
         let result = try await repository.perform(mutation, on: harness.key)
@@ -82,18 +84,18 @@ extension RepositoryConformance {
 
     func expectAllAppliedOnce(_ place: String) throws {
       let applied = try server.applied.map { try text($0.mutation) }.sorted()
-      try expect(applied, is: try harness.mutations.map(text).sorted(), "what the server made \(place)")
+      try expect(applied, is: try harness.mutations.map(text).sorted(), "the mutations applied by the server \(place)")
     }
   }
 
-  /// A mutation as text, by which equal ones are known.
+  /// Returns a mutation as text, which is equal for equal mutations.
   static func text(_ mutation: Source.Mutation) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
     return String(decoding: try encoder.encode(mutation), as: UTF8.self)
   }
 
-  /// Whether a value has a mutation already.
+  /// Returns whether a value already includes a mutation.
   static func shows(_ mutation: Source.Mutation, _ value: Source.Value) -> Bool {
     var changed = value
     do throws(MutationConflict) {
@@ -110,13 +112,13 @@ extension RepositoryConformance {
 
   static func expectShown(_ mutations: [Source.Mutation], in value: Source.Value, _ place: String) throws {
     for mutation in mutations where !shows(mutation, value) {
-      throw Mismatch("\(mutation) isn't shown \(place), but \(value).")
+      throw Mismatch("\(mutation) isn't visible \(place) in \(value).")
     }
   }
 
   static func expectStoreFailure(_ error: RepositoryError<Source.Failure>) throws {
     if case .store = error { return }
-    throw Mismatch("A call threw \(error) where the store failed.")
+    throw Mismatch("A call threw \(error) although the store failed.")
   }
 
   static func first(
@@ -126,7 +128,7 @@ extension RepositoryConformance {
     return nil
   }
 
-  /// Waits until a repository shows a value: what another repository stored may come a moment later.
+  /// Waits until a repository shows a value, because values stored by another repository may arrive later.
   static func expectShown(
     _ expected: Source.Value, by repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>,
     _ place: String
@@ -145,7 +147,7 @@ extension RepositoryConformance {
     }
   }
 
-  /// Waits until the state says whether something is pending.
+  /// Expects that the first state says whether mutations are pending.
   static func expectPending(
     _ isPending: Bool, _ repository: SyncedRepository<Source>, _ harness: RepositoryHarness<Source>, _ place: String
   ) async throws {
@@ -155,7 +157,7 @@ extension RepositoryConformance {
     }
   }
 
-  /// Runs work, which must finish within a time.
+  /// Runs work that must finish within a time limit.
   static func finish(within limit: Duration, _ work: @escaping @Sendable () async throws -> Void) async throws {
     try await withThrowingTaskGroup(of: Bool.self) { group in
       group.addTask {
@@ -167,7 +169,7 @@ extension RepositoryConformance {
         return false
       }
       defer { group.cancelAll() }
-      if try await group.next() != true { throw Mismatch("It didn't finish within \(limit).") }
+      if try await group.next() != true { throw Mismatch("The check didn't finish within \(limit).") }
     }
   }
 }

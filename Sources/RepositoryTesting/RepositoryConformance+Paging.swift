@@ -4,17 +4,17 @@ internal import MulticastTesting
 public import Repository
 
 extension RepositoryConformance where Source: BidirectionalPagedSource {
-  /// The checks for sources whose pages are fetched in both directions, beside ``checks``.
+  /// The checks for sources whose pages are fetched in both directions, in addition to ``checks``.
   ///
-  /// The server of the harness has at least three elements at first. Its pages are those of
+  /// The initial value of the harness must have at least three elements. The server must return the pages of
   /// ``InMemoryServer/bidirectionalPage(of:before:limit:)``.
   public static var pagingChecks: [Check] {
     [
-      Check("Pages", "However a reader scrolls, what is stored is a stretch of the server's list", body: checkPages)
+      Check("Pages", "The stored elements are always a contiguous part of the server's list", body: checkPages)
     ]
   }
 
-  /// Scrolls at random over a network that loses and repeats, with a relaunch.
+  /// Scrolls at random over a network that loses and duplicates packets, with a relaunch.
   @Sendable private static func checkPages(_ harness: RepositoryHarness<Source>) async throws {
     let bench = Bench(harness, seed: 1, .rough)
     let open = try await harness.makePlace()
@@ -24,11 +24,11 @@ extension RepositoryConformance where Source: BidirectionalPagedSource {
         let store = try await open()
         let repository = bench.makeScrollingRepository(store)
         try await bench.load(repository)
-        // The list begins behind the newest element from here on, for the first time.
-        repeat { try await bench.scroll(repository, by: 7) } while try await !bench.checkStretch(in: store)
+        // From here on, the list begins after the newest element for the first time.
+        repeat { try await bench.scroll(repository, by: 7) } while try await !bench.checkContiguity(in: store)
         for _ in 1...8 {
           try await bench.scroll(repository, by: .random(in: 0..<8, using: &random))
-          _ = try await bench.checkStretch(in: store)
+          _ = try await bench.checkContiguity(in: store)
         }
       }
     }
@@ -36,7 +36,7 @@ extension RepositoryConformance where Source: BidirectionalPagedSource {
 }
 
 extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
-  /// A repository that keeps two pages of one element.
+  /// Creates a repository that keeps two pages of one element each.
   fileprivate func makeScrollingRepository(_ store: any KeyValueStore) -> SyncedRepository<Source> {
     SyncedRepository(
       harness.makeSource(server, network), store: store,
@@ -44,7 +44,7 @@ extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
         pageSize: 1, maximumPages: 2, retryPolicy: RetryPolicy(base: .zero), random: SplitMix64(seed: seed)))
   }
 
-  /// Scrolls one step, unless the network is in the way.
+  /// Scrolls one step, unless the network fails.
   fileprivate func scroll(_ repository: SyncedRepository<Source>, by step: Int) async throws {
     do throws(RepositoryError<Source.Failure>) {
       switch step {
@@ -59,8 +59,10 @@ extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
     }
   }
 
+  /// Checks that the stored elements are a contiguous part of the server's list.
+  ///
   /// - Returns: Whether there is a previous page.
-  fileprivate func checkStretch(in store: any KeyValueStore) async throws -> Bool {
+  fileprivate func checkContiguity(in store: any KeyValueStore) async throws -> Bool {
     guard let stored = try await stored(in: store) else { return false }
     let source = harness.makeSource(server, network)
     let (found, all) = (
@@ -68,7 +70,7 @@ extension RepositoryConformance.Bench where Source: BidirectionalPagedSource {
     )
     let start = found.first.flatMap { all.firstIndex(of: $0) } ?? 0
     guard found.count <= 2, found == Array(all[start...].prefix(found.count)) else {
-      throw RepositoryConformance.Mismatch("\(found) is no stretch of \(all), of two pages of one (seed \(seed)).")
+      throw RepositoryConformance.Mismatch("\(found) isn't a contiguous part of \(all) of at most two (seed \(seed)).")
     }
     let (previous, next) = (start > 0 ? found.first : nil, start + found.count < all.count ? found.last : nil)
     guard stored.previousCursor == previous, stored.nextCursor == next else {

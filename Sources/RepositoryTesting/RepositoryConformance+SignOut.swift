@@ -8,7 +8,9 @@ extension RepositoryConformance {
     while try await !checkSignOut(userID, commitCount: count, harness) { count += 1 }
   }
 
-  /// - Returns: Whether the sign-out ended before the process did.
+  /// Checks a sign-out whose process ends after a number of commits.
+  ///
+  /// - Returns: Whether the sign-out was completed before the process ended.
   private static func checkSignOut(
     _ userID: String, commitCount: Int, _ harness: RepositoryHarness<Source>
   ) async throws -> Bool {
@@ -17,7 +19,7 @@ extension RepositoryConformance {
     try await bench.whileNetworkRuns { try await bench.load(bench.makeRepository(try await open())) }
     bench.network.isReachable = false
     try await bench.perform(harness.mutations[...1], offline: bench.makeRepository(try await open(), isPaused: true))
-    let store = CutStore(try await open(), commitCount: commitCount)
+    let store = InterruptedStore(try await open(), commitCount: commitCount)
     let repository = bench.makeRepository(store, isPaused: true)
     var failure: SignOutError?
     do throws(SignOutError) {
@@ -25,18 +27,18 @@ extension RepositoryConformance {
     } catch {
       failure = error
     }
-    if let failure, !store.wasCut { throw failure }
+    if let failure, !store.wasInterrupted { throw failure }
     try await expectSignedOut(userID, bench, try await open(), "when the process ended after \(commitCount) commits")
-    return !store.wasCut
+    return !store.wasInterrupted
   }
 
-  /// Signs a user out where that may have been begun, and expects that nothing is left.
+  /// Signs out a user whose sign-out may have begun before, and expects that no data of the user is left.
   private static func expectSignedOut(
     _ userID: String, _ bench: Bench, _ store: any KeyValueStore, _ place: String
   ) async throws {
     let repository = bench.makeRepository(store, isPaused: true)
     try await repository.signOut(userID: userID, unsent: .discard)
-    try expect(await bench.stored(in: store) == nil, is: true, "whether the value is gone \(place)")
+    try expect(await bench.stored(in: store) == nil, is: true, "whether the value was erased \(place)")
     try expect(await repository.mutations.list().count, is: 0, "the number of mutations \(place)")
     var isRefused = false
     do throws(RepositoryError<Source.Failure>) {
@@ -51,7 +53,7 @@ extension RepositoryConformance {
       try await bench.load(repository)
     }
     let applied = try bench.server.applied.map { try text($0.mutation) }
-    try expect(applied, is: [], "what the server made \(place)")
+    try expect(applied, is: [], "the mutations applied by the server \(place)")
     try expect(await bench.stored(in: store), is: bench.harness.initial, "the value after a new sign-in \(place)")
   }
 }

@@ -4,14 +4,14 @@ internal import Multicast
 internal import MulticastTesting
 public import Repository
 
-/// The laws of a ``Repository/SyncedRepository``, as checks for a source and a store of your own.
+/// The laws of a ``Repository/SyncedRepository``, as checks for a custom source and a custom store.
 ///
-/// A repository keeps its laws if its source and its store do their part. The source must send the id of a mutation as its
-/// idempotency key, say correctly what a failure means, and acknowledge what the server did. The store must keep what it
-/// committed, whole. Each check runs a repository over a network that loses, repeats and delays, and ends with a
-/// ``Failure`` that names the law.
+/// A repository keeps its laws only if its source and its store meet their requirements. The source must send the id of
+/// a mutation as its idempotency key, classify failures correctly, and acknowledge only changes that the server made.
+/// The store must keep what it committed, completely. Each check runs a repository over a network that loses,
+/// duplicates and delays packets, and throws a ``Failure`` that names the broken law.
 ///
-/// The checks need no test library. With Swift Testing, each becomes a test case of its own:
+/// The checks don't depend on a test library. With Swift Testing, each check becomes a separate test case:
 ///
 /// ```swift
 /// @Test(arguments: RepositoryConformance<CommentsSource>.checks)
@@ -20,12 +20,12 @@ public import Repository
 /// }
 /// ```
 public enum RepositoryConformance<Source: MutableSource> {
-  /// One law, or a part of it.
+  /// A check of a law, or of a part of one.
   public struct Check: Sendable, CustomStringConvertible {
     /// The name of the law.
     public let law: String
 
-    /// What must hold, as a sentence.
+    /// The condition that must hold, as a sentence.
     public let rule: String
 
     private let body: @Sendable (RepositoryHarness<Source>) async throws -> Void
@@ -49,52 +49,52 @@ public enum RepositoryConformance<Source: MutableSource> {
       } catch let mismatch as Mismatch {
         throw Failure(law: law, rule: rule, explanation: mismatch.explanation)
       } catch {
-        throw Failure(law: law, rule: rule, explanation: "It threw: \(error)")
+        throw Failure(law: law, rule: rule, explanation: "The check threw an error: \(error)")
       }
     }
   }
 
-  /// A law that is broken.
+  /// The error of a broken law.
   public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The name of the law.
     public let law: String
 
-    /// What must hold, as a sentence.
+    /// The condition that must hold, as a sentence.
     public let rule: String
 
-    /// What was expected, and what happened instead.
+    /// The expected and the actual behaviour.
     public let explanation: String
 
-    /// The law, the rule, and what happened instead.
+    /// The law, the rule, and the actual behaviour.
     public var description: String { "Broken law \(law): \(rule). \(explanation)" }
   }
 
   /// Every check.
   public static var checks: [Check] {
     [
-      Check("L4 No flicker", "An effect that an observer saw stays", body: checkFlicker),
-      Check("L5 FIFO", "Mutations of a lane arrive in the order in which they were made, over a relaunch too") {
+      Check("L4 No flicker", "An effect that an observer has seen stays visible", body: checkFlicker),
+      Check("L5 FIFO", "Mutations of a lane arrive in the order in which they were made, even over a relaunch") {
         try await checkOrder($0)
       },
-      Check("L6 Once", "A mutation is made once, whatever the network loses or repeats", body: checkOnce),
-      Check("L7 Durable", "A mutation whose call has returned is there after a relaunch", body: checkDurability),
-      Check("L8 Atomic", "A process that ends at any commit leaves a mutation in the queue or in the value") {
+      Check("L6 Once", "A mutation is applied once, even if the network loses or duplicates packets", body: checkOnce),
+      Check("L7 Durable", "A mutation whose call has returned survives a relaunch", body: checkDurability),
+      Check("L8 Atomic", "If the process ends at any commit, a mutation is either in the queue or in the value") {
         try await checkAtomicity($0)
       },
-      Check("L10 Sign-out", "Where the key has a user, nothing of the user is left, wherever a process ends") {
+      Check("L10 Sign-out", "If the key has a user, sign-out erases all data of the user, even if the process ends") {
         try await checkSignOut($0)
       },
-      Check("L11 Bounds", "A full queue takes no more, and keeps what it has", body: checkBounds),
+      Check("L11 Bounds", "A full queue refuses new mutations, and keeps the existing ones", body: checkBounds),
       Check("L12 Live", "When the server can be reached, the queue drains", body: checkDraining),
-      Check("L13 Truthful", "A confirmed mutation is stored, and one that waits is pending", body: checkTruth),
-      Check("L14 Convergence", "When all is quiet, every repository shows what the server has") {
+      Check("L13 Truthful", "A confirmed mutation is stored, and a waiting one is pending", body: checkTruth),
+      Check("L14 Convergence", "When nothing is pending, every repository shows the server's value") {
         try await checkConvergence($0)
       },
     ]
   }
 }
 
-// MARK: - The checks
+// MARK: - Checks
 
 extension RepositoryConformance {
   private typealias Harness = RepositoryHarness<Source>
@@ -112,7 +112,7 @@ extension RepositoryConformance {
             for mutation in harness.mutations { try await repository.perform(mutation, on: harness.key) }
           }
           group.addTask {
-            // What fails is loaded by the next one.
+            // A load that fails is made up for by the next one.
             for _ in 0..<8 { try? await repository.reload(harness.key) }
           }
           try await group.waitForAll()
@@ -120,16 +120,16 @@ extension RepositoryConformance {
         try await bench.settle(repository)
         return values
       }
-      // The repository is released, so the stream ends.
+      // The repository is released, so the stream finishes.
       var shown: Set<Int> = []
       for await value in values {
         let now = Set(harness.mutations.indices.filter { shows(harness.mutations[$0], value) })
         if let lost = shown.subtracting(now).min() {
-          throw Mismatch("\(harness.mutations[lost]) was shown, and then \(value) (seed \(seed)).")
+          throw Mismatch("\(harness.mutations[lost]) was visible, but is missing from \(value) (seed \(seed)).")
         }
         shown = now
       }
-      try expect(shown, is: Set(harness.mutations.indices), "the mutations that are shown (seed \(seed))")
+      try expect(shown, is: Set(harness.mutations.indices), "the visible mutations (seed \(seed))")
     }
   }
 
@@ -153,7 +153,7 @@ extension RepositoryConformance {
           .mapValues { try $0.map(text) }
       }
       let arrived = try lanes(bench.server.applied.map(\.mutation))
-      try expect(arrived, is: try lanes(harness.mutations), "what arrived (seed \(seed))")
+      try expect(arrived, is: try lanes(harness.mutations), "the mutations that arrived (seed \(seed))")
     }
   }
 
@@ -201,7 +201,7 @@ extension RepositoryConformance {
     for count in 0... {
       let bench = Bench(harness)
       let open = try await harness.makePlace()
-      let store = CutStore(try await open(), commitCount: count)
+      let store = InterruptedStore(try await open(), commitCount: count)
       let mutations = harness.mutations.prefix(3)
       let accepted = try await bench.whileNetworkRuns {
         let repository = bench.makeRepository(store, isPaused: true)
@@ -242,9 +242,9 @@ extension RepositoryConformance {
       }
       let applied = try bench.server.applied.map { try text($0.mutation) }
       for mutation in accepted {
-        try expect(applied.count { $0 == (try? text(mutation)) }, is: 1, "how often \(mutation) was made \(place)")
+        try expect(applied.count { $0 == (try? text(mutation)) }, is: 1, "the applications of \(mutation) \(place)")
       }
-      if !store.wasCut { return }
+      if !store.wasInterrupted { return }
     }
   }
 
@@ -294,7 +294,7 @@ extension RepositoryConformance {
       let repository = bench.makeRepository(store, isPaused: true)
       try await bench.load(repository)
       let result = try await repository.perform(first, on: harness.key)
-      try expect(result, is: .confirmed, "the result over a network that loses nothing")
+      try expect(result, is: .confirmed, "the result over a reliable network")
       let stored = try await bench.stored(in: try await open())
       try expect(stored.map { shows(first, $0) } ?? false, is: true, "whether a confirmed mutation is stored")
       try await expectPending(false, repository, harness, "after a confirmation")
@@ -329,14 +329,14 @@ extension RepositoryConformance {
         let new = bench.makeRepository(InMemoryStore())
         try await new.reload(harness.key)
         guard let expected = try await first(of: new, harness) else {
-          throw Mismatch("A new repository shows nothing.")
+          throw Mismatch("A new repository has no value.")
         }
         try expectShown(harness.mutations, in: expected, "in a new repository (seed \(seed))")
         for repository in repositories {
-          try await expectShown(expected, by: repository, harness, "when all is quiet (seed \(seed))")
+          try await expectShown(expected, by: repository, harness, "when nothing is pending (seed \(seed))")
         }
       }
-      try bench.expectAllAppliedOnce("when all is quiet (seed \(seed))")
+      try bench.expectAllAppliedOnce("when nothing is pending (seed \(seed))")
     }
   }
 }

@@ -1,7 +1,7 @@
 public import DataStore
 public import Repository
 
-/// A source and a store under test: how to make them, and what to do with them.
+/// A description of a source and a store under test: how to create them, and which mutations to make.
 ///
 /// ```swift
 /// let harness = RepositoryHarness(
@@ -15,51 +15,51 @@ public import Repository
 /// }
 /// ```
 public struct RepositoryHarness<Source: MutableSource>: Sendable {
-  /// The server that the source is to use.
+  /// The type of the server that the source uses.
   public typealias Server = InMemoryServer<Source.Key, Source.Value, Source.Mutation>
 
-  /// Opens a store; called again, it opens another over what the first one left.
+  /// A function that opens a store; each call opens another store with the same contents.
   public typealias Place = @Sendable () async throws -> any KeyValueStore
 
   /// The key of the value that the checks use.
   public let key: Source.Key
 
-  /// What the server has under the key at first.
+  /// The initial value on the server.
   public let initial: Source.Value
 
-  /// The changes that the checks make.
+  /// The mutations that the checks make.
   ///
-  /// There are at least three. Each is possible on the initial value after those before it, has an effect there, and takes
-  /// back nothing that another one does. In pages, all that they change is in the newest one.
+  /// There must be at least three. Each mutation must be possible after the previous ones, have an effect, and not undo
+  /// the effect of another mutation. If values are loaded in pages, all changes must be visible on the newest page.
   public let mutations: [Source.Mutation]
 
-  /// Makes a source whose requests go over the network to the server.
+  /// Creates a source whose requests reach the server over the network.
   ///
-  /// A failure to send is a failure of the source whose disposition is ``FailureDisposition/retryLater(after:)``, and one
-  /// without a reply is ``FailureDisposition/unknownOutcome``.
+  /// The source must map a request that couldn't be sent to a failure with the disposition
+  /// ``FailureDisposition/retryLater(after:)``, and a missing reply to ``FailureDisposition/unknownOutcome``.
   public let makeSource: @Sendable (Server, SimulatedNetwork) -> Source
 
-  /// Makes an empty place, such as a new folder, and returns what opens stores over it.
+  /// Creates an empty place, such as a new folder, and returns a function that opens stores in it.
   public let makePlace: @Sendable () async throws -> Place
 
-  /// How long a check waits for what must happen, before it fails.
+  /// The time after which an unfinished check fails.
   public let timeLimit: Duration
 
   /// Creates a harness.
   ///
   /// - Parameters:
   ///   - key: The key of the value that the checks use.
-  ///   - initial: What the server has under the key at first.
-  ///   - mutations: The changes that the checks make; see ``mutations``.
-  ///   - timeLimit: How long a check waits for what must happen, before it fails.
-  ///   - makeSource: Makes a source whose requests go over the network to the server; see ``makeSource``.
-  ///   - makePlace: Makes an empty place, and returns what opens stores over it.
+  ///   - initial: The initial value on the server.
+  ///   - mutations: The mutations that the checks make; see ``mutations``.
+  ///   - timeLimit: The time after which an unfinished check fails.
+  ///   - makeSource: A closure that creates a source; see ``makeSource``.
+  ///   - makePlace: A closure that creates an empty place, and returns a function that opens stores in it.
   public init(
     key: Source.Key, initial: Source.Value, mutations: [Source.Mutation], timeLimit: Duration = .seconds(60),
     makeSource: @escaping @Sendable (Server, SimulatedNetwork) -> Source,
     makePlace: @escaping @Sendable () async throws -> Place
   ) {
-    precondition(mutations.count >= 3, "RepositoryHarness: there are at least 3 mutations, not \(mutations.count).")
+    precondition(mutations.count >= 3, "RepositoryHarness: at least 3 mutations are required, not \(mutations.count).")
     self.key = key
     self.initial = initial
     self.mutations = mutations

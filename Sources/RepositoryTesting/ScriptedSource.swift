@@ -1,6 +1,6 @@
 public import Repository
 
-/// A mutable source of closures, for tests.
+/// A mutable source that consists of closures, for tests.
 public struct ScriptedSource<
   Key: RepositoryKey, Value: Codable & Equatable & Sendable, Mutation: RepositoryMutation<Value>,
   Failure: Error & Sendable
@@ -18,11 +18,11 @@ public struct ScriptedSource<
   ///
   /// - Parameters:
   ///   - name: The collection of the values in the store.
-  ///   - fetch: Fetches a value.
-  ///   - send: Sends a mutation.
-  ///   - disposition: Returns what a failure means.
-  ///   - isPinned: Returns whether the value of a key is never evicted.
-  ///   - lane: Returns the ordering key of a mutation.
+  ///   - fetch: A closure that fetches the value of a key.
+  ///   - send: A closure that sends a mutation.
+  ///   - disposition: A closure that returns the meaning of a failure.
+  ///   - isPinned: A closure that returns whether the value of a key must not be evicted.
+  ///   - lane: A closure that returns the ordering key of a mutation.
   public init(
     _ name: String,
     fetch: @escaping @Sendable (Key) async throws(Failure) -> Value,
@@ -49,10 +49,10 @@ public struct ScriptedSource<
     try await onSend(mutation, key, id)
   }
 
-  /// Returns what a failure means.
+  /// Returns the meaning of a failure.
   public func disposition(of failure: Failure) -> FailureDisposition { onFailure(failure) }
 
-  /// Returns whether the value of a key is never evicted.
+  /// Returns whether the value of a key must not be evicted.
   public func isPinned(_ key: Key) -> Bool { pins(key) }
 
   /// Returns the lane of a mutation.

@@ -1,9 +1,10 @@
 internal import Multicast
 internal import MulticastTesting
 
-/// A network that delays, loses, repeats and reorders requests and replies, for the tests of a source or a repository.
+/// A simulated network that delays, loses, duplicates and reorders requests and replies, for testing a source or a
+/// repository.
 ///
-/// Put it between the client and its server, such as an ``InMemoryServer``: each request is an ``exchange(_:_:)``.
+/// Use it between a client and its server, such as an ``InMemoryServer``: each request is an ``exchange(_:_:)``.
 ///
 /// ```swift
 /// func add(_ note: Note, requestID: String) async throws(ClientError) {
@@ -15,27 +16,28 @@ internal import MulticastTesting
 /// }
 /// ```
 ///
-/// A request and its reply are two ``Packet``s. Nothing moves by itself:
-/// - A test moves single packets by ``deliver(_:)``, ``lose(_:)``, ``duplicate(_:)`` and ``timeOut(_:)``.
-/// - ``step()`` moves one as the seed and the ``Conditions`` say, or as ``plan(_:)`` said before.
-/// - ``run()`` makes such steps until its task is cancelled.
+/// A request and its reply are two ``Packet``s. Packets move only when a test moves them:
+/// - ``deliver(_:)``, ``lose(_:)``, ``duplicate(_:)`` and ``timeOut(_:)`` move a single packet.
+/// - ``step()`` moves a random packet, according to the seed and the ``Conditions``, or to a previous ``plan(_:)``.
+/// - ``run()`` performs such steps until its task is cancelled.
 ///
-/// On one `ManualTaskExecutor`, equal seeds give equal runs.
+/// On a single `ManualTaskExecutor`, equal seeds produce equal runs.
 ///
-/// - **Delay** of a packet is that others move first. A request may come to the server after its caller has given up.
-/// - **Cancellation** of a caller ends its call with ``Failure/noReply``. The packets go on.
+/// - **Delay**: A packet is delayed when other packets move first. A request may reach the server after its caller has
+///   given up.
+/// - **Cancellation** of a caller ends its call with ``Failure/noReply``. Its packets stay in transit.
 public final class SimulatedNetwork: Sendable {
-  /// Why an exchange failed.
+  /// The error of a failed exchange.
   public enum Failure: Error, Hashable, Sendable {
-    /// The request was surely not sent.
+    /// The request certainly wasn't sent.
     case unreachable
-    /// The request was sent, and there is no reply: the server may have it or not.
+    /// The request was sent, but there is no reply, so the server may or may not have received it.
     case noReply
   }
 
-  /// A request or a reply on its way.
+  /// A request or a reply in transit.
   public struct Packet: Hashable, Identifiable, Sendable {
-    /// Which way a packet goes.
+    /// The direction of a packet.
     public enum Direction: Hashable, Sendable {
       /// To the server.
       case request
@@ -47,21 +49,21 @@ public final class SimulatedNetwork: Sendable {
     public let id: Int
     /// The number of the exchange that it belongs to, counted from 1.
     public let exchange: Int
-    /// What the exchange was called.
+    /// The label of the exchange.
     public let label: String
-    /// Which way it goes.
+    /// The direction of the packet.
     public let direction: Direction
   }
 
-  /// How often something goes wrong in a ``SimulatedNetwork/step()``, as probabilities.
+  /// The probabilities of faults in a ``SimulatedNetwork/step()``.
   public struct Conditions: Hashable, Sendable {
-    /// How often a request is lost.
+    /// The probability that a request is lost.
     public var requestLoss: Double
-    /// How often a reply is lost.
+    /// The probability that a reply is lost.
     public var replyLoss: Double
-    /// How often a packet is repeated.
+    /// The probability that a packet is duplicated.
     public var duplication: Double
-    /// How often a caller gives up although a packet of its exchange is still on its way.
+    /// The probability that a caller gives up while a packet of its exchange is in transit.
     public var timeout: Double
 
     /// Creates conditions.
@@ -72,24 +74,24 @@ public final class SimulatedNetwork: Sendable {
       self.timeout = timeout
     }
 
-    /// Everything arrives once, in any order.
+    /// Every packet arrives once, in any order.
     public static let reliable = Conditions()
 
-    /// Much goes wrong.
+    /// Faults of all kinds are frequent.
     public static let rough = Conditions(requestLoss: 0.15, replyLoss: 0.15, duplication: 0.1, timeout: 0.1)
   }
 
-  /// What is to happen to an exchange.
+  /// The planned outcome of an exchange.
   public enum Fate: Hashable, Sendable {
-    /// Everything arrives.
+    /// The request and the reply arrive.
     case arrive
-    /// The request is surely not sent.
+    /// The request isn't sent.
     case failToSend
     /// The request is lost.
     case loseRequest
-    /// The server gets the request, and its reply is lost.
+    /// The server receives the request, but the reply is lost.
     case loseReply
-    /// The server gets the request twice.
+    /// The server receives the request twice.
     case duplicateRequest
   }
 
@@ -130,9 +132,9 @@ public final class SimulatedNetwork: Sendable {
       return entries.remove(at: index)
     }
 
-    /// Records that a packet is gone.
+    /// Records that a packet is no longer in transit.
     ///
-    /// - Returns: What to call if it was the last one of its exchange.
+    /// - Returns: The closure to call if the packet was the last one of its exchange.
     mutating func end(_ packet: Packet) -> (@Sendable () -> Void)? {
       exchanges[packet.exchange]?.packetCount -= 1
       guard exchanges[packet.exchange]?.packetCount == 0 else { return nil }
@@ -143,19 +145,19 @@ public final class SimulatedNetwork: Sendable {
   }
 
   private let state: Lock<State>
-  /// Signals that there is a packet.
+  /// Signals that a packet was added.
   private let arrivals = MulticastRelay<Void>(buffering: .unbounded)
 
   /// Creates a network.
   ///
   /// - Parameters:
-  ///   - seed: What decides in ``step()``.
-  ///   - conditions: How often something goes wrong in ``step()``.
+  ///   - seed: The seed of the random choices in ``step()``.
+  ///   - conditions: The probabilities of faults in ``step()``.
   public init(seed: UInt64 = 0, conditions: Conditions = .reliable) {
     state = Lock(State(random: SplitMix64(seed: seed), conditions: conditions))
   }
 
-  /// How often something goes wrong in ``step()``.
+  /// The probabilities of faults in ``step()``.
   public var conditions: Conditions {
     get { state.withLock { $0.conditions } }
     set { state.withLock { $0.conditions = newValue } }
@@ -163,24 +165,24 @@ public final class SimulatedNetwork: Sendable {
 
   /// Whether requests can be sent.
   ///
-  /// While it is false, new exchanges fail with ``Failure/unreachable``. Packets on their way go on.
+  /// While it is `false`, new exchanges fail with ``Failure/unreachable``. Packets in transit aren't affected.
   public var isReachable: Bool {
     get { state.withLock { $0.isReachable } }
     set { state.withLock { $0.isReachable = newValue } }
   }
 
-  /// Decides what happens to the next exchanges that begin, in order, behind those that were planned before.
+  /// Plans the outcomes of the next exchanges, in order, after those that were planned before.
   public func plan(_ fates: Fate...) {
     state.withLock { $0.plan += fates }
   }
 
-  // MARK: - The client's side
+  // MARK: - Client
 
   /// Sends a request to a server, and returns the reply.
   ///
   /// - Parameters:
-  ///   - label: What the test calls the request.
-  ///   - serve: What the server does, once for each time the request arrives.
+  ///   - label: A label for the request.
+  ///   - serve: The server's work, which is performed each time the request arrives.
   /// - Throws: ``Failure``.
   public func exchange<Reply: Sendable>(
     _ label: String, _ serve: @escaping @Sendable () -> Reply
@@ -208,30 +210,30 @@ public final class SimulatedNetwork: Sendable {
     arrivals.send(())
   }
 
-  // MARK: - The test's side
+  // MARK: - Control
 
-  /// What is on its way, the oldest first.
+  /// The packets in transit, the oldest first.
   public var packets: [Packet] { state.withLock { $0.entries.map(\.packet) } }
 
-  /// Lets a packet arrive.
+  /// Delivers a packet.
   ///
-  /// A request is served, and its reply is on its way when this returns.
+  /// When this method returns, a delivered request was served and its reply is in transit.
   ///
-  /// - Returns: Whether it was on its way.
+  /// - Returns: Whether the packet was in transit.
   @discardableResult
   public func deliver(_ id: Packet.ID) -> Bool {
     guard let entry = state.withLock({ $0.remove(id) }) else { return false }
     entry.deliver()
-    // The caller has its reply already if it was one.
+    // If the packet was a reply, the caller has already received it.
     state.withLock { $0.end(entry.packet) }?()
     return true
   }
 
   /// Loses a packet.
   ///
-  /// The caller fails with ``Failure/noReply`` if nothing else of the exchange is on its way.
+  /// The caller fails with ``Failure/noReply`` if no other packet of the exchange is in transit.
   ///
-  /// - Returns: Whether it was on its way.
+  /// - Returns: Whether the packet was in transit.
   @discardableResult
   public func lose(_ id: Packet.ID) -> Bool {
     guard let entry = state.withLock({ $0.remove(id) }) else { return false }
@@ -239,9 +241,9 @@ public final class SimulatedNetwork: Sendable {
     return true
   }
 
-  /// Puts a second packet of the same content on its way.
+  /// Adds a second packet with the same content.
   ///
-  /// - Returns: The new packet; `nil` if the first one wasn't on its way.
+  /// - Returns: The new packet; `nil` if the first one wasn't in transit.
   @discardableResult
   public func duplicate(_ id: Packet.ID) -> Packet? {
     state.withLock { state in
@@ -250,14 +252,16 @@ public final class SimulatedNetwork: Sendable {
     }
   }
 
-  /// Has the caller of an exchange give up with ``Failure/noReply``, while its packets go on.
+  /// Makes the caller of an exchange give up with ``Failure/noReply``.
+  ///
+  /// Packets of the exchange stay in transit.
   public func timeOut(_ exchange: Int) {
     state.withLock { $0.exchanges[exchange]?.fail }?()
   }
 
-  /// Moves one packet, as the seed and the conditions say, or as was planned for its exchange.
+  /// Moves a random packet, according to the seed and the conditions, or to the plan of its exchange.
   ///
-  /// - Returns: The packet, and what happened to it; `nil` if none is on its way.
+  /// - Returns: The packet and its move; `nil` if no packet is in transit.
   @discardableResult
   public func step() -> (packet: Packet, move: Move)? {
     let step = state.withLock { state -> (Packet, Move)? in
@@ -288,21 +292,21 @@ public final class SimulatedNetwork: Sendable {
     return (packet, move)
   }
 
-  /// What ``step()`` did with a packet.
+  /// The move of a packet by ``step()``.
   public enum Move: Hashable, Sendable {
-    /// It arrived.
+    /// The packet arrived.
     case delivered
-    /// It was lost.
+    /// The packet was lost.
     case lost
-    /// A second one is on its way.
+    /// A duplicate of the packet is in transit.
     case duplicated
-    /// The caller gave up, and the packet is still on its way.
+    /// The caller gave up, while the packet is still in transit.
     case timedOut
   }
 
-  /// Makes a ``step()`` whenever a packet is on its way, until the calling task is cancelled.
+  /// Performs a ``step()`` whenever a packet is in transit, until the calling task is cancelled.
   ///
-  /// How long each packet waits is decided by the seed, in turns of other tasks.
+  /// The seed determines how long each packet waits, as a number of task yields.
   public func run() async {
     let arrivals = arrivals.stream.subscribe()
     await stepUntilIdle()
@@ -318,7 +322,7 @@ public final class SimulatedNetwork: Sendable {
   }
 }
 
-/// A caller that waits for a reply, which counts once.
+/// A caller that waits for a reply, of which only the first result counts.
 private final class Call<Reply: Sendable>: Sendable {
   private enum State {
     case begun

@@ -1,27 +1,28 @@
 public import Multicast
 
-/// The channel on which the parts of a repository report what happens.
+/// The channel on which the parts of a repository report events.
 ///
-/// Share one among all parts of a repository. Reporting takes constant time and never waits for a subscriber.
-/// A subscriber that lags more than the capacity loses the oldest events, which its subscription counts.
+/// All parts of a repository share one channel. Reporting an event takes constant time and never waits for a
+/// subscriber. A subscriber that falls behind by more than the capacity loses the oldest events, which its subscription
+/// counts.
 public final class RepositoryEvents: Sendable {
   private let relay: MulticastRelay<RepositoryEvent>
 
   /// Creates a channel.
   ///
   /// - Parameters:
-  ///   - replay: How many of the newest events a new subscriber gets first; at least 0.
-  ///   - capacity: How many events wait for a subscriber that is busy; at least 1.
+  ///   - replay: The number of the newest events that a new subscriber receives first; at least 0.
+  ///   - capacity: The maximum number of buffered events of a slow subscriber; at least 1.
   public init(replay: Int = 64, capacity: Int = 1024) {
     relay = MulticastRelay(replay: replay, buffering: .dropOldest(capacity))
   }
 
-  /// The newest events, then every later one in the order they were reported.
+  /// The newest events, then every later one in the order in which they were reported.
   ///
-  /// Finishes when this object is released.
+  /// The stream finishes when this object is released.
   public var stream: MulticastStream<RepositoryEvent, Never> { relay.stream }
 
-  /// Forgets the newest events, so that a new subscriber gets later ones only.
+  /// Discards the replayed events, so that new subscribers receive only later ones.
   func forget() {
     relay.resetReplay()
   }

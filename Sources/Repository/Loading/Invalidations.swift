@@ -1,17 +1,17 @@
 internal import Foundation
 
-/// Which stored values were made stale, of keys that may not be in use.
+/// The record of which stored values were marked as stale, including those of keys that aren't in use.
 ///
-/// - Complexity: O(1), and a bounded number of keys: of too many, all values are stale.
+/// - Complexity: O(1) for each call. The number of remembered keys is bounded; beyond the bound, all values are stale.
 struct Invalidations<Key: RepositoryKey> {
-  /// The number of keys that are remembered one by one.
+  /// The maximum number of keys that are remembered individually.
   static var limit: Int { 4_096 }
 
   private var all: Date?
   private var users: [String: Date] = [:]
   private var keys: [Key: Date] = [:]
 
-  /// Makes the values stale that are saved by now.
+  /// Marks the selected values as stale that were saved until now.
   mutating func add(_ selection: KeySelection<Key>, at now: Date) {
     switch selection {
     case .key(let key): keys[key] = now
@@ -22,7 +22,7 @@ struct Invalidations<Key: RepositoryKey> {
     if all == now { (keys, users) = ([:], [:]) }
   }
 
-  /// Whether the value of a key was made stale after it was saved.
+  /// Returns whether the value of a key was marked as stale after it was saved.
   func contains(_ key: Key, savedAt: Date) -> Bool {
     [all, keys[key], key.userID.flatMap { users[$0] }].contains { $0.map { savedAt <= $0 } ?? false }
   }

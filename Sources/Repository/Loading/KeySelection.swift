@@ -1,11 +1,11 @@
-/// Some keys of a repository.
+/// A selection of a repository's keys.
 public enum KeySelection<Key: RepositoryKey>: Hashable, Sendable {
   case key(Key)
   /// The keys of a user; see ``RepositoryKey/userID``.
   case user(String)
   case all
 
-  /// Whether a key is one of them.
+  /// Returns whether a key is selected.
   func contains(_ key: Key) -> Bool {
     switch self {
     case .key(let selected): key == selected

@@ -1,6 +1,6 @@
-/// What there is to show of a value that is loaded from elsewhere.
+/// The state of a value that is loaded from elsewhere.
 ///
-/// A value that was there is never lost because a later load has begun, failed or was cancelled.
+/// An existing value is never lost because a later load begins, fails or is cancelled.
 ///
 /// | | ``beginLoading()`` | ``succeed(_:)`` | ``fail(_:)`` | ``cancel()`` | ``receive(_:)`` |
 /// | --- | --- | --- | --- | --- | --- |
@@ -14,16 +14,16 @@ public enum LoadState<Value, Failure: Error> {
   /// No load has begun yet.
   case idle
 
-  /// The value is being loaded; `previous` is the one there was before, to show meanwhile.
+  /// The value is being loaded; `previous` is the existing value, to show in the meantime.
   case loading(previous: LoadedValue<Value>?)
 
-  /// The value is there, and nothing is being loaded.
+  /// The value is loaded, and no load is in progress.
   case loaded(LoadedValue<Value>)
 
-  /// The last load failed; `previous` is the value there was before, to show all the same.
+  /// The last load failed; `previous` is the existing value, which can still be shown.
   case failed(Failure, previous: LoadedValue<Value>?)
 
-  /// The newest value there is, with its age, whatever became of the loads after it.
+  /// The newest value with its age, regardless of the outcome of later loads.
   public var loadedValue: LoadedValue<Value>? {
     switch self {
     case .idle: nil
@@ -32,7 +32,7 @@ public enum LoadState<Value, Failure: Error> {
     }
   }
 
-  /// The newest value there is, whatever became of the loads after it.
+  /// The newest value, regardless of the outcome of later loads.
   public var value: Value? { loadedValue?.value }
 
   /// Whether the value is being loaded.
@@ -40,7 +40,7 @@ public enum LoadState<Value, Failure: Error> {
     if case .loading = self { true } else { false }
   }
 
-  /// Why the last load failed; `nil` if it didn't, or if another one has begun.
+  /// The error of the last load; `nil` if it succeeded, or if another load has begun.
   public var failure: Failure? {
     if case .failed(let failure, _) = self { failure } else { nil }
   }
@@ -55,20 +55,20 @@ public enum LoadState<Value, Failure: Error> {
     self = .loaded(loaded)
   }
 
-  /// Records that a load failed: the value from before stays.
+  /// Records that a load failed, which keeps the existing value.
   public mutating func fail(_ failure: Failure) {
     self = .failed(failure, previous: loadedValue)
   }
 
-  /// Records that the load was cancelled: the state from before is restored.
+  /// Records that the load was cancelled, which restores the state from before the load.
   public mutating func cancel() {
     guard case .loading(let previous) = self else { return }
     self = previous.map { .loaded($0) } ?? .idle
   }
 
-  /// Records a value that no load brought: it was stored before, or it was changed.
+  /// Records a value that didn't come from a load, such as a stored or changed value.
   ///
-  /// A load in flight stays in flight, and a failure stays.
+  /// A load in progress stays in progress, and a failure is kept.
   public mutating func receive(_ loaded: LoadedValue<Value>) {
     switch self {
     case .idle, .loaded: self = .loaded(loaded)

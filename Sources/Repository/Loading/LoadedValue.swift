@@ -1,22 +1,22 @@
 public import Foundation
 
-/// A value, its age, and whether the server has all of it.
+/// A value with its age, and whether it includes unconfirmed changes.
 public struct LoadedValue<Value> {
   /// The value.
   public var value: Value
 
-  /// When the server's part of it was saved.
+  /// The time at which the server's part of the value was saved.
   public var savedAt: Date
 
-  /// Whether changes that the server hasn't confirmed yet are applied to it.
+  /// Whether the value includes changes that the server hasn't confirmed yet.
   public var isPending: Bool
 
   /// Creates a loaded value.
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - savedAt: When the server's part of it was saved.
-  ///   - isPending: Whether changes that the server hasn't confirmed yet are applied to it.
+  ///   - savedAt: The time at which the server's part of the value was saved.
+  ///   - isPending: Whether the value includes changes that the server hasn't confirmed yet.
   public init(_ value: Value, savedAt: Date, isPending: Bool = false) {
     self.value = value
     self.savedAt = savedAt

@@ -1,28 +1,29 @@
-/// Whether a repository fetches a value because it is observed.
+/// A rule for whether a repository fetches a value because it is observed.
 public enum LoadingPolicy: Hashable, Sendable {
-  /// Nothing is fetched but by a call, such as ``SyncedRepository/refresh(_:)``.
+  /// Fetches the value only by a call, such as ``SyncedRepository/refresh(_:)``.
   case never
 
-  /// Fetches the value when it is observed, and again for as long as it is.
+  /// Fetches the value when it is first observed, and again while it is observed.
   ///
-  /// A value is fetched, unless it is fresh,
-  /// - when its first observer comes,
-  /// - when the app becomes active, or the network is back; see ``RepositoryConfiguration/activity`` and
+  /// The value is fetched, unless it is fresh,
+  /// - when its first observer subscribes,
+  /// - when the app becomes active, or the network becomes available; see ``RepositoryConfiguration/activity`` and
   ///   ``RepositoryConfiguration/network``,
-  /// - when it is made stale by ``SyncedRepository/invalidate(_:)``.
+  /// - when it is marked as stale by ``SyncedRepository/invalidate(_:)``.
   ///
-  /// Each of these is one request, however many observe the value. One that is in flight counts, unless it fails or began
-  /// before the value was made stale: then another one follows. Without an observer there is none. While the app is inactive
-  /// or the network is away, nothing is fetched.
+  /// Each of these causes makes one request, regardless of the number of observers. A request that is already in flight
+  /// counts, unless it fails or began before the value was marked as stale; another request then follows it. Nothing is
+  /// fetched without an observer, while the app is inactive, or while the network is unavailable.
   ///
   /// - Parameters:
-  ///   - stopTimeout: How long after its last observer has left a value counts as observed, so that a screen that comes back
-  ///     at once doesn't ask again. What was to be fetched meanwhile is fetched when an observer is back.
-  ///   - every: How long after a fetch has ended the value is fetched again, fresh or not; `nil` if it isn't. More than
-  ///     zero. Of several observers the shortest time counts.
+  ///   - stopTimeout: The time for which a value still counts as observed after its last observer is gone, so that a
+  ///     screen that reappears shortly afterwards doesn't fetch again. A fetch that becomes due during this time is
+  ///     made when an observer returns.
+  ///   - every: The time after the end of a fetch at which the value is fetched again, even if it is fresh; `nil` to
+  ///     not repeat fetches. Must be greater than zero. If several observers specify a time, the shortest one applies.
   case whileObserved(stopTimeout: Duration = .seconds(5), every: Duration? = nil)
 
-  /// What the policy says of an observed value; `nil` if it isn't fetched.
+  /// The schedule for an observed value; `nil` if it isn't fetched.
   var schedule: LoadingSchedule? {
     switch self {
     case .never: nil
@@ -31,13 +32,13 @@ public enum LoadingPolicy: Hashable, Sendable {
   }
 }
 
-/// When an observed value is fetched; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+/// The schedule by which an observed value is fetched; see ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
 struct LoadingSchedule: Hashable, Sendable {
   let stopTimeout: Duration
   let every: Duration?
 
   init(stopTimeout: Duration, every: Duration?) {
-    precondition(every.map { $0 > .zero } ?? true, "LoadingPolicy: 'every' is more than zero.")
+    precondition(every.map { $0 > .zero } ?? true, "LoadingPolicy: 'every' must be greater than zero.")
     (self.stopTimeout, self.every) = (stopTimeout, every)
   }
 }

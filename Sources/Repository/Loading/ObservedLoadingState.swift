@@ -2,13 +2,13 @@
 ///
 /// A pure state machine. Times are measured from the creation of the repository.
 ///
-/// - Complexity: O(log *n*) amortised for *n* observed keys; O(*n* log *n*) for what concerns all of them: ``setActive(_:)``,
-///   ``setOnline(_:)`` and ``invalidate(_:)``.
+/// - Complexity: O(log *n*) amortised, where *n* is the number of observed keys; O(*n* log *n*) for
+///   ``setActive(_:at:)``, ``setOnline(_:at:)`` and ``invalidate(_:)``, which concern all of them.
 struct ObservedLoadingState<Key: RepositoryKey> {
   enum Request: Hashable {
-    /// To be fetched unless it is fresh.
+    /// Fetches the value unless it is fresh.
     case refresh(Key)
-    /// To be fetched.
+    /// Fetches the value.
     case reload(Key)
 
     var key: Key {
@@ -18,25 +18,25 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     }
   }
 
-  /// A key from its first observer until its last one has been gone for a while.
+  /// The state of a key from its first observer until the stop timeout after its last one.
   private struct Observation {
-    /// The place among those that began before.
+    /// Its place in the order in which observations began.
     let number: UInt64
-    /// The schedules of the observers that are there.
+    /// The schedules of the current observers.
     var schedules: Set<LoadingSchedule> = []
-    /// When the last fetch ended, or the observation began.
+    /// The time at which the last fetch ended, or the observation began.
     var lastLoad: Duration
-    /// Whether there was a reason to fetch while nothing could be fetched for the key.
+    /// Whether a fetch was due while nothing could be fetched for the key.
     var hasMissedRequest = false
-    /// Whether a request goes on that this machine asked for.
+    /// Whether a request of this machine is in progress.
     ///
-    /// Meanwhile no interval counts.
+    /// During a request, no interval is counted.
     var isFetching = false
-    /// What there was a reason to do since it began.
+    /// The request that became due since the one in progress began.
     var newRequest: Request?
-    /// Whether it is forgotten when the request has ended.
+    /// Whether the observation is removed when the request ends.
     var hasStopped = false
-    /// Tells the alarm that counts from those that were set before it.
+    /// The number of the valid alarm, which distinguishes it from earlier ones.
     var alarmNumber: UInt64 = 0
 
     var isObserved: Bool { !schedules.isEmpty }
@@ -51,28 +51,28 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   }
 
   private var observations: [Key: Observation] = [:]
-  /// May hold some that don't count any more.
+  /// Alarms by deadline, possibly including outdated ones.
   private var alarms = DeadlineHeap<Alarm>()
   private var lastNumber: UInt64 = 0
   private var isActive = true
   private var isOnline = true
 
-  /// The number of alarms, those included that don't count any more.
+  /// The number of alarms, including outdated ones.
   var alarmCount: Int { alarms.items.count }
 
-  /// The number of keys that are known.
+  /// The number of keys that count as observed.
   var count: Int { observations.count }
 
   private var canLoad: Bool { isActive && isOnline }
 
   // MARK: - Observers
 
-  /// The first observer with a schedule comes, or another one.
+  /// Records an observer with a schedule.
   ///
   /// - Parameters:
-  ///   - key: The key.
-  ///   - schedule: The schedule.
-  ///   - lastLoad: When the value was fetched; `nil` if that isn't known.
+  ///   - key: The key of the value.
+  ///   - schedule: The schedule of the observer.
+  ///   - lastLoad: The time at which the value was fetched; `nil` if it isn't known.
   ///   - now: The present time.
   mutating func begin(
     _ key: Key, _ schedule: LoadingSchedule, lastLoad: Duration? = nil, at now: Duration
@@ -89,7 +89,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     return requestWhatIsDue(key, at: now)
   }
 
-  /// The last observer with a schedule leaves.
+  /// Records that the last observer with a schedule is gone.
   mutating func end(_ key: Key, _ schedule: LoadingSchedule, at now: Duration) {
     guard observations[key]?.schedules.remove(schedule) != nil else { return }
     guard let observation = observations[key], !observation.isObserved else { return setAlarm(of: key) }
@@ -97,19 +97,19 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     insert(Alarm(key: key, number: number, purpose: .stop), deadline: now + schedule.stopTimeout)
   }
 
-  /// A fetch of a key has ended, by whatever call.
+  /// Records that a fetch of a key has ended, regardless of which call made it.
   mutating func recordLoad(of key: Key, at now: Duration) {
     guard let observation = observations[key] else { return }
     observations[key]?.lastLoad = now
     if observation.isObserved { setAlarm(of: key) }
   }
 
-  /// A request has ended that this machine asked for.
+  /// Records that a request of this machine has ended.
   ///
   /// - Parameters:
   ///   - ended: The request.
   ///   - hasSucceeded: Whether the value was fetched, or is fresh.
-  ///   - isReasonLeft: Whether what was fetched is older than the reason for it.
+  ///   - isReasonLeft: Whether the fetched value is older than the cause of the request.
   mutating func endFetch(_ ended: Request, hasSucceeded: Bool, isReasonLeft: Bool) -> [Request] {
     let key = ended.key
     guard let observation = observations[key], observation.isFetching else { return [] }
@@ -125,9 +125,9 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     return request(!hasSucceeded && left.contains(.reload(key)) ? .reload(key) : .refresh(key))
   }
 
-  // MARK: - Reasons to fetch
+  // MARK: - Requests
 
-  /// Takes what is to be fetched now because its time has come.
+  /// Returns the requests that are due, and removes their alarms.
   mutating func takeDue(at now: Duration) -> [Request] {
     var requests: [Request] = []
     while let first = alarms.first, first.deadline <= now || !counts(first.element) {
@@ -135,7 +135,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
       guard counts(first.element) else { continue }
       switch first.element.purpose {
       case .stop: stop(first.element.key)
-      // The next one follows when this fetch has ended.
+      // The next alarm is set when this fetch has ended.
       case .interval: requests += request(.reload(first.element.key))
       }
     }
@@ -151,26 +151,26 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     }
   }
 
-  /// When ``takeDue(at:)`` has something to do; `nil` for never.
+  /// The time of the next call of ``takeDue(at:)``; `nil` if none is needed.
   ///
-  /// After ``takeDue(at:)``.
+  /// Valid after a call of ``takeDue(at:)``, which removes outdated alarms.
   var deadline: Duration? { alarms.first?.deadline }
 
-  /// The app becomes active or inactive.
+  /// Records that the app has become active or inactive.
   mutating func setActive(_ isActive: Bool, at now: Duration) -> [Request] {
     let wasActive = self.isActive
     self.isActive = isActive
     return isActive && !wasActive ? requestAll(at: now) : []
   }
 
-  /// The network comes or goes.
+  /// Records that the network has become available or unavailable.
   mutating func setOnline(_ isOnline: Bool, at now: Duration) -> [Request] {
     let wasOnline = self.isOnline
     self.isOnline = isOnline
     return isOnline && !wasOnline ? requestAll(at: now) : []
   }
 
-  /// Keys have become stale.
+  /// Records that keys have become stale.
   mutating func invalidate(_ selection: KeySelection<Key>) -> [Request] {
     if case .key(let key) = selection { return observations[key] == nil ? [] : request(.refresh(key)) }
     var requests: [Request] = []
@@ -187,14 +187,16 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   private mutating func requestWhatIsDue(_ key: Key, at now: Duration) -> [Request] {
     guard let observation = observations[key] else { return [] }
     let isDue = observation.interval.map { observation.lastLoad + $0 <= now } ?? false
-    // Its alarm would be a second reason.
+    // Its alarm would cause a second request.
     if isDue { silenceAlarm(of: key) }
     return request(isDue ? .reload(key) : .refresh(key))
   }
 
   private var keysInOrder: [Key] { observations.sorted { $0.value.number < $1.value.number }.map(\.key) }
 
-  /// Returns a request if it can be made now; otherwise it is made up for.
+  /// Returns a request if it can be made now.
+  ///
+  /// Otherwise records that it was missed, or that it follows the one in progress.
   private mutating func request(_ request: Request) -> [Request] {
     guard var observation = observations[request.key] else { return [] }
     let number = makeNumber()
@@ -202,12 +204,12 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     observation.hasMissedRequest = !canLoad || !observation.isObserved
     if observation.hasMissedRequest { return [] }
     if observation.isFetching {
-      // It may be too old. Another one is asked for when it has ended.
+      // The request in progress may be too old, so another one follows it.
       if observation.newRequest != .reload(request.key) { observation.newRequest = request }
       return []
     }
     observation.isFetching = true
-    // The next alarm is set when it has ended.
+    // The next alarm is set when the request has ended.
     observation.alarmNumber = number
     return [request]
   }
@@ -216,7 +218,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
 
   private func counts(_ alarm: Alarm) -> Bool { observations[alarm.key]?.alarmNumber == alarm.number }
 
-  /// Sets the alarm of a key that is observed, in the place of an earlier one, unless it is being fetched.
+  /// Sets the alarm of an observed key, replacing an earlier one, unless a request is in progress.
   private mutating func setAlarm(of key: Key) {
     let number = silenceAlarm(of: key)
     guard let observation = observations[key], !observation.isFetching, let interval = observation.interval else {
@@ -226,7 +228,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   }
 
   private mutating func insert(_ alarm: Alarm, deadline: Duration) {
-    // Those that don't count any more are forgotten before they are many.
+    // Removes outdated alarms before there are too many of them.
     if alarms.items.count > 2 * observations.count + 32 {
       let counting = alarms.items.filter { counts($0.element) }
       alarms.removeAll()
@@ -235,7 +237,9 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     alarms.insert(alarm, deadline: deadline)
   }
 
-  /// - Returns: The number of the alarm that follows, if one does.
+  /// Invalidates the alarm of a key.
+  ///
+  /// - Returns: The number for the next alarm of the key.
   @discardableResult
   private mutating func silenceAlarm(of key: Key) -> UInt64 {
     let number = makeNumber()

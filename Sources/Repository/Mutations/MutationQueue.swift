@@ -165,7 +165,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   private func refuseInterrupted(_ id: MutationID, in engine: isolated Engine) {
     if let entry = state[id] {
-      engine.takeBack([id], of: entry.key)
+      engine.removeFromOverlay([id], of: entry.key)
       events.emit(.mutationRefused(id, .cutOff(attempts: entry.record.unfinishedAttempts)))
     }
     calls.end(id, .success(.queued))
@@ -565,7 +565,7 @@ final class MutationQueue<Source: RepositorySource> {
   ) async {
     if case .byServer = refusal { state.recordRefusal(of: id) }
     if isOutcomeUnknown { state.recordUnknownOutcome(of: id) }
-    if let entry = state[id] { engine.takeBack([id], of: entry.key) }
+    if let entry = state[id] { engine.removeFromOverlay([id], of: entry.key) }
     events.emit(.mutationRefused(id, refusal))
     // Claimed first, so that the caller gets the error even if it is cancelled while the record is removed.
     let hasCaller = calls.claim(id)
@@ -816,7 +816,7 @@ final class MutationQueue<Source: RepositorySource> {
       if !calls.isEmpty, !state.sends, state.isStalled(entry.lane) { endAll(state.waiting(in: entry.lane), .queued) }
       return
     }
-    engine.takeBack([entry.id], of: entry.key)
+    engine.removeFromOverlay([entry.id], of: entry.key)
     switch verdict {
     case .conflicted: calls.end(entry.id, .success(.conflicted(entry.id)))
     case .refused: calls.end(entry.id, .success(.queued))

@@ -138,7 +138,7 @@ final class MutationSender<Source: RepositorySource> {
       queue.waitForSignIn(entry, in: engine)
       pump(in: engine)
     case .conflict:
-      engine.takeBack([entry.id], of: entry.key)
+      engine.removeFromOverlay([entry.id], of: entry.key)
       queue.recordConflict(entry.id, MutationConflict(reason), isFromServer: true, in: engine)
       advanceLane(after: entry, in: engine)
       engine.release(cell)

@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// Returns a stream that has ended.
+/// Returns a finished stream.
 func finishedStream<Element: Sendable>() -> MulticastStream<Element, Never> {
   let (channel, stream) = UnownedChannel<Element>.makeStream(replay: 0)
   channel.finish()

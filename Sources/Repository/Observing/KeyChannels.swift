@@ -2,9 +2,9 @@ internal import Multicast
 
 /// The channels of a repository's observers, by key.
 ///
-/// A channel lives as long as its subscriptions and iterators do. Observers come on any thread and get their channel at
-/// once, with the current element if that is known. Otherwise the repository's engine learns of the channel a moment later,
-/// and gives it its first element.
+/// A channel lives as long as its subscriptions and iterators do. Observers subscribe on any thread and get their
+/// channel at once, with the current element if it is known. Otherwise the repository's engine is notified of the new
+/// channel, and sends its first element soon afterwards.
 final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   private struct Channel {
     let number: UInt64
@@ -14,7 +14,7 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   private struct State {
     var channels: [Key: Channel] = [:]
-    /// What a new observer of each key gets first, as far as that is known.
+    /// The first element for new observers of each key, as far as it is known.
     var current: [Key: Element] = [:]
     var lastNumber: UInt64 = 0
     var isFinished = false
@@ -51,28 +51,28 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   /// The keys that have a channel, in the order in which they were opened.
   ///
-  /// - Complexity: O(*n* log *n*).
+  /// - Complexity: O(*n* log *n*), where *n* is the number of channels.
   var keys: [Key] { state.withLock { $0.channels.sorted { $0.value.number < $1.value.number }.map(\.key) } }
 
-  /// Whether a key is observed.
+  /// Returns whether a key is observed.
   func isObserved(_ key: Key) -> Bool {
     stream(of: key) != nil
   }
 
-  /// How many sequences of a key are being read.
+  /// Returns the number of sequences of a key that are being iterated.
   func observerCount(of key: Key) -> Int {
-    // The lock is free while the channel's own is taken.
+    // The lock must be free before the channel's own lock is taken.
     state.withLock { $0.channels[key]?.channel }?.subscriberCount ?? 0
   }
 
-  /// Whether a new observer of a key would get an element at once.
+  /// Returns whether a new observer of a key would get an element at once.
   func hasReplay(of key: Key) -> Bool {
     state.withLock { $0.channels[key]?.hasReplay ?? false }
   }
 
   /// Sends an element to the observers of a key.
   ///
-  /// - Returns: The number of their channel; `nil` if there are none.
+  /// - Returns: The number of their channel; `nil` if the key isn't observed.
   @discardableResult
   func send(_ element: Element, to key: Key) -> UInt64? {
     let open = state.withLock { state -> (Channel, MulticastStream<Element, Never>)? in
@@ -84,40 +84,40 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     return open?.0.number
   }
 
-  /// The number of the channel of a key; `nil` if it isn't observed.
+  /// Returns the number of the channel of a key; `nil` if the key isn't observed.
   func number(of key: Key) -> UInt64? {
     let open = state.withLock { state in state.channels[key].map { ($0.number, $0.channel.stream) } }
     return open?.1 == nil ? nil : open?.0
   }
 
-  /// Sends an element to the observers of a key, and to those who come later first.
+  /// Sends an element to the observers of a key, and makes it the first element for later ones.
   @discardableResult
   func setCurrent(_ element: Element, of key: Key) -> UInt64? {
     let old = state.withLock { state in
       defer { state.current[key] = element }
       return state.current[key]
     }
-    // Released here, where the lock is free.
+    // Released here, outside the lock, because releasing an element may run arbitrary code.
     _ = consume old
     return send(element, to: key)
   }
 
-  /// Forgets what observers who come later get first.
+  /// Discards the first element for later observers of a key.
   ///
-  /// Those who are there keep what they have.
+  /// Existing channels keep their replay.
   func forgetCurrent(of key: Key) {
     let element = state.withLock { $0.current.removeValue(forKey: key) }
-    // Released here, where the lock is free.
+    // Released here, outside the lock, because releasing an element may run arbitrary code.
     _ = consume element
   }
 
-  /// Sends an element to the observers of a key that have not got any yet.
+  /// Sends an element to the observers of a key, unless they have received one already.
   func sendFirst(_ element: @autoclosure () -> Element, to key: Key) {
     let hasReplay = state.withLock { $0.channels[key]?.hasReplay ?? true }
     if !hasReplay { send(element(), to: key) }
   }
 
-  /// Forgets the newest element of a key, so that a new observer waits for the next one.
+  /// Discards the newest element of a key, so that new observers wait for the next one.
   func resetReplay(of key: Key) {
     forgetCurrent(of: key)
     let channel = state.withLock { state -> (UnownedChannel<Element>, MulticastStream<Element, Never>)? in
@@ -128,23 +128,23 @@ final class KeyChannels<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     channel?.0.resetReplay()
   }
 
-  /// Forgets the channel of a key if it is released.
+  /// Removes the channel of a key if it was released.
   ///
   /// - Returns: Whether the key isn't observed.
   @discardableResult
   func forgetReleased(_ key: Key) -> Bool {
-    // The stream is kept until the lock is free, because it may be the last reference.
+    // The stream is kept until the lock is free, because it may be the last reference to the channel.
     let (stream, number) = state.withLock { ($0.channels[key]?.channel.stream, $0.channels[key]?.number) }
     if stream != nil { return false }
     return state.withLock { state in
-      // Another one may have been opened in between.
+      // Another channel may have been opened in between.
       guard state.channels[key]?.number == number else { return false }
       state.channels[key] = nil
       return true
     }
   }
 
-  /// Ends all channels in the order in which they were opened, and those that are opened from now on.
+  /// Finishes all channels in the order in which they were opened, and every channel that is opened later.
   func finish() {
     let channels = state.withLock { state in
       defer { state.channels = [:] }

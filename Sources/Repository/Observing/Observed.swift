@@ -1,7 +1,7 @@
 internal import Multicast
 public import Observation
 
-/// The newest value that a repository shows under a key, for a view.
+/// An observable object that holds the newest value of a key, for use in a view.
 ///
 /// ```swift
 /// let observed = Observed(comments.values(of: postID))
@@ -10,31 +10,31 @@ public import Observation
 @MainActor
 @Observable
 public final class Observed<Value: Sendable> {
-  /// The newest value; `nil` as long as there is none.
+  /// The newest value; `nil` if there is none yet.
   public private(set) var value: Value?
 
   @ObservationIgnored private let values: ObservedValues<Value>
-  @ObservationIgnored private var following: MulticastSubscription<Value, Never>?
+  @ObservationIgnored private var currentSubscription: MulticastSubscription<Value, Never>?
 
-  /// Creates an object that shows nothing until ``run()``.
+  /// Creates an object that has no value until ``run()`` is called.
   public init(_ values: ObservedValues<Value>) {
     self.values = values.buffering(.latest)
   }
 
   deinit {
-    following?.cancel()
+    currentSubscription?.cancel()
   }
 
-  /// Follows the values until the calling task is cancelled, the repository or this object is released, or another call
-  /// begins.
+  /// Receives values until the calling task is cancelled, the repository or this object is released, or `run()` is
+  /// called again.
   ///
-  /// The call doesn't keep the object alive. Await it from the task of a view.
+  /// The call doesn't keep the object alive. Call it from the task of a view.
   public consuming func run() async {
     let subscription = values.subscribe()
-    following?.cancel()
-    following = subscription
+    currentSubscription?.cancel()
+    currentSubscription = subscription
     let subscriber = WeakSubscriber(copy self)
-    // Consumed, so that what waits from here on doesn't keep the object.
+    // Consumed, so that the waiting call doesn't keep the object alive.
     _ = consume self
     await subscriber.receive(subscription) { $0.value = $1 }
   }

@@ -1,9 +1,10 @@
 public import Multicast
 
-/// What observers of a repository see of one key: an asynchronous sequence that any number of tasks may iterate.
+/// The values of one key over time: an asynchronous sequence that any number of tasks can iterate.
 ///
-/// It is a description. Iterating it, or ``subscribe()``, opens the key in the repository. When the last iterator and
-/// subscription of a key are gone, and no mutation of it waits, the repository releases what it holds for the key.
+/// The sequence itself holds no resources. Iterating it, or calling ``subscribe()``, opens the key in the repository.
+/// When a key has no more iterators and subscriptions, and no mutation of it is pending, the repository releases the
+/// state of the key.
 ///
 /// ```swift
 /// for await profile in profiles.values(of: userID) {
@@ -11,13 +12,14 @@ public import Multicast
 /// }
 /// ```
 ///
-/// - **Ordering**: An observer gets the newest element first, if there is one, then every later one, in order. What the
-///   repository takes in together may be one element. Nothing is dropped, however slow the observer is; one that needs only
-///   the newest element uses `buffering(.latest)`.
+/// - **Ordering**: An observer receives the current element first, if there is one, then every later one in order.
+///   Changes that the repository processes together may be delivered as one element.
+/// - **Overflow**: Nothing is dropped, however slow the observer is. An observer that needs only the newest element
+///   uses `buffering(.latest)`.
 /// - **Cancellation** ends the sequence.
-/// - **End**: The sequence ends when the repository is released. It doesn't keep the repository alive.
+/// - **Completion**: The sequence finishes when the repository is released. It doesn't keep the repository alive.
 public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
-  /// Reads the sequence.
+  /// An iterator over the elements.
   ///
   /// Cancelling the task that waits for an element ends the sequence.
   public struct AsyncIterator: AsyncIteratorProtocol {
@@ -39,36 +41,36 @@ public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {
   private let policy: BufferingPolicy<Never>
 
   /// - Parameters:
-  ///   - policy: What the buffer of an observer does while the observer is busy.
-  ///   - open: Returns the stream of the key.
+  ///   - policy: The buffering policy of an observer.
+  ///   - open: A closure that returns the stream of the key.
   init(_ policy: BufferingPolicy<Never> = .unbounded, open: @escaping @Sendable () -> MulticastStream<Element, Never>) {
     self.policy = policy
     self.open = open
   }
 
-  /// Creates a sequence of the elements of a stream, for a stand-in of a repository.
+  /// Creates a sequence from the elements of a stream, for use in a test double of a repository.
   public init(_ stream: MulticastStream<Element, Never>) {
     self.init(stream.policy) { stream }
   }
 
-  /// Opens the key, and returns an iterator over its values.
+  /// Opens the key, and returns an iterator over its elements.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(open().buffering(policy).makeAsyncIterator())
   }
 
-  /// Opens the key now, to read its values later.
+  /// Opens the key now, and returns a subscription whose elements can be read later.
   public func subscribe() -> MulticastSubscription<Element, Never> {
     open().buffering(policy).subscribe()
   }
 
-  /// The same sequence with a buffering of this observer's own.
+  /// Returns the same sequence with a different buffering policy.
   public func buffering(_ policy: BufferingPolicy<Never>) -> Self {
     Self(policy, open: open)
   }
 
-  /// The elements of another sequence, changed.
+  /// Returns a sequence with the transformed elements of another sequence.
   ///
-  /// Elements that become equal to the one before are left out.
+  /// An element that equals the one before it is omitted.
   package static func mapping<Base: Sendable>(
     _ base: ObservedValues<Base>, _ policy: BufferingPolicy<Never> = .unbounded,
     _ transform: @escaping @Sendable (Base) -> Element

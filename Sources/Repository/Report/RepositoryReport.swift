@@ -1,101 +1,103 @@
 public import Foundation
 
-/// What a repository has and does at one moment, for a log, a debug screen or a report of a fault.
+/// The contents and activity of a repository at one moment, for a log, a debug screen or a bug report.
 ///
 /// ```swift
 /// print(await comments.report())
 /// ```
 ///
-/// It holds keys, sizes and times, and no values. Reasons are the text of your errors.
+/// The report contains keys, sizes and times, but no values. Errors are represented as the text of the source's errors.
 public struct RepositoryReport: Codable, Hashable, Sendable {
-  /// A key that is in use or has mutations.
+  /// A report of a key that is in use or has mutations.
   public struct KeyReport: Codable, Hashable, Sendable {
     /// The key's ``RepositoryKey/storeID``.
     public var key: String
-    /// Whose data it is.
+    /// The id of the user to whom the value belongs; `nil` if there is none.
     public var userID: String?
-    /// When the value was fetched; `nil` if there is none.
+    /// The time at which the value was fetched; `nil` if there is no value.
     public var fetchedAt: Date?
-    /// Whether ``SyncedRepository/refresh(_:)`` would leave it.
+    /// Whether the value is fresh, so that ``SyncedRepository/refresh(_:)`` wouldn't fetch it.
     public var isFresh: Bool
-    /// The size of the encoded value, with what is pending; `nil` if there is none.
+    /// The size of the encoded value with pending mutations applied, in bytes; `nil` if there is no value.
     public var byteCount: Int?
-    /// How many sequences of the key are being read.
+    /// The number of sequences of the key that are being iterated.
     public var observerCount: Int
-    /// How many mutations will be sent, or are.
+    /// The number of mutations that are waiting or in flight.
     public var pendingCount: Int
-    /// Whether something is being fetched.
+    /// Whether a fetch is in progress.
     public var isLoading: Bool
-    /// Why the last fetch failed; `nil` if it didn't.
+    /// The error of the last fetch; `nil` if it succeeded.
     public var failure: String?
   }
 
-  /// The mutations that are sent one after the other.
+  /// A report of a lane: mutations that are sent one after the other.
   public struct LaneReport: Codable, Hashable, Sendable {
-    /// What a lane waits for.
+    /// The condition for which a lane waits.
     public enum Status: Codable, Hashable, Sendable {
-      /// For its turn, or for the store.
+      /// The lane waits for its turn, or for the store.
       case waiting
       case inFlight
-      /// For another attempt, in so much time.
+      /// The lane waits for the given time until the next attempt.
       case backingOff(Duration)
-      /// For ``SyncedRepository/credentialsChanged(userID:)``.
+      /// The lane waits for ``SyncedRepository/credentialsChanged(userID:)``.
       case needsSignIn
-      /// For the network; see ``RepositoryConfiguration/network``.
+      /// The lane waits for the network; see ``RepositoryConfiguration/network``.
       case offline
-      /// For the repository that leads; see ``Leadership``.
+      /// The lane waits for the repository that leads; see ``Leadership``.
       case sentElsewhere
     }
 
-    /// The lane's ordering key, behind the user it belongs to.
+    /// The lane's ordering key, preceded by its user.
     public var lane: String
-    /// How many mutations it has, the one in flight included.
+    /// The number of mutations, including the one in flight.
     public var count: Int
-    /// When the oldest one was made.
+    /// The time at which the oldest mutation was made.
     public var oldest: Date?
-    /// How many attempts failed in a row.
+    /// The number of consecutive failed attempts.
     public var failures: Int
-    /// What it waits for.
+    /// The condition for which the lane waits.
     public var status: Status
   }
 
-  /// What is stored, where an ``EvictionPolicy`` limits it.
+  /// A report of the stored values, available if an ``EvictionPolicy`` limits them.
   public struct StoredReport: Codable, Hashable, Sendable {
     /// The number of values.
     public var count: Int
-    /// The size of all values as they are stored.
+    /// The size of all values as they are stored, in bytes.
     public var byteCount: Int
   }
 
   /// The collection of the values.
   public var name: String
-  /// When it was made.
+  /// The time of the report.
   public var time: Date
-  /// The keys in the order of their names, without those that can't be read from the store.
+  /// The keys in the order of their store ids, except keys that can't be read from the store.
   public var keys: [KeyReport]
   /// The lanes in the order of their names.
   public var lanes: [LaneReport]
-  /// How many mutations are refused or in conflict.
+  /// The number of mutations that were refused or are in conflict.
   public var undecidedCount: Int
-  /// The size of all encoded mutations.
+  /// The size of all encoded mutations, in bytes.
   public var queueByteCount: Int
-  /// Whether the repository sends mutations; `nil` if it is only read.
+  /// Whether the repository sends mutations; `nil` if it is read-only.
   public var leadership: LeadershipStatus?
-  /// What is stored; `nil` if nothing limits it, or it isn't known yet.
+  /// The stored values; `nil` if their number and size aren't limited, or aren't known yet.
   public var stored: StoredReport?
-  /// Why the queue can't be read, so that nothing is known of it; `nil` if it can.
+  /// The reason why the queue can't be read; `nil` if it can.
+  ///
+  /// If the queue can't be read, the report contains no mutations.
   public var storeFailure: String?
 }
 
 extension RepositoryReport {
-  /// A report of a repository whose queue follows.
+  /// Creates a report without the queue, which is added later.
   init(name: String, time: Date, keys: [KeyReport]) {
     self.init(name: name, time: time, keys: keys, lanes: [], undecidedCount: 0, queueByteCount: 0)
   }
 }
 
 extension RepositoryReport.KeyReport {
-  /// A key that only mutations need.
+  /// Creates a report of a key that is only needed by its mutations.
   init<Key: RepositoryKey>(_ key: Key, pendingCount: Int) {
     self.init(
       key: key.storeID, userID: key.userID, fetchedAt: nil, isFresh: false, byteCount: nil, observerCount: 0,
@@ -104,11 +106,11 @@ extension RepositoryReport.KeyReport {
 }
 
 extension RepositoryReport: CustomStringConvertible {
-  /// A line for the repository, and one for each key and lane.
+  /// One line for the repository, and one line for each key and lane.
   public var description: String {
     let summary =
       "\(name): \(keys.count) keys in use, \(lanes.map(\.count).reduce(0, +)) mutations in \(lanes.count) lanes"
-      + " (\(queueByteCount) bytes), \(undecidedCount) to be decided"
+      + " (\(queueByteCount) bytes), \(undecidedCount) undecided"
     var lines = [summary]
     if let stored { lines.append("  \(stored.count) values stored, \(stored.byteCount) bytes") }
     if let storeFailure { lines.append("  the queue can't be read: \(storeFailure)") }

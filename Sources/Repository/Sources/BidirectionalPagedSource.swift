@@ -1,20 +1,21 @@
-/// A value that comes in pages, and may begin in the middle of the server's list.
+/// A value that is loaded in pages, and may begin in the middle of the server's list.
 ///
-/// ``Paged`` is one that is ready to use.
+/// ``Paged`` is a ready-made conforming type.
 public protocol BidirectionalPagedValue: PagedValue {
-  /// Where the page before the first element ends; `nil` if there is none, so that the first element is the newest.
+  /// The cursor of the page before the first element; `nil` if there is none, so that the first element is the newest
+  /// one.
   var previousCursor: String? { get set }
 }
 
 /// A source whose pages can be fetched in both directions.
 ///
-/// ``SyncedRepository/loadPrevious(_:)`` fetches the page before the first stored element. With
-/// ``RepositoryConfiguration/maximumPages`` a list stays as short as what the user can see of it: what is scrolled past is
-/// dropped at one end, and fetched again when the user comes back.
+/// ``SyncedRepository/loadPrevious(_:)`` fetches the page before the first stored element.
+/// ``RepositoryConfiguration/maximumPages`` limits the length of a list: elements that the user has scrolled past are
+/// dropped at one end, and fetched again when the user scrolls back.
 ///
 /// While there is a previous page, ``SyncedRepository/refresh(_:)`` and ``SyncedRepository/reload(_:)`` fetch the first
-/// stored page again and not the newest one, so that the list stays where it is. ``SyncedRepository/loadNewest(_:)`` goes
-/// back to the newest page.
+/// stored page again instead of the newest one, so that the list stays in place. ``SyncedRepository/loadNewest(_:)``
+/// returns to the newest page.
 ///
 /// ```swift
 /// struct MessagesSource: BidirectionalPagedSource {
@@ -36,13 +37,15 @@ public protocol BidirectionalPagedSource: PagedSource where Value: Bidirectional
   /// Fetches the page that ends before an element.
   ///
   /// - Parameters:
-  ///   - key: Whose page.
+  ///   - key: The key of the value.
   ///   - cursor: The ``cursor(of:)`` of the element that follows the page.
-  ///   - limit: The most elements the page may have: the last ones before the element.
-  /// - Returns: The elements of the page alone, in the server's order.
+  ///   - limit: The maximum number of elements: the last ones before the element.
+  /// - Returns: Only the elements of the page, in the server's order.
   func fetch(_ key: Key, before cursor: String, limit: Int) async throws(Failure) -> Value
 
-  /// Returns the cursor of an element of the server: the page after it begins with what follows the element, and the page
-  /// before it ends with what is in front of it.
+  /// Returns the cursor of an element of the server.
+  ///
+  /// The page after the cursor begins with the element that follows, and the page before the cursor ends with the
+  /// element that precedes.
   func cursor(of element: Value.Element) -> String
 }

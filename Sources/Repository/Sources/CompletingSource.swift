@@ -1,5 +1,5 @@
-/// A source whose replies may lack what an earlier one brought.
+/// A source whose replies may lack parts that an earlier reply contained.
 package protocol CompletingSource: RepositorySource {
-  /// Returns a fetched value with what it lacks, taken from the stored one.
+  /// Returns a fetched value, completed with parts of the stored one.
   func complete(_ fetched: Value, with stored: Value) -> Value
 }

@@ -1,58 +1,59 @@
-/// A source whose values the app changes.
+/// A source whose values the app can change.
 public protocol MutableSource: RepositorySource {
-  // Declared again, so that they are inferred from `send`.
+  // Redeclared, so that they are inferred from `send`.
   associatedtype Key
   associatedtype Value
   associatedtype Failure
   associatedtype Mutation
 
-  /// What a mutation is applied to where nothing is stored.
+  /// The value that a mutation is applied to if nothing is stored.
   ///
-  /// The default implementation returns `nil`: there a mutation shows once something is stored.
+  /// The default implementation returns `nil`: a mutation then becomes visible once a value is stored.
   static var empty: Value? { get }
 
   /// Sends a mutation to the server.
   ///
   /// - Parameters:
-  ///   - mutation: The change.
-  ///   - key: The value it changes.
-  ///   - id: The idempotency key, the same for all attempts. A server that has applied the mutation before must not apply
-  ///     it again.
+  ///   - mutation: The mutation to send.
+  ///   - key: The key of the value that the mutation changes.
+  ///   - id: The idempotency key, which is the same for all attempts. A server that has already applied the mutation
+  ///     must not apply it again.
   func send(_ mutation: Mutation, to key: Key, id: MutationID) async throws(Failure) -> MutationReply<Value>
 
   /// Returns the lane of a mutation.
   ///
-  /// Mutations of one lane are sent one after the other in the order they were made, and those of different lanes side by
-  /// side. The default implementation returns the `storeID` of the key. The lane of a mutation never changes.
+  /// Mutations of the same lane are sent one after the other in the order in which they were made. Different lanes are
+  /// sent concurrently. The default implementation returns the `storeID` of the key. The lane of a mutation must never
+  /// change.
   func orderingKey(of mutation: Mutation, on key: Key) -> String
 }
 
 extension MutableSource {
-  /// `nil`: a mutation shows once something is stored.
+  /// `nil`: a mutation becomes visible once a value is stored.
   public static var empty: Value? { nil }
 
   /// Returns the `storeID` of the key.
   public func orderingKey(of mutation: Mutation, on key: Key) -> String { key.storeID }
 }
 
-/// A change of a value: shown at once, kept until the server has it, and sent.
+/// A change of a value, which is applied optimistically, stored until the server has it, and sent.
 public protocol RepositoryMutation<Value>: Codable, Sendable {
-  /// What it changes.
+  /// The type of the value that the mutation changes.
   associatedtype Value
 
-  /// Makes a value what it will be when the server has the mutation.
+  /// Applies the change that the server will make to a value.
   ///
-  /// The function is pure, and is run again over every new value of the server. On a value that already has the change it
-  /// has no further effect. Where the repository can know, because a reply was accepted or a fetch began after the
-  /// confirmation, it never applies a mutation twice.
+  /// The function must be pure, because it is called again for every new value of the server. It must have no further
+  /// effect on a value that already has the change. If the repository can determine that a value has the change,
+  /// because a reply was accepted or a fetch began after the confirmation, it doesn't apply the mutation again.
   ///
   /// - Throws: A ``MutationConflict`` if the change isn't possible on this value.
   func apply(to value: inout Value) throws(MutationConflict)
 }
 
-/// Why a mutation isn't possible on a value.
+/// The error of a mutation that isn't possible on a value.
 public struct MutationConflict: Error, Codable, Hashable, Sendable {
-  /// What is in the way, for a user interface or a log.
+  /// A description of the conflict, for a user interface or a log.
   public let reason: String
 
   /// Creates a conflict.
@@ -66,28 +67,29 @@ extension MutationConflict: CustomStringConvertible {
   public var description: String { reason }
 }
 
-/// What a server answered to a mutation that it has made.
+/// A server's reply to a mutation that it has applied.
 public enum MutationReply<Value: Sendable>: Sendable {
-  /// The whole value with the change.
+  /// The whole value, including the change.
   case value(Value)
 
-  /// The change as the server made it, for the stored value. It takes the place of the mutation's `apply(to:)`.
+  /// The change as the server made it, to be applied to the stored value instead of the mutation's `apply(to:)`.
   case patch(@Sendable (inout Value) -> Void)
 
-  /// What the mutation's `apply(to:)` does is what the server did.
+  /// The server made the same change as the mutation's `apply(to:)`.
   ///
-  /// Where nothing is stored, nothing is, unless the mutation shows on ``MutableSource/empty``: then the value is fetched.
+  /// If nothing is stored, nothing is stored afterwards either, unless the mutation was applied to
+  /// ``MutableSource/empty``. The value is then fetched.
   case done
 }
 
-/// The mutation of a source that is only read.
+/// The mutation type of a read-only source.
 ///
-/// There is none.
+/// It has no values.
 public enum NoMutation<Value>: RepositoryMutation {
-  /// Always throws, because there is nothing to decode.
+  /// Always throws, because the type has no values.
   public init(from decoder: any Decoder) throws {
     throw DecodingError.dataCorrupted(
-      .init(codingPath: decoder.codingPath, debugDescription: "A source that is only read has no mutations."))
+      .init(codingPath: decoder.codingPath, debugDescription: "A read-only source has no mutations."))
   }
 
   /// Never called.

@@ -1,18 +1,20 @@
-/// Joins fetched pages to stored ones, so that what is stored is always a stretch of the server's list without a gap.
+/// Joins fetched pages to stored ones, so that the stored elements are always a contiguous part of the server's list.
 enum PageJoin {
-  /// Returns the newest page with the stored elements that follow its last one.
+  /// Returns the newest page, followed by the stored elements after its last one.
   ///
-  /// The stored elements are dropped where they may not be what follows, or where they don't lead on:
-  /// - The page's last element isn't stored: there may be a gap between the two.
-  /// - The page's last element is stored, but not where the server has it: it was put there by a change of this device.
-  /// - The page lacks an element that is stored before its last one: that element may be anywhere by now.
-  /// - The page has the last stored element, or the server refused to give what follows that.
+  /// The stored elements are dropped if they may not be contiguous with the page, or if the server's list can't be
+  /// continued after them:
+  /// - The page's last element isn't stored, so there may be a gap between the page and the stored elements.
+  /// - The page's last element is stored, but not at the server's position, because a mutation of this device inserted
+  ///   it.
+  /// - The page lacks an element that is stored before the page's last one. That element may have moved anywhere.
+  /// - The page includes the last stored element, or the server refused to return the page after that element.
   ///
   /// - Parameters:
   ///   - page: The newest page.
   ///   - stored: The stored value.
-  ///   - fetched: The stored value as it was fetched; `nil` if nothing has changed it since.
-  ///   - refusedCursor: Where the server refused to give the next page, if it did.
+  ///   - fetched: The stored value as it was fetched; `nil` if no mutation has changed it since.
+  ///   - refusedCursor: The cursor for which the server refused to return the next page, if it did.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func newest<Value: PagedValue>(
     _ page: Value, over stored: Value?, fetched: Value?, refusedCursor: String?
@@ -32,11 +34,11 @@ enum PageJoin {
     return joined
   }
 
-  /// Returns the stored elements with the next page behind them, or `nil` if the page doesn't continue what is stored.
+  /// Returns the stored elements followed by the next page, or `nil` if the page doesn't follow the stored elements.
   ///
   /// - Parameters:
   ///   - page: The page.
-  ///   - cursor: Where it begins.
+  ///   - cursor: The cursor of the page.
   ///   - stored: The stored value.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func next<Value: PagedValue>(_ page: Value, after cursor: String, behind stored: Value?) -> Value? {
@@ -48,13 +50,13 @@ enum PageJoin {
   }
 }
 
-/// Pages that are fetched in both directions.
+/// Joining pages that are fetched in both directions.
 extension PageJoin {
-  /// Returns the stored elements with the page that ends before them, or `nil` if the page doesn't lead up to what is stored.
+  /// Returns the stored elements preceded by a page, or `nil` if the page doesn't precede the stored elements.
   ///
   /// - Parameters:
   ///   - page: The page.
-  ///   - cursor: Before what it ends.
+  ///   - cursor: The cursor of the element that follows the page.
   ///   - stored: The stored value.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func previous<Value: BidirectionalPagedValue>(
@@ -64,13 +66,13 @@ extension PageJoin {
     return join(page, stored.elements[...], of: stored)
   }
 
-  /// Returns the stored elements with the first of them fetched again, or `nil` if it isn't stored what the page leads up
-  /// to.
+  /// Returns the stored elements with the first ones fetched again, or `nil` if the element after the page isn't
+  /// stored.
   ///
   /// - Parameters:
-  ///   - page: What is in front of an element.
+  ///   - page: The page that precedes an element.
   ///   - stored: The stored value.
-  ///   - isNext: Whether an element is the one that follows the page.
+  ///   - isNext: Returns whether an element is the one that follows the page.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func first<Value: BidirectionalPagedValue>(
     _ page: Value, over stored: Value?, upTo isNext: (Value.Element) -> Bool
@@ -91,13 +93,13 @@ extension PageJoin {
     return joined
   }
 
-  /// Drops elements at the beginning, so that no more are left than may be.
+  /// Drops elements at the beginning, so that at most `count` remain.
   ///
   /// - Parameters:
-  ///   - count: The most elements that may be left.
-  ///   - value: The value.
-  ///   - cursor: Returns the cursor of an element, `nil` for one that a change of this device has put there. The first that
-  ///     is left has one.
+  ///   - count: The maximum number of remaining elements.
+  ///   - value: The value to shorten.
+  ///   - cursor: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted. The
+  ///     remaining elements begin or end with one that has a cursor.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func dropFirst<Value: BidirectionalPagedValue>(
     downTo count: Int, _ value: inout Value, cursor: (Value.Element) -> String?
@@ -111,13 +113,13 @@ extension PageJoin {
     }
   }
 
-  /// Drops elements at the end, so that no more are left than may be.
+  /// Drops elements at the end, so that at most `count` remain.
   ///
   /// - Parameters:
-  ///   - count: The most elements that may be left.
-  ///   - value: The value.
-  ///   - cursor: Returns the cursor of an element, `nil` for one that a change of this device has put there. The last that is
-  ///     left has one.
+  ///   - count: The maximum number of remaining elements.
+  ///   - value: The value to shorten.
+  ///   - cursor: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted. The
+  ///     remaining elements begin or end with one that has a cursor.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func dropLast<Value: BidirectionalPagedValue>(
     downTo count: Int, _ value: inout Value, cursor: (Value.Element) -> String?

@@ -1,32 +1,32 @@
 public import DataStore
 
-/// Elements that come in pages, ready to use as the value of a ``PagedSource``.
+/// Elements that are loaded in pages, ready to use as the value of a ``PagedSource``.
 ///
-/// It is stored in parts, so a change of one element writes a small part of a long list.
+/// The value is stored in parts, so changing one element of a long list writes only a small part of it.
 public struct Paged<Element: Codable & Equatable & Identifiable & Sendable>: BidirectionalPagedValue
 where Element.ID: Sendable {
-  /// The elements of all pages that were fetched so far.
+  /// The elements of all pages fetched so far.
   public var elements: [Element]
 
-  /// Where the next page begins; `nil` if there is none.
+  /// The cursor of the next page; `nil` if there is none.
   public var nextCursor: String?
 
-  /// Where the page before the first element ends; `nil` if there is none.
+  /// The cursor of the page before the first element; `nil` if there is none.
   public var previousCursor: String?
 
   /// Creates a value.
   ///
   /// - Parameters:
   ///   - elements: The elements, in the server's order.
-  ///   - nextCursor: Where the next page begins; `nil` if there is none.
-  ///   - previousCursor: Where the page before the first element ends; `nil` if there is none.
+  ///   - nextCursor: The cursor of the next page; `nil` if there is none.
+  ///   - previousCursor: The cursor of the page before the first element; `nil` if there is none.
   public init(_ elements: [Element] = [], nextCursor: String? = nil, previousCursor: String? = nil) {
     self.elements = elements
     self.nextCursor = nextCursor
     self.previousCursor = previousCursor
   }
 
-  /// Puts an element first, or replaces the one with the same id where it is.
+  /// Replaces the element with the same id in place, or inserts the element at the front if there is none.
   ///
   /// - Complexity: O(*n*), where *n* is the number of elements.
   public mutating func upsertFirst(_ element: Element) {
@@ -54,17 +54,17 @@ where Element.ID: Sendable {
 }
 
 extension Paged: PartitionedValue {
-  /// What is stored beside the elements.
+  /// The stored data other than the elements.
   public struct Head: Codable, Equatable, Sendable {
     fileprivate let nextCursor: String?
     fileprivate let previousCursor: String?
   }
 
-  /// Creates a value of its parts.
+  /// Creates a value from its stored parts.
   public init(head: Head, elements: [Element]) {
     self.init(elements, nextCursor: head.nextCursor, previousCursor: head.previousCursor)
   }
 
-  /// What is stored beside the elements.
+  /// The stored data other than the elements.
   public var head: Head { Head(nextCursor: nextCursor, previousCursor: previousCursor) }
 }

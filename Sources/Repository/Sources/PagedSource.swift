@@ -1,25 +1,25 @@
-/// A value that comes in pages: elements in the server's order, and where the next page begins.
+/// A value that is loaded in pages: elements in the server's order, and the cursor of the next page.
 ///
-/// ``Paged`` is one that is ready to use.
+/// ``Paged`` is a ready-made conforming type.
 public protocol PagedValue: Codable, Equatable, Sendable {
-  /// One of the things in the pages.
+  /// The type of the elements.
   associatedtype Element: Identifiable where Element.ID: Sendable
 
-  /// The elements of all pages that were fetched so far, without duplicates.
+  /// The elements of all pages fetched so far, without duplicates.
   var elements: [Element] { get set }
 
-  /// Where the next page begins; `nil` if there is none.
+  /// The cursor of the next page; `nil` if there is none.
   var nextCursor: String? { get set }
 }
 
-/// A source whose values come in pages.
+/// A source whose values are loaded in pages.
 ///
-/// ``SyncedRepository/refresh(_:)`` and ``SyncedRepository/reload(_:)`` fetch the newest page and join it to the pages
-/// that are stored. ``SyncedRepository/loadMore(_:)`` fetches the page behind the last stored element. What is stored is
-/// always a stretch of the server's list without a gap, except for the elements that changes of this device have put
-/// there. A newest page that ends with such an element replaces what is stored, because other elements may lie behind it.
+/// ``SyncedRepository/refresh(_:)`` and ``SyncedRepository/reload(_:)`` fetch the newest page and join it to the stored
+/// pages. ``SyncedRepository/loadMore(_:)`` fetches the page after the last stored element. The stored elements are
+/// always a contiguous part of the server's list, except for elements that mutations of this device inserted. A newest
+/// page that ends with an inserted element replaces the stored pages, because unknown elements may follow it.
 public protocol PagedSource: RepositorySource where Value: PagedValue {
-  // Declared again, so that they are inferred from the page's `fetch`.
+  // Redeclared, so that they are inferred from the page's `fetch`.
   associatedtype Key
   associatedtype Value
   associatedtype Failure
@@ -27,18 +27,19 @@ public protocol PagedSource: RepositorySource where Value: PagedValue {
   /// Fetches a page.
   ///
   /// - Parameters:
-  ///   - key: Whose page.
-  ///   - cursor: Where the page begins, as ``PagedValue/nextCursor`` of the page before it says; `nil` for the newest.
-  ///   - limit: The most elements the page may have.
-  /// - Returns: The elements of the page alone.
+  ///   - key: The key of the value.
+  ///   - cursor: The cursor of the page, which is the ``PagedValue/nextCursor`` of the page before it; `nil` for the
+  ///     newest page.
+  ///   - limit: The maximum number of elements in the page.
+  /// - Returns: Only the elements of the page.
   func fetch(_ key: Key, after cursor: String?, limit: Int) async throws(Failure) -> Value
 }
 
 extension PagedSource {
-  /// Fetches the newest page, of 20 elements at most.
+  /// Fetches the newest page, with at most 20 elements.
   ///
-  /// The repository calls it where a value must replace all that is stored, because a change can't be found on the newest
-  /// page alone. Implement it to fetch more at once.
+  /// The repository calls this function when a value must replace all stored pages, because a change may not be visible
+  /// on the newest page. Implement it to fetch more elements at once.
   public func fetch(_ key: Key) async throws(Failure) -> Value {
     try await fetch(key, after: nil, limit: 20)
   }

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// Identifies one value of a repository, and names it in the store.
+/// The key of a repository's value, which also identifies the value in the store.
 ///
-/// `String`, `Int` and `UUID` conform. Conform a type of your own where a key has more than one part, or where the value
+/// `String`, `Int` and `UUID` conform. Define a conforming type if a key has more than one part, or if the value
 /// belongs to a user:
 ///
 /// ```swift
@@ -26,16 +26,17 @@ public import Foundation
 public protocol RepositoryKey: Hashable, Sendable {
   /// The id of the value in the store's collection.
   ///
-  /// Different keys have different ids. An id is neither empty nor too long for a store; see `StoreKey.validate()`.
+  /// Different keys must have different ids. An id must not be empty or exceed the store's limit; see
+  /// `StoreKey.validate()`.
   var storeID: String { get }
 
-  /// Creates the key that has an id, or returns `nil` if there is none.
+  /// Creates the key with a store id, or returns `nil` if there is none.
   init?(storeID: String)
 
-  /// The user whose data the value is, or `nil` if it belongs to no user. The default implementation returns `nil`.
+  /// The id of the user to whom the value belongs, or `nil` if it belongs to no user.
   ///
-  /// A server that wants a user to sign in again pauses the mutations of that user only, and
-  /// ``SyncedRepository/signOut(userID:unsent:)`` erases what is that user's.
+  /// The default implementation returns `nil`. If the server requires a user to sign in again, only the mutations of
+  /// that user are paused. ``SyncedRepository/signOut(userID:unsent:)`` erases the values of a user.
   var userID: String? { get }
 }
 
@@ -58,7 +59,7 @@ extension Int: RepositoryKey {
   /// The number in base 10.
   public var storeID: String { String(self) }
 
-  /// Creates the number, or returns `nil` if the id isn't one as ``storeID`` writes it.
+  /// Creates the number, or returns `nil` if the id doesn't have the format of ``storeID``.
   public init?(storeID: String) {
     guard let number = Int(storeID), number.storeID == storeID else { return nil }
     self = number
@@ -66,10 +67,10 @@ extension Int: RepositoryKey {
 }
 
 extension UUID: RepositoryKey {
-  /// The UUID's text in upper case.
+  /// The UUID string in upper case.
   public var storeID: String { uuidString }
 
-  /// Creates the UUID, or returns `nil` if the id isn't one as ``storeID`` writes it.
+  /// Creates the UUID, or returns `nil` if the id doesn't have the format of ``storeID``.
   public init?(storeID: String) {
     guard let uuid = UUID(uuidString: storeID), uuid.storeID == storeID else { return nil }
     self = uuid

@@ -1,7 +1,6 @@
-/// Where the values of a ``SyncedRepository`` come from: a server, through a client of yours.
+/// The source of a ``SyncedRepository``'s values: an adapter between the repository and a client of a server.
 ///
-/// A source fetches one value. It keeps nothing, decides nothing and orders nothing, because all of that is the
-/// repository's work.
+/// A source fetches one value at a time. It is stateless: storing, ordering and deciding is the repository's work.
 ///
 /// ```swift
 /// struct ProfileSource: RepositorySource {
@@ -14,41 +13,42 @@
 /// }
 /// ```
 ///
-/// Conform to ``PagedSource`` where values come in pages, and to ``MutableSource`` where the app changes them.
+/// Conform to ``PagedSource`` if values are loaded in pages, and to ``MutableSource`` if the app changes them.
 public protocol RepositorySource<Key, Value>: Sendable {
-  /// Identifies a value.
+  /// The type of the keys.
   associatedtype Key: RepositoryKey
 
-  /// What is fetched, stored and observed.
+  /// The type of the fetched, stored and observed values.
   associatedtype Value: Codable & Equatable & Sendable
 
-  /// Why a request failed.
+  /// The error of a failed request.
   associatedtype Failure: Error & Sendable
 
-  /// What the app can change; ``NoMutation`` for a source that is only read.
+  /// The type of the mutations; ``NoMutation`` for a read-only source.
   associatedtype Mutation: RepositoryMutation<Value> = NoMutation<Value>
 
   /// The collection of the values in the store.
   ///
-  /// Mutations that wait are kept in the collection of that name followed by `.mutations`. No other repository of the
-  /// same store may have the name.
+  /// Mutations are stored in the collection with the same name followed by `.mutations`. No other repository on the
+  /// same store may have the same name.
   var name: String { get }
 
   /// Fetches a value.
   ///
-  /// The repository makes one request for all callers that want the same at the same time, and cancels its task when the
-  /// last of them is cancelled. A failure of a cancelled task counts as the cancellation.
+  /// The repository makes one request for all concurrent callers of the same value, and cancels its task when the last
+  /// of them is cancelled. An error that a cancelled task throws counts as the cancellation.
   func fetch(_ key: Key) async throws(Failure) -> Value
 
-  /// Returns what a failure means, by its type and never by its text.
+  /// Returns the meaning of an error for the repository.
   ///
-  /// The default implementation returns ``FailureDisposition/retryLater(after:)``.
+  /// Decide by the type of the error, not by its text. The default implementation returns
+  /// ``FailureDisposition/retryLater(after:)``.
   func disposition(of failure: Failure) -> FailureDisposition
 
-  /// Returns whether the value of a key stays in the store, whatever the ``EvictionPolicy`` says.
+  /// Returns whether the value of a key must stay in the store, regardless of the ``EvictionPolicy``.
   ///
-  /// Asked when room is needed, and when the value's use ends while there is too little. The default implementation returns
-  /// `false`.
+  /// The repository calls this function when it evicts values, and when a value is no longer in use while the store
+  /// exceeds its limits. The default implementation returns `false`.
   func isPinned(_ key: Key) -> Bool
 }
 
@@ -60,30 +60,30 @@ extension RepositorySource {
   public func isPinned(_ key: Key) -> Bool { false }
 }
 
-/// What a failed request means for the repository.
+/// The meaning of a failed request for the repository.
 public enum FailureDisposition: Hashable, Sendable {
-  /// The server surely didn't make the change. The mutation is sent again under the same id, not before `after` has
-  /// passed if the server said so.
+  /// The server certainly didn't apply the mutation. It is sent again under the same id, but not before `after` has
+  /// elapsed if the server requested a delay.
   case retryLater(after: Duration? = nil)
 
-  /// Whether the server made the change isn't known: the connection broke, or the reply couldn't be read.
+  /// It isn't known whether the server applied the mutation: the connection failed, or the reply couldn't be read.
   ///
-  /// The mutation is sent again under the same id. A reply to a later attempt may repeat an older one, so a fetched value
-  /// decides what is stored.
+  /// The mutation is sent again under the same id. The reply to a later attempt may repeat an older one, so a fetched
+  /// value determines what is stored.
   case unknownOutcome
 
-  /// The server wants the user to sign in again.
+  /// The server requires the user to sign in again.
   ///
-  /// All mutations of that user wait for ``SyncedRepository/credentialsChanged(userID:)``. The attempt doesn't count.
+  /// All mutations of that user wait for ``SyncedRepository/credentialsChanged(userID:)``. The attempt isn't counted.
   case needsSignIn
 
   /// The change isn't possible on the server's value. The mutation waits for ``PendingMutations/resolve(_:_:)``.
   case conflict
 
-  /// The server will never make the change. The mutation is rolled back.
+  /// The server refused the mutation permanently. It is rolled back.
   case refused
 
-  /// Whether the server was reached for certain.
+  /// Whether the failure proves that the server was reached.
   var isAnswer: Bool {
     switch self {
     case .needsSignIn, .conflict, .refused, .retryLater(_?): true
@@ -92,9 +92,9 @@ public enum FailureDisposition: Hashable, Sendable {
   }
 }
 
-/// A source that is one closure, for a repository that is only read.
+/// A source that consists of a closure, for a read-only repository.
 ///
-/// ``SyncedRepository/init(_:store:configuration:fetch:)`` makes it.
+/// ``SyncedRepository/init(_:store:configuration:fetch:)`` creates it.
 public struct FetchSource<Key: RepositoryKey, Value: Codable & Equatable & Sendable, Failure: Error & Sendable>:
   RepositorySource
 {
@@ -107,7 +107,7 @@ public struct FetchSource<Key: RepositoryKey, Value: Codable & Equatable & Senda
   ///
   /// - Parameters:
   ///   - name: The collection of the values in the store.
-  ///   - fetch: Fetches a value.
+  ///   - fetch: A closure that fetches the value of a key.
   public init(_ name: String, fetch: @escaping @Sendable (Key) async throws(Failure) -> Value) {
     self.name = name
     request = fetch

@@ -1,11 +1,11 @@
 internal import DataStore
 
-/// Takes in what other repositories and processes store: values, and what becomes of mutations with them.
+/// Applies the changes of other repositories and processes: to values, and to mutations.
 ///
-/// A commit that confirms a mutation stores its value and removes its record. The store reports the two one by one, so each
-/// report is taken in together with what the other one will say.
+/// A commit that confirms a mutation stores its value and removes its record. The store reports the two changes
+/// separately, so each report is applied together with what the other one will report.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+/// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class ExternalChanges<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Value = Source.Value
@@ -19,7 +19,7 @@ final class ExternalChanges<Source: RepositorySource> {
     (self.store, self.events) = (store, events)
   }
 
-  /// Returns what is stored; corrupt bytes are in quarantine, so nothing is.
+  /// Returns the stored value; `nil` if there is none, or its bytes are corrupt and were quarantined.
   func load(
     _ key: StoreKey<Value>, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> StoredValue<Value>? {
@@ -33,7 +33,7 @@ final class ExternalChanges<Source: RepositorySource> {
 
   // MARK: - Values
 
-  /// Takes in what is stored, if the store's report of it is still to come.
+  /// Applies the stored value, if the store hasn't reported it yet.
   func receiveUnreported(_ cell: Cell, in engine: isolated Engine) async {
     do throws(StoreError) {
       guard let stored = try await load(cell.storeKey) else { return }
@@ -43,16 +43,17 @@ final class ExternalChanges<Source: RepositorySource> {
     }
   }
 
-  /// Takes in a change of a value that the store reports.
+  /// Receives a change of a value that the store reports.
   func receive(_ change: StoreChange<Value>, _ key: Source.Key, in engine: isolated Engine) async {
     guard let cell = engine.cell(key), cell.isOpen else { return }
     if cell.state.isWriting {
-      // It may be the write's own.
+      // It may be the change made by the write itself.
       cell.heldChanges.append(change)
       return
     }
     guard cell.state.isNew(change.revision) else { return }
-    // What another process stored may have mutations of this one, which it has sent. They leave in the same step.
+    // A value that another process stored may include mutations of this repository that the other process has sent.
+    // They are removed in the same step.
     let (finished, stored) = await finishedMutations(of: cell, in: engine)
     guard !cell.state.isWriting else {
       cell.heldChanges.append(change)
@@ -65,9 +66,9 @@ final class ExternalChanges<Source: RepositorySource> {
 
   // MARK: - Mutations
 
-  /// Shows a mutation of another repository, if its key is in use and the value doesn't have it yet.
+  /// Applies a mutation of another repository, if its key is in use and the value doesn't include it yet.
   func show(_ entry: Entry, in engine: isolated Engine) async {
-    // A value that was stored behind the record may have the mutation, of which the report came late.
+    // A value that was stored after the record may include the mutation, if the record was reported late.
     var revision = entry.revision
     while let cell = engine.cell(entry.key), cell.isOpen {
       guard let base = cell.state.base, base.revision > revision else {
@@ -82,19 +83,21 @@ final class ExternalChanges<Source: RepositorySource> {
     }
   }
 
-  /// Returns those of some mutations whose records another process has removed, as far as they can be read.
+  /// Returns the mutations, among those given, whose records another process has removed, as far as they can be read.
   func finished(_ ids: [MutationID], in engine: isolated Engine) async -> [MutationID] {
     do throws(StoreError) {
       return try await engine.queue.externallyFinished(ids)
     } catch {
-      // What can't be read is pending until it can.
+      // A mutation whose record can't be read stays pending until it can.
       return []
     }
   }
 
-  /// Returns the pending mutations of a key whose records another process has removed, and the value that has them.
+  /// Returns the pending mutations of a key whose records another process has removed, and the value that includes
+  /// them.
   ///
-  /// The value is read after the records, because one that was read before may lack what was removed in between.
+  /// The value is read after the records, because a value that was read before them may lack mutations that were
+  /// removed in between.
   func finishedMutations(
     of cell: Cell, in engine: isolated Engine
   ) async -> (ids: [MutationID], stored: StoredValue<Value>?) {
@@ -102,16 +105,16 @@ final class ExternalChanges<Source: RepositorySource> {
       let ids = try await engine.queue.externallyFinished(cell.state.pendingIDs)
       return ids.isEmpty ? ([], nil) : (ids, try await load(cell.storeKey))
     } catch {
-      // What can't be read is pending until it can.
+      // A mutation whose record can't be read stays pending until it can.
       return ([], nil)
     }
   }
 
-  /// Takes in that another process has finished with a mutation: with the value that it stored in the same commit.
+  /// Handles the removal of a mutation's record by another process, together with the value stored in the same commit.
   ///
-  /// The mutation stays until that value can be read.
+  /// The mutation stays visible until that value can be read.
   func receiveRemoval(of entry: Entry, attempt: Int = 1, in engine: isolated Engine) async {
-    // Another repository was about to send it. Where nothing is stored, a confirmation stores nothing either.
+    // Another repository was about to send it. If nothing is stored, a confirmation stores nothing either.
     let wasMarked = !engine.queue.sends(entry) && entry.record.unfinishedAttempts > 0
     guard let cell = engine.cell(entry.key), cell.isOpen else {
       return finish([entry.id], of: entry.key, isConfirmed: wasMarked, in: engine)
@@ -125,7 +128,7 @@ final class ExternalChanges<Source: RepositorySource> {
     }
     guard engine.queue[entry.id] != nil else { return }
     if cell.state.isWriting {
-      // The base that has it can't be taken in now, and it must not vanish before.
+      // The new base can't be applied during a write, and the mutation must not disappear before that.
       cell.heldRemovals.append(entry.id)
       return
     }
@@ -143,15 +146,15 @@ final class ExternalChanges<Source: RepositorySource> {
     }
   }
 
-  /// Forgets mutations that another repository or process has finished with.
+  /// Removes mutations that another repository or process has completed.
   ///
   /// - Parameters:
-  ///   - ids: The mutations.
+  ///   - ids: The ids of the mutations.
   ///   - key: The key of the value that they change.
-  ///   - isConfirmed: Whether the stored value changed with them. Otherwise they were taken back.
+  ///   - isConfirmed: Whether the stored value includes them. Otherwise they were rolled back.
   ///   - engine: The engine.
   func finish(_ ids: [MutationID], of key: Source.Key, isConfirmed: Bool, in engine: isolated Engine) {
-    engine.takeBack(ids, of: key)
+    engine.removeFromOverlay(ids, of: key)
     engine.queue.finishExternally(ids, isConfirmed: isConfirmed, in: engine)
   }
 }

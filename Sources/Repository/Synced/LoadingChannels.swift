@@ -1,12 +1,13 @@
 internal import Multicast
 
-/// The channels of those observers of a repository because of whom values are fetched; see ``LoadingPolicy``.
+/// The channels of the observers that have a loading policy; see ``LoadingPolicy``.
 ///
-/// The observers of a key with the same schedule share a channel, so its release says that the last of them has left.
+/// The observers of a key with the same schedule share a channel. The release of the channel therefore shows that the
+/// last of them is gone.
 final class LoadingChannels<Source: RepositorySource>: Sendable {
   typealias Cell = SyncCell<Source>
 
-  /// A key as it is observed with one schedule.
+  /// A key that is observed with a schedule.
   struct Observed: Hashable, Sendable {
     let key: Source.Key
     let schedule: LoadingSchedule
@@ -14,10 +15,10 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
 
   let values = KeyChannels<Observed, Source.Value>()
   let states = KeyChannels<Observed, Cell.State>()
-  /// The schedules with which each key is observed, in the order in which they came.
+  /// The schedules with which each key is observed, in the order in which they were added.
   private let schedules = Lock<[Source.Key: [LoadingSchedule]]>([:])
 
-  /// Sends what is new of a key to the observers with a schedule from now on, unless they are gone.
+  /// Starts sending the changes of a key to the observers with a schedule, unless they are gone.
   func begin(_ observed: Observed) {
     guard values.isObserved(observed) || states.isObserved(observed) else { return }
     schedules.withLock { schedules in
@@ -26,15 +27,15 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
     }
   }
 
-  /// Whether a key is observed with a schedule.
+  /// Returns whether a key is observed with a schedule.
   func isObserved(_ observed: Observed) -> Bool {
     schedules.withLock { $0[observed.key]?.contains(observed.schedule) ?? false }
   }
 
-  /// Whether a key is observed.
-  func areObserved(_ key: Source.Key) -> Bool { schedules.withLock { $0[key] != nil } }
+  /// Returns whether a key is observed with any schedule.
+  func isObserved(_ key: Source.Key) -> Bool { schedules.withLock { $0[key] != nil } }
 
-  /// How many sequences of a key are being read.
+  /// Returns the number of sequences of a key that are being iterated.
   func observerCount(of key: Source.Key) -> Int {
     observed(key).reduce(0) { $0 + values.observerCount(of: $1) + states.observerCount(of: $1) }
   }
@@ -46,7 +47,7 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
     schedules.withLock { schedules in schedules[key]?.map { Observed(key: key, schedule: $0) } ?? [] }
   }
 
-  /// Gives a new observer what there is.
+  /// Sends the current value and state to a new observer.
   func sendFirst(_ cell: Cell, _ state: @autoclosure () -> Cell.State, to observed: Observed) {
     if let visible = cell.state.visible { values.sendFirst(visible, to: observed) }
     states.sendFirst(state(), to: observed)
@@ -60,14 +61,14 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
     for observed in observed(key) { states.send(state, to: observed) }
   }
 
-  /// Lets new observers of a key wait for the next value.
+  /// Stops replaying the current value of a key to new observers.
   func resetReplay(of key: Source.Key) {
     for observed in observed(key) { values.resetReplay(of: observed) }
   }
 
-  /// Releases the channels whose observers are gone.
+  /// Releases the channels that have no observers.
   ///
-  /// - Returns: Whether the last observer with the schedule has left.
+  /// - Returns: Whether the last observer with the schedule is gone.
   func forgetReleased(_ observed: Observed) -> Bool {
     let isReleased = values.forgetReleased(observed)
     guard states.forgetReleased(observed), isReleased else { return false }
@@ -79,7 +80,7 @@ final class LoadingChannels<Source: RepositorySource>: Sendable {
     }
   }
 
-  /// Ends all: the repository is released.
+  /// Finishes all channels, because the repository is released.
   func finish() {
     values.finish()
     states.finish()

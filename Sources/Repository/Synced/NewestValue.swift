@@ -2,15 +2,18 @@ internal import DataStore
 internal import Foundation
 internal import Multicast
 
-/// The observers of a repository's values of all keys: the newest first for a new observer, then every one of any key.
+/// Sends the values of all keys to the observers of the whole repository.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+/// A new observer receives the newest value first, then every later value of any key.
+///
+/// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class NewestValue<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Value = Source.Value
   typealias Cell = SyncCell<Source>
 
-  /// The order in which values were saved; before the first one of this store object, by their times.
+  /// The order in which values were saved: by revision, and by time for values that were saved before this store object
+  /// was created.
   private struct SaveOrder: Comparable {
     let revision: UInt64
     let savedAt: Date
@@ -31,21 +34,21 @@ final class NewestValue<Source: RepositorySource> {
   private var endWatching: (@Sendable () -> Void)?
 
   /// - Parameters:
-  ///   - name: The collection of the values, under which they are observed.
-  ///   - store: Where the values are kept.
-  ///   - events: Where to report failures.
-  ///   - channels: The observers.
+  ///   - name: The collection of the values, which is also the key of their channel.
+  ///   - store: The store that keeps the values.
+  ///   - events: Receives the failures of the store.
+  ///   - channels: The channels of the observers.
   init(_ name: String, store: any KeyValueStore, events: RepositoryEvents, channels: KeyChannels<String, Value>) {
     (self.name, self.store, self.events, self.channels) = (name, store, events, channels)
   }
 
-  /// Sends what is new of a key.
+  /// Sends the new value of a key.
   func send(_ visible: Value, _ cell: Cell) {
     let order = SaveOrder(revision: cell.state.base?.revision ?? 0, savedAt: cell.fetchedAt ?? .distantPast)
     if cell.sentVersion == cell.openVersion {
-      // A key that was opened again shows what was sent before.
+      // A key that was opened again may show a value that was sent before.
       if let number = cell.newestValueNumber, number == channels.number(of: name) { return }
-      // What was stored before is not new where something newer is known.
+      // A value that was stored earlier isn't sent if a newer one is known.
       if let newest = self.order, order < newest { return }
     }
     self.order = max(self.order ?? order, order)
@@ -53,24 +56,24 @@ final class NewestValue<Source: RepositorySource> {
     cell.newestValueNumber = channels.setCurrent(visible, of: name)
   }
 
-  /// Whether observers have the value of a key.
+  /// Returns whether the value of a key was the last one sent to the current observers.
   func isShown(_ key: Source.Key) -> Bool { self.key == key && channels.isObserved(name) }
 
-  /// Forgets the value of a key, which was removed.
+  /// Stops replaying the value of a key, because it was removed.
   func forget(_ removed: Source.Key) {
     guard key == removed else { return }
     channels.resetReplay(of: name)
     order = nil
   }
 
-  /// Opens every key that is stored, and each one that is stored later.
+  /// Opens every stored key, and each key that is stored later.
   func observe(in engine: isolated Engine) async {
     guard !isObserving else { return }
     isObserving = true
     do throws(StoreError) {
       try await engine.start()
       let observation = try await store.observe(collection: name, as: Value.self)
-      // An observer that has the newest value needs no older ones.
+      // An observer that has the newest value doesn't need older ones.
       if !channels.hasReplay(of: name) {
         for entry in observation.stored { await open(entry.key, in: engine) }
       }
@@ -87,7 +90,7 @@ final class NewestValue<Source: RepositorySource> {
     }
   }
 
-  /// Opens a key that was stored.
+  /// Opens a stored key.
   func open(_ storeKey: StoreKey<Value>, in engine: isolated Engine) async {
     guard let id = storeKey.id, let key = Source.Key(storeID: id) else { return }
     do throws(RepositoryError<Source.Failure>) {
@@ -102,7 +105,7 @@ final class NewestValue<Source: RepositorySource> {
     }
   }
 
-  /// Releases what was held for observers that are gone.
+  /// Releases the resources of observers that no longer exist.
   func endObserving() {
     guard channels.forgetReleased(name) else { return }
     endWatching?()

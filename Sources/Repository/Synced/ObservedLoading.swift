@@ -1,8 +1,9 @@
 internal import DataStore
 
-/// Fetches what is observed by ``LoadingPolicy/whileObserved(stopTimeout:every:)``, when ``ObservedLoadingState`` says so.
+/// Fetches values that are observed with ``LoadingPolicy/whileObserved(stopTimeout:every:)``, as
+/// ``ObservedLoadingState`` decides.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+/// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class ObservedLoading<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias State = ObservedLoadingState<Source.Key>
@@ -18,7 +19,9 @@ final class ObservedLoading<Source: RepositorySource> {
     alarm = Alarm(clock, tasks)
   }
 
-  /// - Parameter age: How long ago the value was fetched; `nil` if that isn't known.
+  /// Records a new observer, and fetches the value if that is due.
+  ///
+  /// - Parameter age: The time since the value was fetched; `nil` if it isn't known.
   func begin(_ observed: Observed, age: Duration?, in engine: isolated Engine) {
     let now = clock.elapsed()
     perform(state.begin(observed.key, observed.schedule, lastLoad: age.map { now - $0 }, at: now), in: engine)
@@ -29,7 +32,7 @@ final class ObservedLoading<Source: RepositorySource> {
     perform([], in: engine)
   }
 
-  /// Records that a fetch of a key has ended, by whatever call.
+  /// Records that a fetch of a key has ended, regardless of which call made it.
   func recordLoad(of key: Source.Key, in engine: isolated Engine) {
     state.recordLoad(of: key, at: clock.elapsed())
     perform([], in: engine)
@@ -43,12 +46,12 @@ final class ObservedLoading<Source: RepositorySource> {
     perform(state.setOnline(isOnline, at: clock.elapsed()), in: engine)
   }
 
-  /// Fetches those of some keys that are observed.
+  /// Fetches the values of the selected keys that are observed.
   func invalidate(_ selection: KeySelection<Source.Key>, in engine: isolated Engine) {
     perform(state.invalidate(selection), in: engine)
   }
 
-  /// Fetches what is due when the alarm rings.
+  /// Fetches the values that are due when the alarm fires.
   func loadDue(at deadline: Duration, in engine: isolated Engine) {
     alarm.silence(deadline)
     perform([], in: engine)
@@ -74,12 +77,13 @@ final class ObservedLoading<Source: RepositorySource> {
       next = state.endFetch(request, hasSucceeded: true, isReasonLeft: isStale)
     } catch {
       if Task.isCancelled { return }
-      // What the server says is in the state. A key that can't be opened has none.
+      // The state contains the errors of the server. A key that can't be opened has no state, so the failure of the
+      // store is reported as an event.
       if case .store(let error) = error, !(engine.cell(key)?.isOpen ?? false) {
         events.emit(.storeFailed(error))
       }
       state.recordLoad(of: key, at: clock.elapsed())
-      // It may have been a request from before, such as one of a connection that was lost.
+      // The fetch may have joined an earlier request, such as one on a connection that was lost.
       next = state.endFetch(request, hasSucceeded: false, isReasonLeft: isJoined)
     }
     perform(next, in: engine)

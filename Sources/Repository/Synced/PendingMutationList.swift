@@ -1,18 +1,19 @@
-/// The mutations of one value that its base doesn't have yet, in the order in which they are applied.
+/// The mutations that the base of one value doesn't include yet, in the order in which they are applied.
 ///
-/// - Complexity: O(1) amortised for each function, except ``uncertain``. Most mutations leave from the front.
+/// - Complexity: O(1) amortised for each operation, except ``uncertain`` and iteration. Most mutations are removed from
+///   the front.
 struct PendingMutationList<Mutation> {
   typealias Timestamp = VersionBarriers.Timestamp
 
-  /// How far the server is known to have a mutation.
+  /// The progress of a mutation, as far as this process knows it.
   enum Phase {
-    /// Not known to be at the server.
+    /// The mutation isn't known to have reached the server.
     ///
-    /// `unknownSince` is the end of the last attempt, if its outcome is unknown and the base didn't show the mutation then:
-    /// a value that is requested later and shows it proves that the server has it.
+    /// `unknownSince` is the end of the last attempt, if its outcome is unknown and the base didn't show the mutation
+    /// at that time. A value that is requested later and shows the mutation then proves that the server has it.
     case waiting(unknownSince: Timestamp?)
     case inFlight
-    /// The server has it, and so does every value that is requested later.
+    /// The server has the mutation, and every value that is requested later includes it.
     case confirmed(at: Timestamp)
   }
 
@@ -20,14 +21,14 @@ struct PendingMutationList<Mutation> {
     let id: MutationID
     let mutation: Mutation
     fileprivate(set) var phase: Phase
-    /// Its place in the order: greater than that of all that were appended before.
+    /// The mutation's place in the order, greater than the place of every mutation that was appended before.
     fileprivate(set) var place: UInt64 = 0
 
     init(id: MutationID, mutation: Mutation, phase: Phase) {
       (self.id, self.mutation, self.phase) = (id, mutation, phase)
     }
 
-    /// Whether a value that is fetched may have it.
+    /// Whether a fetched value may include the mutation.
     fileprivate var isUncertain: Bool {
       switch phase {
       case .confirmed, .waiting(_?): true
@@ -37,14 +38,14 @@ struct PendingMutationList<Mutation> {
   }
 
   private var items: [MutationID: Item] = [:]
-  /// The ids in order; may name items that were removed.
+  /// The ids in order, possibly including those of removed items.
   private var order: [MutationID] = []
-  /// Where the first item is in the order.
+  /// The index of the first item in `order`.
   private var head = 0
   private var lastPlace: UInt64 = 0
   private var uncertainIDs: Set<MutationID> = []
   private(set) var confirmedCount = 0
-  /// Counts the mutations that came and went.
+  /// The number of additions and removals.
   private(set) var version: UInt64 = 0
 
   var isEmpty: Bool { items.isEmpty }
@@ -54,9 +55,9 @@ struct PendingMutationList<Mutation> {
 
   subscript(id: MutationID) -> Item? { items[id] }
 
-  /// The items that a fetched value may have, in order: confirmed ones, and those whose outcome is unknown.
+  /// The items that a fetched value may include, in order: confirmed mutations, and those of unknown outcome.
   ///
-  /// - Complexity: O(*k* log *k*) for *k* such items, of which a long queue has few.
+  /// - Complexity: O(*k* log *k*), where *k* is the number of such items. A long queue has few.
   var uncertain: [Item] {
     if uncertainIDs.isEmpty { return [] }
     return uncertainIDs.compactMap { items[$0] }.sorted { $0.place < $1.place }
@@ -89,7 +90,7 @@ struct PendingMutationList<Mutation> {
     uncertainIDs.remove(id)
     if case .confirmed = item.phase { confirmedCount -= 1 }
     while head < order.count, items[order[head]] == nil { head += 1 }
-    // Moves the rest at most once for each item that was removed.
+    // Compacts the order, which moves remaining ids at most once for each removed item.
     if order.count > 2 * items.count + 32 {
       order = order[head...].filter { items[$0] != nil }
       head = 0

@@ -1,18 +1,20 @@
 internal import DataStore
 
-/// What the replies that have arrived make of a value's base, one after the other.
+/// Judges the replies that have arrived for one value, one after the other, and collects the resulting write.
 ///
-/// Part of ``SyncState``, which gives it the state of things and takes it back. Each reply is judged against what those
-/// before it have made of the base:
-/// - A fetched value is accepted if it is certainly newer; see ``VersionBarriers``. Then it has each mutation that was
-///   confirmed before its request, and perhaps others, which show in it.
-/// - Where the server refuses to give the whole value, the mutations that were confirmed before the request are taken into
-///   the base as they are shown.
-/// - The reply to a mutation is accepted if the base certainly doesn't have the mutation yet. Otherwise the mutation is
-///   confirmed, and stays over the base until a whole value has it.
+/// A part of ``SyncState``, which passes its state in and takes the result back. Each reply is judged against the base
+/// that results from the replies before it:
+/// - A fetched value is accepted if it is certainly newer; see ``VersionBarriers``. It then includes each mutation that
+///   was confirmed before its request began. It may include mutations of unknown outcome, which count as confirmed if
+///   the value shows them.
+/// - If the server refuses to return the whole value, the mutations that were confirmed before the request began are
+///   applied to the base.
+/// - The reply to a mutation is accepted if the base certainly doesn't include the mutation yet. Otherwise the mutation
+///   is confirmed, and stays applied on top of the base until a whole value includes it.
 ///
-/// - Complexity: O(*k* log *k*) for each reply, where *k* is the number of mutations that are confirmed or whose outcome is
-///   unknown, plus the application of the mutation. A whole value costs one application of each whose outcome is unknown.
+/// - Complexity: O(*k* log *k*) for each reply, where *k* is the number of mutations that are confirmed or have an
+///   unknown outcome, plus the application of the mutation. A whole value also applies each mutation of unknown outcome
+///   once.
 struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>> {
   typealias State = SyncState<Value, Mutation>
   typealias Timestamp = VersionBarriers.Timestamp
@@ -21,12 +23,12 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
   private(set) var pending: PendingMutationList<Mutation>
   private(set) var versions: VersionBarriers
   private var base: Value?
-  /// The base as it was fetched; `nil` if nothing has changed it since.
+  /// The base as it was fetched; `nil` if no mutation has changed it since.
   private var fetched: Value?
   private var isChanged = false
   private var judged: State.Write
   private var confirmed: Set<MutationID> = []
-  /// The pending mutations behind those that were confirmed one after the other.
+  /// Iterates over the pending mutations in order, to check whether the replies confirm them from the front.
   private let order: AnyIterator<Item>
   private let empty: Value?
   private let isPaged: Bool
@@ -34,13 +36,14 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
 
   /// - Parameters:
   ///   - base: The base; `nil` if nothing is stored.
-  ///   - fetched: The base as it was fetched; `nil` if nothing has changed it since.
+  ///   - fetched: The base as it was fetched; `nil` if no mutation has changed it since.
   ///   - tag: The tag of the base.
-  ///   - pending: The mutations over the base.
-  ///   - versions: When the base changed.
-  ///   - empty: What mutations are applied to where nothing is stored.
+  ///   - pending: The pending mutations.
+  ///   - versions: The barriers of the base.
+  ///   - empty: The value that mutations are applied to if nothing is stored.
   ///   - isPaged: Whether values are joined from pages.
-  ///   - isComplete: Whether a value is all that the server has, so that what isn't in it isn't anywhere.
+  ///   - isComplete: Returns whether a value has all elements that the server has, so that an element it lacks doesn't
+  ///     exist.
   init(
     base: Value?, fetched: Value?, tag: StoreTag?, pending: PendingMutationList<Mutation>, versions: VersionBarriers,
     empty: Value?, isPaged: Bool, isComplete: @escaping (Value) -> Bool
@@ -51,7 +54,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     order = AnyIterator(pending.all.makeIterator())
   }
 
-  /// What to commit for the replies that were judged.
+  /// The write that results from the replies judged so far.
   var write: State.Write {
     var write = judged
     if isChanged { (write.value, write.fetched) = (base, fetched) }
@@ -71,7 +74,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
         return
       }
       judged.accepted.append(number)
-      // What was changed on this device meanwhile may still be a part of it.
+      // The new base may still include changes that mutations made since the last fetch.
       if let earlier = fetched {
         let joined = merge(earlier, nil) ?? earlier
         fetched = joined == merged ? nil : joined
@@ -96,14 +99,14 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     }
   }
 
-  /// Takes the reply of a mutation into the base, unless the base may have the mutation already.
+  /// Applies the reply to a mutation to the base, unless the base may already include the mutation.
   private mutating func accept(
     _ reply: MutationReply<Value>, of item: Item, requestedAt: Timestamp, arrivedAt: Timestamp
   ) -> Bool {
     switch reply {
     case .value(let value):
       guard versions.acceptValue(requestedAt: requestedAt, arrivedAt: arrivedAt) else { return false }
-      // What is visible stays if the server did what was expected of it, which is the rule in a long queue.
+      // The visible value stays the same if the server did what was expected, which is the usual case in a long queue.
       if judged.keepsVisible { judged.keepsVisible = order.next()?.id == item.id && value == applied(item.mutation) }
       (base, fetched, isChanged) = (value, nil, true)
       judged.isRefreshed = true
@@ -120,7 +123,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
       return true
     case .done:
       if isBehindConfirmed(item) { return false }
-      // Where nothing is stored and nothing was shown, nothing is stored. What was shown stays until it is fetched.
+      // If nothing is stored and nothing was visible, nothing is stored. A visible value stays until it is fetched.
       guard base != nil else {
         return empty == nil && versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt)
       }
@@ -132,15 +135,15 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
       }
       keepFetched()
       (base, isChanged) = (value, true)
-      // What is visible stays if the mutation was the first of those that remain.
+      // The visible value stays the same if the mutation was the first of the remaining ones.
       if judged.keepsVisible, order.next()?.id != item.id { judged.keepsVisible = false }
       return true
     }
   }
 
-  /// Whether the base lacks a mutation that was made before one and is at the server.
+  /// Returns whether an earlier mutation is confirmed, but not included in the base.
   ///
-  /// A base with the later one but without the earlier one would show them in the wrong order.
+  /// A base with the later mutation but without the earlier one would apply the two in the wrong order.
   private func isBehindConfirmed(_ item: Item) -> Bool {
     guard pending.confirmedCount > 0 else { return false }
     return pending.uncertain.contains { earlier in
@@ -154,7 +157,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     judged.keepsVisible = false
   }
 
-  /// Keeps the base as it was fetched, before the first change since: pages are joined to that.
+  /// Keeps a copy of the base as it was fetched before its first change, because pages are joined to that.
   private mutating func keepFetched() {
     if isPaged, fetched == nil { fetched = base }
   }
@@ -164,7 +167,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     judged.confirmed.append(id)
   }
 
-  /// Confirms all mutations that a whole value certainly has, or shows.
+  /// Confirms all mutations that an accepted whole value certainly includes, or shows.
   private mutating func confirmAll(requestedBefore requestedAt: Timestamp) {
     for item in pending.uncertain where !confirmed.contains(item.id) {
       let isIncluded =
@@ -179,9 +182,9 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     }
   }
 
-  /// Confirms all mutations that the server is known to have, because no value can ever show them.
+  /// Confirms all mutations that the server is known to have, because no value will ever show them.
   ///
-  /// The base becomes what observers see of them.
+  /// They are applied to the base.
   private mutating func confirmWithoutValue(requestedBefore requestedAt: Timestamp) {
     for item in pending.uncertain where !confirmed.contains(item.id) {
       guard case .confirmed(let moment) = item.phase, moment < requestedAt else { continue }
@@ -193,7 +196,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
     }
   }
 
-  /// The base as the server makes it if nothing else changes it; `nil` if the mutation isn't possible on it.
+  /// Returns the base with a mutation applied; `nil` if the mutation isn't possible on it.
   private func applied(_ mutation: Mutation) -> Value? {
     base.flatMap { mutation.applied(to: $0) }
   }
@@ -205,7 +208,7 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
 }
 
 extension RepositoryMutation {
-  /// Returns a value with the mutation; `nil` if it isn't possible on it.
+  /// Returns a value with the mutation applied; `nil` if the mutation isn't possible on it.
   func applied(to value: Value) -> Value? {
     var value = value
     do throws(MutationConflict) {
@@ -218,34 +221,34 @@ extension RepositoryMutation {
 }
 
 extension RepositoryMutation where Value: Equatable {
-  /// Whether a value has the mutation already, so that applying it changes nothing.
+  /// Returns whether a value already has the change, so that applying the mutation doesn't alter it.
   func hasNoEffect(on value: Value) -> Bool { applied(to: value) == value }
 }
 
 extension SyncState {
-  /// What a fetch brings.
+  /// The extent of a fetched value.
   enum Extent {
-    /// A value that replaces the base. It has every change that was confirmed before its request.
+    /// A value that replaces the base. It includes every change that was confirmed before its request began.
     case whole
-    /// What is newest, joined to the base, which may lack a change elsewhere.
+    /// The newest page, joined to the base. It may lack a change of another page.
     case newest
-    /// What follows the base.
+    /// A page that follows or precedes the stored ones.
     case next
   }
 
-  /// A reply, and when it was asked for.
+  /// A reply, and when its request began.
   struct Reply {
-    /// Returns what to store over the base, or `nil` if the reply doesn't fit it.
+    /// Returns the value that replaces the base, or `nil` if the reply doesn't fit the base.
     ///
-    /// `fetched` is the base as it was fetched, or `nil` if nothing has changed it since.
+    /// `fetched` is the base as it was fetched, or `nil` if no mutation has changed it since.
     typealias Merge = (_ base: Value?, _ fetched: Value?) -> Value?
 
     enum Content {
-      /// What a fetch brought.
+      /// The value of a fetch.
       case fetched(number: Int, Extent, merge: Merge)
-      /// The server refused to give the whole value.
+      /// The server refused to return the whole value.
       case refused(number: Int)
-      /// What the server answered to a mutation. It isn't trusted if it may repeat the reply to an earlier attempt.
+      /// The reply to a mutation. It isn't trusted if it may repeat the reply to an earlier attempt.
       case mutation(MutationID, MutationReply<Value>, isTrusted: Bool)
     }
 
@@ -253,23 +256,24 @@ extension SyncState {
     let requestedAt: Timestamp
   }
 
-  /// What to commit next, as one.
+  /// The contents of the next commit.
   struct Write {
-    /// The new base; `nil` if it stays.
+    /// The new base; `nil` if it doesn't change.
     fileprivate(set) var value: Value?
-    /// The new base as it was fetched; `nil` if nothing has changed it since.
+    /// The new base as it was fetched; `nil` if no mutation has changed it since.
     fileprivate(set) var fetched: Value?
     /// The tag of the base that the replies were judged against; `nil` if nothing was stored.
     let baseTag: StoreTag?
-    /// The mutations that the new base has.
+    /// The mutations that the new base includes.
     fileprivate(set) var confirmed: [MutationID] = []
-    /// The fetches whose value is in the new base, or that were refused and are done with.
+    /// The fetches whose value is part of the new base, or whose refusal was handled.
     fileprivate(set) var accepted: [Int] = []
     /// The fetches whose value may be older than the base.
     fileprivate(set) var rejected: [Int] = []
-    /// Whether the new base has what is newest on the server.
+    /// Whether the new base includes the newest value of the server.
     fileprivate(set) var isRefreshed = false
-    /// Whether the new base with the remaining mutations is what the old one was with all.
+    /// Whether the visible value stays the same: the new base with the remaining mutations equals the old base with
+    /// all.
     fileprivate(set) var keepsVisible = true
 
     /// Whether there is nothing to commit.

@@ -1,72 +1,74 @@
 public import Foundation
 
-/// How a ``SyncedRepository`` works.
+/// The settings of a ``SyncedRepository``.
 ///
-/// Each part has a default that suits most apps.
+/// Each setting has a default that suits most apps.
 public struct RepositoryConfiguration: Sendable {
-  /// The most elements that a page may have.
+  /// The maximum number of elements in a page.
   public var pageSize: Int
 
-  /// The most pages that a value of a ``BidirectionalPagedSource`` keeps; `nil` for any number.
+  /// The maximum number of pages that a value of a ``BidirectionalPagedSource`` keeps; `nil` for no limit.
   ///
-  /// What is fetched at one end of such a value shortens it at the other one. A value has at most ``pageSize`` elements for
-  /// each page, besides those that changes of this device have put there.
+  /// Fetching a page at one end of such a value drops elements at the other end. A value has at most ``pageSize``
+  /// elements for each page, not counting the elements that mutations of this device inserted.
   public var maximumPages: Int?
 
-  /// When a stored value is good enough for ``SyncedRepository/refresh(_:)``.
+  /// The rule by which ``SyncedRepository/refresh(_:)`` treats a stored value as fresh.
   public var freshness: Freshness
 
-  /// When a mutation that could not be sent is sent again, and when a store that failed is tried again.
+  /// The schedule for resending a mutation after a failed attempt, and for retrying a store that failed.
   public var retryPolicy: RetryPolicy
 
-  /// How much the queue of mutations may hold.
+  /// The limits on the queue of mutations.
   public var queueLimits: QueueLimits
 
-  /// Measures the waits between attempts.
+  /// The clock that measures the delays between attempts.
   public var clock: any Clock<Duration>
 
-  /// Returns the present time, for the age of values and mutations.
+  /// A closure that returns the current time, used to determine the age of values and mutations.
   public var now: @Sendable () -> Date
 
-  /// Where the length of the waits comes from.
+  /// The random number generator that varies the delays between attempts.
   public var random: any RandomNumberGenerator & Sendable
 
-  /// Tells when the network comes and goes.
+  /// The monitor that reports whether the network is available.
   ///
-  /// On Apple's platforms `PathNetworkMonitor` asks the system. Without a monitor the network is always tried.
+  /// On Apple platforms, `PathNetworkMonitor` uses the system's path monitor. Without a monitor, the repository always
+  /// tries the network.
   public var network: any NetworkMonitor
 
-  /// Tells when the app becomes active.
+  /// The monitor that reports whether the app is active.
   ///
-  /// Without a monitor it is always active.
+  /// Without a monitor, the app is always considered active.
   public var activity: any ActivityMonitor
 
-  /// Decides which of the repositories on one store sends the mutations of all.
+  /// The rule that decides which of the repositories on one store sends the mutations of all.
   public var leadership: any Leadership
 
-  /// How much the store keeps, and for how long.
+  /// The limits on the number, size and age of stored values.
   public var eviction: EvictionPolicy
 
-  /// Where the repository's tasks run; `nil` for the threads that all tasks share.
+  /// The executor of the repository's tasks; `nil` for the default executor.
   ///
-  /// For tests that order tasks themselves.
+  /// Tests use it to control the order of tasks.
   package var taskExecutor: (any TaskExecutor)?
 
   /// Creates a configuration.
   ///
   /// - Parameters:
-  ///   - pageSize: The most elements that a page may have; at least 1.
-  ///   - maximumPages: The most pages that a value keeps whose source fetches in both directions; at least 1.
-  ///   - freshness: When a stored value is good enough for ``SyncedRepository/refresh(_:)``.
-  ///   - retryPolicy: When a mutation that could not be sent is sent again.
-  ///   - queueLimits: How much the queue of mutations may hold.
-  ///   - clock: Measures the waits between attempts.
-  ///   - now: Returns the present time, for the age of values and mutations.
-  ///   - random: Where the length of the waits comes from.
-  ///   - network: Tells when the network comes and goes.
-  ///   - activity: Tells when the app becomes active.
-  ///   - leadership: Decides which of the repositories on one store sends the mutations of all.
-  ///   - eviction: How much the store keeps, and for how long; everything by default.
+  ///   - pageSize: The maximum number of elements in a page; at least 1.
+  ///   - maximumPages: The maximum number of pages that a value keeps if its source fetches in both directions; at
+  ///     least 1.
+  ///   - freshness: The rule by which ``SyncedRepository/refresh(_:)`` treats a stored value as fresh.
+  ///   - retryPolicy: The schedule for resending a mutation after a failed attempt.
+  ///   - queueLimits: The limits on the queue of mutations.
+  ///   - clock: The clock that measures the delays between attempts.
+  ///   - now: A closure that returns the current time, used to determine the age of values and mutations.
+  ///   - random: The random number generator that varies the delays between attempts.
+  ///   - network: The monitor that reports whether the network is available.
+  ///   - activity: The monitor that reports whether the app is active.
+  ///   - leadership: The rule that decides which of the repositories on one store sends the mutations of all.
+  ///   - eviction: The limits on the number, size and age of stored values. By default all values are kept.
   public init(
     pageSize: Int = 20,
     maximumPages: Int? = nil,
@@ -81,9 +83,9 @@ public struct RepositoryConfiguration: Sendable {
     leadership: any Leadership = StoreLeadership(),
     eviction: EvictionPolicy = EvictionPolicy()
   ) {
-    precondition(pageSize >= 1, "RepositoryConfiguration: 'pageSize' is at least 1, not \(pageSize).")
+    precondition(pageSize >= 1, "RepositoryConfiguration: 'pageSize' must be at least 1, not \(pageSize).")
     precondition(
-      maximumPages ?? 1 >= 1, "RepositoryConfiguration: 'maximumPages' is at least 1, not \(maximumPages ?? 1).")
+      maximumPages ?? 1 >= 1, "RepositoryConfiguration: 'maximumPages' must be at least 1, not \(maximumPages ?? 1).")
     self.pageSize = pageSize
     self.maximumPages = maximumPages
     self.freshness = freshness

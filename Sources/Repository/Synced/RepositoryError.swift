@@ -1,25 +1,26 @@
 public import DataStore
 
-/// Why a ``SyncedRepository`` could not do what it was asked.
+/// An error thrown by a ``SyncedRepository``.
 ///
-/// What was stored before is intact.
+/// Previously stored data is unaffected.
 public enum RepositoryError<Failure: Error & Sendable>: Error, Sendable {
-  /// The server could not be reached, or refused.
+  /// The server couldn't be reached, or it refused the request.
   case server(Failure)
 
-  /// The device could not read or keep the data.
+  /// The store couldn't read or save the data.
   case store(StoreError)
 
-  /// The mutation isn't possible on the present value. Nothing is stored of it.
+  /// The mutation isn't possible on the current value. Nothing was stored.
   case conflict(MutationConflict)
 
-  /// The queue of mutations has reached one of its ``QueueLimits``. Nothing is stored of the mutation.
+  /// The queue of mutations has reached one of its ``QueueLimits``. The mutation wasn't stored.
   case queueFull
 
-  /// The user has signed out, or is signing out. Nothing of the user is kept.
+  /// The user has signed out, or is signing out. No data of the user is kept.
   case signedOut
 
-  /// The calling task was cancelled. The server may have done its part, and a mutation goes on.
+  /// The calling task was cancelled. The server may have handled the request already. A mutation isn't cancelled with
+  /// its caller.
   case cancelled
 }
 
@@ -27,16 +28,16 @@ extension RepositoryError: Equatable where Failure: Equatable {}
 extension RepositoryError: Hashable where Failure: Hashable {}
 
 extension RepositoryError: CustomStringConvertible {
-  /// What happened, and what to do about it.
+  /// A description of the error, with a suggested action.
   public var description: String {
     switch self {
     case .server(let failure): String(describing: failure)
     case .store(let error): error.description
-    case .conflict(let conflict): "The change isn't possible any more: \(conflict.reason)"
-    case .queueFull: "Too many changes wait to be sent. Try again when the server has been reached."
+    case .conflict(let conflict): "The change isn't possible on the current value: \(conflict.reason)"
+    case .queueFull: "Too many changes are waiting to be sent. Try again once the server can be reached."
     case .signedOut:
-      "The user has signed out. Once the user has signed in again, call credentialsChanged(userID:), then try again."
-    case .cancelled: "The call was cancelled. Call again if it is still wanted."
+      "The user has signed out. After the user has signed in again, call credentialsChanged(userID:), then try again."
+    case .cancelled: "The call was cancelled. Repeat it if its result is still needed."
     }
   }
 }

@@ -1,16 +1,16 @@
 public import Foundation
 
-/// What there is to show of one key: the value, its age, and what is being done about it.
+/// The state of one key: its value, the value's age, and the work in progress.
 public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Sendable {
-  /// The stored value with all pending mutations over it; `nil` if there is none.
+  /// The stored value with all pending mutations applied; `nil` if there is none.
   public var value: Value?
 
-  /// When the value was fetched.
+  /// The time at which the value was fetched.
   ///
-  /// After a relaunch, the time of its last save.
+  /// After a relaunch, the time at which it was last saved.
   public var fetchedAt: Date?
 
-  /// Whether the user has made a change that the stored value doesn't have, also where there is no value.
+  /// Whether there are mutations that the stored value doesn't include, even if there is no value.
   public var isPending: Bool
 
   /// Whether the value is being fetched.
@@ -28,7 +28,7 @@ public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Senda
   /// Whether there is a previous page.
   public var hasPrevious: Bool
 
-  /// Why the last fetch failed; `nil` if it didn't, or if another one succeeded or is in flight since.
+  /// The error of the last fetch; `nil` if it succeeded, or if another fetch has succeeded or begun since.
   public var failure: Failure?
 
   /// Creates a state.

@@ -1,8 +1,9 @@
 internal import Foundation
 
-/// What a source can do, found out once: fetch, and perhaps fetch pages and send mutations.
+/// The capabilities of a source, determined once at run time: fetching, and optionally paging and sending mutations.
 ///
-/// A repository is generic over any source, so whether a source is paged or mutable is a question for the running program.
+/// A repository is generic over all sources, so whether a source is paged or mutable can only be determined at run
+/// time.
 struct SourceCapabilities<Source: RepositorySource>: Sendable {
   typealias Key = Source.Key
   typealias Value = Source.Value
@@ -13,20 +14,21 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
     let nextCursor: @Sendable (Value) -> String?
     let joinNewest: @Sendable (_ page: Value, _ stored: Value?, _ fetched: Value?, _ refusedCursor: String?) -> Value
     let joinNext: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
-    /// `nil` if pages can be fetched in one direction alone.
+    /// `nil` if pages can be fetched in only one direction.
     let backward: Backward?
   }
 
-  /// How pages are fetched in the other direction.
+  /// The operations for pages before the first stored element.
   struct Backward: Sendable {
     let fetch: @Sendable (Key, _ cursor: String, _ limit: Int) async throws(Source.Failure) -> Value
     let previousCursor: @Sendable (Value) -> String?
     let joinNext: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
     let joinPrevious: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
     let joinFirst: @Sendable (_ page: Value, _ cursor: String, _ stored: Value?) -> Value?
-    /// Before which element the first page of a value ends, and how many elements it has; `nil` if it can't be said.
+    /// Returns the cursor of the element before which the first page of a value ends, and the number of elements in
+    /// that page; `nil` if that can't be determined.
     let endOfFirstPage: @Sendable (Value, _ fetched: Value?, _ limit: Int) -> (cursor: String, count: Int)?
-    /// Drops elements at one end, so that no more are left than may be.
+    /// Drops elements at one end, so that at most `count` remain.
     let shorten: @Sendable (inout Value, _ fetched: Value?, _ page: Value, _ count: Int, _ isAtEnd: Bool) -> Void
   }
 
@@ -39,18 +41,18 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
   let source: Source
   let paging: Paging?
   let sending: Sending?
-  /// Completes a fetched value by what is stored; see ``CompletingSource``.
+  /// Completes a fetched value with parts of the stored one; see ``CompletingSource``.
   let completing: (@Sendable (_ fetched: Value, _ stored: Value) -> Value)?
 
-  /// Whether values may belong to users: the keys that Foundation and the standard library have don't say.
+  /// Whether values may belong to users, which the key types of Foundation and the standard library can't express.
   let hasUsers = !(Key.self is String.Type || Key.self is Int.Type || Key.self is UUID.Type)
 
-  /// Whether a value is all that the server has, so that what isn't in it isn't anywhere.
+  /// Returns whether a value has all elements that the server has, so that an element it lacks doesn't exist.
   func isComplete(_ value: Value) -> Bool {
     paging?.nextCursor(value) == nil && paging?.backward?.previousCursor(value) == nil
   }
 
-  /// Returns a fetched value with what it lacks.
+  /// Returns a fetched value, completed with parts of the stored one.
   func complete(_ fetched: Value, _ stored: Value?) -> Value {
     guard let completing, let stored else { return fetched }
     return completing(fetched, stored)
@@ -85,7 +87,7 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
         guard let backward else { return PageJoin.next(page, after: cursor, behind: stored) }
         return backward.joinNext(page, cursor, stored)
       }, backward: backward)
-    // `Paged` is `Source`, which the compiler can't know.
+    // `Paged` is `Source`, which the compiler can't infer.
     return paging as? Paging
   }
 
@@ -112,7 +114,7 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
         }
       },
       shorten: { value, fetched, page, count, isAtEnd in
-        // Of the server are those of the page, and those that were fetched before.
+        // The server's elements are those of the page, and those that were fetched before.
         let known = fetched.map { Set($0.elements.map(\.id)).union(page.elements.map(\.id)) }
         let cursor = { known?.contains($0.id) ?? true ? source.cursor(of: $0) : nil }
         if isAtEnd {

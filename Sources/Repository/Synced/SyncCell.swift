@@ -1,26 +1,27 @@
 internal import DataStore
 internal import Foundation
 
-/// One key of a repository while it is observed, written, or has pending mutations: its state, and how it is loaded.
+/// The state of one key while it is observed, written, or has pending mutations, and of its loads.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+/// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class SyncCell<Source: RepositorySource> {
   typealias Failure = RepositoryError<Source.Failure>
   typealias State = RepositoryState<Source.Value, Failure>
 
-  /// What a load fetches.
+  /// The part of a value that a load fetches.
   enum Part: Hashable, Sendable {
-    /// The whole value, in the place of what is stored.
+    /// The whole value, which replaces the stored one.
     case whole
-    /// The newest page, joined to what is stored.
+    /// The newest page, joined to the stored pages.
     case newestPage
-    /// The first page of what is stored, joined to it. It is the newest one unless pages before it were dropped.
+    /// The first stored page, fetched again and joined to the others. It is the newest page unless pages before it were
+    /// dropped.
     case firstPage
     case nextPage
     case previousPage
   }
 
-  /// What is remembered of a key when its cell is released.
+  /// The state of a key that outlives its cell.
   struct Residue {
     fileprivate let fetchedAt: Date?
     fileprivate let failure: Failure?
@@ -29,26 +30,26 @@ final class SyncCell<Source: RepositorySource> {
     fileprivate let newestValueNumber: UInt64?
     fileprivate var isInvalidated: Bool
 
-    /// Makes the value stale.
+    /// Marks the value as stale.
     mutating func invalidate() {
       isInvalidated = true
     }
   }
 
-  /// How a whole value is being fetched for confirmed mutations.
+  /// The state of fetching a whole value for confirmed mutations.
   enum Recovery {
     case fetching
-    /// The last fetch failed, and another one follows.
+    /// The last fetch failed, and will be repeated.
     case failing
   }
 
-  /// One load of many, so that one that was given up doesn't end the one that came after it.
+  /// Identifies a load, so that the end of an abandoned load doesn't end a later one.
   struct Load {
     fileprivate let part: Part
     fileprivate let number: Int
   }
 
-  /// All of a ``RepositoryState`` that is cheap to compare.
+  /// The parts of a ``RepositoryState`` that are cheap to compare.
   private struct Flags: Equatable {
     var version: UInt64
     var pendingVersion: UInt64
@@ -64,57 +65,57 @@ final class SyncCell<Source: RepositorySource> {
   let storeKey: StoreKey<Source.Value>
   var state: SyncState<Source.Value, Source.Mutation>
 
-  /// Whether the base is known.
+  /// Whether the base has been read from the store.
   var isOpen = false
 
-  /// Makes sure that the key is opened once.
+  /// Serialises attempts to open the key.
   let opening = AsyncSerialQueue()
 
-  /// Ends the watch of the store.
+  /// Ends the subscription to the store's changes.
   var endWatching: (@Sendable () -> Void)?
 
-  /// Whether the key's user has signed out: nothing of the cell is shown or stored any more.
+  /// Whether the cell shows and stores nothing, because the key's user has signed out.
   private(set) var isClosed = false
 
   /// The number of calls that need the cell.
   var useCount = 0
 
-  /// Whether the key is in the list of those that nothing needed.
+  /// Whether the key is in the list of idle keys.
   var isInIdleList = false
 
-  /// Whether the replies that arrive are being written.
+  /// Whether arrived replies are being written.
   var isWriting = false
 
-  /// External changes that were reported while a write was being made.
+  /// The external changes that were reported while a write was in progress.
   var heldChanges: [StoreChange<Source.Value>] = []
 
-  /// The mutations whose records another process was seen to remove while a write was being made.
+  /// The mutations whose records another process removed while a write was in progress.
   var heldRemovals: [MutationID] = []
 
-  /// The number of writes in a row that failed.
+  /// The number of consecutive failed writes.
   var failedWrites = 0
 
-  /// How a whole value is being fetched for confirmed mutations; `nil` if none is.
+  /// The state of fetching a whole value for confirmed mutations; `nil` if none is being fetched.
   var recovery: Recovery?
 
-  /// Where the server refused to give the next page, if it did.
+  /// The cursor for which the server refused to return the next page, if it did.
   var refusedCursor: String?
 
-  /// Whether the server refused to give the first stored page again.
+  /// Whether the server refused to return the first stored page again.
   var isFirstPageRefused = false
 
-  /// When the value was fetched.
+  /// The time at which the value was fetched.
   private(set) var fetchedAt: Date?
 
-  /// Counts calls of ``invalidate()``.
+  /// The number of calls of ``invalidate()``.
   private(set) var invalidationCount = 0
-  /// Those that happened before the request began whose reply is stored.
+  /// The number of calls of ``invalidate()`` before the request began whose reply is stored.
   private var answeredInvalidationCount = 0
 
   private var lastLoad = 0
-  /// The newest load of each part that has not ended; an older one of the same part was given up.
+  /// The newest unfinished load of each part; older loads of the same part were abandoned.
   private var loads: [Part: Int] = [:]
-  /// How the last load ended while another one was in flight, unless it was cancelled.
+  /// The result of the last load that ended while another one was in flight, unless it was cancelled.
   private var outcome: Result<Void, Failure>?
   private var failure: Failure?
   private var failureCount = 0
@@ -136,25 +137,26 @@ final class SyncCell<Source: RepositorySource> {
       empty: capabilities.sending?.empty, isPaged: capabilities.paging != nil, isComplete: capabilities.isComplete)
   }
 
-  /// The channel of all keys' observers that has what is visible.
+  /// The number of the channel for observers of all keys to which the visible value was sent.
   var newestValueNumber: UInt64?
 
-  /// What is remembered when the cell is released.
+  /// The state that outlives the cell.
   var residue: Residue {
     Residue(
       fetchedAt: fetchedAt, failure: failure, refusedCursor: refusedCursor, tag: state.base?.tag,
       newestValueNumber: newestValueNumber, isInvalidated: isInvalidated)
   }
 
-  /// Whether nothing needs the cell but its observers.
+  /// Whether only observers need the cell, if any.
   var isIdle: Bool {
     useCount == 0 && !isWriting && recovery == nil && loads.isEmpty && !state.isPending
   }
 
-  /// Takes what is stored for the base, when the key is opened.
+  /// Sets the base to the stored value, when the key is opened.
   ///
-  /// - Parameter residue: What was remembered of an earlier cell of the key. Its times count only for the value it had.
-  /// - Returns: Whether they do.
+  /// - Parameter residue: The remaining state of an earlier cell of the key. It applies only if the stored value is
+  ///   unchanged.
+  /// - Returns: Whether the remaining state applies.
   func open(_ stored: StoredValue<Source.Value>?, _ residue: Residue?) -> Bool {
     state.open(stored.map { .init($0) })
     fetchedAt = stored?.savedAt
@@ -171,28 +173,28 @@ final class SyncCell<Source: RepositorySource> {
     return knows
   }
 
-  /// Lays a mutation over the base that is in the queue.
+  /// Applies a queued mutation on top of the base.
   ///
   /// - Parameters:
   ///   - entry: The mutation.
-  ///   - isSentHere: Whether this repository sends it. Otherwise the one that does decides whether it is in conflict,
-  ///     because this one may not know the value that it was made on.
+  ///   - isSentHere: Whether this repository sends the mutation. Otherwise the repository that sends it decides whether
+  ///     it is in conflict, because this one may not know the value that the mutation was made for.
   func restore(_ entry: MutationQueue<Source>.Entry, isSentHere: Bool) {
     state.restore(entry.id, entry.record.mutation)
-    if !isSentHere { leaveDecision(on: entry.id) }
+    if !isSentHere { deferDecision(on: entry.id) }
   }
 
-  /// Lets another repository decide whether a mutation is in conflict, as the server does while one is in flight.
-  func leaveDecision(on id: MutationID) {
+  /// Lets another repository decide whether a mutation is in conflict, as the server does for a mutation in flight.
+  func deferDecision(on id: MutationID) {
     _ = state.beginSending(id)
   }
 
-  /// Ends ``leaveDecision(on:)``, because this repository sends the mutation from now on.
+  /// Reverses ``deferDecision(on:)``, because this repository now sends the mutation.
   func beginDeciding(on id: MutationID) {
     state.fail(id, isOutcomeUnknown: false)
   }
 
-  /// Ends all that the cell does, because its user has signed out.
+  /// Closes the cell, because its user has signed out.
   func close() {
     isClosed = true
     endWatching?()
@@ -204,7 +206,7 @@ final class SyncCell<Source: RepositorySource> {
     if let stored = change.stored { fetchedAt = stored.savedAt }
   }
 
-  /// Records that a fetched value is the base.
+  /// Records that a fetched value has become the base.
   func recordFetch(at time: Date) {
     fetchedAt = time
     (refusedCursor, isFirstPageRefused) = (nil, false)
@@ -212,25 +214,26 @@ final class SyncCell<Source: RepositorySource> {
 
   // MARK: - Loading
 
-  /// Makes the value stale.
+  /// Marks the value as stale.
   func invalidate() {
     invalidationCount += 1
   }
 
-  /// Whether the value was made stale, however young it is.
+  /// Whether the value was marked as stale, regardless of its age.
   var isInvalidated: Bool { isInvalidated(before: invalidationCount) }
 
-  /// Whether the value was made stale by one of the first calls of ``invalidate()``.
+  /// Returns whether the value was marked as stale by one of the first `count` calls of ``invalidate()``.
   func isInvalidated(before count: Int) -> Bool { answeredInvalidationCount < count }
 
   /// Records that a reply was stored.
   ///
-  /// - Parameter count: The ``invalidationCount`` when the request began. After another call the reply is stale too.
+  /// - Parameter count: The ``invalidationCount`` when the request began. Later calls of ``invalidate()`` make the
+  ///   reply stale too.
   func recordReply(toRequestAfter count: Int) {
     answeredInvalidationCount = max(answeredInvalidationCount, count)
   }
 
-  /// Whether a part is being fetched.
+  /// Returns whether a part is being fetched.
   func isLoading(_ part: Part) -> Bool { loads[part] != nil }
 
   func beginLoading(_ part: Part) -> Load {
@@ -243,7 +246,7 @@ final class SyncCell<Source: RepositorySource> {
 
   /// Ends a load.
   ///
-  /// The state tells how when no other one is in flight.
+  /// The state reports a failure once no other load is in flight.
   func endLoading(_ load: Load, _ error: Failure?) {
     guard loads[load.part] == load.number else { return }
     loads[load.part] = nil
@@ -256,18 +259,18 @@ final class SyncCell<Source: RepositorySource> {
     setFailure(error)
   }
 
-  /// Records why the last fetch failed; `nil` if it didn't.
+  /// Records the error of the last fetch; `nil` if it succeeded.
   func setFailure(_ failure: Failure?) {
     if self.failure == nil, failure == nil { return }
     self.failure = failure
     failureCount += 1
   }
 
-  // MARK: - What observers see
+  // MARK: - Visible state
 
-  /// Returns what to send to observers of the state, if it is new.
+  /// Returns the state to send to observers, or `nil` if it hasn't changed.
   ///
-  /// - Parameter paging: Says whether a value has a next and a previous page.
+  /// - Parameter paging: The source's support for pages, which determines whether there are a next and a previous page.
   func takeState(_ paging: SourceCapabilities<Source>.Paging?) -> State? {
     let flags = flags
     if flags == sentFlags { return nil }
@@ -275,7 +278,7 @@ final class SyncCell<Source: RepositorySource> {
     return currentState(paging)
   }
 
-  /// What there is to show.
+  /// Returns the current state.
   func currentState(_ paging: SourceCapabilities<Source>.Paging?) -> State {
     let flags = flags
     let hasMore = state.visible.flatMap { paging?.nextCursor($0) } != nil
@@ -286,7 +289,7 @@ final class SyncCell<Source: RepositorySource> {
       isLoadingPrevious: flags.isLoadingPrevious, hasPrevious: hasPrevious, failure: failure)
   }
 
-  /// What there is to report, besides what the engine knows.
+  /// Returns a report of the key, given the values that only the engine knows.
   ///
   /// - Complexity: Encodes the value.
   func report(isFresh: Bool, observerCount: Int, pendingCount: Int) -> RepositoryReport.KeyReport {

@@ -1,42 +1,44 @@
 internal import DataStore
 internal import Foundation
 
-/// The cells of a repository's keys that are in use, and what is remembered of others.
+/// The cells of the keys in use, and what is remembered of recently released keys.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+/// Belongs to one ``SyncEngine`` and is only used in its isolation.
 ///
-/// - Complexity: O(1) a call, unless it says otherwise. The memory depends on the keys in use, not on those that ever were.
+/// - Complexity: O(1) for each call, unless stated otherwise. Memory use depends on the number of keys in use, not on
+///   the number of keys that were ever used.
 final class SyncCells<Source: RepositorySource> {
   typealias Key = Source.Key
   typealias Cell = SyncCell<Source>
 
-  /// The number of released keys of which the time of the last fetch is remembered.
+  /// The maximum number of released keys whose last fetch is remembered.
   private static var residueLimit: Int { 4_096 }
 
-  /// The number of keys that stay open although nothing needs them, so that an observer that comes soon gets all.
+  /// The number of idle keys that stay open, so that an observer that subscribes soon afterwards gets the current value
+  /// at once.
   private static var idleLimit: Int { 16 }
 
   private let channels: SyncChannels<Source>
   private var cells: [Key: Cell] = [:]
-  /// The keys whose cells nothing needed when they were used last, the oldest first.
+  /// The keys whose cells were idle at their last use, the oldest first.
   private var idleKeys = FIFO<Key>()
-  /// What is remembered of keys whose cells were released.
+  /// The remaining state of keys whose cells were released.
   private var residues: [Key: Cell.Residue] = [:]
   private var invalidations = Invalidations<Key>()
 
-  /// - Parameter channels: The observers, which keep their keys' cells.
+  /// - Parameter channels: The channels of the observers. The cell of an observed key isn't released.
   init(_ channels: SyncChannels<Source>) {
     self.channels = channels
   }
 
   subscript(key: Key) -> Cell? { cells[key] }
 
-  /// Whether a key is in use, or its last fetch is remembered.
+  /// Returns whether a key is in use, or its last fetch is remembered.
   func isKnown(_ key: Key) -> Bool { cells[key] != nil || residues[key] != nil }
 
-  /// The cells that are in use, or were a moment ago, in the order of their keys' names.
+  /// The cells of the keys in use and of recently used keys, in the order of the keys' store ids.
   ///
-  /// - Complexity: O(*n* log *n*) for *n* cells.
+  /// - Complexity: O(*n* log *n*), where *n* is the number of cells.
   var all: [Cell] { cells.values.sorted { $0.key.storeID < $1.key.storeID } }
 
   func add(_ cell: Cell) {
@@ -46,16 +48,16 @@ final class SyncCells<Source: RepositorySource> {
   /// Opens the cell of a key.
   ///
   /// - Parameters:
-  ///   - cell: The cell.
-  ///   - stored: What is stored.
+  ///   - cell: The cell of the key.
+  ///   - stored: The stored value; `nil` if there is none.
   func open(_ cell: Cell, _ stored: StoredValue<Source.Value>?) {
     let isKnown = cell.open(stored, residues.removeValue(forKey: cell.key))
     if !isKnown, let stored, invalidations.contains(cell.key, savedAt: stored.savedAt) { cell.invalidate() }
   }
 
-  /// Makes values stale, also of keys that aren't in use.
+  /// Marks values as stale, including those of keys that aren't in use.
   ///
-  /// - Complexity: O(*n*) for the keys in use and those that are remembered, O(1) for one key.
+  /// - Complexity: O(*n*), where *n* is the number of keys in use or remembered; O(1) for a single key.
   func invalidate(_ selection: KeySelection<Key>, at now: Date) {
     invalidations.add(selection, at: now)
     if case .key(let key) = selection {
@@ -67,9 +69,9 @@ final class SyncCells<Source: RepositorySource> {
     }
   }
 
-  /// Closes the cells of some keys, whatever needs them, and forgets what is remembered of others.
+  /// Closes the cells of some keys, even if they are needed, and discards what is remembered of the selected keys.
   ///
-  /// - Complexity: O(*n*) for the keys in use and those that are remembered.
+  /// - Complexity: O(*n*), where *n* is the number of keys in use or remembered.
   func close(where isClosed: (Key) -> Bool) -> [Cell] {
     for key in residues.keys where isClosed(key) { residues[key] = nil }
     let closed = all.filter { isClosed($0.key) }
@@ -80,7 +82,7 @@ final class SyncCells<Source: RepositorySource> {
     return closed
   }
 
-  /// Releases a cell that nothing needs, unless it is one of the last that were used.
+  /// Releases a cell that nothing needs, unless it is among the most recently used ones.
   func release(_ cell: Cell) {
     guard cell.isIdle, cells[cell.key] === cell else { return }
     if !cell.isInIdleList {
@@ -94,11 +96,11 @@ final class SyncCells<Source: RepositorySource> {
     }
   }
 
-  /// Closes a cell unless something needs it.
+  /// Closes a cell unless it is needed.
   ///
-  /// - Returns: Whether it is closed.
+  /// - Returns: Whether the cell is closed.
   func closeIdle(_ cell: Cell) -> Bool {
-    guard cell.isIdle, cells[cell.key] === cell, !channels.areObserved(cell.key) else { return false }
+    guard cell.isIdle, cells[cell.key] === cell, !channels.isObserved(cell.key) else { return false }
     cell.endWatching?()
     cells[cell.key] = nil
     channels.forgetCurrent(of: cell.key)

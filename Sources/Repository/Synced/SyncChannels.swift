@@ -2,7 +2,7 @@ internal import Multicast
 
 /// The channels of a repository's observers.
 ///
-/// Observers open and close them on any thread. What they get is sent in the engine's isolation.
+/// Observers open and close channels on any thread. Elements are sent in the engine's isolation.
 final class SyncChannels<Source: RepositorySource>: Sendable {
   typealias Key = Source.Key
   typealias Cell = SyncCell<Source>
@@ -11,12 +11,12 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
   let states = KeyChannels<Key, Cell.State>()
   /// The pending mutations of each key, in the order in which they are applied.
   let pendings = KeyChannels<Key, [Source.Mutation]>()
-  /// The values of all keys, under the name of the collection.
+  /// The values of all keys, in one channel that is named after the collection.
   let everyValue = KeyChannels<String, Source.Value>()
-  /// All mutations, under the name of their collection.
+  /// All mutations, in one channel that is named after their collection.
   let lists = KeyChannels<String, [PendingMutation<Key, Source.Mutation>]>()
 
-  /// The channels of the observers because of whom values are fetched.
+  /// The channels of the observers that have a loading policy.
   let loading = LoadingChannels<Source>()
 
   private let paging: SourceCapabilities<Source>.Paging?
@@ -25,36 +25,36 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     paging = capabilities.paging
   }
 
-  /// Whether a key's value, state or pending mutations are observed.
-  func areObserved(_ key: Key) -> Bool {
-    values.isObserved(key) || states.isObserved(key) || pendings.isObserved(key) || loading.areObserved(key)
+  /// Returns whether a key's value, state or pending mutations are observed.
+  func isObserved(_ key: Key) -> Bool {
+    values.isObserved(key) || states.isObserved(key) || pendings.isObserved(key) || loading.isObserved(key)
   }
 
-  /// How many sequences of a key are being read.
+  /// Returns the number of sequences of a key that are being iterated.
   func observerCount(of key: Key) -> Int {
     values.observerCount(of: key) + states.observerCount(of: key) + pendings.observerCount(of: key)
       + loading.observerCount(of: key)
   }
 
-  /// Gives a new observer of a key what there is.
+  /// Sends the current elements to a new observer of a key.
   func sendFirst(_ cell: Cell) {
     if let visible = cell.state.visible { values.sendFirst(visible, to: cell.key) }
     states.sendFirst(cell.currentState(paging), to: cell.key)
     pendings.sendFirst(cell.state.pendingMutations, to: cell.key)
   }
 
-  /// Gives a new observer what there is, because of whom the value is fetched.
+  /// Sends the current elements to a new observer that has a loading policy.
   func sendFirst(_ cell: Cell, to observed: LoadingChannels<Source>.Observed) {
     loading.sendFirst(cell, cell.currentState(paging), to: observed)
   }
 
-  /// Gives the observers of a key that can't be opened the reason.
+  /// Sends the error to the observers of a key that can't be opened.
   func sendFailure(_ failure: Cell.Failure, to key: Key) {
     states.send(Cell.State(failure: failure), to: key)
     pendings.sendFirst([], to: key)
   }
 
-  /// Sends what is new of a key to its observers, the value first.
+  /// Sends the changes of a key to its observers, the value first.
   func send(_ cell: Cell, _ newestValue: NewestValue<Source>) {
     guard let state = cell.takeState(paging) else { return }
     if cell.sentVersion != cell.state.visibleVersion {
@@ -64,7 +64,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
         loading.send(visible, of: cell.key)
         newestValue.send(visible, cell)
       } else {
-        // Observers that come from now on don't see what was removed.
+        // New observers don't receive the removed value.
         values.resetReplay(of: cell.key)
         loading.resetReplay(of: cell.key)
         newestValue.forget(cell.key)
@@ -72,7 +72,7 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     }
     if cell.sentPendingVersion != cell.state.pendingVersion {
       cell.sentPendingVersion = cell.state.pendingVersion
-      // Made of all pending mutations, so only where it is observed.
+      // Collecting all pending mutations is linear in their number, so it is done only if they are observed.
       pendings.forgetCurrent(of: cell.key)
       if pendings.isObserved(cell.key) { pendings.setCurrent(cell.state.pendingMutations, of: cell.key) }
     }
@@ -80,14 +80,14 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     loading.send(state, of: cell.key)
   }
 
-  /// The keys that are observed one by one, in the order of their names.
+  /// The keys that are observed individually, in the order of their store ids.
   ///
-  /// - Complexity: O(*n* log *n*).
+  /// - Complexity: O(*n* log *n*), where *n* is the number of observed keys.
   var observedKeys: [Key] {
     Set(values.keys + states.keys + pendings.keys + loading.keys).sorted { $0.storeID < $1.storeID }
   }
 
-  /// Shows nothing of a key any more, because its user has signed out.
+  /// Replaces the visible state of a key, because its user has signed out.
   func close(_ key: Key) {
     let state = Cell.State(failure: .signedOut)
     values.resetReplay(of: key)
@@ -99,21 +99,21 @@ final class SyncChannels<Source: RepositorySource>: Sendable {
     loading.send(state, of: key)
   }
 
-  /// Forgets what later observers of a key get first, until it is opened again.
+  /// Discards the first elements for new observers of a key, until the key is opened again.
   func forgetCurrent(of key: Key) {
     values.forgetCurrent(of: key)
     states.forgetCurrent(of: key)
     pendings.forgetCurrent(of: key)
   }
 
-  /// Releases the channels of a key whose observers are gone.
+  /// Releases the channels of a key that have no observers.
   func forgetReleased(_ key: Key) {
     values.forgetReleased(key)
     states.forgetReleased(key)
     pendings.forgetReleased(key)
   }
 
-  /// Ends all: the repository is released.
+  /// Finishes all channels, because the repository is released.
   func finish() {
     values.finish()
     states.finish()

@@ -1,22 +1,22 @@
 internal import DataStore
 
-/// What an app does with the queue; see ``PendingMutations``.
+/// The operations of ``PendingMutations``.
 extension SyncEngine {
   func list() async throws(StoreError) -> [PendingMutation<Key, Mutation>] {
     try await start()
     return queue.list
   }
 
-  /// Takes a mutation back that has not been sent.
+  /// Cancels a mutation that hasn't been sent.
   func cancel(_ id: MutationID) async throws(PendingMutationError) {
     let entry = try await find(id)
     switch queue.standing(of: entry) {
     case .inFlight, .refused: throw .alreadySent(id)
     case .waiting, .needsSignIn, .conflicted: break
     }
-    // The value that is being stored shows it, after an attempt whose reply was lost.
+    // The value being stored shows the mutation, after an attempt whose reply was lost.
     if isBeingConfirmed(entry) { throw .alreadySent(id) }
-    // It is shown, and keeps its place in its lane, until it is known that it is removed.
+    // The mutation stays visible, and keeps its place in its lane, until its removal is certain.
     queue.hold(id)
     let isRemoved: Bool
     do throws(StoreError) {
@@ -29,7 +29,7 @@ extension SyncEngine {
       queue.release(id, in: self)
       throw .alreadySent(id)
     }
-    takeBack([id], of: entry.key)
+    removeFromOverlay([id], of: entry.key)
     events.emit(.mutationCancelled(id))
     queue.end(id, .failure(.cancelled))
     queue.reportChanges(in: self)
@@ -40,7 +40,7 @@ extension SyncEngine {
     cell(entry.key)?.state.isBeingConfirmed(entry.id) ?? false
   }
 
-  /// Sends a mutation again that was refused.
+  /// Requeues a refused mutation.
   func requeue(_ id: MutationID) async throws(PendingMutationError) -> MutationID {
     let entry = try await find(id)
     guard case .refused = queue.standing(of: entry) else { throw .notRefused(id) }
@@ -61,7 +61,7 @@ extension SyncEngine {
     }
   }
 
-  /// Forgets a mutation that was refused, or is in conflict.
+  /// Discards a mutation that was refused or is in conflict.
   func discard(_ id: MutationID) async throws(PendingMutationError) {
     let entry = try await find(id)
     switch queue.standing(of: entry) {
@@ -70,9 +70,9 @@ extension SyncEngine {
     }
   }
 
-  /// Sends a mutation again, behind all others.
+  /// Sends a mutation again, after all others.
   ///
-  /// One that the server may have made keeps its id, so that the server doesn't make it twice.
+  /// A mutation that the server may have applied keeps its id, so that the server doesn't apply it twice.
   private func sendAgain(_ entry: MutationQueue<Source>.Entry) async throws(PendingMutationError) -> MutationID {
     try await replace(
       entry, by: entry.record.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID())
@@ -103,7 +103,7 @@ extension SyncEngine {
     } catch {
       throw .store(error)
     }
-    // Another process has dealt with it.
+    // Another process has already handled it.
     guard isRemoved else { throw .unknown(entry.id) }
     events.emit(.mutationDiscarded(entry.id))
     queue.reportChanges(in: self)

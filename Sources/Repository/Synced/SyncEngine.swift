@@ -2,19 +2,23 @@ internal import DataStore
 internal import Foundation
 internal import Multicast
 
-/// Makes what a ``SyncedRepository`` promises: knows the values of the keys that are in use, and sends them to observers.
+/// The implementation of a ``SyncedRepository``: holds the state of the keys in use, and sends it to observers.
 ///
-/// - ``SyncCells`` has a ``SyncCell`` for each key, whose ``SyncState`` decides what it shows, and which reply is stored.
-/// - ``SyncChannels`` sends that to observers, and ``NewestValue`` to those of all keys.
-/// - ``SyncLoader`` fetches, and ``SyncWrites`` stores the replies.
-/// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them, if the ``Election`` lets this repository.
-/// - ``ExternalChanges`` takes in what others store.
-/// - ``SyncUsers`` knows who has signed in and out, and ``SignOuts`` erases what is left of a user.
-/// - ``SyncEvictions`` removes what the store has no room for.
-/// - ``ObservedLoading`` fetches what is observed, and ``SyncEnvironment`` follows the network and the app.
+/// - ``SyncCells`` holds a ``SyncCell`` for each key in use. The cell's ``SyncState`` decides which value is visible,
+///   and which replies are stored.
+/// - ``SyncChannels`` sends values and states to the observers of a key, and ``NewestValue`` to the observers of all
+///   keys.
+/// - ``SyncLoader`` fetches values, and ``SyncWrites`` stores the replies.
+/// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them while the ``Election`` permits it.
+/// - ``ExternalChanges`` applies the changes of other repositories and processes.
+/// - ``SyncUsers`` tracks which users have signed in and out, and ``SignOuts`` erases a user's data.
+/// - ``SyncEvictions`` removes stored values that exceed the limits of the store.
+/// - ``ObservedLoading`` fetches values because they are observed, and ``SyncEnvironment`` follows the network and the
+///   app.
 ///
-/// One actor for all keys: what is known changes and is sent to observers in one step. The parts aren't actors of their own
-/// for the same reason. Their functions take the engine as an isolated parameter, so they run in its isolation.
+/// One actor serves all keys, so that state changes and is sent to observers in one step. The parts aren't separate
+/// actors for the same reason. Their functions take the engine as an isolated parameter, and therefore run in its
+/// isolation.
 actor SyncEngine<Source: RepositorySource> {
   typealias Key = Source.Key
   typealias Value = Source.Value
@@ -25,11 +29,11 @@ actor SyncEngine<Source: RepositorySource> {
   nonisolated let channels: SyncChannels<Source>
   nonisolated let events = RepositoryEvents()
   nonisolated let tasks: OwnedTasks
-  /// The number of mutations that will be sent, or are.
+  /// The number of mutations that are waiting or in flight.
   nonisolated let liveCounts = CurrentValueRelay(0)
   /// The collection of the values.
   nonisolated let name: String
-  /// The key of the queue's observers.
+  /// The key of the channel for observers of the queue.
   nonisolated let listKey: String
 
   let queue: MutationQueue<Source>
@@ -86,7 +90,7 @@ actor SyncEngine<Source: RepositorySource> {
     newestValue = NewestValue(source.name, store: store, events: events, channels: channels.everyValue)
   }
 
-  /// Ends everything: the repository is released.
+  /// Cancels all tasks and finishes all sequences, because the repository is released.
   nonisolated func stop() {
     tasks.cancelAll()
     channels.finish()
@@ -101,14 +105,14 @@ actor SyncEngine<Source: RepositorySource> {
     }
   }
 
-  /// Starts a task in the engine's isolation that isn't cancelled: what the server has answered is stored.
+  /// Starts a task in the engine's isolation that isn't cancelled, so that the replies of the server are stored.
   nonisolated func startToCompletion(_ work: @escaping @Sendable (isolated SyncEngine<Source>) async -> Void) {
     Task(executorPreference: tasks.executor) { await work(self) }
   }
 
   // MARK: - Starting
 
-  /// Reads the queue of mutations, once.
+  /// Reads the queue of mutations, unless that has been done.
   func start() async throws(StoreError) {
     if hasStarted { return }
     try await starting.run { () async throws(StoreError) in
@@ -121,12 +125,12 @@ actor SyncEngine<Source: RepositorySource> {
     }
   }
 
-  /// Reads the queue of mutations, again and again until the store can be read.
+  /// Reads the queue of mutations, and retries until the store can be read.
   func startInBackground() async {
     await keepTrying { (engine) async throws(StoreError) in try await engine.start() }
   }
 
-  /// Does something again and again until the store lets it, or the calling task is cancelled.
+  /// Repeats an operation until it succeeds, or the calling task is cancelled.
   func keepTrying(_ work: (isolated SyncEngine<Source>) async throws(StoreError) -> Void) async {
     var attempt = 0
     while !Task.isCancelled {
@@ -142,10 +146,10 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Cells
 
-  /// The cell of a key, if it is known.
+  /// Returns the cell of a key, if the key is in use.
   func cell(_ key: Key) -> Cell? { cells[key] }
 
-  /// Opens a key: its base is known, and the pending mutations are over it.
+  /// Opens a key: reads its base from the store, and applies the pending mutations.
   func open(_ key: Key) async throws(Failure) -> Cell {
     let cell: Cell?
     do throws(StoreError) {
@@ -171,18 +175,21 @@ actor SyncEngine<Source: RepositorySource> {
     defer { cell.useCount -= 1 }
     try await cell.opening.run { () async throws(StoreError) in
       if cell.isOpen { return }
-      // Registered first, so that no change is missed. What the change repeats has no newer revision.
+      // Subscribes before reading, so that no change is missed. A change that the read already included has no newer
+      // revision, and is ignored.
       let changes = try await store.changes(of: storeKey).subscribe()
       var mutations: [MutationQueue<Source>.Entry]
       var stored: StoredValue<Value>?
       repeat {
         mutations = queue.liveMutations(of: key)
         stored = try await external.load(storeKey)
-        // A value that was stored behind a record may have its mutation, unless the record is still stored now.
+        // A value that was stored after a mutation's record may include the mutation, unless the record is still stored
+        // now.
         let revision = stored?.revision ?? 0
         let finished = await external.finished(mutations.filter { revision > $0.revision }.map(\.id), in: self)
         queue.finishExternally(finished, isConfirmed: true, in: self)
-        // A mutation that came or went meanwhile may be in a newer value, or in the one that was read.
+        // A mutation that was added or removed in the meantime may be included in a newer value, or in the one that was
+        // read.
       } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)
       if cell.isClosed { return }
       cells.open(cell, stored)
@@ -196,7 +203,7 @@ actor SyncEngine<Source: RepositorySource> {
     return cell
   }
 
-  /// Opens a key for a call, which ends with ``endUse(_:)``: the cell stays as long.
+  /// Opens a key for a call, and keeps its cell until ``endUse(_:)``.
   func use(_ key: Key) async throws(Failure) -> Cell {
     let cell = try await open(key)
     cell.useCount += 1
@@ -208,7 +215,7 @@ actor SyncEngine<Source: RepositorySource> {
     release(cell)
   }
 
-  /// Releases a cell that nothing needs, unless it is one of the last that were used.
+  /// Releases a cell that nothing needs, unless it is among the most recently used ones.
   func release(_ cell: Cell) {
     cells.release(cell)
     evictions.recordUse(of: cell.key, in: self)
@@ -216,7 +223,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Observing
 
-  /// Gives a new observer what there is.
+  /// Sends the current value and state to a new observer.
   func observe(_ key: Key) async {
     if !cells.isKnown(key), users.isOpen(key.userID) { channels.states.sendFirst(RepositoryState(), to: key) }
     do throws(Failure) {
@@ -230,12 +237,12 @@ actor SyncEngine<Source: RepositorySource> {
     }
   }
 
-  /// Reports why a key can't be observed, unless its user has signed out.
+  /// Reports why a key can't be observed, if the store failed.
   func reportFailureToOpen(_ error: Failure) {
     if case .store(let error) = error { events.emit(.storeFailed(error)) }
   }
 
-  /// Releases what was held for observers that are gone.
+  /// Releases the resources of observers that no longer exist.
   func endObserving(_ key: Key) {
     channels.forgetReleased(key)
     endUse(of: key)
@@ -245,7 +252,7 @@ actor SyncEngine<Source: RepositorySource> {
     if let cell = cells[key] { release(cell) } else { evictions.recordUse(of: key, in: self) }
   }
 
-  /// Gives a new observer what there is, and fetches because of it.
+  /// Sends the current value and state to a new observer, and fetches the value because it is observed.
   func observe(_ observed: LoadingChannels<Source>.Observed) async {
     let (key, loading) = (observed.key, channels.loading)
     loading.begin(observed)
@@ -263,13 +270,13 @@ actor SyncEngine<Source: RepositorySource> {
     observedLoading.begin(observed, age: age, in: self)
   }
 
-  /// Releases what was held for observers that are gone.
+  /// Releases the resources of observers that no longer exist.
   func endObserving(_ observed: LoadingChannels<Source>.Observed) {
     if channels.loading.forgetReleased(observed) { observedLoading.end(observed, in: self) }
     endUse(of: observed.key)
   }
 
-  /// Gives a new observer of the queue what there is.
+  /// Sends the current list of mutations to a new observer of the queue.
   func observeList() async {
     do throws(StoreError) {
       try await start()
@@ -295,7 +302,7 @@ actor SyncEngine<Source: RepositorySource> {
     newestValue.endObserving()
   }
 
-  /// Sends what is new of a key to its observers.
+  /// Sends the changes of a key to its observers.
   func publish(_ cell: Cell) {
     if cell.isClosed { return }
     for conflict in cell.state.fold() { queue.recordConflict(conflict.id, conflict.conflict, in: self) }
@@ -307,7 +314,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Fetches a value unless the stored one is fresh; see ``SyncLoader``.
   func refresh(_ key: Key, _ part: Cell.Part? = nil) async throws(Failure) {
     try checkMayBegin(key)
-    // The server can be reached: what waits for that need not wait longer.
+    // The server can be reached, so mutations that wait for that don't need to wait longer.
     if try await loader.refresh(key, part, in: self) { endWaits() }
   }
 
@@ -317,18 +324,18 @@ actor SyncEngine<Source: RepositorySource> {
     if try await loader.load(key, part, in: self) { endWaits() }
   }
 
-  /// Makes values stale, and fetches those that are observed so.
+  /// Marks values as stale, and fetches those that are observed with a loading policy.
   func invalidate(_ selection: KeySelection<Key>) {
     cells.invalidate(selection, at: now())
     observedLoading.invalidate(selection, in: self)
   }
 
-  /// Fetches what is due when an alarm rings.
+  /// Fetches the values that are due when an alarm fires.
   func loadDue(at deadline: Duration) {
     observedLoading.loadDue(at: deadline, in: self)
   }
 
-  /// Makes a request that callers share.
+  /// Performs a request that callers share.
   func performLoad(
     _ key: Key, _ part: Cell.Part, isWanted: @Sendable () -> Bool
   ) async throws(Failure) -> Bool {
@@ -337,9 +344,9 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Mutations
 
-  /// Makes a mutation: shows it, makes it durable, and has it sent.
+  /// Applies a mutation, makes it durable, and has it sent.
   ///
-  /// - Returns: The outcome, or that the mutation has to wait.
+  /// - Returns: The result, or that the mutation has to wait.
   func perform(_ mutation: Mutation, on key: Key) async throws(Failure) -> MutationResult {
     if Task.isCancelled { throw .cancelled }
     try checkMayBegin(key)
@@ -347,14 +354,15 @@ actor SyncEngine<Source: RepositorySource> {
     return try await queue.outcome(of: id)
   }
 
-  /// Shows a mutation and makes it durable, behind all others.
+  /// Applies a mutation and makes it durable, after all others.
   ///
   /// - Parameters:
-  ///   - mutation: The change.
+  ///   - mutation: The mutation.
   ///   - key: The key of the value that it changes.
-  ///   - id: Its id. One that the server may have made keeps its id when it is sent again.
-  ///   - replaced: The mutation that it replaces, which may be itself as it was refused; `nil` if there is none.
-  ///   - hasCaller: Whether a call will wait for its outcome.
+  ///   - id: The id of the mutation. A mutation that the server may have applied keeps its id when it is sent again.
+  ///   - replaced: The entry that the mutation replaces, which may be the refused entry of the same mutation; `nil` if
+  ///     there is none.
+  ///   - hasCaller: Whether a call will wait for its result.
   func add(
     _ mutation: Mutation, on key: Key, as id: MutationID = MutationID(),
     replacing replaced: MutationQueue<Source>.Entry?, hasCaller: Bool
@@ -367,31 +375,31 @@ actor SyncEngine<Source: RepositorySource> {
     do throws(MutationConflict) {
       try cell.state.add(id, mutation)
     } catch {
-      // It may have found others that aren't possible.
+      // Applying it may have revealed other mutations that aren't possible.
       publish(cell)
       throw .conflict(error)
     }
     queue.append(id, record, on: key, hasCaller: hasCaller)
-    if let entry = queue[id], !queue.sends(entry) { cell.leaveDecision(on: id) }
-    // The user waits for the value, so it goes first.
+    if let entry = queue[id], !queue.sends(entry) { cell.deferDecision(on: id) }
+    // The value is published first, because the user waits for it.
     publish(cell)
     queue.reportChanges(in: self)
     let isAdded: Bool
     do throws(StoreError) {
       isAdded = try await queue.makeDurable(id, replacing: replaced, in: self)
     } catch {
-      takeBack([id], of: key)
+      removeFromOverlay([id], of: key)
       throw .store(error)
     }
     guard isAdded else {
-      takeBack([id], of: key)
+      removeFromOverlay([id], of: key)
       throw cell.isClosed ? .signedOut : .cancelled
     }
     return id
   }
 
-  /// Shows mutations no more.
-  func takeBack(_ ids: [MutationID], of key: Key) {
+  /// Stops applying mutations to the visible value: they were rolled back, or the base includes them.
+  func removeFromOverlay(_ ids: [MutationID], of key: Key) {
     if let cell = cells[key] {
       for id in ids { cell.state.remove(id) }
       publish(cell)
@@ -399,47 +407,47 @@ actor SyncEngine<Source: RepositorySource> {
     endUse(of: key)
   }
 
-  /// Decides from now on whether a mutation is in conflict that another repository was to send.
+  /// Makes this repository decide whether a mutation is in conflict that another repository was to send.
   func beginDeciding(_ entry: MutationQueue<Source>.Entry) {
     guard let cell = cells[entry.key], cell.isOpen else { return }
     cell.beginDeciding(on: entry.id)
     publish(cell)
   }
 
-  /// Ends ``beginDeciding(_:)``, because another repository sends the mutation.
+  /// Reverses ``beginDeciding(_:)``, because another repository sends the mutation.
   func endDeciding(_ entry: MutationQueue<Source>.Entry) {
     guard let cell = cells[entry.key], cell.isOpen else { return }
-    cell.leaveDecision(on: entry.id)
+    cell.deferDecision(on: entry.id)
   }
 
-  /// Ends the calls that have waited for another repository for long enough.
+  /// Ends the calls that have waited too long for another repository to report a result.
   func endExpiredCalls(at deadline: Duration) {
     queue.endExpiredCalls(at: deadline, in: self)
   }
 
-  /// Writes what is known of a mutation.
+  /// Writes the record of a mutation.
   func writeRecord(_ id: MutationID) async -> StoreError? {
     await queue.write(id, in: self)
   }
 
-  /// Sends what may be sent when an alarm rings.
+  /// Sends the mutations that are due when an alarm fires.
   func pump(at deadline: Duration) {
     sender.pump(at: deadline, in: self)
   }
 
-  /// Tries everything again, also while the network is said to be away.
+  /// Retries everything immediately, even while the network monitor reports that the network is unavailable.
   func retryNow() {
     environment.retryNow(in: self)
   }
 
-  /// Ends all backoffs, except those that a server named.
+  /// Ends all backoff delays, except those that the server requested.
   func endWaits() {
     backoff.endWaits()
     queue.retryNow()
     sender.pump(in: self)
   }
 
-  /// Sends at once all that waits, also for the user to sign in.
+  /// Sends all waiting mutations immediately, including those that wait for a user to sign in.
   func resumeAll() {
     for userID in queue.signedOutUsers { credentialsChanged(userID: userID) }
     retryNow()
@@ -452,10 +460,10 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Users
 
-  /// Whether a call need not go on: its task is cancelled, or the repository is released.
+  /// Whether a call can stop early, because its task is cancelled or the repository is released.
   nonisolated var hasEnded: Bool { Task.isCancelled || tasks.areCancelled }
 
-  /// Throws if a key's user has signed out, or is about to.
+  /// Throws ``RepositoryError/signedOut`` if a key's user has signed out, or is signing out.
   private func checkMayBegin(_ key: Key) throws(Failure) {
     guard users.mayBegin(key.userID) else { throw .signedOut }
   }
@@ -470,15 +478,15 @@ actor SyncEngine<Source: RepositorySource> {
     try await signOuts.signOut(userID, policy, in: self)
   }
 
-  /// Takes in that the credentials of a user have changed.
+  /// Records that another repository has reported new credentials of a user.
   func takeSignIn(of user: UserDigest) {
     for userID in queue.signedOutUsers where UserDigest(userID) == user { credentialsChanged(userID: userID) }
   }
 
-  /// Whether mutations of a user will be sent, or are.
+  /// Returns whether mutations of a user are waiting or in flight.
   func hasLiveMutations(of user: UserDigest) -> Bool { queue.hasLiveMutations(of: user) }
 
-  /// Forgets a user who has signed out.
+  /// Discards the state of a user who has signed out.
   func close(_ user: UserDigest) {
     let isOfUser = { (key: Key) in key.userID.map { UserDigest($0) == user } ?? false }
     loader.end(where: isOfUser)
@@ -495,7 +503,7 @@ actor SyncEngine<Source: RepositorySource> {
     events.forget()
   }
 
-  /// Shows a user's values again to those who still observe them.
+  /// Sends a user's values to the existing observers again.
   func reopen(_ user: UserDigest) {
     for key in channels.observedKeys where UserDigest(key.userID) == user {
       start { engine in
@@ -505,14 +513,14 @@ actor SyncEngine<Source: RepositorySource> {
     }
   }
 
-  /// Takes in a change of a user's record.
+  /// Receives a change of a user's record.
   func receive(_ change: StoreChange<UserRecord>) {
     users.receive(change, in: self)
   }
 
-  // MARK: - Evicting
+  // MARK: - Eviction
 
-  /// Removes from the store what it has no room for, from now on.
+  /// Starts enforcing the limits of the store.
   func beginEvicting() async {
     await evictions.begin(in: self)
   }
@@ -521,38 +529,38 @@ actor SyncEngine<Source: RepositorySource> {
     try await evictions.evict(selection, in: self)
   }
 
-  /// Takes in changes of values that the store reports together.
+  /// Receives changes of values that the store reports together.
   func receiveStored(_ changes: [StoreChange<Value>]) {
     for change in changes { evictions.receive(change) }
   }
 
-  /// Removes from the store what has to go when an alarm rings.
+  /// Removes stored values that are due for eviction when an alarm fires.
   func makeRoom(at deadline: Duration) async {
     await evictions.makeRoom(at: deadline, in: self)
   }
 
-  /// Whether a key is observed, in use by a call, or has mutations that the server doesn't have.
+  /// Returns whether a key is observed, in use by a call, or has mutations that the server doesn't have yet.
   func isInUse(_ key: Key) -> Bool {
     if let cell = cells[key], !cell.isIdle { return true }
-    return channels.areObserved(key) || newestValue.isShown(key) || !queue.liveMutations(of: key).isEmpty
+    return channels.isObserved(key) || newestValue.isShown(key) || !queue.liveMutations(of: key).isEmpty
   }
 
-  /// Whether a key's value has to stay.
+  /// Returns whether a key's value must not be evicted.
   func isPinned(_ key: Key) -> Bool { capabilities.source.isPinned(key) }
 
   /// Closes the cell of a key whose value is to be removed.
   ///
-  /// - Returns: Whether it wasn't in use.
+  /// - Returns: Whether the key wasn't in use.
   func closeIdle(_ key: Key) -> Bool {
     if let cell = cells[key], !cells.closeIdle(cell) { return false }
     newestValue.forget(key)
-    // Whoever began to observe it just before has got the value.
-    return !channels.areObserved(key)
+    // An observer that subscribed just before has already received the value.
+    return !channels.isObserved(key)
   }
 
   // MARK: - Report
 
-  /// Reports what there is.
+  /// Returns a report of the repository's contents and activity.
   func report() async -> RepositoryReport {
     var storeFailure: String?
     do throws(StoreError) {
@@ -580,7 +588,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Environment
 
-  /// Follows the monitors of the network and of the app.
+  /// Starts following the monitors of the network and of the app.
   func followEnvironment() {
     environment.follow(in: self)
   }
@@ -595,12 +603,12 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - External changes
 
-  /// Takes in a change of a value that the store reports.
+  /// Receives a change of a value that the store reports.
   func receive(_ change: StoreChange<Value>, _ key: Key) async {
     await external.receive(change, key, in: self)
   }
 
-  /// Takes in changes of mutations' records that the store reports together.
+  /// Receives changes of mutations' records that the store reports together.
   func receive(_ changes: [StoreChange<MutationRecord<Mutation>>], ofReading reading: Int) async {
     await queue.receive(changes, ofReading: reading, in: self)
   }

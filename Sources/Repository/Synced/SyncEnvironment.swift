@@ -1,12 +1,12 @@
 internal import Multicast
 
-/// What a repository knows of the network and of the app, and what follows from it.
+/// A repository's view of the network and of the app, and its reactions to changes.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+/// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class SyncEnvironment<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
 
-  /// How long the mutations have when the network is back, before what is observed is fetched too.
+  /// The time for sending mutations after the network is back, before observed values are fetched.
   private static var sendingTime: Duration { .seconds(5) }
 
   private let network: any NetworkMonitor
@@ -14,11 +14,11 @@ final class SyncEnvironment<Source: RepositorySource> {
   private let clock: ElapsedClock
   private let liveCounts: CurrentValueRelay<Int>
   private let events: RepositoryEvents
-  /// What the monitor said last.
+  /// The last status that the monitor reported.
   private var status = NetworkStatus.unknown
-  /// Whether the network is taken to be there.
+  /// Whether the network is considered available.
   private var isOnline = true
-  /// Counts what was learned of the network.
+  /// The number of changes of the network's availability.
   private(set) var changeCount = 0
 
   init(
@@ -29,7 +29,7 @@ final class SyncEnvironment<Source: RepositorySource> {
     (self.clock, self.liveCounts, self.events) = (clock, liveCounts, events)
   }
 
-  /// Follows the monitors.
+  /// Starts following the monitors.
   func follow(in engine: isolated Engine) {
     engine.tasks.start { [weak engine, network] in
       for await status in network.statuses { await engine?.receive(status) }
@@ -39,7 +39,7 @@ final class SyncEnvironment<Source: RepositorySource> {
     }
   }
 
-  /// Takes in what the network's monitor says.
+  /// Receives a status from the network monitor.
   func receive(_ status: NetworkStatus, in engine: isolated Engine) {
     if status != self.status { events.emit(.networkChanged(status)) }
     let wasOffline = self.status == .offline
@@ -52,26 +52,26 @@ final class SyncEnvironment<Source: RepositorySource> {
       engine.queue.pause(in: engine)
       engine.observedLoading.setOnline(false, in: engine)
     case .online, .unknown:
-      // An answer may have proved it before.
+      // A reply of the server may have proved it before.
       if wasOffline { retryNow(in: engine) }
     }
   }
 
-  /// Records that the server has answered a request, so that it can be reached, whatever the monitor says.
+  /// Records that the server has answered a request, so the network is available even if the monitor reports otherwise.
   ///
   /// - Parameters:
-  ///   - count: The ``changeCount`` when the request began. One from before proves nothing.
+  ///   - count: The ``changeCount`` when the request began. An older count proves nothing.
   ///   - engine: The engine.
   func recordAnswer(toRequestAfter count: Int, in engine: isolated Engine) {
     if !isOnline, count == changeCount { reconnect(in: engine) }
   }
 
-  /// Tries everything again, also while the monitor says that the network is away.
+  /// Retries everything immediately, even while the monitor reports that the network is unavailable.
   func retryNow(in engine: isolated Engine) {
     if isOnline { engine.endWaits() } else { reconnect(in: engine) }
   }
 
-  /// Sends mutations first, and then fetches what is observed.
+  /// Sends mutations first, and then fetches observed values.
   private func reconnect(in engine: isolated Engine) {
     isOnline = true
     changeCount += 1
@@ -82,7 +82,7 @@ final class SyncEnvironment<Source: RepositorySource> {
     engine.start { engine in await engine.environment.fetchObserved(afterChange: change, in: engine) }
   }
 
-  /// Fetches what is observed, unless the network has gone or come again.
+  /// Fetches observed values, unless the network's availability has changed in the meantime.
   private func fetchObserved(afterChange change: Int, in engine: isolated Engine) async {
     if engine.queue.canSend { await waitForMutations() }
     if change == changeCount { engine.observedLoading.setOnline(true, in: engine) }

@@ -1,9 +1,9 @@
 internal import DataStore
 internal import Foundation
 
-/// Fetches values, and has them judged and stored.
+/// Fetches values, and has the replies judged and stored.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+/// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class SyncLoader<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Key = Source.Key
@@ -11,7 +11,7 @@ final class SyncLoader<Source: RepositorySource> {
   typealias Cell = SyncCell<Source>
   typealias Failure = RepositoryError<Source.Failure>
 
-  /// What a request asks for; equal keys share one.
+  /// Identifies a request, which calls with equal keys share.
   private struct LoadKey: Hashable, Sendable, CustomStringConvertible {
     let key: Key
     let part: Cell.Part
@@ -31,9 +31,9 @@ final class SyncLoader<Source: RepositorySource> {
     case whole
     case newestPage
     case nextPage(after: String)
-    /// The page before the first one that is stored.
+    /// The page before the first stored one.
     case previousPage(before: String)
-    /// So many elements at the beginning of what is stored, which end before an element.
+    /// The first `count` stored elements, which end before an element.
     case firstPage(before: String, count: Int)
 
     var extent: SyncState<Value, Source.Mutation>.Extent {
@@ -47,13 +47,13 @@ final class SyncLoader<Source: RepositorySource> {
 
   private let capabilities: SourceCapabilities<Source>
   private let pageSize: Int
-  /// The most elements that a value keeps; `nil` for any number.
+  /// The maximum number of elements that a value keeps; `nil` for no limit.
   private let maximumCount: Int?
   private let freshness: Freshness
   private let now: @Sendable () -> Date
   private let events: RepositoryEvents
   private let requests: SharedRequests<LoadKey, Bool, Failure>
-  /// The fetches whose reply has arrived and is to be written.
+  /// The fetches whose reply has arrived and is about to be written.
   private let fetches = PendingCalls<Int, Result<Bool, Failure>>()
   private var lastFetch = 0
 
@@ -73,23 +73,23 @@ final class SyncLoader<Source: RepositorySource> {
     let cell = try await engine.use(key)
     defer { engine.endUse(cell) }
     if isFresh(cell) { return false }
-    // Another process may have stored a value of which the report is still to come.
+    // Another process may have stored a value that the store hasn't reported yet.
     await engine.external.receiveUnreported(cell, in: engine)
     if isFresh(cell) { return false }
     let count = cell.invalidationCount
     var wasAsked = try await load(key, part, in: engine)
-    // It may have joined a request from before the value was made stale.
+    // The call may have joined a request that began before the value was marked as stale.
     if cell.isInvalidated(before: count) { wasAsked = try await load(key, part, in: engine) }
     return wasAsked
   }
 
-  /// Whether a stored value is good enough.
+  /// Returns whether the stored value is fresh.
   func isFresh(_ cell: Cell) -> Bool {
     guard !cell.isInvalidated, cell.state.base != nil, let fetchedAt = cell.fetchedAt else { return false }
     return freshness.isFresh(savedAt: fetchedAt, now: now())
   }
 
-  /// What is fetched where a call doesn't say.
+  /// The part that is fetched if a call doesn't specify one.
   var defaultPart: Cell.Part {
     guard let paging = capabilities.paging else { return .whole }
     return paging.backward == nil ? .newestPage : .firstPage
@@ -97,10 +97,11 @@ final class SyncLoader<Source: RepositorySource> {
 
   /// Fetches a value, or joins a request for it that is in flight.
   ///
-  /// - Returns: Whether the server was asked; it isn't where there is no next page.
+  /// - Returns: Whether the server was asked. It isn't asked if there is no such page.
   func load(_ key: Key, _ part: Cell.Part?, in engine: isolated Engine) async throws(Failure) -> Bool {
     let part = part ?? defaultPart
-    // Before a request begins, which would be reported by its key.
+    // Opens the key before a request begins, because events report a request with its key, which they must not do for a
+    // user who has signed out.
     if key.userID != nil { engine.endUse(try await engine.use(key)) }
     do throws(SharedRequestError<Failure>) {
       return try await requests.value(for: LoadKey(key: key, part: part)) {
@@ -111,7 +112,7 @@ final class SyncLoader<Source: RepositorySource> {
     } catch {
       switch error {
       case .failed(let failure):
-        // The request was reported by its key.
+        // Events have reported the request with its key, which must not outlive the sign-out.
         if case .signedOut = failure { events.forget() }
         throw failure
       case .cancelled: throw .cancelled
@@ -119,26 +120,26 @@ final class SyncLoader<Source: RepositorySource> {
     }
   }
 
-  /// Makes a request that callers share.
+  /// Performs a request that callers share.
   ///
   /// - Parameters:
-  ///   - key: The key.
-  ///   - part: What to fetch.
-  ///   - isWanted: Whether a caller still waits for it.
+  ///   - key: The key of the value.
+  ///   - part: The part to fetch.
+  ///   - isWanted: Returns whether a caller still waits for the request.
   ///   - engine: The engine.
-  /// - Returns: Whether the server was asked; it isn't where there is no next page.
+  /// - Returns: Whether the server was asked. It isn't asked if there is no such page.
   func perform(
     _ key: Key, _ part: Cell.Part, isWanted: @Sendable () -> Bool, in engine: isolated Engine
   ) async throws(Failure) -> Bool {
     let cell = try await engine.use(key)
     defer { engine.endUse(cell) }
     guard var request = request(for: part, cell) else { return false }
-    // A later request may have failed already, which this one must not hide.
+    // An abandoned request must not clear the failure of a later one.
     guard isWanted() else { throw .cancelled }
     let load = cell.beginLoading(part)
     engine.publish(cell)
     do throws(Failure) {
-      // A reply that may be older than what was stored meanwhile is asked for again.
+      // A reply that may be older than the stored value is discarded, and the request is repeated.
       while try await !fetch(request, cell, in: engine) {
         if cell.isClosed { throw Failure.signedOut }
         events.emit(.replyDiscarded(key: "\(LoadKey(key: key, part: part))"))
@@ -156,7 +157,7 @@ final class SyncLoader<Source: RepositorySource> {
     }
   }
 
-  /// What to ask for as things stand; `nil` if there is no such page.
+  /// Returns the request for a part of the current value; `nil` if there is no such page.
   private func request(for part: Cell.Part, _ cell: Cell) -> Request? {
     guard let paging = capabilities.paging else { return .whole }
     guard let base = cell.state.base?.value else { return part == .whole ? .whole : .newestPage }
@@ -173,7 +174,9 @@ final class SyncLoader<Source: RepositorySource> {
     }
   }
 
-  /// - Returns: Whether the reply is stored; otherwise it may be older than what is.
+  /// Performs one request.
+  ///
+  /// - Returns: Whether the reply was stored. Otherwise it may be older than the stored value.
   private func fetch(_ request: Request, _ cell: Cell, in engine: isolated Engine) async throws(Failure) -> Bool {
     let requestedAt = cell.state.beginFetching()
     let (invalidationCount, networkCount) = (cell.invalidationCount, engine.environment.changeCount)
@@ -219,7 +222,7 @@ final class SyncLoader<Source: RepositorySource> {
 
   /// Has a reply judged and stored.
   ///
-  /// - Returns: Whether it was accepted.
+  /// - Returns: Whether the reply was accepted.
   private func judge(
     requestedAt: SyncState<Value, Source.Mutation>.Timestamp, _ cell: Cell, in engine: isolated Engine,
     _ content: (_ number: Int) -> SyncState<Value, Source.Mutation>.Reply.Content
@@ -232,7 +235,7 @@ final class SyncLoader<Source: RepositorySource> {
     return try await fetches.outcome(of: number).get()
   }
 
-  /// What to store over the present value for a reply; `nil` if it doesn't fit.
+  /// Returns a closure that joins a reply to the stored value, or returns `nil` if the reply doesn't fit.
   private func merge(
     of value: Value, _ request: Request, refusedCursor: String?
   ) -> SyncState<Value, Source.Mutation>.Reply.Merge {
@@ -253,7 +256,7 @@ final class SyncLoader<Source: RepositorySource> {
     }
   }
 
-  /// Ends the requests for some keys, whose user has signed out.
+  /// Ends the requests for some keys, because their user has signed out.
   func end(where isEnded: (Key) -> Bool) {
     requests.end(with: .signedOut) { isEnded($0.key) }
   }
@@ -261,14 +264,14 @@ final class SyncLoader<Source: RepositorySource> {
   /// Ends a fetch whose reply was written.
   ///
   /// - Parameters:
-  ///   - number: The fetch.
-  ///   - result: Whether the reply was accepted, or why it could not be stored.
+  ///   - number: The number of the fetch.
+  ///   - result: Whether the reply was accepted, or the reason why it couldn't be stored.
   func end(_ number: Int, _ result: Result<Bool, Failure>) {
     fetches.end(number, result)
   }
 
-  /// Fetches the whole value, for confirmed mutations whose reply could not be used, until one has them or the server
-  /// refuses to give it.
+  /// Fetches the whole value for confirmed mutations whose reply couldn't be used, until a value includes them or the
+  /// server refuses to return one.
   func fetchWhole(_ cell: Cell, in engine: isolated Engine) {
     switch cell.recovery {
     case .fetching: return
@@ -300,13 +303,14 @@ final class SyncLoader<Source: RepositorySource> {
     engine.release(cell)
   }
 
-  /// Records that the server has the mutations that wait for a whole value, so that their attempts don't count as ones that
-  /// the end of the process cut off.
+  /// Records that the server has the mutations that wait for a whole value, so that their attempts don't count as cut
+  /// off by the end of the process.
   ///
-  /// Written only once a fetch has failed: one that succeeds confirms them in a moment, and removes their records.
+  /// The records are written only once a fetch has failed. A fetch that succeeds confirms the mutations, and removes
+  /// their records, soon afterwards.
   private func recordThatAttemptsEnded(_ cell: Cell, in engine: isolated Engine) {
     for id in cell.state.idsThatNeedWholeValue where engine.queue.recordUnknownOutcome(of: id) {
-      // Also if the repository is released now.
+      // Runs to completion even if the repository is released now.
       engine.startToCompletion { engine in await engine.queue.save(id, in: engine) }
     }
   }

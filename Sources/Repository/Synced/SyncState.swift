@@ -1,35 +1,36 @@
 internal import DataStore
 
-/// One value of a repository: its base, the mutations over it, and the replies that wait to be stored.
+/// One value of a repository: its base, the mutations applied to it, and the replies waiting to be stored.
 ///
 /// A pure state machine: methods record events, and properties are what observers should see.
 ///
-/// The base is what the store holds. What observers see is the base with all pending mutations applied in order. The base
-/// changes in two ways only: a write of this repository was committed, or another writer changed the store.
+/// The base is the stored value. Observers see the base with all pending mutations applied in order. The base changes
+/// in only two cases: a write of this repository was committed, or another writer changed the store.
 ///
 /// ## The life of a mutation
-/// 1. ``add(_:_:)`` applies it: it shows.
-/// 2. ``beginSending(_:)`` and ``fail(_:isOutcomeUnknown:)`` bracket the attempts that fail.
-/// 3. ``receive(_:from:)`` takes a reply. When its turn to be written comes, it is judged: an accepted reply changes the base,
-///    and the mutation leaves in the same commit. Otherwise the mutation is confirmed, stays over the base, and leaves
-///    with the next whole value whose request began later.
-/// 4. ``remove(_:)`` takes it back if it was refused, cancelled or conflicted.
+/// 1. ``add(_:_:)`` applies it, which makes it visible.
+/// 2. ``beginSending(_:)`` and ``fail(_:isOutcomeUnknown:)`` record the beginning and the failure of each attempt.
+/// 3. ``receive(_:requestedAt:)`` takes a reply, which the next write judges. If the reply is accepted, it changes the
+///    base, and the mutation is removed in the same commit. Otherwise the mutation is confirmed: it stays applied on
+///    top of the base until a whole value whose request began later is accepted.
+/// 4. ``remove(_:)`` rolls it back if it was refused, cancelled or conflicted.
 ///
-/// So a mutation shows from its first moment until the base has it, and never twice where that can be known.
+/// A mutation is therefore visible from the moment it is made until the base includes it. It is never applied twice,
+/// where that can be determined.
 ///
-/// - Complexity: A change of the base costs the application of all pending mutations of this value, unless it is the
-///   confirmation of the first ones by ``MutationReply/done``, which changes nothing that is seen.
+/// - Complexity: A change of the base applies all pending mutations of the value again, except when
+///   ``MutationReply/done`` confirms the first ones, because that doesn't change what observers see.
 struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>> {
   typealias Timestamp = VersionBarriers.Timestamp
 
-  /// What the store holds.
+  /// The stored value.
   struct Base {
     let value: Value
     let tag: StoreTag
     let revision: UInt64
   }
 
-  /// A mutation that isn't possible on the present base.
+  /// A mutation that isn't possible on the current base.
   struct Conflict {
     let id: MutationID
     let conflict: MutationConflict
@@ -41,34 +42,35 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   }
 
   private(set) var base: Base?
-  /// The base as it was fetched; `nil` if nothing has changed it since, as far as this process knows.
+  /// The base as it was fetched; `nil` if no mutation has changed it since, as far as this process knows.
   private var fetched: Value?
-  /// The revision of the newest change of the base.
+  /// The revision of the last change of the base.
   private var revision: UInt64 = 0
   private var pending = PendingMutationList<Mutation>()
   private var versions = VersionBarriers()
   private var arrivals: [Arrival] = []
-  /// The write that is being made, and what is restored if it fails.
+  /// The write in progress, and the state that is restored if it fails.
   private var writing: (write: Write, arrivals: [Arrival], versions: VersionBarriers)?
   private var folded: Value?
   private var needsFold = false
-  /// Whether ``empty`` was shown, so that it is what remains when nothing is pending.
+  /// Whether ``empty`` was visible, so that it remains visible when nothing is pending.
   private var showsEmpty = false
-  /// The mutations that are at the server, but aren't possible on the present base.
+  /// The mutations that are in flight or confirmed, but have no effect because they aren't possible on the current
+  /// base.
   private var hidden: Set<MutationID> = []
-  /// The conflicts that were not returned yet.
+  /// The conflicts that ``fold()`` hasn't returned yet.
   private var conflicts: [Conflict] = []
 
-  /// Counts the changes of what observers should see.
+  /// The number of changes of what observers should see.
   private(set) var visibleVersion: UInt64 = 0
 
-  /// What mutations are applied to where nothing is stored.
+  /// The value that mutations are applied to if nothing is stored.
   private let empty: Value?
 
   /// Whether values are joined from pages.
   private let isPaged: Bool
 
-  /// Whether a value is all that the server has, so that what isn't in it isn't anywhere.
+  /// Returns whether a value has all elements that the server has, so that an element it lacks doesn't exist.
   private let isComplete: (Value) -> Bool
 
   init(empty: Value? = nil, isPaged: Bool = false, isComplete: @escaping (Value) -> Bool = { _ in true }) {
@@ -77,16 +79,16 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     self.isComplete = isComplete
   }
 
-  /// The base as it was fetched.
+  /// The base as it was fetched, without the changes of mutations since.
   var baseAsFetched: Value? { fetched ?? base?.value }
 
-  /// What observers should see, after ``fold()``; `nil` if there is nothing.
+  /// The value that observers should see, valid after ``fold()``; `nil` if there is none.
   var visible: Value? { folded }
 
-  /// Whether the user intends something that the base doesn't have.
+  /// Whether there are mutations that the base doesn't include.
   var isPending: Bool { !pending.isEmpty }
 
-  /// Counts the changes of what is pending.
+  /// The number of changes of the pending mutations.
   var pendingVersion: UInt64 { pending.version }
 
   /// The pending mutations in order.
@@ -119,15 +121,15 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     }
   }
 
-  /// Whether a write is being made.
+  /// Whether a write is in progress.
   var isWriting: Bool { writing != nil }
 
-  /// Whether the write that is being made has a mutation.
+  /// Whether the write in progress confirms a mutation.
   func isBeingConfirmed(_ id: MutationID) -> Bool { writing?.write.confirmed.contains(id) ?? false }
 
-  // MARK: - The store
+  // MARK: - Stored value
 
-  /// Records what was stored when the value was opened.
+  /// Records the value that was stored when the key was opened.
   mutating func open(_ stored: Base?) {
     (base, fetched, showsEmpty) = (stored, nil, false)
     revision = stored?.revision ?? 0
@@ -137,15 +139,17 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Whether a change with this revision is newer than the base.
   func isNew(_ revision: UInt64) -> Bool { revision > self.revision }
 
-  /// Records what another writer stored or removed: no reply to an earlier request is accepted any more.
+  /// Records that another writer stored or removed the value.
+  ///
+  /// Replies to earlier requests are no longer accepted.
   ///
   /// - Parameters:
-  ///   - stored: What is stored; `nil` after a removal.
-  ///   - revision: The revision of the change. One that isn't newer than the base changes nothing.
+  ///   - stored: The stored value; `nil` after a removal.
+  ///   - revision: The revision of the change. A revision that isn't newer than the base has no effect.
   mutating func receiveExternal(_ stored: Base?, revision: UInt64) {
     guard revision > self.revision else { return }
     (base, fetched, self.revision, showsEmpty) = (stored, nil, revision, false)
-    versions.overtake(at: versions.now())
+    versions.recordReplacement(at: versions.now())
     invalidate()
   }
 
@@ -153,7 +157,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Applies a new mutation on top of all others.
   ///
-  /// - Throws: What `apply(to:)` throws on what is visible; then nothing changes.
+  /// - Throws: The error that `apply(to:)` throws for the visible value. The state is then unchanged.
   mutating func add(_ id: MutationID, _ mutation: Mutation) throws(MutationConflict) {
     refold()
     if var value = folded ?? (base == nil ? empty : nil) {
@@ -161,7 +165,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
       do throws(MutationConflict) {
         try mutation.apply(to: &value)
       } catch {
-        // It may have changed a part of the value.
+        // The mutation may have changed a part of the value before it threw.
         needsFold = true
         refold()
         throw error
@@ -173,14 +177,14 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     pending.append(.init(id: id, mutation: mutation, phase: .waiting(unknownSince: nil)))
   }
 
-  /// Adds a mutation that is durable: one of an earlier process, or of another writer.
+  /// Adds a mutation that is durable already: one of an earlier process, or of another writer.
   mutating func restore(_ id: MutationID, _ mutation: Mutation) {
     guard !contains(id) else { return }
     pending.append(.init(id: id, mutation: mutation, phase: .waiting(unknownSince: nil)))
     invalidate()
   }
 
-  /// Takes a mutation back: it was refused, cancelled or conflicted.
+  /// Removes a mutation that was refused, cancelled or conflicted.
   mutating func remove(_ id: MutationID) {
     if pending.remove(id) != nil { invalidate() }
   }
@@ -191,18 +195,19 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     return versions.now()
   }
 
-  /// Records that an attempt failed.
+  /// Records that an attempt to send a mutation failed.
   mutating func fail(_ id: MutationID, isOutcomeUnknown: Bool) {
     guard let item = pending[id], case .inFlight = item.phase else { return }
-    // A value that shows the mutation proves nothing if those before it have the same effect.
+    // A fetched value that shows the mutation proves nothing if the base and the earlier mutations have the same
+    // effect.
     let before = isOutcomeUnknown ? valueBefore(id) : nil
     let isProvable = before.map { !isComplete($0) || !item.mutation.hasNoEffect(on: $0) } ?? false
     pending.setPhase(.waiting(unknownSince: isProvable ? versions.now() : nil), of: id)
-    // It is no longer for the server to decide whether it is possible.
+    // The server no longer decides whether the mutation is possible, so it may be in conflict now.
     if hidden.contains(id) { invalidate() }
   }
 
-  /// The base with the pending mutations before one.
+  /// Returns the base with the pending mutations that precede a mutation.
   private func valueBefore(_ id: MutationID) -> Value? {
     guard var value = base?.value else { return nil }
     for item in pending.all where !hidden.contains(item.id) {
@@ -218,17 +223,17 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
   /// Records that a fetch begins.
   mutating func beginFetching() -> Timestamp { versions.now() }
 
-  /// Records the arrival of a reply, which is judged by the next write.
+  /// Records the arrival of a reply, which the next write judges.
   mutating func receive(_ content: Reply.Content, requestedAt: Timestamp) {
     let reply = Reply(content: content, requestedAt: requestedAt)
     arrivals.append(Arrival(reply: reply, arrivedAt: versions.now()))
   }
 
-  /// Judges all replies that have arrived, in the order they arrived, and returns what to commit for them.
+  /// Judges all replies that have arrived, in the order of their arrival, and returns the resulting write.
   ///
-  /// The write is being made until ``commit(revision:tag:)`` or ``abandon(keepsFetches:)``.
+  /// The write is in progress until ``commit(revision:tag:)`` or ``abandon(keepsFetches:)`` is called.
   ///
-  /// - Returns: `nil` if no reply has arrived, or a write is being made.
+  /// - Returns: The write; `nil` if no reply has arrived, or a write is in progress.
   mutating func beginWriting() -> Write? {
     guard writing == nil, !arrivals.isEmpty else { return nil }
     let (taken, before) = (arrivals, versions)
@@ -236,7 +241,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     var judgement = ReplyJudgement(
       base: base?.value, fetched: fetched, tag: base?.tag, pending: pending, versions: versions, empty: empty,
       isPaged: isPaged, isComplete: isComplete)
-    // The judgement's list alone, so that its changes copy nothing.
+    // The judgement holds the only copy of the list, so that its changes copy nothing.
     pending = PendingMutationList()
     for arrival in taken { judgement.judge(arrival.reply, arrivedAt: arrival.arrivedAt) }
     (pending, versions) = (judgement.pending, judgement.versions)
@@ -245,7 +250,9 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     return write
   }
 
-  /// Records that the write is durable: the base and the mutations that it has change in one step.
+  /// Records that the write is durable.
+  ///
+  /// The base changes, and the confirmed mutations are removed, in one step.
   mutating func commit(revision: UInt64, tag: StoreTag) {
     guard let (write, _, _) = writing else { return }
     writing = nil
@@ -257,14 +264,15 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     if !write.keepsVisible || needsFold {
       invalidate()
     } else if write.isRefreshed {
-      // Observers get each value that the server sent, also if it is what they expected.
+      // Observers get each value that the server sent, even if it equals the value they expected.
       visibleVersion += 1
     }
   }
 
-  /// Records that the write was not made.
+  /// Records that the write failed.
   ///
-  /// The replies to mutations are judged again by the next write, and so are those to fetches if `keepsFetches` is true.
+  /// The replies to mutations are judged again by the next write. So are the replies to fetches if `keepsFetches` is
+  /// `true`.
   mutating func abandon(keepsFetches: Bool) {
     guard let (_, taken, before) = writing else { return }
     writing = nil
@@ -278,9 +286,9 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     arrivals = kept + arrivals
   }
 
-  /// Discards the replies to mutations that wait to be judged again, because what they bring can't be stored.
+  /// Discards the replies to some mutations, because the resulting value can't be stored.
   ///
-  /// - Returns: Whether other replies wait.
+  /// - Returns: Whether other replies are waiting.
   mutating func discardReplies(to ids: [MutationID]) -> Bool {
     arrivals.removeAll { arrival in
       if case .mutation(let id, _, _) = arrival.reply.content { ids.contains(id) } else { false }
@@ -290,7 +298,7 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
 
   /// Discards all replies that wait to be judged.
   ///
-  /// - Returns: The numbers of the fetches among them.
+  /// - Returns: The numbers of the discarded fetches.
   mutating func discardReplies() -> [Int] {
     defer { arrivals = [] }
     return arrivals.compactMap { arrival in
@@ -301,20 +309,21 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     }
   }
 
-  // MARK: - What observers see
+  // MARK: - Visible value
 
   private mutating func invalidate() {
     needsFold = true
     visibleVersion += 1
   }
 
-  /// Applies all pending mutations to the base, unless nothing has changed since.
+  /// Applies all pending mutations to the base, unless nothing has changed since the last call.
   ///
-  /// Where nothing is stored, they are applied to ``empty``. That stays visible when they are taken back, because observers
-  /// would keep what they saw.
+  /// If nothing is stored, the mutations are applied to ``empty``. That value stays visible when they are rolled back,
+  /// because observers would otherwise keep the last value they received.
   ///
-  /// - Returns: The mutations that aren't possible on the new base, with the reasons. They are no longer pending. One that
-  ///   is being sent or is confirmed stays, because the server decides what becomes of it, but has no effect meanwhile.
+  /// - Returns: The mutations that aren't possible on the new base, with the reasons. They are no longer pending. A
+  ///   mutation that is in flight or confirmed stays pending without effect, because the server decides whether it is
+  ///   possible.
   mutating func fold() -> [Conflict] {
     refold()
     defer { conflicts = [] }
@@ -330,7 +339,8 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     folded = start
     showsEmpty = base == nil
     var isCareful = false
-    // What throws may have changed a part of the value, so the first conflict begins anew, with a copy before each step.
+    // A mutation that throws may have changed a part of the value. The first conflict therefore restarts the loop,
+    // which then copies the value before each step.
     while let conflict = applyAll(to: start, isCareful: isCareful) {
       isCareful = true
       take(conflict)
@@ -346,10 +356,10 @@ struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value
     }
   }
 
-  /// Applies all pending mutations to a value, which is visible then.
+  /// Applies all pending mutations to a value, which becomes the visible value.
   ///
-  /// - Parameter isCareful: Whether conflicts are taken in, and the value goes on without them.
-  /// - Returns: The first conflict, if it isn't careful.
+  /// - Parameter isCareful: Whether to record conflicts and continue with a copy of the value from before each one.
+  /// - Returns: The first conflict, unless `isCareful` is `true`.
   private mutating func applyAll(to start: Value, isCareful: Bool) -> Conflict? {
     var value = start
     for item in Array(pending.all) where !hidden.contains(item.id) {

@@ -1,12 +1,13 @@
 internal import DataStore
 internal import Foundation
 
-/// Writes what the replies bring to the store: of each key one write at a time, with all replies that have arrived.
+/// Writes the results of replies to the store.
 ///
-/// A write is one commit: the new value, and the removal of the mutations that it has. It requires the value that the
-/// replies were judged against. Where another process came first, they are judged anew.
+/// For each key there is one write at a time, with all replies that have arrived. A write is one commit: the new value,
+/// and the removal of the mutations that it includes. The commit requires the value that the replies were judged
+/// against. If another process has stored a newer one, the replies are judged again.
 ///
-/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+/// Belongs to one ``SyncEngine`` and is only used in its isolation.
 final class SyncWrites<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Cell = SyncCell<Source>
@@ -20,7 +21,7 @@ final class SyncWrites<Source: RepositorySource> {
     (self.store, self.now, self.events) = (store, now, events)
   }
 
-  /// Writes the replies that have arrived, unless that is being done.
+  /// Writes the replies that have arrived, unless a write is in progress.
   func write(_ cell: Cell, in engine: isolated Engine) {
     guard !cell.isWriting, !cell.isClosed else { return }
     cell.isWriting = true
@@ -54,13 +55,13 @@ final class SyncWrites<Source: RepositorySource> {
     defer { records.endWriting(write.confirmed) }
     if !write.isEmpty {
       var batch = StoreBatch()
-      // Also where nothing is saved: another process may have stored a value that lacks the mutations.
+      // Required even if no value is saved, because another process may have stored a value that lacks the mutations.
       batch.require(write.baseTag, of: cell.storeKey)
       engine.users.requirement(of: cell.key.userID)?.add(to: &batch)
       if let value = write.value { batch.save(value, for: cell.storeKey) }
       for id in write.confirmed { batch.remove(records.keys.record(id)) }
       commit = try await store.commit(batch)
-      // The store's own time, which is what the next process reads.
+      // The time according to the store, which is also the time that the next process will read.
       if write.isRefreshed { savedAt = await storedTime(of: cell) ?? savedAt }
     }
     cell.state.commit(revision: commit?.revision ?? 0, tag: commit?.tag ?? StoreTag())
@@ -78,7 +79,7 @@ final class SyncWrites<Source: RepositorySource> {
     engine.queue.reportChanges(in: engine)
   }
 
-  /// The time at which the value of a key was saved; `nil` if it can't be read.
+  /// Returns the time at which the value of a key was saved; `nil` if it can't be read.
   private func storedTime(of cell: Cell, isolation: isolated (any Actor)? = #isolation) async -> Date? {
     do throws(StoreError) {
       return try await store.load(cell.storeKey)?.savedAt
@@ -87,16 +88,17 @@ final class SyncWrites<Source: RepositorySource> {
     }
   }
 
-  /// Takes in the changes that were reported during a write, its own among them.
+  /// Applies the changes that were reported during a write, including its own.
   ///
-  /// External ones come in with the mutations that they confirm, which takes reading their records.
+  /// External changes are applied together with the mutations that they confirm, which requires reading the mutations'
+  /// records.
   private func takeHeldChanges(of cell: Cell, in engine: isolated Engine) {
     let (changes, removals) = (cell.heldChanges, cell.heldRemovals)
     (cell.heldChanges, cell.heldRemovals) = ([], [])
-    let (key, news) = (cell.key, changes.filter { cell.state.isNew($0.revision) })
-    if !news.isEmpty {
+    let (key, newChanges) = (cell.key, changes.filter { cell.state.isNew($0.revision) })
+    if !newChanges.isEmpty {
       engine.start { engine in
-        for change in news { await engine.receive(change, key) }
+        for change in newChanges { await engine.receive(change, key) }
       }
     }
     for id in removals {
@@ -106,9 +108,9 @@ final class SyncWrites<Source: RepositorySource> {
     }
   }
 
-  /// Deals with a write that was not made.
+  /// Handles a failed write.
   ///
-  /// - Returns: Whether to write again now.
+  /// - Returns: Whether to write again immediately.
   private func recover(
     from error: StoreError, _ write: Write, _ cell: Cell, in engine: isolated Engine
   ) async -> Bool {
@@ -118,7 +120,7 @@ final class SyncWrites<Source: RepositorySource> {
           // The user has signed out, or in.
           try await engine.users.reload(UserDigest(userID), in: engine)
         }
-        if !cell.isClosed { try await judgeAnew(cell, in: engine) }
+        if !cell.isClosed { try await judgeAgain(cell, in: engine) }
         if !cell.isClosed { return true }
       } catch let loadError {
         return await recover(from: loadError, write, cell, in: engine)
@@ -134,7 +136,7 @@ final class SyncWrites<Source: RepositorySource> {
     takeHeldChanges(of: cell, in: engine)
     engine.publish(cell)
     if error.isPermanent {
-      // The value of the reply can never be stored, so the mutation is shown no more, and its caller gets the error. The
+      // The value of the reply can never be stored, so the mutation is removed and its caller gets the error. The
       // server has the mutation.
       for id in write.confirmed {
         await engine.queue.refuse(id, .unstorable(error), .store(error), isOutcomeUnknown: true, in: engine)
@@ -142,21 +144,22 @@ final class SyncWrites<Source: RepositorySource> {
       return cell.state.discardReplies(to: write.confirmed)
     }
     for id in write.confirmed { engine.queue.end(id, .success(.queued)) }
-    // A fetch whose reply came during the write doesn't wait with the mutations: it ends with the next one, either way.
+    // A fetch whose reply arrived during the write doesn't wait for the mutations: it ends with the next write, whether
+    // that succeeds or fails.
     if cell.state.hasFetchReplies { return true }
     cell.failedWrites += 1
     let (key, attempt) = (cell.key, cell.failedWrites)
     engine.start { engine in
       await engine.backoff.wait(afterAttempt: attempt)
-      // The repository is released. The next one sends the mutations again.
+      // The repository is released. The next repository sends the mutations again.
       if Task.isCancelled { return }
       if let cell = engine.cell(key) { engine.writes.write(cell, in: engine) }
     }
     return false
   }
 
-  /// Takes in what another process has stored, so that the replies are judged against it.
-  private func judgeAnew(_ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
+  /// Reads the value that another process has stored, so that the replies are judged against it.
+  private func judgeAgain(_ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
     let finished = await engine.external.finishedMutations(of: cell, in: engine).ids
     let stored = try await engine.external.load(cell.storeKey)
     cell.state.abandon(keepsFetches: true)
@@ -171,7 +174,7 @@ final class SyncWrites<Source: RepositorySource> {
 }
 
 extension StoreError {
-  /// Whether the same save fails each time.
+  /// Whether the same save would fail every time.
   fileprivate var isPermanent: Bool {
     switch self {
     case .encodingFailed, .invalidKey, .newerFormat, .collectionHasAnotherType: true

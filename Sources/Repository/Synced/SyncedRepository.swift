@@ -1,7 +1,8 @@
 public import DataStore
 public import Multicast
 
-/// Values of a server, kept on the device, observed by any number of screens, and changed at once.
+/// A repository of server values that are stored on the device, observed by any number of subscribers, and changed
+/// optimistically.
 ///
 /// ```swift
 /// let comments = SyncedRepository(CommentsSource(client), store: store)
@@ -12,36 +13,40 @@ public import Multicast
 /// try await comments.perform(.add(comment), on: postID)
 /// ```
 ///
-/// A value goes one way: the server's reply, the store, the store's changes with the pending mutations over them, the
-/// observers. Nothing else reaches an observer.
+/// Data flows in one direction: from the server's reply to the store, from the store to the pending mutations that are
+/// applied on top of it, and from there to the observers. Nothing else reaches an observer.
 ///
-/// - **Ordering**: Per key, no observer sees an older value after a newer one. A reply that may be older than what is
-///   stored, by this process or another one, is not stored but asked for again.
-/// - **Mutations** show in the step in which they are made, and stay visible until the stored value has them, the server
-///   refuses them, they are cancelled, or they conflict with a newer value. They are durable before they are sent, are sent
-///   in the order of their lane under an id that stays the same, and survive the end of the process at any moment.
-/// - **Requests**: Callers that want the same at the same time share one request.
-/// - **Cancellation** ends a call. A request is cancelled with its last caller, and a mutation goes on.
-/// - **Lifetime**: What is observed doesn't keep the repository alive, and ends when it is released. What is queued stays in
-///   the store, and the next repository on it sends it.
-/// - **Several repositories** may be on one store, in one process or in several. Each shows what the others store and make,
-///   and one of them sends the mutations of all; see ``Leadership``.
+/// - **Ordering**: For each key, no observer sees an older value after a newer one. A reply that may be older than the
+///   stored value, whether this process or another one stored it, is discarded, and the request is repeated.
+/// - **Mutations** are visible as soon as ``perform(_:on:)`` applies them. They stay visible until the stored value
+///   includes them, the server refuses them, they are cancelled, or they conflict with a newer value. They are durable
+///   before they are sent, and they survive the end of the process at any moment. The mutations of a lane are sent in
+///   order, each under the same id for all attempts.
+/// - **Requests**: Concurrent calls that need the same request share it.
+/// - **Cancellation** ends a call. A request is cancelled when its last caller is cancelled; a mutation isn't cancelled
+///   with its caller.
+/// - **Lifetime**: A sequence of observed values doesn't keep the repository alive, and finishes when the repository is
+///   released. Queued mutations stay in the store, and the next repository on the store sends them.
+/// - **Several repositories** can use one store, in one process or in several. Each shows the values and mutations of
+///   the others, and one of them sends the mutations of all; see ``Leadership``.
 public final class SyncedRepository<Source: RepositorySource>: Sendable {
-  /// Identifies a value.
+  /// The type of the keys.
   public typealias Key = Source.Key
-  /// What is fetched, stored and observed.
+  /// The type of the fetched, stored and observed values.
   public typealias Value = Source.Value
-  /// Why a request failed.
+  /// The error of a failed request.
   public typealias Failure = Source.Failure
 
   let engine: SyncEngine<Source>
 
-  /// Creates a repository, which starts to send what is queued in the store, unless another one does.
+  /// Creates a repository and starts sending the mutations that are queued in the store, unless another repository
+  /// leads.
   ///
   /// - Parameters:
-  ///   - source: Where values come from. If it is a ``PagedSource`` or a ``MutableSource``, the repository pages and sends.
-  ///   - store: Where values and mutations are kept.
-  ///   - configuration: How the repository works.
+  ///   - source: The source of the values. If it is a ``PagedSource`` or a ``MutableSource``, the repository also loads
+  ///     pages or sends mutations.
+  ///   - store: The store that keeps the values and the mutations.
+  ///   - configuration: The settings of the repository.
   public init(_ source: Source, store: any KeyValueStore, configuration: RepositoryConfiguration = .init()) {
     let engine = SyncEngine(source, store: store, configuration: configuration)
     self.engine = engine
@@ -56,12 +61,14 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     engine.stop()
   }
 
-  /// What happens, for a log or a chart: the last events, then every later one.
+  /// The repository's events, for logging and metrics: the most recent events first, then every later one.
   public var events: MulticastStream<RepositoryEvent, Never> { engine.events.stream }
 
   // MARK: - Observing
 
-  /// The values of a key: the stored one with all pending mutations over it first, if there is one, then every later one.
+  /// The values of a key: the current value first, if there is one, then every later one.
+  ///
+  /// The current value is the stored value with all pending mutations applied.
   public func values(of key: Key) -> ObservedValues<Value> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
@@ -73,7 +80,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     }
   }
 
-  /// The states of a key: the present one first, then the newest after each change.
+  /// The states of a key: the current state first, then the newest state after each change.
   public func states(of key: Key) -> ObservedValues<RepositoryState<Value, RepositoryError<Failure>>> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
@@ -85,20 +92,20 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     }
   }
 
-  /// The values of a key, which is fetched because it is observed.
+  /// The values of a key, fetched according to a policy while they are observed.
   ///
   /// ```swift
   /// for await page in comments.values(of: postID, loading: .whileObserved(every: .seconds(30))) { show(page) }
   /// ```
   ///
   /// - Parameters:
-  ///   - key: The key.
-  ///   - loading: When to fetch. ``LoadingPolicy/never`` is what ``values(of:)`` does.
+  ///   - key: The key of the value.
+  ///   - loading: The rule for when to fetch. ``LoadingPolicy/never`` is equivalent to ``values(of:)``.
   public func values(of key: Key, loading: LoadingPolicy) -> ObservedValues<Value> {
     loading.schedule.map { observed({ $0.values }, .init(key: key, schedule: $0)) } ?? values(of: key)
   }
 
-  /// The states of a key, which is fetched because it is observed; see ``values(of:loading:)``.
+  /// The states of a key, fetched according to a policy while they are observed; see ``values(of:loading:)``.
   public func states(
     of key: Key, loading: LoadingPolicy
   ) -> ObservedValues<RepositoryState<Value, RepositoryError<Failure>>> {
@@ -123,73 +130,78 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
 
   /// Fetches a value unless the stored one is fresh; see ``RepositoryConfiguration/freshness``.
   ///
-  /// For a ``PagedSource``, fetches the newest page and joins it to what is stored. When the call returns, the value is
-  /// durable, and an observer that comes now gets it. It may join a request that is in flight.
+  /// For a ``PagedSource``, this fetches the newest page and joins it to the stored pages. When the call returns, the
+  /// value is durable, and a new observer receives it. The call may join a request that is in flight.
   ///
-  /// - Throws: A ``RepositoryError``; then what is stored is what it was.
+  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
   public func refresh(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.refresh(key)
   }
 
-  /// Fetches a value, as ``refresh(_:)`` does, however fresh the stored one is.
+  /// Fetches a value as ``refresh(_:)`` does, even if the stored one is fresh.
   ///
-  /// - Throws: A ``RepositoryError``; then what is stored is what it was.
+  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
   public func reload(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key)
   }
 
-  /// Makes values stale, so that the next ``refresh(_:)`` fetches them, and fetches at once those that are observed by
-  /// ``LoadingPolicy/whileObserved(stopTimeout:every:)``.
+  /// Marks values as stale, so that the next ``refresh(_:)`` fetches them.
   ///
-  /// A reply to a request from before is stale too. Also keys that aren't in use become stale, until the repository is
-  /// released: the next one goes by the age of what is stored alone.
+  /// Values that are observed with ``LoadingPolicy/whileObserved(stopTimeout:every:)`` are fetched at once. The reply
+  /// to a request that began before this call is stale too. Keys that aren't in use also become stale, until this
+  /// repository is released; a later repository judges freshness by the age of the stored value alone.
   ///
-  /// - Complexity: O(*n* log *n*) for the keys in use and at most 4,096 that were, O(log *n*) for one key.
+  /// - Complexity: O(*n* log *n*), where *n* is the number of keys in use plus at most 4,096 recently used ones; O(log
+  ///   *n*) for a single key.
   public func invalidate(_ keys: KeySelection<Key>) async {
     await engine.invalidate(keys)
   }
 
-  /// Sends at once what waits for another attempt, because the network is back for example.
+  /// Sends the mutations that wait for another attempt immediately, for example because the network is back.
   ///
-  /// Also while the monitor of the network says that it is away.
-  /// A time that a server named, such as by `Retry-After`, is still waited for.
+  /// This applies even while the network monitor reports that the network is unavailable. A delay that a server
+  /// requested, such as with `Retry-After`, is still respected.
   public func retryNow() async {
     await engine.retryNow()
   }
 
-  /// Returns what the repository has and does.
+  /// Returns a report of the repository's contents and activity.
   ///
-  /// Keys that nothing uses aren't in it, nor is what is only stored.
+  /// The report doesn't include keys that aren't in use and have no mutations, even if their values are stored.
   ///
-  /// - Complexity: O(*n* log *n*) for the keys in use and the queued mutations; it encodes the value of each key in use.
+  /// - Complexity: O(*n* log *n*), where *n* is the number of keys in use plus the number of queued mutations. The
+  ///   value of each key in use is encoded to determine its size.
   public func report() async -> RepositoryReport {
     await engine.report()
   }
 
-  /// Removes values from the store that are not in use, to be fetched again when they are needed.
+  /// Removes values that aren't in use from the store.
   ///
-  /// What is observed or in use by a call, what has mutations that the server doesn't have, and what is pinned stays; see
-  /// ``EvictionPolicy``. So does a value that another process stores meanwhile.
+  /// Removed values are fetched again when they are needed.
   ///
-  /// - Throws: A `StoreError`; then some of the values may be removed.
-  /// - Complexity: O(*n*) for the *n* values of the repository in the store, all of which it reads; O(1) for one key.
+  /// A value stays if it is observed, in use by a call, pinned, or has mutations that the server doesn't have yet; see
+  /// ``EvictionPolicy``. A value that another process stores during the call stays too.
+  ///
+  /// - Throws: A `StoreError`. Some of the values may then be removed already.
+  /// - Complexity: O(*n*), where *n* is the number of the repository's stored values, all of which are read; O(1) for a
+  ///   single key.
   public func evict(_ keys: KeySelection<Key>) async throws(StoreError) {
     try await engine.evict(keys)
   }
 
   // MARK: - Users
 
-  /// Sends the mutations of a user again that wait for the user to sign in.
+  /// Resumes sending the mutations of a user that wait for the user to sign in.
   ///
-  /// Every repository on the store learns of it, so that the one that leads sends them. A user who has signed out may use
-  /// the repositories again.
+  /// Every repository on the store is notified, so that the one that leads sends them. A user who has signed out can
+  /// use the repositories again.
   ///
-  /// - Parameter userID: The user; `nil` for values that belong to no user.
+  /// - Parameter userID: The id of the user; `nil` for values that belong to no user.
   public func credentialsChanged(userID: String?) async {
     await engine.signIn(userID: userID)
   }
 
-  /// Signs a user out: erases the user's values and mutations, on the device and in every process.
+  /// Signs a user out, and erases the user's values and mutations on the device and in every process.
   ///
   /// ```swift
   /// do {
@@ -199,31 +211,31 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// }
   /// ```
   ///
-  /// From here on each call for a key of the user throws ``RepositoryError/signedOut``, and observers see nothing, until
-  /// ``credentialsChanged(userID:)``. Replies that are in flight are discarded. What is stored is erased as
-  /// `KeyValueStore.erase(where:)` does it: values, mutations in whatever state, and what was quarantined. The other
-  /// users' data is not touched, except that quarantined bytes which can't be told apart by user are erased too. ``events``
-  /// forgets what it told.
+  /// From now on, each call for a key of the user throws ``RepositoryError/signedOut``, and observers see no values,
+  /// until ``credentialsChanged(userID:)`` is called. Replies that are in flight are discarded. The stored data is
+  /// erased as described for `KeyValueStore.erase(where:)`: values, mutations in any state, and quarantined bytes. The
+  /// data of other users stays, except that quarantined bytes are erased too if their user can't be determined.
+  /// ``events`` no longer replays earlier events.
   ///
-  /// A process that ends in between is no harm: another one goes on, or the next launch does.
+  /// If the process ends during the call, another process or the next launch completes the sign-out.
   ///
-  /// The store keeps a digest of the user's id and two numbers.
+  /// Afterwards the store keeps only a digest of the user's id and two numbers.
   ///
   /// - Parameters:
-  ///   - userID: The user; see ``RepositoryKey/userID``.
-  ///   - policy: What becomes of the mutations that the server doesn't have.
-  /// - Throws: ``SignOutError``. After ``SignOutError/unsent(_:)`` and ``SignOutError/cancelled`` the user is signed in as
-  ///   before.
-  /// - Complexity: O(*n*) for the names in the store. A database is written anew.
+  ///   - userID: The id of the user; see ``RepositoryKey/userID``.
+  ///   - policy: The treatment of mutations that the server doesn't have yet.
+  /// - Throws: ``SignOutError``. After ``SignOutError/unsent(_:)`` and ``SignOutError/cancelled``, the user is still
+  ///   signed in.
+  /// - Complexity: O(*n*), where *n* is the number of names in the store. A database is rewritten.
   public func signOut(userID: String, unsent policy: UnsentPolicy) async throws(SignOutError) {
     try await engine.signOut(userID: userID, unsent: policy)
   }
 }
 
 extension SyncedRepository {
-  /// The values of all keys: the newest first for a new observer, then every one of any key.
+  /// The values of all keys: the newest value first, then every later value of any key.
   ///
-  /// - Complexity: Opens every key that is stored.
+  /// - Complexity: Opens every stored key.
   package var everyValue: ObservedValues<Value> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
@@ -235,8 +247,8 @@ extension SyncedRepository {
     }
   }
 
-  /// The pending mutations of a key in the order in which they are applied: the present ones first, then the newest after
-  /// each change.
+  /// The pending mutations of a key, in the order in which they are applied: the current list first, then the newest
+  /// list after each change.
   package func pendingMutations(of key: Key) -> ObservedValues<[Source.Mutation]> {
     ObservedValues { [weak engine] in
       guard let engine else { return finishedStream() }
@@ -248,17 +260,17 @@ extension SyncedRepository {
     }
   }
 
-  /// Fetches the whole value in the place of what is stored, unless that is fresh.
+  /// Fetches the whole value and replaces the stored one, unless the stored one is fresh.
   package func refreshWhole(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.refresh(key, .whole)
   }
 
-  /// Fetches the whole value in the place of what is stored.
+  /// Fetches the whole value and replaces the stored one.
   package func reloadWhole(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key, .whole)
   }
 
-  /// Sends at once all that waits, also what waits for a user to sign in.
+  /// Sends all waiting mutations immediately, including those that wait for a user to sign in.
   package func resumeAll() async {
     await engine.startInBackground()
     await engine.resumeAll()
@@ -266,51 +278,52 @@ extension SyncedRepository {
 }
 
 extension SyncedRepository where Source: PagedSource {
-  /// Fetches the page behind the last stored element, and appends it without duplicates.
+  /// Fetches the page after the last stored element, and appends it without duplicates.
   ///
-  /// Where there is no next page, nothing is fetched; where nothing is stored, the newest page is. After a failure, the next
-  /// call asks for the same page. If the server refused the page for good, call ``reload(_:)``: the first one after that
-  /// keeps the newest page alone, and the next pages lead on from there.
+  /// If there is no next page, nothing is fetched. If nothing is stored, the newest page is fetched. After a failure,
+  /// the next call requests the same page. If the server refuses the page permanently, call ``reload(_:)``: the first
+  /// reload after that keeps only the newest page, and later pages continue from there.
   ///
-  /// - Throws: A ``RepositoryError``; then what is stored is what it was.
+  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
   public func loadMore(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key, .nextPage)
   }
 }
 
 extension SyncedRepository where Source: BidirectionalPagedSource {
-  /// Fetches the page before the first stored element, and puts it in front without duplicates.
+  /// Fetches the page before the first stored element, and prepends it without duplicates.
   ///
-  /// Where there is no previous page, nothing is fetched; where nothing is stored, the newest page is. After a failure, the
-  /// next call asks for the same page.
+  /// If there is no previous page, nothing is fetched. If nothing is stored, the newest page is fetched. After a
+  /// failure, the next call requests the same page.
   ///
-  /// - Throws: A ``RepositoryError``; then what is stored is what it was.
+  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
   public func loadPrevious(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key, .previousPage)
   }
 
-  /// Fetches the newest page, wherever what is stored begins.
+  /// Fetches the newest page, regardless of where the stored elements begin.
   ///
-  /// It is joined to what is stored if no gap can be between the two, and replaces it otherwise.
+  /// The page is joined to the stored elements if there can't be a gap between them. Otherwise it replaces them.
   ///
-  /// - Throws: A ``RepositoryError``; then what is stored is what it was.
+  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
   public func loadNewest(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key, .newestPage)
   }
 }
 
 extension SyncedRepository where Source: MutableSource {
-  /// Makes a mutation: shows it at once, makes it durable, and sends it.
+  /// Applies a mutation immediately, makes it durable, and sends it.
   ///
-  /// Cancelling the calling task ends the call and not the mutation.
+  /// Cancelling the calling task ends the call, but doesn't cancel the mutation.
   ///
-  /// - Returns: ``MutationResult/confirmed`` once the stored value has it, ``MutationResult/queued`` as soon as it has to
-  ///   wait, or ``MutationResult/conflicted(_:)``.
-  /// - Throws: ``RepositoryError/conflict(_:)`` if it isn't possible now, ``RepositoryError/queueFull``,
-  ///   ``RepositoryError/store(_:)`` if it can't be kept, ``RepositoryError/server(_:)`` if the server refused it; then
-  ///   observers see it no more. ``RepositoryError/cancelled`` if the calling task was cancelled, or the mutation by
-  ///   ``PendingMutations/cancel(_:)``.
-  /// - Complexity: What `apply(to:)` costs, and O(1) for each observer of the key.
+  /// - Returns: ``MutationResult/confirmed`` when the stored value includes the mutation, ``MutationResult/queued`` as
+  ///   soon as the mutation has to wait, or ``MutationResult/conflicted(_:)``.
+  /// - Throws: ``RepositoryError/conflict(_:)`` if the mutation isn't possible on the current value;
+  ///   ``RepositoryError/queueFull``; ``RepositoryError/store(_:)`` if the mutation can't be stored;
+  ///   ``RepositoryError/server(_:)`` if the server refused it, after it was rolled back; ``RepositoryError/signedOut``
+  ///   if the user has signed out; ``RepositoryError/cancelled`` if the calling task was cancelled, or the mutation was
+  ///   cancelled with ``PendingMutations/cancel(_:)``.
+  /// - Complexity: The cost of `apply(to:)`, plus O(1) for each observer of the key.
   @discardableResult
   public func perform(
     _ mutation: Source.Mutation, on key: Key
@@ -318,14 +331,14 @@ extension SyncedRepository where Source: MutableSource {
     try await engine.perform(mutation, on: key)
   }
 
-  /// The mutations that the server doesn't have, or whose value isn't stored yet.
+  /// The mutations that the server doesn't have yet, or whose resulting value isn't stored yet.
   public var mutations: PendingMutations<Source> { PendingMutations(engine) }
 
-  /// Waits until no mutation waits or is in flight.
+  /// Waits until no mutation is waiting or in flight.
   ///
-  /// Those that are in conflict or refused don't count.
+  /// Mutations that were refused or are in conflict don't count.
   ///
-  /// - Throws: `CancellationError` if the calling task is cancelled first.
+  /// - Throws: `CancellationError` if the calling task is cancelled, or the repository is released, first.
   public func waitForPendingMutations() async throws(CancellationError) {
     await engine.startInBackground()
     for await count in engine.liveCounts.stream where count == 0 { return }
@@ -334,7 +347,7 @@ extension SyncedRepository where Source: MutableSource {
 }
 
 extension SyncedRepository {
-  /// Creates a repository that is only read, from a closure.
+  /// Creates a read-only repository from a closure.
   ///
   /// ```swift
   /// let profiles = SyncedRepository("profile", store: store) { (userID: String) async throws(ClientError) in
@@ -343,10 +356,10 @@ extension SyncedRepository {
   /// ```
   ///
   /// - Parameters:
-  ///   - name: The collection of the values in the store.
-  ///   - store: Where values are kept.
-  ///   - configuration: How the repository works.
-  ///   - fetch: Fetches a value.
+  ///   - name: The store's collection for the values.
+  ///   - store: The store that keeps the values.
+  ///   - configuration: The settings of the repository.
+  ///   - fetch: A closure that fetches the value of a key.
   public convenience init<Key, Value, Failure>(
     _ name: String, store: any KeyValueStore, configuration: RepositoryConfiguration = .init(),
     fetch: @escaping @Sendable (Key) async throws(Failure) -> Value
@@ -355,18 +368,19 @@ extension SyncedRepository {
   }
 }
 
-/// What became of a mutation, as ``SyncedRepository/perform(_:on:)`` returns it.
+/// The result of ``SyncedRepository/perform(_:on:)``.
 public enum MutationResult: Hashable, Sendable {
-  /// The server has it, and the value with it is stored.
+  /// The server has applied the mutation, and the resulting value is stored.
   case confirmed
 
-  /// It is durable, is shown, and will be sent, also after a relaunch: the server can't be reached, its answer can't be
-  /// used, or it wants the user to sign in again.
+  /// The mutation is durable, visible, and will be sent, after a relaunch if necessary. The server can't be reached,
+  /// its reply can't be used, or it requires the user to sign in again.
   ///
-  /// Also if another repository sends it and doesn't answer for ten seconds, or says that the server refused it. Then it is
-  /// listed as ``PendingMutation/Standing/refused(reason:)``.
+  /// Also returned if another repository sends the mutation and either doesn't report a result within ten seconds, or
+  /// reports that the server refused it. A refused mutation is listed as ``PendingMutation/Standing/refused(reason:)``.
   case queued
 
-  /// It isn't possible on the server's present value. It has no effect and waits for ``PendingMutations/resolve(_:_:)``.
+  /// The mutation isn't possible on the server's current value. It has no effect, and waits for
+  /// ``PendingMutations/resolve(_:_:)``.
   case conflicted(MutationID)
 }

@@ -1,26 +1,37 @@
-/// Decides which replies are too old to be stored, so that no observer sees an older value after a newer one.
+/// The version guard of one value: decides which replies may be stored, so that no observer sees an older value after a
+/// newer one.
 ///
 /// ## The problem
-/// A server doesn't say when it made a reply. All that is known is that it was between the beginning of the request and
-/// the arrival of the reply. So of two requests one is certainly older only if its reply had arrived before the other
-/// one began. Where they overlap, the request that began first may have been served last.
+/// A server's reply doesn't say when it was made. The client only knows that the server made it at some moment between
+/// the beginning of the request and the arrival of the reply. One request is certainly older than another only if its
+/// reply had arrived before the other request began. If two requests overlap, the server may have processed them in
+/// either order.
 ///
-/// Taking the reply that arrives last is wrong: a slow fetch that began before a mutation would take the mutation back.
-/// Taking the reply whose request began last is wrong too, because the server may serve requests in any order.
+/// ## The naive ways
+/// Storing the reply that *arrives last* is wrong, because a slow fetch that began before a mutation would undo the
+/// mutation. Storing the reply whose *request began last* is wrong too, because the server may process overlapping
+/// requests in any order.
 ///
 /// ## The rule
-/// A value is accepted only if its request began **after the last accepted reply had arrived**. Accepted values then
-/// follow one another without an overlap, which is their order on the server too. There is always a way ahead: of all
-/// requests that begin after an acceptance, the first to arrive is accepted.
+/// Each beginning of a request and each arrival of a reply takes a logical timestamp. A value is accepted only if its
+/// request began **after the last accepted reply had arrived**. Accepted values therefore never overlap, so they are
+/// stored in the order in which the server made them. A rejected value isn't stored, and its fetch is repeated. This
+/// always makes progress: of all requests that begin after an acceptance, the first to arrive is accepted.
 ///
 /// ## Two barriers
-/// Some mutations are confirmed without a value: what they do is then applied to the stored value. That is right if the
-/// stored value doesn't have the change yet, so if the value came from the server **before the mutation was sent**. That
-/// other mutations were confirmed meanwhile does no harm, because each is applied by itself. A value, however, may lack
-/// any mutation that was confirmed after its request began. So there is one barrier for values, moved by every change of
-/// the base, and one for changes, moved only by values that came from the server or from another process.
+/// Some mutations are confirmed without a value; their change is then applied to the stored value. That is correct only
+/// if the stored value doesn't include the change yet, which is certain if the value came from the server **before the
+/// mutation was sent**. Other mutations that were confirmed in the meantime do no harm, because each change is applied
+/// separately. A value, however, may lack any mutation that was confirmed after its request began. There are therefore
+/// two barriers: a change must have been requested after the last *replacement* of the base, and a value after the last
+/// *change* of any kind.
+///
+/// ## Several writers
+/// Timestamps are local to this process. A value that another writer stored counts as a replacement, because no earlier
+/// request is certainly newer. A commit requires that the store still holds the base that its replies were judged
+/// against. Otherwise the barriers are restored, and the same replies are judged against the new base.
 struct VersionBarriers: Sendable {
-  /// A moment in the logical time of one value.
+  /// A logical timestamp of one value.
   struct Timestamp: Hashable, Comparable, Sendable {
     fileprivate let number: UInt64
 
@@ -28,49 +39,49 @@ struct VersionBarriers: Sendable {
   }
 
   private var lastNumber: UInt64 = 0
-  /// When the base last became a value of the server or of another process.
-  private var valueBarrier: UInt64 = 0
-  /// When the base last changed in any way.
-  private var changeBarrier: UInt64 = 0
+  /// The time at which the base was last replaced by a value of the server or of another writer.
+  private var lastReplacement: UInt64 = 0
+  /// The time at which the base last changed in any way.
+  private var lastChange: UInt64 = 0
 
-  /// Returns the present moment, which is later than all that were returned before.
+  /// Returns a timestamp that is later than all earlier ones.
   mutating func now() -> Timestamp {
     lastNumber += 1
     return Timestamp(number: lastNumber)
   }
 
-  /// Accepts a whole value if it is certainly newer than the base.
+  /// Accepts a whole value if it is certainly newer than the base, which it then replaces.
   ///
   /// - Parameters:
-  ///   - request: When the request began.
-  ///   - arrival: When the reply arrived.
+  ///   - request: The timestamp of the beginning of the request.
+  ///   - arrival: The timestamp of the arrival of the reply.
   mutating func acceptValue(requestedAt request: Timestamp, arrivedAt arrival: Timestamp) -> Bool {
-    guard request.number > changeBarrier else { return false }
-    overtake(at: arrival)
+    guard request.number > lastChange else { return false }
+    recordReplacement(at: arrival)
     return true
   }
 
-  /// Accepts a change of the base if the base certainly doesn't have it yet.
+  /// Accepts a change of the base if the base certainly doesn't include it yet.
   ///
   /// - Parameters:
-  ///   - request: When the request began.
-  ///   - arrival: When the reply arrived.
+  ///   - request: The timestamp of the beginning of the request.
+  ///   - arrival: The timestamp of the arrival of the reply.
   mutating func acceptChange(requestedAt request: Timestamp, arrivedAt arrival: Timestamp) -> Bool {
-    guard request.number > valueBarrier else { return false }
-    changeBarrier = max(changeBarrier, arrival.number)
+    guard request.number > lastReplacement else { return false }
+    lastChange = max(lastChange, arrival.number)
     return true
   }
 
-  /// Records that the base changed otherwise: requests that began before are too old.
-  mutating func overtake(at moment: Timestamp) {
-    valueBarrier = max(valueBarrier, moment.number)
-    changeBarrier = max(changeBarrier, moment.number)
+  /// Records that the base was replaced: requests that began earlier are too old from now on.
+  mutating func recordReplacement(at moment: Timestamp) {
+    lastReplacement = max(lastReplacement, moment.number)
+    lastChange = max(lastChange, moment.number)
   }
 
-  /// Takes back what was accepted since a copy was made.
+  /// Restores the barriers of an earlier copy, as if nothing had been accepted since.
   ///
-  /// Time goes on.
+  /// Timestamps aren't reset.
   mutating func restoreBarriers(of earlier: VersionBarriers) {
-    (valueBarrier, changeBarrier) = (earlier.valueBarrier, earlier.changeBarrier)
+    (lastReplacement, lastChange) = (earlier.lastReplacement, earlier.lastChange)
   }
 }

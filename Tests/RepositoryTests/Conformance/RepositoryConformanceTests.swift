@@ -6,18 +6,18 @@ import RepositoryTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct RepositoryConformanceTests {
-  /// Longer than any check takes beside a thousand other tests on two threads.
+  /// Longer than any check takes while a thousand other tests run on two threads.
   private static let timeLimit = Duration.seconds(600)
 
   @Test(arguments: RepositoryConformance<NotesSource>.checks)
-  func `A source that answers with the value keeps the laws`(
+  func `A source that replies with the whole value keeps the laws`(
     check: RepositoryConformance<NotesSource>.Check
   ) async throws {
     try await check.run(on: Self.notes { NotesSource($0, $1) })
   }
 
   @Test(arguments: RepositoryConformance<PagedConformanceSource>.checks)
-  func `A source of pages that answers without a value keeps the laws`(
+  func `A paged source that replies without a value keeps the laws`(
     check: RepositoryConformance<PagedConformanceSource>.Check
   ) async throws {
     let harness = RepositoryHarness<PagedConformanceSource>(
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  /// What a source or a store does wrong, and the law that it breaks.
+  /// A fault of a source or a store, and the law that it breaks.
   enum Fault: String, CaseIterable, Sendable {
     case newIDForEachAttempt = "L6 Once"
     case confirmsWithoutSending = "L5 FIFO"
@@ -123,9 +123,9 @@ import Testing
 }
 
 extension ScriptedSource where Key == String, Value == Notes, Mutation == NotesMutation, Failure == NotesFailure {
-  /// A source over a simulated network, which answers with the whole value.
+  /// Creates a source over a simulated network, which replies with the whole value.
   ///
-  /// - Parameter idempotencyKey: Returns what is sent as the id of a mutation.
+  /// - Parameter idempotencyKey: Returns the id that is sent for a mutation.
   init(
     _ server: NotesServer, _ network: SimulatedNetwork,
     idempotencyKey: @escaping @Sendable (MutationID) -> MutationID = { $0 }
@@ -169,7 +169,7 @@ extension SimulatedNetwork.Failure {
   }
 }
 
-/// Marks in pages, whose changes the server acknowledges without a value.
+/// A source of paged marks whose changes the server acknowledges without a value.
 struct PagedConformanceSource: PagedSource, MutableSource {
   static var empty: Paged<Mark>? { Paged() }
 
@@ -203,7 +203,7 @@ struct PagedConformanceSource: PagedSource, MutableSource {
   func disposition(of failure: MarksFailure) -> FailureDisposition { failure.disposition }
 }
 
-/// A store that makes the removals of a commit as a commit of their own.
+/// A store that performs the removals of a commit as a separate commit.
 private final class SplittingStore: KeyValueStore {
   private let base: InMemoryStore
 
@@ -221,7 +221,7 @@ private final class SplittingStore: KeyValueStore {
 
   func removeAll(in collection: String) async throws(StoreError) { try await base.removeAll(in: collection) }
 
-  /// Removes the mutations of the notes, and fails.
+  /// Removes the mutations of the notes, then fails.
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
     let mutations = batch.keys.filter { $0.collection == "notes.mutations" }
     guard batch.keys.contains(where: { $0.collection == "notes" }), !mutations.isEmpty else {

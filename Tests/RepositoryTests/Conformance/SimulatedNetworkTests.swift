@@ -8,7 +8,7 @@ import Testing
   private let network = SimulatedNetwork()
   private let served = CurrentValueRelay<[Int]>([])
 
-  /// Begins an exchange, whose reply is twice its number.
+  /// Begins an exchange whose reply is twice its number.
   private func begin(
     _ number: Int, _ network: SimulatedNetwork? = nil
   ) -> Task<Result<Int, SimulatedNetwork.Failure>, Never> {
@@ -36,7 +36,7 @@ import Testing
 
   private var servedNumbers: [Int] { served.value }
 
-  @Test func `A request is served when it is delivered, and its reply arrives when that is`() async {
+  @Test func `A request is served when it is delivered, and its reply arrives when the reply is delivered`() async {
     let call = begin(1)
     #expect(network.packets.map(\.direction) == [.request])
     #expect(servedNumbers == [])
@@ -49,7 +49,7 @@ import Testing
     #expect(!network.deliver(2))
   }
 
-  @Test func `Packets overtake each other`() async {
+  @Test func `Packets can be delivered in any order`() async {
     let calls = [begin(1), begin(2)]
     network.deliver(2)
     network.deliver(1)
@@ -59,7 +59,7 @@ import Testing
     #expect(await end(calls[1]) == .success(4))
   }
 
-  @Test func `A lost request isn't served, and a lost reply is one of a served one`() async {
+  @Test func `A lost request isn't served, but the request of a lost reply is`() async {
     let first = begin(1)
     network.lose(1)
     #expect(await end(first) == .failure(.noReply))
@@ -71,7 +71,7 @@ import Testing
     #expect(servedNumbers == [2])
   }
 
-  @Test func `A duplicate is served again, and the first reply counts`() async {
+  @Test func `A duplicate request is served again, and the first reply counts`() async {
     let call = begin(1)
     #expect(network.duplicate(1)?.id == 2)
     network.deliver(1)
@@ -82,7 +82,7 @@ import Testing
     #expect(await end(call) == .success(2))
   }
 
-  @Test func `A request arrives after its caller gave up`() async {
+  @Test func `A request can arrive after its caller has given up`() async {
     let call = begin(1)
     network.timeOut(1)
     #expect(await end(call) == .failure(.noReply))
@@ -92,7 +92,7 @@ import Testing
     #expect(network.packets == [])
   }
 
-  @Test func `A cancelled caller ends, and its request goes on`() async {
+  @Test func `A cancelled call ends, but its request stays in transit`() async {
     let call = begin(1)
     call.cancel()
     #expect(await end(call) == .failure(.noReply))
@@ -100,7 +100,7 @@ import Testing
     #expect(servedNumbers == [1])
   }
 
-  @Test func `Without a connection nothing is sent`() async {
+  @Test func `Nothing is sent while the network is unreachable`() async {
     network.isReachable = false
     #expect(await end(begin(1)) == .failure(.unreachable))
     #expect(network.packets == [])
@@ -113,7 +113,7 @@ import Testing
     (.loseReply, .failure(.noReply), [1]),
     (.duplicateRequest, .success(2), [1, 1]),
   ])
-  func `A planned fate comes true`(
+  func `A planned exchange has the planned outcome`(
     fate: SimulatedNetwork.Fate, result: Result<Int, SimulatedNetwork.Failure>, numbers: [Int]
   ) async {
     network.conditions = .rough
@@ -124,8 +124,8 @@ import Testing
     #expect(servedNumbers == numbers)
   }
 
-  @Test func `A seed determines what a rough network does`() async {
-    func play() async -> [String] {
+  @Test func `A seed determines the moves of a rough network`() async {
+    func simulate() async -> [String] {
       let network = SimulatedNetwork(seed: 7, conditions: .rough)
       let calls = (1...20).map { begin($0, network) }
       var moves: [String] = []
@@ -133,13 +133,13 @@ import Testing
       for call in calls { moves.append("\(await end(call))") }
       return moves
     }
-    let moves = await play()
-    #expect(await play() == moves)
+    let moves = await simulate()
+    #expect(await simulate() == moves)
     let kinds = Set(moves.compactMap { $0.split(separator: " ").last })
     #expect(kinds.isSuperset(of: ["delivered", "lost", "duplicated"]))
   }
 
-  @Test func `A network that runs by itself moves everything`() async {
+  @Test func `A running network delivers every packet`() async {
     let running = Task(executorPreference: executor) { [network] in await network.run() }
     let calls = (1...5).map { begin($0) }
     for (index, call) in calls.enumerated() { #expect(await end(call) == .success(2 * (index + 1))) }

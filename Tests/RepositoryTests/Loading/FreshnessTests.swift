@@ -6,14 +6,14 @@ import Testing
   private let saved = Date(timeIntervalSinceReferenceDate: 700_000_000)
 
   @Test(arguments: zip([0, 59.5, 60, 61, 1e9, -0.5, -1e9], [true, true, false, false, false, false, false]))
-  func `A value is fresh until its time to live is over, and never when it comes from the future`(
+  func `A value is fresh until its time to live has elapsed, and never if it was saved in the future`(
     seconds: Double, isFresh: Bool
   ) {
     let freshness = Freshness(timeToLive: .seconds(60))
     #expect(freshness.isFresh(savedAt: saved, now: saved + seconds) == isFresh)
   }
 
-  @Test func `Without a time to live everything is stale`() {
+  @Test func `Without a time to live every value is stale`() {
     #expect(!Freshness(timeToLive: .zero).isFresh(savedAt: saved, now: saved))
     #expect(!Freshness(timeToLive: .seconds(-1)).isFresh(savedAt: saved, now: saved))
   }
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: [-Double.infinity, -1e300, .infinity, .nan])
-  func `A time that cannot be is no age`(seconds: Double) {
+  func `An impossible time has no age`(seconds: Double) {
     let impossible = Date(timeIntervalSinceReferenceDate: seconds)
     #expect(Freshness.age(savedAt: impossible, now: saved) == nil)
     #expect(!Freshness(timeToLive: .seconds(60)).isFresh(savedAt: impossible, now: saved))

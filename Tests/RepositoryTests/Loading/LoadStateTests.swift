@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func `A load keeps the value there was`() {
+  @Test func `A load keeps the existing value`() {
     #expect(
       results { $0.beginLoading() } == [
         .loading(previous: nil), .loading(previous: nil), .loading(previous: Self.old), .loading(previous: Self.old),
@@ -32,11 +32,11 @@ import Testing
       ])
   }
 
-  @Test func `A success replaces everything`() {
+  @Test func `A success replaces the value and the failure`() {
     #expect(results { $0.succeed(Self.new) } == Array(repeating: .loaded(Self.new), count: 6))
   }
 
-  @Test func `A failure keeps the value there was`() {
+  @Test func `A failure keeps the existing value`() {
     #expect(
       results { $0.fail(Self.second) } == [
         .failed(Self.second, previous: nil), .failed(Self.second, previous: nil),
@@ -45,7 +45,7 @@ import Testing
       ])
   }
 
-  @Test func `A cancelled load leaves what there was, and nothing else is cancelled`() {
+  @Test func `Cancelling restores the state before a load, and has no effect without one`() {
     #expect(
       results { $0.cancel() } == [
         .idle, .idle, .loaded(Self.old), .loaded(Self.old), .failed(Self.first, previous: nil),
@@ -53,7 +53,7 @@ import Testing
       ])
   }
 
-  @Test func `A value from elsewhere ends neither a load nor a failure`() {
+  @Test func `A received value ends neither a load nor a failure`() {
     #expect(
       results { $0.receive(Self.new) } == [
         .loaded(Self.new), .loading(previous: Self.new), .loading(previous: Self.new), .loaded(Self.new),
@@ -61,7 +61,7 @@ import Testing
       ])
   }
 
-  @Test func `What there is can be asked in every state`() {
+  @Test func `Every state has a value, a loading status and a failure`() {
     #expect(Self.states.map(\.value) == [nil, nil, "old", "old", nil, "old"])
     #expect(Self.states.map(\.loadedValue?.isPending) == [nil, nil, true, true, nil, true])
     #expect(Self.states.map(\.isLoading) == [false, true, true, false, false, false])

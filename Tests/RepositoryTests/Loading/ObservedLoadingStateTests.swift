@@ -10,7 +10,7 @@ import Testing
   private static let often = LoadingSchedule(stopTimeout: .seconds(5), every: .seconds(10))
   private static let oftener = LoadingSchedule(stopTimeout: .seconds(1), every: .seconds(4))
 
-  /// Makes the requests, which end at once.
+  /// Completes the requests immediately.
   private func end(_ requests: [State.Request], _ state: inout State, at now: Duration) -> [State.Request] {
     for request in requests {
       state.recordLoad(of: request.key, at: now)
@@ -19,14 +19,14 @@ import Testing
     return requests
   }
 
-  @Test func `The first observer fetches, and the others don't`() {
+  @Test func `Only the first observer causes a fetch`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
     #expect(state.begin("a", Self.often, at: .seconds(1)) == [])
     #expect(state.begin("b", Self.plain, at: .seconds(1)) == [.refresh("b")])
   }
 
-  @Test func `An observer that is back in time doesn't fetch`() {
+  @Test func `An observer that returns before the stop timeout doesn't cause a fetch`() {
     var state = State()
     #expect(end(state.begin("a", Self.plain, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.plain, at: .seconds(1))
@@ -41,7 +41,7 @@ import Testing
     #expect(state.begin("a", Self.plain, at: .seconds(12)) == [.refresh("a")])
   }
 
-  @Test func `The time between two fetches is counted from the end of the last one`() {
+  @Test func `An interval is measured from the end of the last fetch`() {
     var state = State()
     #expect(state.begin("a", Self.often, at: .zero) == [.refresh("a")])
     state.recordLoad(of: "a", at: .seconds(3))
@@ -49,7 +49,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(12)) == [])
     #expect(state.deadline == .seconds(13))
     #expect(state.takeDue(at: .seconds(13)) == [.reload("a")])
-    // The fetch goes on.
+    // The fetch is still in progress.
     #expect(state.takeDue(at: .seconds(30)) == [])
     #expect(state.deadline == nil)
     state.recordLoad(of: "a", at: .seconds(31))
@@ -57,7 +57,7 @@ import Testing
     #expect(state.deadline == .seconds(41))
   }
 
-  @Test func `The time is counted from a fetch before the first observer came`() {
+  @Test func `An interval is measured from a fetch before the first observer`() {
     var state = State()
     #expect(state.begin("a", Self.often, lastLoad: .seconds(-4), at: .zero) == [.refresh("a")])
     #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [])
@@ -67,7 +67,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(6)) == [])
   }
 
-  @Test func `Of several observers the shortest time counts, for as long as they are there`() {
+  @Test func `The shortest interval of the current observers applies`() {
     var state = State()
     #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     #expect(state.begin("a", Self.oftener, at: .seconds(1)) == [])
@@ -77,7 +77,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(15)) == [.reload("a")])
   }
 
-  @Test func `Nothing is fetched without an observer, and made up for when one is back`() {
+  @Test func `A fetch that becomes due without an observer is made when one returns`() {
     var state = State()
     #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
@@ -88,7 +88,7 @@ import Testing
     #expect(state.begin("a", Self.plain, at: .seconds(14)) == [])
   }
 
-  @Test func `What was missed and what is due is one request when an observer is back`() {
+  @Test func `A missed fetch and a due interval are one request when an observer returns`() {
     var state = State()
     #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
@@ -97,7 +97,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(12)) == [])
   }
 
-  @Test func `An interval that passed without an observer is due when one is back`() {
+  @Test func `An interval that elapsed without an observer is due when one returns`() {
     var state = State()
     #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     state.end("a", Self.often, at: .seconds(8))
@@ -106,7 +106,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(12)) == [.reload("a")])
   }
 
-  @Test func `An app that becomes active fetches what is observed, once`() {
+  @Test func `An app that becomes active fetches observed values once`() {
     var state = State()
     for key in ["b", "a"] {
       #expect(end(state.begin(key, Self.plain, at: .zero), &state, at: .zero) == [.refresh(key)])
@@ -119,7 +119,7 @@ import Testing
     #expect(state.setActive(true, at: .seconds(20)) == [])
   }
 
-  @Test func `Nothing is fetched while the network is away or the app is inactive`() {
+  @Test func `Nothing is fetched while the network is unavailable or the app is inactive`() {
     var state = State()
     #expect(state.setOnline(false, at: .zero) == [])
     #expect(state.begin("a", Self.plain, at: .zero) == [])
@@ -129,7 +129,7 @@ import Testing
     #expect(state.setActive(true, at: .seconds(3)) == [.refresh("a")])
   }
 
-  @Test func `Observed keys that become stale are fetched, in the order in which they were observed`() {
+  @Test func `Observed keys that become stale are fetched in the order in which they were observed`() {
     var state = State()
     for key in ["b", "a", "c"] {
       #expect(end(state.begin(key, Self.plain, at: .zero), &state, at: .zero) == [.refresh(key)])
@@ -141,7 +141,7 @@ import Testing
     #expect(state.begin("a", Self.plain, at: .seconds(2)) == [.refresh("a")])
   }
 
-  @Test func `A reason that comes during a fetch is looked at when it has ended, once for all`() {
+  @Test func `Requests that become due during a fetch are made as one when it has ended`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
     for _ in 0..<100 { #expect(state.invalidate(.key("a")) == []) }
@@ -152,7 +152,7 @@ import Testing
     #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: true) == [])
   }
 
-  @Test func `A fetch that began before its reason is made again, unless no observer is left`() {
+  @Test func `A fetch that is older than its cause is repeated, unless no observer is left`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
     #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: true) == [.refresh("a")])
@@ -161,7 +161,7 @@ import Testing
     #expect(state.begin("a", Self.plain, at: .seconds(4)) == [.refresh("a")])
   }
 
-  @Test func `An interval that ends during a fetch goes on, whatever came of the fetch`() {
+  @Test func `An interval that elapses during a fetch is due after it, even if nothing was fetched`() {
     var state = State()
     #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     #expect(state.invalidate(.key("a")) == [.refresh("a")])
@@ -172,7 +172,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(10)) == [.reload("a")])
   }
 
-  @Test func `A reload that is left over by one that failed is a reload`() {
+  @Test func `A reload that follows a failed reload is a reload`() {
     var state = State()
     #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     #expect(state.takeDue(at: .seconds(10)) == [.reload("a")])
@@ -184,7 +184,7 @@ import Testing
     #expect(state.endFetch(.reload("a"), hasSucceeded: true, isReasonLeft: false) == [.refresh("a")])
   }
 
-  @Test func `A fetch of observers that are gone counts for those who come before it ends`() {
+  @Test func `A fetch of previous observers counts for observers that subscribe before it ends`() {
     var state = State()
     let short = LoadingSchedule(stopTimeout: .zero, every: nil)
     #expect(state.begin("a", short, at: .zero) == [.refresh("a")])
@@ -199,7 +199,7 @@ import Testing
     #expect(state.count == 0)
   }
 
-  @Test func `What is remembered depends on the keys that are observed`() {
+  @Test func `Memory use depends on the number of observed keys`() {
     var state = State()
     let daily = LoadingSchedule(stopTimeout: .seconds(86_400), every: .seconds(86_400))
     #expect(end(state.begin("a", daily, at: .zero), &state, at: .zero) == [.refresh("a")])
@@ -214,13 +214,13 @@ import Testing
     #expect(state.takeDue(at: .seconds(9_999 + 86_400)) == [.reload("a")])
   }
 
-  /// Says the same in the simplest way: looks at every second whether a fetch is due.
+  /// A naive model of the state machine, which checks every second whether a fetch is due.
   private struct Model {
     struct Observation {
       var schedules: Set<LoadingSchedule>
       var lastLoad: Int
       var stop: Int?
-      /// Whether an interval that passes is noticed.
+      /// Whether an elapsed interval causes a request.
       var isArmed = true
       var hasMissedRequest = false
       var isFetching = false
@@ -287,7 +287,7 @@ import Testing
       return left.isEmpty ? [] : request(ended.key, isReload: !hasSucceeded && left.contains(.reload(ended.key)))
     }
 
-    /// What the passing of time brings.
+    /// Returns the requests that are due.
     mutating func takeDue(at now: Int) -> Set<State.Request> {
       for (key, observation) in observations where observation.stop.map({ $0 <= now }) ?? false {
         edit(key) { ($0.stop, $0.hasStopped) = (nil, true) }
@@ -302,13 +302,13 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<300) func `Any history makes the requests of the model`(seed: UInt64) {
+  @Test(arguments: 0..<300) func `Random histories make the same requests as the model`(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     var (state, model) = (State(), Model())
     let schedules = [Self.plain, Self.often, Self.oftener]
     for now in 0..<60 {
       let time = Duration.seconds(now)
-      // Those that are due at the same time come in any order.
+      // Requests that are due at the same time have no fixed order.
       let due = state.takeDue(at: time)
       #expect(Set(due) == model.takeDue(at: now))
       #expect(due.count == Set(due).count)
@@ -360,7 +360,7 @@ import Testing
         let expected = model.endFetch(ended, hasSucceeded: hasSucceeded, isReasonLeft: isReasonLeft)
         #expect(state.endFetch(ended, hasSucceeded: hasSucceeded, isReasonLeft: isReasonLeft) == expected)
       }
-      // Where an interval counts, its end is awaited unless a fetch goes on.
+      // The next deadline isn't later than the end of any interval, unless a fetch is in progress.
       let deadlines = model.observations.compactMap { _, observation in
         observation.schedules.compactMap(\.every).min().map { .seconds(observation.lastLoad) + $0 }
           .flatMap { (deadline: Duration) in observation.isFetching || deadline <= time ? nil : deadline }

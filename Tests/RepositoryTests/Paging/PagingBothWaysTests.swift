@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// Pages that are fetched in both directions, and lists that are shortened at one end.
+/// Pages that are fetched in both directions, and the limit on their number.
 @Suite(.timeLimit(.minutes(15))) struct PagingBothWaysTests {
   struct Item: Codable, Equatable, Identifiable, Sendable {
     let id: Int
@@ -84,7 +84,7 @@ import Testing
     return requests.value
   }
 
-  /// A repository that has the elements 4 to 9.
+  /// Creates a repository that has the elements 4 to 9.
   private func makeScrolledRepository() async throws -> SyncedRepository<Source> {
     let repository = makeRepository()
     try await repository.reload("a")
@@ -94,7 +94,7 @@ import Testing
     return repository
   }
 
-  @Test func `What is scrolled past is dropped at one end, and fetched again on the way back`() async throws {
+  @Test func `Elements that were scrolled past are dropped, and fetched again on the way back`() async throws {
     let repository = try await makeScrolledRepository()
     var states = repository.states(of: "a").subscribe().makeAsyncIterator()
     let state = try #require(await states.next())
@@ -117,7 +117,7 @@ import Testing
     #expect(takeRequests() == [])
   }
 
-  @Test func `Without a limit both directions only add`() async throws {
+  @Test func `Without a limit both directions only add elements`() async throws {
     let repository = makeRepository(maximumPages: nil)
     try await repository.reload("a")
     for _ in 1...3 { try await repository.loadMore("a") }
@@ -126,7 +126,7 @@ import Testing
     #expect(takeRequests() == ["after nothing", "after 3", "after 6", "after 9"])
   }
 
-  @Test func `A page that failed is fetched again alone, and what is stored stays`() async throws {
+  @Test func `Only a failed page is fetched again, and the stored pages stay`() async throws {
     let repository = try await makeScrolledRepository()
     failure.value = .offline
     await #expect(throws: NotesError.server(.offline)) { try await repository.loadPrevious("a") }
@@ -139,7 +139,7 @@ import Testing
     #expect(takeRequests() == ["3 before 4", "3 before 4"])
   }
 
-  @Test func `A list that begins in the middle is refreshed where it is`() async throws {
+  @Test func `A list that begins in the middle is refreshed in place`() async throws {
     let repository = try await makeScrolledRepository()
     server.edit("a") { list in
       list.update(5) { $0.text = "changed" }
@@ -148,7 +148,7 @@ import Testing
     }
     try await repository.reload("a")
     #expect(takeRequests() == ["3 before 7"])
-    // The first page may begin earlier now.
+    // The first page may now begin earlier.
     try await #expect(storedIDs() == [3, 4, 5, 7, 8, 9])
     try await #expect(stored()?.elements[2].text == "changed")
     try await repository.loadNewest("a")
@@ -156,7 +156,7 @@ import Testing
     #expect(takeRequests() == ["after nothing"])
   }
 
-  @Test func `A list whose first page the server refuses begins with the newest page again`() async throws {
+  @Test func `A list whose first page the server refuses restarts with the newest page`() async throws {
     let repository = try await makeScrolledRepository()
     failure.value = .refused
     await #expect(throws: NotesError.server(.refused)) { try await repository.reload("a") }
@@ -166,7 +166,7 @@ import Testing
     #expect(takeRequests() == ["3 before 7", "after nothing"])
   }
 
-  @Test func `What this device has added is no place to begin a page`() async throws {
+  @Test func `A page never begins at an element that this device inserted`() async throws {
     let repository = makeRepository()
     try await repository.reload("a")
     try await repository.loadMore("a")
@@ -183,7 +183,7 @@ import Testing
     #expect(takeRequests() == ["after 6", "3 before 4", "3 before 1"])
   }
 
-  @Test func `What is scrolled to is there after a relaunch`() async throws {
+  @Test func `The scrolled position survives a relaunch`() async throws {
     do { _ = try await makeScrolledRepository() }
     let repository = makeRepository()
     try await repository.loadPrevious("a")
@@ -193,8 +193,8 @@ import Testing
     #expect(takeRequests() == ["3 before 4", "after 6"])
   }
 
-  /// A reader who scrolls at random while others add and remove, beside a list of what the server has.
-  @Test func `However a reader scrolls, what is stored is a stretch of the server's list`() async throws {
+  /// Scrolls at random while other users add and remove elements, and compares with the server's list.
+  @Test func `The stored elements are always a contiguous part of the server's list`() async throws {
     var random = SplitMix64(seed: 7)
     let repository = makeRepository()
     var lastID = 12
@@ -208,7 +208,7 @@ import Testing
         lastID += 1
         server.edit("a") { [lastID] in $0.elements.insert(Item(id: lastID), at: 0) }
       default:
-        // At the end, where the present pages don't lead on from.
+        // At the end, which doesn't follow the current pages directly.
         lastID += 1
         server.edit("a") { [lastID] in $0.elements.append(Item(id: lastID)) }
       }
@@ -223,13 +223,13 @@ import Testing
     }
   }
 
-  // MARK: - The law
+  // MARK: - Conformance
 
   /// A source over a simulated network.
   struct NetworkedSource: BidirectionalPagedSource, MutableSource {
     let server: Server
     let network: SimulatedNetwork
-    /// How many elements are missing between a previous page and the element it is to end before.
+    /// The number of missing elements between a previous page and the element that follows it.
     let gap: Int
     let name = "items"
 
@@ -283,7 +283,7 @@ import Testing
   }
 
   @Test(arguments: RepositoryConformance<NetworkedSource>.pagingChecks)
-  func `A source that keeps the law passes, and one whose pages leave a gap doesn't`(
+  func `A correct source passes, and a source whose pages leave a gap fails`(
     check: RepositoryConformance<NetworkedSource>.Check
   ) async throws {
     try await check.run(on: Self.harness(gap: 0))

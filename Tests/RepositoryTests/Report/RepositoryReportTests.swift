@@ -20,16 +20,16 @@ import Testing
     RepositoryConfiguration(clock: clock, now: { [time] in time.value }, network: network)
   }
 
-  @Test func `A repository that nothing uses has nothing to report`() async throws {
+  @Test func `The report of an unused repository is empty`() async throws {
     let repository = makeRepository(configuration: reported)
     let report = await repository.report()
     var expected = RepositoryReport(name: "notes", time: time.value, keys: [])
     expected.leadership = .independent
     #expect(report == expected)
-    #expect(report.description == "notes: 0 keys in use, 0 mutations in 0 lanes (0 bytes), 0 to be decided")
+    #expect(report.description == "notes: 0 keys in use, 0 mutations in 0 lanes (0 bytes), 0 undecided")
   }
 
-  @Test func `A report tells of keys and lanes`() async throws {
+  @Test func `A report contains the keys in use and the lanes`() async throws {
     server.edit("a") { $0 = Notes("x") }
     let isOffline = Setting(false)
     let repository = makeRepository(
@@ -82,7 +82,7 @@ import Testing
       ])
   }
 
-  @Test func `A report tells what is being fetched, what is fresh, and what is to be decided`() async throws {
+  @Test func `A report says which keys are loading or fresh, and how many mutations are undecided`() async throws {
     let gate = Gate()
     let repository = makeRepository(
       configuration: reported, onSend: { _ throws(NotesFailure) in throw .conflict },
@@ -101,13 +101,13 @@ import Testing
     try await call.value
   }
 
-  @Test func `A report says that the queue can't be read`() async throws {
+  @Test func `A report contains the error of a queue that can't be read`() async throws {
     store.set { $0.onObserve = { (_) throws(StoreError) in throw .readFailed(InterceptedStore.error) } }
     let repository = makeRepository(configuration: reported)
     #expect(await repository.report().storeFailure == StoreError.readFailed(InterceptedStore.error).description)
   }
 
-  @Test func `A report tells what lanes wait for`() async throws {
+  @Test func `A report contains the status of each lane`() async throws {
     let (gate, attempts) = (Gate(), Counter())
     let repository = makeRepository(configuration: reported) { mutation async throws(NotesFailure) in
       switch mutation {

@@ -1,5 +1,5 @@
 extension AsyncSequence where Failure == Never, Element: Sendable {
-  /// The first `count` elements; fewer when the sequence ends before.
+  /// Returns the first `count` elements, or fewer if the sequence ends before.
   func first(_ count: Int) async -> [Element] {
     var elements: [Element] = []
     for await element in self {
@@ -9,7 +9,7 @@ extension AsyncSequence where Failure == Never, Element: Sendable {
     return elements
   }
 
-  /// Reads until an element is there that fulfils a condition.
+  /// Waits for an element that fulfils a condition.
   func reaches(_ isWanted: (Element) -> Bool) async {
     for await element in self where isWanted(element) { return }
   }

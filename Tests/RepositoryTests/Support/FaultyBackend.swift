@@ -2,12 +2,12 @@ import DataStore
 import Foundation
 import Multicast
 
-/// Which operations of a ``FaultyBackend`` fail.
+/// Decides which operations of a ``FaultyBackend`` fail.
 final class FaultPlan: Sendable {
   enum Fault: Sendable {
-    /// Nothing happens, and the call fails.
+    /// The change isn't made, and the call fails.
     case refused
-    /// The change is made, but its caller gets an error.
+    /// The change is made, but the call fails.
     case appliedUnheard
   }
 
@@ -19,7 +19,9 @@ final class FaultPlan: Sendable {
   private let state = Lock(State())
   private let fault: @Sendable (_ change: Int) -> Fault?
 
-  /// Creates a plan, which is asked for each change, the first of which is number 1.
+  /// Creates a plan.
+  ///
+  /// - Parameter fault: Returns the fault of a change. Changes are counted from 1.
   init(_ fault: @escaping @Sendable (_ change: Int) -> Fault?) {
     self.fault = fault
   }
@@ -38,7 +40,7 @@ final class FaultPlan: Sendable {
   }
 }
 
-/// Bytes in memory, with faults to order.
+/// An in-memory backend with planned faults.
 struct FaultyBackend: StoreBackend, Sendable {
   static let error = SystemError(code: 5, operation: "testing", path: "memory")
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Repository
 
-/// A mutation that another process finishes with, or sends too, stays visible until the value that is shown has it.
+/// A mutation that another process completes or also sends stays visible until the visible value includes it.
 @Suite(.timeLimit(.minutes(15))) struct ExternalMutationTests {
   private let memory = InMemoryStore()
   private let store: InterceptedStore
@@ -16,7 +16,7 @@ import Testing
 
   init() { store = InterceptedStore(memory) }
 
-  /// A repository on the intercepted store.
+  /// Creates a repository on the intercepted store.
   private func makeRepository() -> NotesRepository {
     NotesRepository(
       NotesSource(
@@ -27,7 +27,7 @@ import Testing
         }), store: store, configuration: configuration)
   }
 
-  /// Stores what another process does that sends the only mutation of a key: its value, without the record.
+  /// Simulates another process that sends the only mutation of a key: stores its value and removes the record.
   private static func storeExternally(_ value: Notes, confirming id: MutationID, in store: InMemoryStore) async throws {
     var batch = StoreBatch()
     batch.save(value, for: .notes("a"))
@@ -35,13 +35,13 @@ import Testing
     try await store.commit(batch)
   }
 
-  /// Makes a mutation of which the store has all that is to be said after a first attempt that failed.
+  /// Makes a mutation, and waits until the store has the result of its failed first attempt.
   private func enqueueOffline(in repository: NotesRepository) async throws -> MutationID {
     try await memory.save(Notes(), for: .notes("a"))
     #expect(try await repository.perform(.add("1"), on: "a") == .queued)
     let id = try #require(try await repository.mutations.list().first?.id)
     try await waitForEndOfAttempt(id)
-    // Behind it, what the repository knows of the first one is up to date.
+    // When this later mutation is queued, the repository has processed the first one's record.
     #expect(try await repository.perform(.add("1"), on: "b") == .queued)
     return id
   }
@@ -52,7 +52,7 @@ import Testing
     for await change in changes where change.stored?.value.unfinishedAttempts == 0 { break }
   }
 
-  /// Waits until what was committed before has reached a repository.
+  /// Waits until a repository has processed all earlier commits.
   private func flush(_ repository: NotesRepository) async throws {
     let other = NotesRepository(
       NotesSource(
@@ -79,7 +79,7 @@ import Testing
       writing.open()
       try await call.value
     }
-    await expectNothingVanishes(from: values)
+    await expectNothingDisappears(from: values)
   }
 
   @Test func `A mutation that another process stores before its attempt stays visible`() async throws {
@@ -100,15 +100,15 @@ import Testing
       isOffline.value = false
       await repository.retryNow()
       try await repository.waitForPendingMutations()
-      // It shows what is visible now.
+      // This publishes the current value.
       isOffline.value = true
       #expect(try await repository.perform(.add("3"), on: "a") == .queued)
       late.open()
     }
-    await expectNothingVanishes(from: values)
+    await expectNothingDisappears(from: values)
   }
 
-  @Test func `A mutation that another process stores behind a change that is being taken in stays visible`()
+  @Test func `A mutation that another process stores after a change that is being applied stays visible`()
     async throws
   {
     let values: MulticastSubscription<Notes, Never>
@@ -116,7 +116,7 @@ import Testing
       let repository = makeRepository()
       let id = try await enqueueOffline(in: repository)
       values = repository.values(of: "a").subscribe()
-      // The repository asks for the record when it has a change of the value.
+      // The repository reads the record when it receives a change of the value.
       store.set { [memory] in
         $0.onLoad = { (key) async in
           if key.collection == "notes.mutations" {
@@ -127,10 +127,10 @@ import Testing
       try await memory.save(Notes("other"), for: .notes("a"))
       for await list in repository.mutations.changes where !list.contains(where: { $0.key == "a" }) { break }
     }
-    await expectNothingVanishes(from: values)
+    await expectNothingDisappears(from: values)
   }
 
-  @Test func `A mutation that another process makes on a newer value isn't in conflict`() async throws {
+  @Test func `A mutation that another process made for a newer value isn't in conflict`() async throws {
     try await memory.save(Notes(), for: .notes("a"))
     let repository = makeRepository()
     let values = repository.values(of: "a").subscribe()
@@ -151,14 +151,14 @@ import Testing
     for await value in values where value == Notes("2") { break }
   }
 
-  private func expectNothingVanishes(from values: MulticastSubscription<Notes, Never>) async {
+  private func expectNothingDisappears(from values: MulticastSubscription<Notes, Never>) async {
     var all: [Notes] = []
     for await value in values { all.append(value) }
     let visible = all.drop { !$0.texts.contains("1") }
     #expect(!visible.isEmpty && visible.allSatisfy { $0.texts.contains("1") }, "\(all)")
   }
 
-  @Test func `A reply that may repeat what another process was answered brings no old value back`() async throws {
+  @Test func `A reply that may repeat the reply to another process doesn't restore an old value`() async throws {
     try await memory.save(Notes(), for: .notes("a"))
     let sent = Gate()
     let first = NotesRepository(
@@ -173,7 +173,7 @@ import Testing
     #expect(try await first.perform(.add("1"), on: "a") == .queued)
     let id = try #require(try await first.mutations.list().first?.id)
     try await waitForEndOfAttempt(id)
-    // The second one has found the mutation before it was sent.
+    // The second repository has found the mutation before it was sent.
     let isSecondOffline = Setting(true)
     let second = NotesRepository(
       NotesSource(
@@ -197,7 +197,7 @@ import Testing
   }
 
   @Test(arguments: [MutationReply<Notes>.done, .patch { $0.texts.removeAll { $0 == "1" } }])
-  func `A change is taken in only behind the changes made before it`(reply: MutationReply<Notes>) throws {
+  func `A change is applied to the base only after the changes made before it`(reply: MutationReply<Notes>) throws {
     var state = SyncState<Notes, NotesMutation>()
     state.open(.init(value: Notes(), tag: StoreTag(), revision: 1))
     let ids = [MutationID(), MutationID()]

@@ -5,33 +5,33 @@ import MulticastTesting
 import Repository
 import RepositoryTesting
 
-/// A store whose calls a test may delay and fail.
+/// A store whose calls a test can delay and fail.
 ///
-/// It passes everything on to another store.
+/// It forwards all calls to another store.
 final class InterceptedStore: KeyValueStore {
-  /// What happens at each call.
+  /// The closures that are called for each operation.
   struct Hooks: Sendable {
     /// Called before a commit with the keys of the batch.
     ///
-    /// A throw is the result of the commit.
+    /// An error becomes the result of the call.
     var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in }
-    /// Called when a commit was made, before the caller learns of it.
+    /// Called after a commit, before it returns to the caller.
     var onCommitted: @Sendable ([StoreKeyName]) async -> Void = { _ in }
     /// Called before a load.
     ///
-    /// A throw is the result of the load.
+    /// An error becomes the result of the call.
     var onLoad: @Sendable (StoreKeyName) async throws(StoreError) -> Void = { _ in }
     /// Called before a collection is observed.
     ///
-    /// A throw is the result of the call.
+    /// An error becomes the result of the call.
     var onObserve: @Sendable (String) async throws(StoreError) -> Void = { _ in }
-    /// Called when a collection was read, before the caller learns of it.
+    /// Called after a collection was read, before the call returns.
     ///
     /// If it is set, changes of the collection aren't delayed.
     var onObserved: (@Sendable () async throws -> Void)?
     /// Called before keys are erased.
     ///
-    /// A throw is the result of the call.
+    /// An error becomes the result of the call.
     var onErase: @Sendable () async throws(StoreError) -> Void = {}
     /// Called before changes of a collection are delivered.
     var onChanges: @Sendable (String) async -> Void = { _ in }
@@ -81,7 +81,7 @@ final class InterceptedStore: KeyValueStore {
 
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
     let changes = try await base.changes(of: key).subscribe()
-    // A subscriber gets the stored value first.
+    // A subscriber receives the stored value first.
     let relay = MulticastRelay<StoreChange<Value>>(replay: 1, buffering: .unbounded)
     let stream = relay.stream
     Task { [self] in
@@ -160,9 +160,9 @@ final class Setting<Value: Sendable>: Sendable {
   }
 }
 
-/// A task executor that keeps its jobs until a test runs them, and from then on runs each at once.
+/// A task executor that holds its jobs until a test runs them, and after ``open()`` runs each job immediately.
 ///
-/// A task on it has gone as far as it can when ``runUntilIdle()`` returns.
+/// When ``runUntilIdle()`` returns, the tasks on the executor have run as far as they can.
 final class SteppingExecutor: TaskExecutor {
   private let jobs = Lock<[UnownedJob]?>([])
 
@@ -175,7 +175,7 @@ final class SteppingExecutor: TaskExecutor {
     if !isKept { run(job) }
   }
 
-  /// Runs jobs, and those they make ready, until none is ready.
+  /// Runs jobs, including newly enqueued ones, until none is ready.
   func runUntilIdle() {
     while true {
       let ready = jobs.withLock { jobs in
@@ -187,7 +187,7 @@ final class SteppingExecutor: TaskExecutor {
     }
   }
 
-  /// Runs the kept jobs and all later ones on the threads of the system.
+  /// Runs the held jobs and all later ones on the system's threads.
   func open() {
     let kept = jobs.withLock { jobs in
       defer { jobs = nil }
@@ -201,9 +201,9 @@ final class SteppingExecutor: TaskExecutor {
   }
 }
 
-/// Returns whether work finishes.
+/// Returns whether work finishes within a time limit.
 ///
-/// The time is a limit for work that hangs, and nothing waits for it otherwise.
+/// The limit is for work that hangs. Other work doesn't wait for it.
 func finishes(
   within limit: Duration = .seconds(100), _ work: @escaping @Sendable () async throws -> Void
 ) async -> Bool {
@@ -226,7 +226,7 @@ func finishes(
   return false
 }
 
-/// A number whose mutation has an effect each time it is applied.
+/// A number whose mutation has an effect every time it is applied.
 struct Sum: Codable, Equatable, Sendable {
   var count = 0
 }

@@ -1,4 +1,4 @@
-/// All orders in which requests can begin, be served and arrive; they begin in the order of their numbers.
+/// All orders in which requests can begin, be served and arrive, if they begin in the order of their numbers.
 struct Interleavings {
   enum Step: CustomStringConvertible {
     case begin(Int)
@@ -15,9 +15,9 @@ struct Interleavings {
   }
 
   let requests: Int
-  /// How many orders were visited.
+  /// The number of visited orders.
   private(set) var count = 0
-  /// The first order that was found wrong, and why.
+  /// A description of the first order with a fault.
   private(set) var fault: String?
   private var path: [Step] = []
 
@@ -25,7 +25,7 @@ struct Interleavings {
     self.requests = requests
   }
 
-  /// Visits one order after another until one is found wrong.
+  /// Visits each order until a fault is found.
   mutating func forEach(_ findFault: ([Step]) -> String?) {
     extend(Array(repeating: 0, count: requests), findFault)
   }

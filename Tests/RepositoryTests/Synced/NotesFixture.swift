@@ -6,10 +6,10 @@ import RepositoryTesting
 
 @testable import Repository
 
-/// A store, a server and a clock for one test of a repository of notes.
+/// A store, a server and a clock for a test of a repository of notes.
 struct NotesFixture: Sendable {
   let memory: InMemoryStore
-  /// The same store, as a repository sees it.
+  /// The same store, intercepted between the repository and the memory.
   let store: InterceptedStore
   let server = NotesServer(empty: Notes())
   let clock = ManualClock()
@@ -20,7 +20,7 @@ struct NotesFixture: Sendable {
   }
 }
 
-/// A suite whose tests have a ``NotesFixture`` each.
+/// A suite whose tests each have a ``NotesFixture``.
 protocol NotesSuite: Sendable {
   var fixture: NotesFixture { get }
 }
@@ -32,7 +32,7 @@ extension NotesSuite {
   var clock: ManualClock { fixture.clock }
   var configuration: RepositoryConfiguration { RepositoryConfiguration(clock: clock, leadership: NoLeadership()) }
 
-  /// A repository whose requests are what `onFetch` and `onSend` let through.
+  /// Creates a repository whose requests call `onFetch` and `onSend` first.
   func makeRepository(
     configuration: RepositoryConfiguration? = nil, store: (any KeyValueStore)? = nil,
     onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
@@ -50,7 +50,8 @@ extension NotesSuite {
         }), store: store ?? self.store, configuration: configuration ?? self.configuration)
   }
 
-  /// A repository whose server applies mutations, and whose connection breaks before the reply while a setting says so.
+  /// Creates a repository whose server applies mutations, but whose connection fails before the reply while `isBroken`
+  /// is `true`.
   func makeRepository(
     losingReplies isBroken: Setting<Bool>, configuration: RepositoryConfiguration? = nil
   ) -> NotesRepository {
@@ -64,13 +65,13 @@ extension NotesSuite {
         }), store: store, configuration: configuration ?? self.configuration)
   }
 
-  /// Stores a value, which the server has too.
+  /// Stores a value both locally and on the server.
   func put(_ notes: Notes, _ key: String = "a") async throws {
     try await memory.save(notes, for: .notes(key))
     server.edit(key) { $0 = notes }
   }
 
-  /// Waits until the store says of a mutation that no attempt of it is under way.
+  /// Waits until the record of a mutation says that no attempt is in progress.
   func waitForEndOfAttempt(_ id: MutationID) async throws {
     let record = MutationKeys<NotesMutation>(repository: "notes").record(id)
     let changes = try await memory.changes(of: record)

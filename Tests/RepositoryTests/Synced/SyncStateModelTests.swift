@@ -4,11 +4,11 @@ import Testing
 
 @testable import Repository
 
-/// The laws of one key, after each event of every short history and of many long ones.
+/// Checks the laws of one key after each event of every short history and of many long ones.
 @Suite struct SyncStateModelTests {
   private static let environment = ProcessInfo.processInfo.environment
 
-  /// `MOMENTS_MODEL_DEPTH` makes the histories longer or shorter.
+  /// `MOMENTS_MODEL_DEPTH` sets the number of events of each history.
   @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()])
   func `No short history breaks a law`(empty: Tally?) async {
     let depth = Self.environment["MOMENTS_MODEL_DEPTH"].flatMap { Int($0) } ?? 4
@@ -29,7 +29,7 @@ import Testing
     }
     for event in world.possible {
       var next = world
-      next.happen(event)
+      next.process(event)
       if let violation = next.violation {
         Issue.record("\(events + [event]): \(violation)")
       } else {
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  /// `MOMENTS_MODEL_STEPS` makes it longer.
+  /// `MOMENTS_MODEL_STEPS` sets the total number of events.
   @Test(.timeLimit(.minutes(15)), arguments: [nil, Tally()])
   func `No long history breaks a law`(empty: Tally?) async {
     let steps = Self.environment["MOMENTS_MODEL_STEPS"].flatMap { Int($0) } ?? 20_000
@@ -50,7 +50,7 @@ import Testing
       await Task.yield()
       let event = world.possible.randomElement(using: &random)!
       events.append(event)
-      world.happen(event)
+      world.process(event)
       if events.count == 60 { world.settle() }
       if let violation = world.violation {
         Issue.record("Seed \(seed), \(events): \(violation)")

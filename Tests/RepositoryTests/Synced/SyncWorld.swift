@@ -2,7 +2,7 @@ import DataStore
 
 @testable import Repository
 
-/// A value that tells which changes it has, and how often each was applied.
+/// A value that records which changes it includes, and how often each was applied.
 struct Tally: Codable, Equatable, Sendable {
   var counts: [Int: Int] = [:]
 
@@ -13,10 +13,10 @@ struct Tally: Codable, Equatable, Sendable {
   func has(_ change: Int) -> Bool { counts[change] != nil }
 }
 
-/// A change that shows when it is applied twice.
+/// A mutation that reveals whether it was applied twice.
 struct Count: RepositoryMutation, Equatable {
   let change: Int
-  /// A change that isn't possible on a value that has this one.
+  /// A change that makes this one impossible if the value includes it.
   var excluded: Int?
 
   func apply(to value: inout Tally) throws(MutationConflict) {
@@ -28,9 +28,9 @@ struct Count: RepositoryMutation, Equatable {
   }
 }
 
-/// A ``SyncState``, and all that surrounds it: a server, requests on their way, a store, and another process.
+/// A ``SyncState`` and a simulation of its environment: a server, requests in transit, a store, and another process.
 ///
-/// Each event is one that can happen, and ``violation`` is the first law that doesn't hold.
+/// ``possible`` has the events that can occur next, and ``violation`` describes the first broken law.
 struct SyncWorld {
   enum Event: Hashable, CaseIterable, Sendable {
     case perform, performExcluded
@@ -43,23 +43,23 @@ struct SyncWorld {
     case relaunch
   }
 
-  /// A mutation, as the user knows it.
+  /// A mutation from the user's point of view.
   private struct Intent {
     let id: MutationID
     let mutation: Count
     var isLive = true
-    /// Whether it showed before, so that it must still.
+    /// Whether it was visible before, so that it must stay visible.
     var hasShown = false
     var isOutcomeUnknown = false
   }
 
   private enum Attempt {
-    case onItsWay(SyncState<Tally, Count>.Timestamp, isTrusted: Bool)
+    case inTransit(SyncState<Tally, Count>.Timestamp, isTrusted: Bool)
     case served(SyncState<Tally, Count>.Timestamp, isTrusted: Bool, reply: Tally)
   }
 
   private enum Fetch {
-    case onItsWay(SyncState<Tally, Count>.Timestamp)
+    case inTransit(SyncState<Tally, Count>.Timestamp)
     case served(SyncState<Tally, Count>.Timestamp, Tally)
   }
 
@@ -68,25 +68,25 @@ struct SyncWorld {
   private(set) var violation: String?
 
   private var intents: [Intent] = []
-  /// The reply of the server to each id that it knows.
+  /// The server's reply for each id that it has received.
   private var replies: [MutationID: Tally] = [:]
   private var attempts: [(id: MutationID, attempt: Attempt)] = []
   private var fetches: [Fetch] = []
   private var lastChange = 0
   private var lastFetch = 0
-  /// What the store holds.
+  /// The stored value.
   private var stored: SyncState<Tally, Count>.Base?
   private var revision: UInt64 = 0
   private var write: SyncState<Tally, Count>.Write?
-  /// All changes that the base ever had.
+  /// All changes that the base has ever included.
   private var seen: Set<Int> = []
-  /// What mutations are applied to where nothing is stored.
+  /// The value that mutations are applied to if nothing is stored.
   private let empty: Tally?
-  /// Whether observers see what was made of `empty`.
+  /// Whether observers see `empty` with mutations applied.
   private var showsEmpty = false
 
-  /// - Parameter empty: What mutations are applied to where nothing is stored, as at first; `nil` if they show nothing
-  ///   there, and something is stored at first.
+  /// - Parameter empty: The value that mutations are applied to if nothing is stored, as is the case at first; `nil` if
+  ///   they have no effect in that case, and a value is stored at first.
   init(empty: Tally? = nil) {
     self.empty = empty
     state = SyncState(empty: empty)
@@ -105,7 +105,7 @@ struct SyncWorld {
 
   // MARK: - Events
 
-  /// The events that can happen now, in a fixed order.
+  /// The events that can occur now, in a fixed order.
   var possible: [Event] { Event.allCases.filter(isPossible) }
 
   private func isPossible(_ event: Event) -> Bool {
@@ -113,13 +113,13 @@ struct SyncWorld {
     case .perform: intents.count < 6
     case .performExcluded: intents.count < 6
     case .send: nextToSend != nil
-    case .arriveAtServer: attempts.contains { if case .onItsWay = $0.attempt { true } else { false } }
+    case .arriveAtServer: attempts.contains { if case .inTransit = $0.attempt { true } else { false } }
     case .replyWithValue, .replyDone, .replyWithPatch, .loseReply:
       attempts.contains { if case .served = $0.attempt { true } else { false } }
-    case .failBeforeServer, .refuse: attempts.contains { if case .onItsWay = $0.attempt { true } else { false } }
+    case .failBeforeServer, .refuse: attempts.contains { if case .inTransit = $0.attempt { true } else { false } }
     case .cancel: intents.contains { $0.isLive && isWaiting($0.id) && !$0.isOutcomeUnknown }
     case .fetch: fetches.count < 3
-    case .serveFetch: fetches.contains { if case .onItsWay = $0 { true } else { false } }
+    case .serveFetch: fetches.contains { if case .inTransit = $0 { true } else { false } }
     case .fetchArrives: fetches.contains { if case .served = $0 { true } else { false } }
     case .otherEdit: lastChange < 12
     case .otherEditThatExcludes: lastChange < 12 && !server.has(0)
@@ -141,10 +141,10 @@ struct SyncWorld {
       && !answered.contains(id)
   }
 
-  /// Those whose reply has arrived and isn't judged.
+  /// The mutations whose reply has arrived but isn't judged yet.
   private var answered: Set<MutationID> = []
 
-  mutating func happen(_ event: Event) {
+  mutating func process(_ event: Event) {
     switch event {
     case .perform: perform(excluding: nil)
     case .performExcluded: perform(excluding: 0)
@@ -157,7 +157,7 @@ struct SyncWorld {
     case .failBeforeServer: endAttempt { $0.state.fail($1, isOutcomeUnknown: false) }
     case .refuse: refuse()
     case .cancel: cancel()
-    case .fetch: fetches.append(.onItsWay(state.beginFetching()))
+    case .fetch: fetches.append(.inTransit(state.beginFetching()))
     case .serveFetch: serveFetch()
     case .fetchArrives: fetchArrives()
     case .otherEdit: edit(nextChange())
@@ -184,7 +184,7 @@ struct SyncWorld {
       try state.add(intent.id, intent.mutation)
       intents.append(intent)
     } catch {
-      if state.visible?.has(0) != true { violation = "A mutation was refused that is possible." }
+      if state.visible?.has(0) != true { violation = "A possible mutation was refused." }
     }
   }
 
@@ -192,11 +192,11 @@ struct SyncWorld {
     guard let index = nextToSend else { return }
     let intent = intents[index]
     attempts.append(
-      (intent.id, .onItsWay(state.beginSending(intent.id), isTrusted: !intent.isOutcomeUnknown)))
+      (intent.id, .inTransit(state.beginSending(intent.id), isTrusted: !intent.isOutcomeUnknown)))
   }
 
   private mutating func serveAttempt() {
-    guard case .onItsWay(let time, let isTrusted) = attempts[0].attempt,
+    guard case .inTransit(let time, let isTrusted) = attempts[0].attempt,
       let intent = intents.first(where: { $0.id == attempts[0].id })
     else { return }
     if replies[intent.id] == nil {
@@ -250,7 +250,7 @@ struct SyncWorld {
 
   private mutating func serveFetch() {
     for (index, fetch) in fetches.enumerated() {
-      guard case .onItsWay(let time) = fetch else { continue }
+      guard case .inTransit(let time) = fetch else { continue }
       fetches[index] = .served(time, server)
       return
     }
@@ -304,7 +304,7 @@ struct SyncWorld {
     state.abandon(keepsFetches: false)
   }
 
-  /// The process ends, and another one opens what is stored.
+  /// The process ends, and another one opens the store.
   private mutating func relaunch() {
     for (id, _) in attempts { markUnknown(id) }
     for id in answered { markUnknown(id) }
@@ -327,7 +327,7 @@ struct SyncWorld {
   private mutating func check(_ event: Event) {
     guard violation == nil else { return }
     let live = intents.filter(\.isLive)
-    // What observers see is the base with all pending mutations, or what was made of nothing once that was shown.
+    // Observers see the base with all pending mutations, or `empty` with them once that was visible.
     if state.base != nil {
       showsEmpty = false
     } else if live.contains(where: { state.contains($0.id) }) {
@@ -340,16 +340,16 @@ struct SyncWorld {
         try intent.mutation.apply(to: &value)
         expected = value
       } catch {
-        // One that is at the server has no effect where it isn't possible.
+        // A mutation that is in flight or confirmed has no effect if it isn't possible.
       }
     }
     if state.visible != expected {
       violation = "visible: \(String(describing: state.visible)), not \(String(describing: expected))"
     }
-    // What the user intends is pending until the base has it.
+    // A mutation is pending until the base includes it.
     for intent in live where !state.contains(intent.id) { violation = "\(intent.mutation.change) was lost." }
     if state.isPending != !live.isEmpty { violation = "isPending is \(state.isPending) with \(live.count) intents." }
-    // No effect disappears.
+    // No visible effect disappears.
     for index in intents.indices {
       let intent = intents[index]
       guard let visible = state.visible else { continue }
@@ -360,7 +360,7 @@ struct SyncWorld {
       if shows { intents[index].hasShown = true }
     }
     guard let base = state.base?.value else { return }
-    // No older value after a newer one, and nothing twice.
+    // No older value follows a newer one, and no change is applied twice.
     if let lost = seen.first(where: { !base.has($0) }) { violation = "The base had \(lost) before." }
     seen.formUnion(base.counts.keys)
     if let twice = base.counts.first(where: { $0.value != 1 }) {
@@ -368,33 +368,33 @@ struct SyncWorld {
     }
   }
 
-  /// Lets everything on its way arrive and everything waiting be sent, until nothing is left to do.
+  /// Delivers all replies and sends all mutations, until nothing is left to do.
   mutating func settle() {
     for _ in 0..<200 {
       guard violation == nil else { return }
       if write != nil {
-        happen(.commit)
+        process(.commit)
       } else if state.hasReplies {
-        happen(.beginWrite)
+        process(.beginWrite)
       } else if isPossible(.replyWithValue) {
-        happen(.replyWithValue)
+        process(.replyWithValue)
       } else if isPossible(.arriveAtServer) {
-        happen(.arriveAtServer)
+        process(.arriveAtServer)
       } else if isPossible(.send) {
-        happen(.send)
+        process(.send)
       } else if isPossible(.fetchArrives) {
-        happen(.fetchArrives)
+        process(.fetchArrives)
       } else if isPossible(.serveFetch) {
-        happen(.serveFetch)
+        process(.serveFetch)
       } else if state.base?.value != server {
-        happen(.fetch)
+        process(.fetch)
       } else if state.needsWholeValue {
-        happen(.fetch)
+        process(.fetch)
       } else {
-        if state.isPending || state.visible != server { violation = "Not settled." }
+        if state.isPending || state.visible != server { violation = "The settled state differs from the server." }
         return
       }
     }
-    violation = "It never settles."
+    violation = "The state never settles."
   }
 }

@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryFaultTests: NotesSuite {
   let fixture = NotesFixture()
 
-  /// Makes a mutation of which the store has all that is to be said after a first attempt that failed.
+  /// Makes a mutation, and waits until the store has the result of its failed first attempt.
   private func enqueueOffline(_ mutation: NotesMutation, in repository: NotesRepository) async throws -> MutationID {
     let written = Gate()
     written.open()
@@ -18,14 +18,14 @@ import Testing
     #expect(try await repository.perform(mutation, on: "a") == .queued)
     await written.arrivals(2)
     store.set { $0.onChanges = { _ in } }
-    // Behind it, what the repository knows of the first one is up to date.
+    // When this later mutation is queued, the repository has processed the first one's record.
     _ = try await repository.perform(.add("b"), on: "b")
     return try #require(try await repository.mutations.list().first?.id)
   }
 
   // MARK: - Lanes
 
-  @Test func `A mutation that a fetched value shows leaves its lane free`() async throws {
+  @Test func `A mutation that a fetched value shows doesn't block its lane`() async throws {
     try await put(Notes())
     let isBroken = Setting(true)
     let repository = NotesRepository(
@@ -44,7 +44,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1", "2"))
   }
 
-  @Test func `Mutations that fetched values show don't use up the places in flight`() async throws {
+  @Test func `Mutations that fetched values show don't count as sends in flight`() async throws {
     let isBroken = Setting(true)
     let repository = NotesRepository(
       NotesSource(
@@ -64,19 +64,19 @@ import Testing
     #expect(await finishes { try await repository.perform(.add("1"), on: "e") })
   }
 
-  @Test func `A mutation that another repository finishes with before its attempt leaves its lane free`() async throws {
+  @Test func `A mutation that another repository completes before its attempt doesn't block its lane`() async throws {
     try await put(Notes())
     let other = makeRepository { (_) throws(NotesFailure) in throw .offline }
     let id = try await enqueueOffline(.add("1"), in: other)
     #expect(try await other.perform(.add("2"), on: "a") == .queued)
-    // The other repository takes the first mutation back just when this one has read the queue.
+    // The other repository cancels the first mutation just after this one has read the queue.
     store.set { $0.onObserved = { try await other.mutations.cancel(id) } }
     let repository = makeRepository()
     #expect(await finishes { try await repository.waitForPendingMutations() })
     #expect(server.value(of: "a") == Notes("2"))
   }
 
-  @Test func `A fetch whose reply comes while a commit fails doesn't wait for the next attempt`() async throws {
+  @Test func `A fetch whose reply arrives while a commit fails doesn't wait for the next attempt`() async throws {
     try await put(Notes())
     let (commit, isFirst) = (Gate(), Setting(true))
     store.set {
@@ -93,13 +93,13 @@ import Testing
     async let reload: Void = repository.reload("a")
     while await !repository.engine.hasReplies(of: "a") { await Task.yield() }
     commit.open()
-    // No time passes, so nothing is tried again.
+    // No time passes, so nothing is retried.
     try await reload
     #expect(try await result == .queued)
     #expect(try await memory.load(.notes("a"))?.value == Notes("1"))
   }
 
-  @Test func `A mutation behind one with Retry-After goes on when that one is in conflict`() async throws {
+  @Test func `A mutation after one with Retry-After is sent when that one is in conflict`() async throws {
     try await put(Notes("old"))
     let sent = Gate()
     sent.open()
@@ -116,7 +116,7 @@ import Testing
     #expect(await finishes { await sent.arrivals() })
   }
 
-  @Test func `A lane of two users waits for the one who is signed out`() async throws {
+  @Test func `A lane with the mutations of two users waits for the user who is signed out`() async throws {
     struct UserKey: RepositoryKey {
       let user: String
       var storeID: String { user }
@@ -146,7 +146,7 @@ import Testing
 
   // MARK: - Relaunch
 
-  @Test func `A mutation that was never sent isn't taken for confirmed after a relaunch`() async throws {
+  @Test func `A mutation that was never sent doesn't count as confirmed after a relaunch`() async throws {
     try await put(Notes())
     let isOffline = Setting(true)
     let reached = Gate()
@@ -211,7 +211,7 @@ import Testing
       repository.mutations.list().filter { if case .refused = $0.standing { true } else { false } } == [])
   }
 
-  @Test func `The release of a repository isn't the end of a process`() async throws {
+  @Test func `The release of a repository doesn't count as the end of a process`() async throws {
     try await put(Notes())
     do {
       let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
@@ -231,7 +231,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `A mutation that the server made isn't refused because its value can't be fetched`() async throws {
+  @Test func `A mutation that the server applied isn't refused because its value can't be fetched`() async throws {
     for _ in 1...6 {
       let fetched = Gate()
       fetched.open()
@@ -243,7 +243,7 @@ import Testing
           },
           send: { [server] (mutation, key, id) throws(NotesFailure) in
             _ = try server.take(mutation, key, id)
-            // Nothing is stored that it could change.
+            // There is no stored value that it could change.
             return .patch { $0.texts.append("1") }
           }), store: store, configuration: configuration)
       if server.applied.isEmpty { #expect(try await repository.perform(.add("1"), on: "a") == .queued) }
@@ -271,7 +271,7 @@ import Testing
         }
       }
       await #expect(throws: NotesError.server(.refused)) { try await repository.perform(.add("1"), on: "a") }
-      // The store works again, and the repository has work that gives it the occasion to save what it knows.
+      // The store works again, and later mutations give the repository the opportunity to save the refusal.
       for text in ["2", "3"] {
         #expect(try await repository.perform(.add(text), on: "a") == .confirmed)
         clock.advance(by: .seconds(600))
@@ -282,9 +282,9 @@ import Testing
     #expect(server.applied.map(\.mutation) == [.add("2"), .add("3")])
   }
 
-  // MARK: - Taking back
+  // MARK: - Cancellation
 
-  @Test func `A mutation that is cancelled isn't sent`() async throws {
+  @Test func `A cancelled mutation isn't sent`() async throws {
     try await put(Notes())
     let isOffline = Setting(true)
     let sent = Gate()
@@ -305,7 +305,7 @@ import Testing
       }
     }
     await repository.retryNow()
-    // The attempt waits until it is durable that it begins.
+    // The attempt waits until its beginning is durable.
     await marking.arrivals()
     let executor = SteppingExecutor()
     let cancelling = Task(executorPreference: executor) { () -> Bool in
@@ -351,7 +351,7 @@ import Testing
     #expect(server.applied.map(\.mutation) == [.add("1"), .add("2"), .add("3")])
   }
 
-  @Test func `A mutation that is cancelled while an external change is taken in isn't confirmed`() async throws {
+  @Test func `A mutation that is cancelled while an external change is applied isn't confirmed`() async throws {
     try await put(Notes())
     let sending = Gate()
     let repository = makeRepository { (_) async throws(NotesFailure) in await sending.pass() }
@@ -382,7 +382,7 @@ import Testing
     _ = try await first.value
   }
 
-  @Test func `A conflict during a cancellation doesn't bring the mutation back`() async throws {
+  @Test func `A conflict during a cancellation doesn't restore the mutation`() async throws {
     try await put(Notes("old"))
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
     let id = try await enqueueOffline(.replace("old", with: "new"), in: repository)
@@ -391,7 +391,7 @@ import Testing
     store.set {
       $0.onCommit = { (keys) async in if keys.hasNotesMutation, commits.next() == 1 { await gate.pass() } }
     }
-    // Occupies the store, so that what follows is one commit.
+    // Occupies the store, so that the following changes become one commit.
     let other = Task { try await repository.perform(.add("other"), on: "c") }
     await gate.arrivals()
     let executor = SteppingExecutor()
@@ -409,7 +409,7 @@ import Testing
     try await #expect(next.mutations.list().filter { $0.id == id } == [])
   }
 
-  @Test func `A cancellation and two changes of a record don't stop the program`() async throws {
+  @Test func `A cancellation and two changes of a record don't crash`() async throws {
     await #expect(processExitsWith: .success) {
       let memory = InMemoryStore()
       let store = InterceptedStore(memory)
@@ -441,7 +441,7 @@ import Testing
     }
   }
 
-  @Test func `Two decisions about a conflict are one`() async throws {
+  @Test func `Of two resolutions of a conflict only one takes effect`() async throws {
     try await put(Notes("old"))
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
     #expect(try await repository.perform(.replace("old", with: "new"), on: "a") == .queued)
@@ -494,7 +494,7 @@ import Testing
     #expect(standings == [.conflicted(MutationConflict("There is no old."))])
   }
 
-  @Test func `An impossible mutation hides nothing from a new observer`() async throws {
+  @Test func `A new observer receives the stored value after an impossible mutation`() async throws {
     try await put(Notes("stored"))
     let repository = makeRepository()
     let values = repository.values(of: "a").subscribe()
@@ -507,7 +507,7 @@ import Testing
     }
   }
 
-  @Test func `Conflicts of many mutations cost time in their number`() async throws {
+  @Test func `Conflicts of many mutations take linear time`() async throws {
     let repository = SyncedRepository(
       ScriptedSource<String, Notes, CountedMutation, NotesFailure>(
         "counted", fetch: { (_) throws(NotesFailure) in throw .offline },
@@ -526,9 +526,9 @@ import Testing
     #expect(CountedMutation.applications.value < 10 * count)
   }
 
-  // MARK: - The store
+  // MARK: - Store
 
-  @Test func `A value that can't be read isn't written again and again without a pause`() async throws {
+  @Test func `A write whose value can't be read is retried with a delay`() async throws {
     try await put(Notes("stored"))
     server.edit("a") { $0 = Notes("newer") }
     let repository = makeRepository()
@@ -540,7 +540,7 @@ import Testing
       $0.onLoad = { (name) throws(StoreError) in
         if name == key, commits.value < 1000 { throw .readFailed(InterceptedStore.error) }
       }
-      // Another process has stored a value, which this one doesn't know yet.
+      // Another process has stored a value that this one doesn't know yet.
       $0.onCommit = { (keys) throws(StoreError) in
         if keys.contains(key), commits.next() < 1000 { throw .preconditionFailed(key) }
       }
@@ -549,7 +549,7 @@ import Testing
     #expect(commits.value < 100)
   }
 
-  @Test func `A change that the store reports late shows nothing twice`() async throws {
+  @Test func `A mutation isn't applied twice when the store reports a change late`() async throws {
     let tallies = TallyServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
@@ -566,7 +566,7 @@ import Testing
       }
     }
     #expect(try await repository.perform(.increment, on: "a") == .confirmed)
-    // Another repository's mutation, whose change comes behind those that are late.
+    // Another repository's mutation, whose change is reported after the late ones.
     let other = SyncedRepository(
       TallySource(tallies, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
       configuration: configuration)
@@ -593,7 +593,7 @@ import Testing
     }
     let repository = makeRepository()
     let waiting = Task { try await repository.waitForPendingMutations() }
-    // Until the queue is read, which each call tries on its own.
+    // Until the queue is read, which each call tries itself.
     let advancing = Task {
       while !Task.isCancelled {
         clock.advance(by: .seconds(60))
@@ -627,7 +627,7 @@ import Testing
     #expect(await finishes { await sent.arrivals() })
   }
 
-  @Test func `Mutations are sent in the order they were made, whatever the priority of their callers`() async throws {
+  @Test func `Mutations are sent in the order they were made, regardless of their callers' priorities`() async throws {
     try await put(Notes())
     let sending = Gate()
     let repository = makeRepository { (_) async throws(NotesFailure) in await sending.pass() }
@@ -657,7 +657,7 @@ import Testing
     #expect(server.applied.map(\.mutation) == (0..<count).map { .add("\($0)") })
   }
 
-  @Test func `A mutation that waits behind another one has no attempts`() async throws {
+  @Test func `A mutation that waits for an earlier one has no attempts`() async throws {
     try await put(Notes())
     let isOffline = Setting(true)
     let gate = Gate()
@@ -675,7 +675,7 @@ import Testing
     gate.open()
   }
 
-  @Test func `A mutation that is done needs nothing stored`() async throws {
+  @Test func `A mutation acknowledged with done needs no stored value`() async throws {
     let repository = NotesRepository(
       NotesSource(
         fetch: { (_) throws(NotesFailure) in throw .offline },
@@ -712,7 +712,7 @@ import Testing
     #expect(seen.value <= count)
   }
 
-  @Test func `A long queue whose replies are values drains in time in its number`() async throws {
+  @Test func `A long queue whose replies are values drains in linear time`() async throws {
     let total = Setting(0)
     let isOffline = Setting(true)
     let repository = SyncedRepository(
@@ -735,7 +735,7 @@ import Testing
 
   // MARK: - Two repositories on one store
 
-  @Test func `The repository that is left sends what a released one has made`() async throws {
+  @Test func `The remaining repository sends the mutations of a released one`() async throws {
     try await put(Notes())
     let left = NotesRepository(NotesSource(server), store: memory, configuration: configuration)
     try await #expect(left.mutations.list() == [])
@@ -747,7 +747,7 @@ import Testing
     #expect(await finishes { try await left.waitForPendingMutations() })
   }
 
-  @Test func `Another repository can't cancel what is in flight`() async throws {
+  @Test func `Another repository can't cancel a mutation in flight`() async throws {
     try await put(Notes())
     let gate = Gate()
     let repository = makeRepository { (_) async throws(NotesFailure) in await gate.pass() }
@@ -812,7 +812,7 @@ import Testing
     isOffline.value = false
     await repository.retryNow()
     await gate.arrivals()
-    // The other one, which found the mutation in the store, commits first.
+    // The other repository, which found the mutation in the store, commits first.
     let other = SyncedRepository(TallySource(tallies), store: memory, configuration: configuration)
     try await other.waitForPendingMutations()
     let offline = SyncedRepository(
@@ -831,7 +831,7 @@ import Testing
 
   // MARK: - Limits and lifetimes
 
-  @Test func `A refused mutation doesn't close the queue by its age`() async throws {
+  @Test func `The age of a refused mutation doesn't fill the queue`() async throws {
     try await put(Notes())
     let now = Setting(Date(timeIntervalSince1970: 0))
     let isOffline = Setting(true)
@@ -866,7 +866,7 @@ import Testing
       await repository.retryNow()
       await gate.arrivals()
     }
-    // The attempt that was under way ends with the repository. Others don't begin.
+    // The attempt in progress ends with the repository. No other attempt begins.
     #expect(await !finishes(within: .seconds(2)) { await gate.arrivals(3) })
   }
 
@@ -877,17 +877,17 @@ import Testing
     let key = StoreKey<Notes>.notes("a").keyName
     store.set { $0.onLoad = { (name) in if name == key { loads.next() } } }
     guard case .conflicted = try await repository.perform(.add("1"), on: "a") else {
-      Issue.record("It is in conflict.")
+      Issue.record("The mutation isn't in conflict.")
       return
     }
     #expect(loads.value == 1)
-    // Those that were used last stay open.
+    // The most recently used keys stay open.
     for number in 1...20 { try await repository.reload("\(number)") }
     #expect(await repository.values(of: "a").subscribe().first(1) == [Notes()])
     #expect(loads.value == 2)
   }
 
-  @Test func `Asking for a page that doesn't exist ends no backoff`() async throws {
+  @Test func `Requesting a page that doesn't exist doesn't reset the backoff`() async throws {
     let sent = Gate()
     sent.open()
     let repository = SyncedRepository(PagesSource(sent: sent), store: store, configuration: configuration)
@@ -907,12 +907,12 @@ import Testing
     observed = nil
     await Task.yield()
     #expect(reference == nil)
-    // Nothing else is stored, and it ends.
+    // No other value is stored, and the task ends.
     await following.value
   }
 }
 
-/// A mutation that counts how often it is applied.
+/// A mutation that counts its applications.
 struct CountedMutation: RepositoryMutation {
   static let applications = Counter()
 
@@ -920,11 +920,11 @@ struct CountedMutation: RepositoryMutation {
 
   func apply(to value: inout Notes) throws(MutationConflict) {
     Self.applications.next()
-    if value.texts.isEmpty, !isPossible { throw MutationConflict("Nothing is there.") }
+    if value.texts.isEmpty, !isPossible { throw MutationConflict("There is no text.") }
   }
 }
 
-/// An increment that counts how often it is applied.
+/// An increment that counts its applications.
 struct CountedIncrement: RepositoryMutation {
   static let applications = Counter()
 
@@ -934,7 +934,7 @@ struct CountedIncrement: RepositoryMutation {
   }
 }
 
-/// Pages of numbers, of a server that can't be reached for mutations.
+/// Pages of numbers from a server that can't be reached for mutations.
 struct PagesSource: PagedSource, MutableSource {
   struct Item: Codable, Equatable, Identifiable, Sendable {
     let id: Int
@@ -975,6 +975,6 @@ struct PagesSource: PagedSource, MutableSource {
 }
 
 extension SyncEngine {
-  /// Whether replies wait for the write that is being made.
+  /// Returns whether replies wait for the write in progress.
   fileprivate func hasReplies(of key: Key) -> Bool { cell(key)?.state.hasReplies ?? false }
 }

@@ -2,11 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// An edit that was acknowledged reaches the server once, in its turn, and is never seen to vanish, whenever the process is
-/// killed.
+/// An acknowledged edit reaches the server once, in order, and never disappears, whenever the process is killed.
 ///
-/// The children edit the notes of two keys: `shared`, which another client edits too, and `own`. What an edit does follows
-/// from its number; see `NumberedEdit`.
+/// The child processes edit the notes of two keys: `shared`, which another client also edits, and `own`. The number of
+/// an edit determines its effect; see `NumberedEdit`.
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryKillTests {
   /// The stores that survive the end of a process.
   enum Store: CaseIterable {
@@ -18,7 +17,7 @@ import Testing
     fileprivate var placeName: String { self == .files ? "store" : "store.sqlite" }
   }
 
-  /// What becomes of an edit that is killed at each call.
+  /// The outcome of an edit whose process is killed at each call.
   enum Cycle: CaseIterable {
     case confirmed, replyLost, refused, conflicted
 
@@ -31,15 +30,16 @@ import Testing
     }
   }
 
-  /// How many processes are killed at random instants: `MOMENTS_KILL_ROUNDS` in the environment.
+  /// The number of processes that are killed at random instants, set by `MOMENTS_KILL_ROUNDS` in the environment.
   private static let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 24
 
-  /// The number of launches between two deliveries: a mutation is refused when five processes in a row ended while they
-  /// sent it.
+  /// The maximum number of launches between two deliveries.
+  ///
+  /// A mutation is refused when five processes in a row ended while sending it.
   private static let maximumLaunches = 4
 
   @Test(arguments: Store.allCases)
-  func `Killed at any instant, every acknowledged edit is made once, in its turn, and stays visible`(
+  func `Every acknowledged edit of a killed process is made once, in order, and stays visible`(
     store: Store
   ) async throws {
     try await sideBySide(4) { number in
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: Store.allCases)
-  func `Of two processes on one store one is killed at any instant, and no edit is lost or made twice`(
+  func `No edit is lost or made twice when one of two processes on a store is killed`(
     store: Store
   ) async throws {
     try await sideBySide(4) { number in
@@ -71,7 +71,7 @@ import Testing
         await children[0].run(forLines: .random(in: 0...12))
         try await children[0].kill(in: history)
         await children[1].run(forLines: .random(in: 0...4))
-        // It finds what both have left, and sends it beside the other.
+        // The new process finds the edits of both, and sends them concurrently with the other process.
         children[0] = try history.launch(children[0].writer, seed: 3 * seed + 2)
         for _ in 0..<6 { await children[.random(in: 0...1)].run(forLines: .random(in: 0...2)) }
         children.shuffle()
@@ -85,10 +85,10 @@ import Testing
   }
 
   @Test(arguments: Store.allCases, Cycle.allCases)
-  func `Killed in place of any call of the file system, an edit is made once or not at all`(
+  func `An edit is made at most once when the process is killed at a file system call`(
     store: Store, cycle: Cycle
   ) async throws {
-    // Every call where many processes are to be killed, and otherwise some of them.
+    // Every call if many processes are to be killed, and some of them otherwise.
     let step = Self.rounds < 100 ? 6 : 1
     let first = Int.random(in: 1...step)
     try await sideBySide(4) { number in
@@ -98,11 +98,13 @@ import Testing
     }
   }
 
+  /// Runs processes that are killed at a call.
+  ///
   /// - Returns: Whether the process made fewer calls.
   private static func dieAtCall(_ fatal: Int, _ store: Store, _ cycle: Cycle) async throws -> Bool {
     let history = try EditHistory(placeName: store.placeName)
     var hasLived = false
-    // The second process also deals with what the first one left.
+    // The second process also handles the edits that the first one left.
     for launch in 0...1 {
       let number = launch * 8 + cycle.change
       let words = ["\(fatal)", "\(number)", cycle == .replyLost ? "losing-replies" : "answering"]
@@ -110,7 +112,7 @@ import Testing
       var lines = await child.allLines()
       let end = await child.end()
       hasLived = end == .success
-      // Its last line isn't its last call, because it still reads its own writes.
+      // The last line isn't the process's last call, because it still reads its own writes.
       if lines.last == "done" { lines.removeLast() } else { #expect(end == .killed) }
       try history.add(lines, by: "a", from: number)
     }
@@ -119,7 +121,7 @@ import Testing
   }
 }
 
-/// A process that edits, and what it has said so far.
+/// A process that makes edits, and the lines it has written so far.
 private struct EditingChild {
   let writer: String
   let first: Int
@@ -144,9 +146,9 @@ private struct EditingChild {
   }
 }
 
-/// An edit as its number determines it; see `NumberedEdit` of the children.
+/// An edit, which its number determines; see `NumberedEdit` of the child processes.
 private struct Edit: Hashable, CustomStringConvertible {
-  /// What becomes of it in the end.
+  /// The final outcome of an edit.
   enum Outcome: String {
     case made, refused, conflicted
   }
@@ -177,11 +179,11 @@ private struct Edit: Hashable, CustomStringConvertible {
     }
   }
 
-  /// Whether `perform` may throw a conflict instead of making it.
+  /// Whether `perform` may throw a conflict.
   var mayBeImpossible: Bool { number % 8 == 4 && outcome == .conflicted }
 }
 
-/// What a process reports that has delivered all edits.
+/// The report of a process that has delivered all edits.
 private struct DeliveryReport {
   var agreements: [String] = []
   var first: [String: Set<Edit>] = [:]
@@ -207,14 +209,14 @@ private struct DeliveryReport {
   }
 }
 
-/// A store and a server in a folder, used by processes one after another or at the same time.
+/// A store and a server in a folder, used by processes sequentially or concurrently.
 ///
 /// Belongs to one task.
 private final class EditHistory {
-  /// What is known of an edit that was acknowledged.
+  /// The known facts about an acknowledged edit.
   private struct Acknowledged {
     var id: String?
-    /// How its call ended, if it did.
+    /// The result of its call, if it ended.
     var result: String?
   }
 
@@ -225,7 +227,7 @@ private final class EditHistory {
   /// The first number that no process of a writer has used.
   private var next: [String: Int] = [:]
   private var acknowledged: [Edit: Acknowledged] = [:]
-  /// Edits whose call may have begun when the process was killed, so that they are durable or not.
+  /// Edits whose call may have begun when the process was killed, so that they may or may not be durable.
   private var uncertain: Set<Edit> = []
   private var vanished: [Edit] = []
 
@@ -240,7 +242,7 @@ private final class EditHistory {
     return EditingChild(process, writer: writer, first: first)
   }
 
-  /// Takes in what a process said before it was killed.
+  /// Records the lines that a process wrote before it was killed.
   func add(_ lines: [String], by writer: String, from first: Int) throws {
     var last = [String: Int](uniqueKeysWithValues: Self.keys.map { ($0, first - 1) })
     for line in lines {
@@ -260,11 +262,11 @@ private final class EditHistory {
       }
     }
     for (key, number) in last { uncertain.insert(Edit(key: key, writer: writer, number: number + 1)) }
-    // The next process begins with notes of its own.
+    // The next process begins with new notes.
     next[writer] = ((last.values.max() ?? first) + 1) / 8 * 8 + 8
   }
 
-  /// Has the rest delivered, and compares all that is there with what was acknowledged.
+  /// Delivers the remaining edits, and compares the result with the acknowledged edits.
   func finish(_ situation: String) async throws {
     var child = try ChildProcess("deliver-edits", place)
     let lines = await child.allLines()
@@ -277,11 +279,11 @@ private final class EditHistory {
       faults += files.filter { $0.contains("corrupt") }.map { "There is \($0)." }
     }
     #expect(faults == [], "\(situation)")
-    // A fault stays, so a history that has one says nothing more.
+    // A fault persists, so a history with a fault proves nothing more.
     try #require(faults.isEmpty)
   }
 
-  /// The lines of the server's file.
+  /// Returns the edits in the server's file.
   private func madeEdits() throws -> [(edit: Edit, id: String)] {
     let file = place.deletingLastPathComponent().appending(path: "server")
     return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { line in

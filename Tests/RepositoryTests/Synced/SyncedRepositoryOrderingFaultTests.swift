@@ -6,13 +6,13 @@ import Testing
 
 @testable import Repository
 
-/// What happens while something else is under way: late answers, decisions during a commit, and reports that come late.
+/// Overlapping operations: late replies, decisions during a commit, and late reports.
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryOrderingFaultTests: NotesSuite {
   let fixture = NotesFixture()
 
   // MARK: - Signing in
 
-  @Test func `A late answer to old credentials doesn't sign the user out again`() async throws {
+  @Test func `A late reply to old credentials doesn't pause the user's mutations again`() async throws {
     try await put(Notes(), "a")
     try await put(Notes(), "b")
     let isOld = Setting(true)
@@ -37,7 +37,7 @@ import Testing
     #expect(server.value(of: "b") == Notes("late"))
   }
 
-  @Test func `A call behind a mutation in flight ends when the user is signed out`() async throws {
+  @Test func `A call that waits for a mutation in flight ends when the user is signed out`() async throws {
     try await put(Notes(), "a")
     try await put(Notes(), "b")
     let gate = Gate()
@@ -60,7 +60,7 @@ import Testing
 
   // MARK: - Refusals
 
-  @Test func `A call gets the refusal although it is cancelled while the record is removed`() async throws {
+  @Test func `A call throws the refusal although it is cancelled while the record is removed`() async throws {
     try await put(Notes())
     let repository = makeRepository { (_) throws(NotesFailure) in throw .refused }
     let gate = Gate()
@@ -78,7 +78,7 @@ import Testing
   // MARK: - Conflicts
 
   @Test(arguments: [NotesFailure.offline, .brokenConnection, .signedOut])
-  func `A mutation that became impossible during its attempt is in conflict when that fails`(
+  func `A mutation that becomes impossible during its attempt is in conflict if the attempt fails`(
     failure: NotesFailure
   ) async throws {
     try await put(Notes("old"))
@@ -98,14 +98,14 @@ import Testing
     let id = try #require(list.first?.id)
     #expect(result == .conflicted(id))
     #expect(list.map(\.standing) == [.conflicted(MutationConflict("There is no old."))])
-    // Its lane goes on.
+    // Its lane continues.
     #expect(try await repository.mutations.resolve(id, .discard) == nil)
     try await #expect(repository.mutations.list() == [])
   }
 
-  // MARK: - Where nothing is stored
+  // MARK: - Empty values
 
-  @Test func `What was shown where nothing is stored goes when it is refused`() async throws {
+  @Test func `A mutation of an empty value is rolled back when it is refused`() async throws {
     let gate = Gate()
     let repository = SyncedRepository(
       UnfetchedNotesSource { () async throws(NotesFailure) in
@@ -122,7 +122,7 @@ import Testing
     #expect(next.value == [Notes()])
   }
 
-  @Test func `What was shown where nothing is stored goes when it is cancelled`() async throws {
+  @Test func `A mutation of an empty value is rolled back when it is cancelled`() async throws {
     let repository = SyncedRepository(
       UnfetchedNotesSource { () throws(NotesFailure) in throw .offline }, store: store, configuration: configuration)
     let values = repository.values(of: "a").subscribe()
@@ -132,7 +132,7 @@ import Testing
     let next = Setting<[Notes]>([])
     #expect(await finishes { next.value = await values.first(1) })
     #expect(next.value == [Notes()])
-    // Nothing is stored, and the next mutation is made on nothing again.
+    // Nothing is stored, so the next mutation is applied to the empty value again.
     #expect(try await repository.perform(.add("2"), on: "a") == .queued)
     #expect(await values.first(1) == [Notes("2")])
     try await #expect(memory.load(.notes("a")) == nil)
@@ -140,7 +140,7 @@ import Testing
 
   // MARK: - Requeueing
 
-  /// Lets two attempts of a mutation apply it and lose the reply, so that it is refused.
+  /// Makes two attempts of a mutation that the server applies but whose replies are lost, so that it is refused.
   private func refuseAfterLostReplies(_ mutation: NotesMutation, in repository: NotesRepository) async throws
     -> MutationID
   {
@@ -156,7 +156,7 @@ import Testing
     RepositoryConfiguration(retryPolicy: RetryPolicy(maximumAttempts: 2), clock: clock)
   }
 
-  @Test func `A mutation that the server may have made is requeued under its id`() async throws {
+  @Test func `A mutation that the server may have applied is requeued under the same id`() async throws {
     let tallies = TallyServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
@@ -205,7 +205,7 @@ import Testing
     try await #expect(repository.mutations.list() == [])
   }
 
-  @Test func `A conflict of a mutation that the server may have made is retried under its id`() async throws {
+  @Test func `A conflict of a mutation that the server may have applied is retried under the same id`() async throws {
     try await put(Notes("x"))
     let isBroken = Setting(true)
     let repository = makeRepository(losingReplies: isBroken)
@@ -272,7 +272,7 @@ import Testing
     #expect(server.received == [id, id, id])
   }
 
-  @Test func `A mutation that is requeued under its id is sent by the next process too`() async throws {
+  @Test func `A mutation that is requeued under the same id is also sent by the next process`() async throws {
     try await put(Notes())
     let isBroken = Setting(true)
     let id: MutationID
@@ -289,7 +289,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `A mutation that is requeued under its id shows in other repositories again`() async throws {
+  @Test func `A mutation that is requeued under the same id is visible in other repositories again`() async throws {
     try await put(Notes())
     let repository = makeRepository(losingReplies: Setting(true), configuration: twoAttempts)
     let id = try await refuseAfterLostReplies(.add("1"), in: repository)
@@ -306,7 +306,7 @@ import Testing
 
   // MARK: - Offline
 
-  @Test func `A mutation that waits for the network isn't taken for one that was being sent`() async throws {
+  @Test func `A mutation that waits for the network doesn't count as being sent`() async throws {
     let network = ManualNetworkMonitor()
     var configuration = configuration
     configuration.network = network
@@ -329,7 +329,7 @@ import Testing
     #expect(server.received == [])
   }
 
-  @Test func `Mutations behind one in flight aren't taken for ones that were being sent, when the network goes`()
+  @Test func `Mutations after one in flight don't count as being sent when the network becomes unavailable`()
     async throws
   {
     let network = ManualNetworkMonitor()
@@ -355,7 +355,7 @@ import Testing
     try #require(await finishes { try await waitForEndOfAttempt(ids[0]) })
   }
 
-  // MARK: - Confirmed without a value
+  // MARK: - Confirmation without a value
 
   @Test func `A mutation that is confirmed while a value is fetched for another one isn't refused`() async throws {
     var ids: [MutationID] = []
@@ -392,14 +392,14 @@ import Testing
       }
       let list = try await repository.mutations.list()
       #expect(list.filter { if case .refused = $0.standing { true } else { false } } == [])
-      // The reply to the second one has come.
+      // The reply to the second mutation has arrived.
       try #require(await finishes { await gate.arrivals() })
       for id in ids.prefix(2) { try #require(await finishes { try await waitForEndOfAttempt(id) }) }
       withExtendedLifetime(repository) {}
     }
   }
 
-  @Test func `A mutation whose value the server refuses to give is confirmed`() async throws {
+  @Test func `A mutation whose value the server refuses to return is confirmed`() async throws {
     try await put(Notes("x"))
     let attempts = Counter()
     let repository = NotesRepository(
@@ -416,14 +416,14 @@ import Testing
     await repository.retryNow()
     try #require(await finishes { try await repository.waitForPendingMutations() })
     try await #expect(repository.mutations.list() == [])
-    // What was shown stays.
+    // The visible value stays.
     try await #expect(memory.load(.notes("a"))?.value == Notes())
     #expect(await repository.values(of: "a").subscribe().first(1) == [Notes()])
   }
 
   // MARK: - Two repositories on one store
 
-  @Test func `A mutation that another repository has finished with isn't shown over its value`() async throws {
+  @Test func `A mutation that another repository has completed isn't applied to its own result`() async throws {
     let tallies = TallyServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
@@ -444,7 +444,7 @@ import Testing
     for await list in repository.mutations.changes where list.isEmpty { break }
   }
 
-  @Test func `A mutation of another repository that is reported while its key is opened isn't shown over its value`()
+  @Test func `A mutation of another repository that is reported during opening isn't applied to its own result`()
     async throws
   {
     let tallies = TallyServer(empty: Sum())
@@ -471,7 +471,7 @@ import Testing
     for await list in repository.mutations.changes where list.isEmpty { break }
   }
 
-  @Test func `A mutation of another repository that is reported late isn't shown over its value`() async throws {
+  @Test func `A mutation of another repository that is reported late isn't applied to its own result`() async throws {
     let tallies = TallyServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")
     try await memory.save(Sum(count: 5), for: key)
@@ -506,7 +506,7 @@ import Testing
     #expect(seen.value == [5, 6, 100])
   }
 
-  // MARK: - Cancelling
+  // MARK: - Cancellation
 
   @Test func `A mutation that is being confirmed can't be cancelled`() async throws {
     try await put(Notes())
@@ -530,7 +530,7 @@ import Testing
     try await #expect(repository.mutations.list() == [])
   }
 
-  /// Makes a mutation of a repository that backs off, and lets another repository send it, which waits at a gate.
+  /// Makes a mutation in a repository that backs off, and lets another repository send it, which waits at a gate.
   private func sendElsewhere(
     in repository: NotesRepository, _ gate: Gate
   ) async throws -> (id: MutationID, other: NotesRepository) {
@@ -569,7 +569,7 @@ import Testing
   }
 }
 
-/// Notes of a server that can't be fetched, which are empty where nothing is stored.
+/// Notes that can't be fetched, with an empty value if nothing is stored.
 struct UnfetchedNotesSource: MutableSource {
   static var empty: Notes? { Notes() }
 

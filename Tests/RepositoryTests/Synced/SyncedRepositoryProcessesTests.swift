@@ -7,7 +7,9 @@ import Testing
 
 @testable import Repository
 
-/// Two repositories over one place, as two processes have them; most of them each send what they made.
+/// Tests of two repositories on one storage, as in two processes.
+///
+/// In most tests, each repository sends its own mutations.
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryProcessesTests {
   private let executor = ManualTaskExecutor()
   private let storage = SimulatedStorage()
@@ -21,7 +23,7 @@ import Testing
     return NotesRepository(source, store: store, configuration: configuration)
   }
 
-  /// Starts a call, and lets it go as far as it can.
+  /// Starts a call, and runs it as far as possible.
   @discardableResult
   private func start<Result: Sendable>(
     _ body: @escaping @Sendable () async throws -> Result
@@ -32,7 +34,7 @@ import Testing
 
   private var stored: Notes? { storage.value(of: .notes("a")) }
 
-  @Test func `What another process stored doesn't lose a change that is confirmed without a value`() async throws {
+  @Test func `A change confirmed without a value isn't lost when another process stores a value`() async throws {
     let gate = Gate()
     let repository = makeRepository(
       NotesSource(
@@ -52,7 +54,7 @@ import Testing
     #expect(try await call.value == .confirmed)
   }
 
-  @Test func `A change that another process confirms during a write stays`() async throws {
+  @Test func `A change that another process confirms during a write stays visible`() async throws {
     start { [storage] in try await SimulatedStore(storage: storage).save(Notes("old"), for: .notes("a")) }
     server.edit("a") { $0 = Notes("old") }
     let gate = Gate()
@@ -77,7 +79,7 @@ import Testing
     start { try await repository.perform(.add("mine"), on: "a") }
     isOffline.value = false
     start { await other.retryNow() }
-    // The commit of the other one is noticed while this one's is being made.
+    // The other repository's commit is noticed during a write of this one.
     start { await store.noticeExternalChanges() }
     gate.open()
     executor.runUntilIdle()
@@ -87,7 +89,7 @@ import Testing
     #expect(shown.last.map { Set($0) } == ["old", "theirs", "mine"], "\(shown)")
   }
 
-  @Test func `A change that another process confirms stays while an older value is taken in`() async throws {
+  @Test func `A change that another process confirms stays visible while an older value is applied`() async throws {
     start { [storage] in try await SimulatedStore(storage: storage).save(Notes("old"), for: .notes("a")) }
     server.edit("a") { $0 = Notes("old") }
     let store = SimulatedStore(storage: storage)
@@ -105,7 +107,7 @@ import Testing
         }), SimulatedStore(storage: storage))
     start { try await other.perform(.add("theirs"), on: "a") }
     start { await store.noticeExternalChanges() }
-    // Two commits, of which the first lacks the change, are noticed together.
+    // Two commits, the first of which lacks the change, are noticed together.
     server.edit("a") { $0 = Notes("old", "more") }
     start { [storage] in try await SimulatedStore(storage: storage).save(Notes("old", "more"), for: .notes("a")) }
     isOffline.value = false
@@ -117,7 +119,7 @@ import Testing
     #expect(shown.last == ["old", "more", "theirs"])
   }
 
-  @Test func `A change that another process confirms behind a commit of this one counts once`() async throws {
+  @Test func `A change that another process confirms after a commit of this one counts once`() async throws {
     let key = StoreKey<Sum>("tally", id: "a")
     start { [storage] in try await SimulatedStore(storage: storage).save(Sum(count: 5), for: key) }
     let tallies = TallyServer(empty: Sum())
@@ -138,7 +140,7 @@ import Testing
     start { try await other.perform(.increment, on: "a") }
     start { await store.noticeExternalChanges() }
     tallies.edit("a") { $0 = Sum(count: 15) }
-    // The commit of this one is made, and is on its way back.
+    // The commit of this repository is made, but hasn't returned.
     start { try await repository.reload("a") }
     isOffline.value = false
     start { await other.retryNow() }
@@ -153,10 +155,10 @@ import Testing
   @Test(
     .disabled(
       """
-      Where nothing is stored, a change that is acknowledged without a value leaves the queue and no trace in the store. So a \
-      fetch of another process that began before the change still meets the precondition that nothing is stored.
+      If nothing is stored, a change that is acknowledged without a value is removed from the queue and leaves no trace in \
+      the store. A fetch of another process that began before the change still meets the precondition that nothing is stored.
       """))
-  func `A fetch that began before another process's change doesn't hide it where nothing was stored`() async throws {
+  func `A fetch that began before another process's change doesn't hide it if nothing was stored`() async throws {
     let gate = Gate()
     let fetching = makeRepository(
       NotesSource(
@@ -180,7 +182,7 @@ import Testing
     #expect(stored == Notes("1"))
   }
 
-  @Test func `A change that a released repository stores last is sent by the next one`() async throws {
+  @Test func `The last change that a released repository stores is sent by the next one`() async throws {
     let gate = Gate()
     let store = SimulatedStore(
       storage: storage, hooks: .init(onCommit: { (_) async in await gate.pass() }))
@@ -198,7 +200,7 @@ import Testing
     withExtendedLifetime(repository) {}
   }
 
-  @Test func `A page that ends with an element of the user's own leaves no gap behind it`() async throws {
+  @Test func `A page that ends with an element inserted by this device leaves no gap after it`() async throws {
     let server = MarksServer(empty: Paged(), values: ["a": Paged([Mark(id: 2), Mark(id: 1)])])
     let network = SimulatedNetwork()
     let source = PagedConformanceSource(server: server, network: network)
@@ -216,7 +218,7 @@ import Testing
   }
 }
 
-/// Lets each repository send what it made.
+/// Lets each repository send its own mutations.
 struct NoLeadership: Leadership {
   let retryInterval = Duration.seconds(1)
 

@@ -10,7 +10,7 @@ import Testing
   private let store = InMemoryStore()
   private let server = NotesServer(empty: Notes())
 
-  @Test func `What is fetched is stored and shown`() async throws {
+  @Test func `A fetched value is stored and published`() async throws {
     server.edit("a") { $0 = Notes("one") }
     let repository = NotesRepository(NotesSource(server), store: store)
     let values = repository.values(of: "a").subscribe()
@@ -19,13 +19,13 @@ import Testing
     try await #expect(store.load(.notes("a"))?.value == Notes("one"))
   }
 
-  @Test func `What was stored before is shown first`() async throws {
+  @Test func `A new observer receives the stored value first`() async throws {
     try await store.save(Notes("stored"), for: .notes("a"))
     let repository = NotesRepository(NotesSource(server), store: store)
     #expect(await repository.values(of: "a").subscribe().first(1) == [Notes("stored")])
   }
 
-  @Test func `A mutation shows at once, is sent, and is confirmed with the value of the reply`() async throws {
+  @Test func `A mutation is visible at once, is sent, and is confirmed with the value of the reply`() async throws {
     try await store.save(Notes("stored"), for: .notes("a"))
     server.edit("a") { $0 = Notes("stored", "other") }
     let gate = Gate()
@@ -49,7 +49,7 @@ import Testing
     try await #expect(repository.mutations.list() == [])
   }
 
-  @Test func `What the server can't be told now is queued, and the next repository sends it`() async throws {
+  @Test func `A mutation is queued while the server can't be reached, and the next repository sends it`() async throws {
     try await store.save(Notes("stored"), for: .notes("a"))
     server.edit("a") { $0 = Notes("stored") }
     do {
@@ -71,7 +71,7 @@ import Testing
     try await #expect(store.load(.notes("a"))?.value == Notes("stored", "1", "2", "3"))
   }
 
-  @Test func `A refused mutation is rolled back, and its caller is told`() async throws {
+  @Test func `A refused mutation is rolled back, and its call throws`() async throws {
     try await store.save(Notes("stored"), for: .notes("a"))
     let gate = Gate()
     let repository = NotesRepository(
@@ -93,7 +93,7 @@ import Testing
 }
 
 extension MulticastSubscription where Failure == Never {
-  /// The next elements, as many as are asked for.
+  /// Returns the next `count` elements.
   func first(_ count: Int) async -> [Element] {
     var elements: [Element] = []
     for await element in self {

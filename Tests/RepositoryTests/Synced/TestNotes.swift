@@ -2,7 +2,7 @@ import DataStore
 import Repository
 import RepositoryTesting
 
-/// A list of texts, the value of most tests of repositories.
+/// A list of texts, which is the value in most tests of repositories.
 struct Notes: Codable, Equatable, Sendable {
   var texts: [String] = []
 
@@ -10,11 +10,11 @@ struct Notes: Codable, Equatable, Sendable {
 }
 
 enum NotesMutation: RepositoryMutation, Equatable {
-  /// Adds a text, unless it is there.
+  /// Adds a text, unless it exists.
   case add(String)
-  /// Removes a text, which must be there unless the mutation was made before.
+  /// Removes a text, if it exists.
   case remove(String)
-  /// Replaces a text; impossible where it isn't.
+  /// Replaces a text; impossible if neither text exists.
   case replace(String, with: String)
 
   func apply(to value: inout Notes) throws(MutationConflict) {
@@ -51,7 +51,7 @@ typealias NotesRepository = SyncedRepository<NotesSource>
 typealias NotesError = RepositoryError<NotesFailure>
 
 extension ScriptedSource where Key == String, Value == Notes, Mutation == NotesMutation, Failure == NotesFailure {
-  /// A source that asks a server in memory, which answers with the whole value.
+  /// Creates a source of an in-memory server, which replies with the whole value.
   init(_ server: NotesServer) {
     self.init(
       fetch: { server.value(of: $0) },
@@ -67,7 +67,7 @@ extension ScriptedSource where Key == String, Value == Notes, Mutation == NotesM
 }
 
 extension InMemoryServer where Value == Notes {
-  /// Applies a mutation, or fails as the server of the tests does.
+  /// Applies a mutation, or throws the failure of the tests' server.
   func take(_ mutation: Mutation, _ key: Key, _ id: MutationID) throws(NotesFailure) -> Notes {
     do throws(MutationConflict) {
       return try apply(mutation, to: key, id: id)

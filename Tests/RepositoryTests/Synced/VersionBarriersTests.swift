@@ -14,7 +14,7 @@ import Testing
     #expect(accept(fourth, &versions) == true)
   }
 
-  @Test func `A reply that waited to be accepted leaves in those requested after it arrived`() {
+  @Test func `A reply that is accepted late doesn't reject values requested after its arrival`() {
     var versions = VersionBarriers()
     let (first, overlapping, arrival, later) = (versions.now(), versions.now(), versions.now(), versions.now())
     #expect(versions.acceptValue(requestedAt: first, arrivedAt: arrival) == true)
@@ -29,24 +29,24 @@ import Testing
     #expect(accept(request, &versions) == false)
   }
 
-  @Test func `A change of another process refuses the values and changes requested before it was seen`() {
+  @Test func `A change of another process rejects values and changes requested before it was noticed`() {
     var versions = VersionBarriers()
     let (before, seen, after) = (versions.now(), versions.now(), versions.now())
-    versions.overtake(at: seen)
+    versions.recordReplacement(at: seen)
     #expect(accept(before, &versions) == false)
     #expect(versions.acceptChange(requestedAt: before, arrivedAt: versions.now()) == false)
     #expect(versions.acceptChange(requestedAt: after, arrivedAt: after) == true)
   }
 
-  @Test func `A change that was seen long ago doesn't let older values in again`() {
+  @Test func `A change that was noticed long ago doesn't make older values acceptable again`() {
     var versions = VersionBarriers()
     let (seen, old) = (versions.now(), versions.now())
     #expect(accept(versions.now(), &versions) == true)
-    versions.overtake(at: seen)
+    versions.recordReplacement(at: seen)
     #expect(accept(old, &versions) == false)
   }
 
-  @Test func `An accepted change refuses the values that were requested before it arrived, and no changes`() {
+  @Test func `An accepted change rejects values that were requested before it arrived, but no changes`() {
     var versions = VersionBarriers()
     let (fetch, first, second) = (versions.now(), versions.now(), versions.now())
     #expect(versions.acceptChange(requestedAt: first, arrivedAt: versions.now()) == true)
@@ -55,26 +55,26 @@ import Testing
     #expect(accept(versions.now(), &versions) == true)
   }
 
-  @Test func `An accepted value refuses the changes that were requested before it arrived`() {
+  @Test func `An accepted value rejects changes that were requested before it arrived`() {
     var versions = VersionBarriers()
     let (mutation, fetch) = (versions.now(), versions.now())
     #expect(accept(fetch, &versions) == true)
     #expect(versions.acceptChange(requestedAt: mutation, arrivedAt: versions.now()) == false)
   }
 
-  @Test func `What is taken back is accepted again`() {
+  @Test func `A value is accepted again after the barriers were restored`() {
     var versions = VersionBarriers()
     let before = versions
     let request = versions.now()
     #expect(accept(request, &versions) == true)
     versions.restoreBarriers(of: before)
     #expect(accept(request, &versions) == true)
-    // Time goes on.
+    // Timestamps aren't reset.
     #expect(request < versions.now())
   }
 
   @Test(arguments: zip(1...4, [1, 10, 280, 15_400]))
-  func `No interleaving of up to four requests shows older after newer`(requests: Int, orders: Int) {
+  func `No interleaving of up to four requests accepts an older value after a newer one`(requests: Int, orders: Int) {
     var search = Interleavings(requests: requests)
     search.forEach { steps in
       var versions = VersionBarriers()
@@ -84,7 +84,7 @@ import Testing
     #expect(search.count == orders)
   }
 
-  @Test func `The order of the requests alone shows older after newer`() {
+  @Test func `The order of requests alone accepts an older value after a newer one`() {
     var search = Interleavings(requests: 2)
     search.forEach { steps in
       var begun = 0
@@ -101,17 +101,18 @@ import Testing
           return true
         })
     }
-    // The second is served first, the first one arrives first.
+    // The second request is served first, but the first one arrives first.
     #expect(search.fault == "begin 0, begin 1, serve 1, serve 0, arrive 0, arrive 1: 1 after 2")
   }
 
-  /// Accepts a value whose reply has just arrived.
+  /// Returns whether a value is accepted whose reply has just arrived.
   private func accept(_ request: VersionBarriers.Timestamp, _ versions: inout VersionBarriers) -> Bool {
     let arrival = versions.now()
     return versions.acceptValue(requestedAt: request, arrivedAt: arrival)
   }
 
-  /// Simulates an order on a server whose value changes with every request that it serves; returns what went wrong.
+  /// Simulates an order on a server whose value changes with every request it serves, and returns a description of the
+  /// fault.
   private func olderAfterNewer<Request>(
     _ steps: [Interleavings.Step], begin: () -> Request, accept: (Request) -> Bool
   ) -> String? {

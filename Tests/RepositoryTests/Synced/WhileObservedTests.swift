@@ -8,9 +8,9 @@ import Testing
 
 @testable import Repository
 
-/// Which requests a repository makes because its values are observed, in virtual time.
+/// The requests that a repository makes because its values are observed, in virtual time.
 @Suite(.timeLimit(.minutes(15))) struct WhileObservedTests {
-  /// A server, a repository, and observers, all on one thread.
+  /// A server, a repository and observers on one manual executor.
   private final class World: Sendable {
     let clock = ManualClock()
     let network = ManualNetworkMonitor()
@@ -18,9 +18,9 @@ import Testing
     let answers = Setting(true)
     let sends = Setting(true)
     let isSignedOut = Setting(false)
-    /// Lets fetches wait for ``answer()`` while it is on.
+    /// Whether fetches wait for ``answer()``.
     let holdsFetches = Setting(false)
-    /// The same for what is sent.
+    /// Whether sent mutations wait for ``answer()``.
     let holdsSends = Setting(false)
     private let gates = Setting<[Gate]>([])
     private let executor = ManualTaskExecutor()
@@ -60,7 +60,7 @@ import Testing
       await gate.pass()
     }
 
-    /// Lets the request go on that waits longest.
+    /// Lets the oldest waiting request continue.
     func answer() {
       executor.runUntilIdle()
       gates.value.removeFirst().open()
@@ -69,7 +69,7 @@ import Testing
 
     private func note(_ request: String) { requests.withLock { $0.append(request) } }
 
-    /// The requests since the last call.
+    /// Returns the requests since the last call.
     func takeRequests() -> [String] {
       executor.runUntilIdle()
       return requests.withLock { requests in
@@ -107,7 +107,7 @@ import Testing
 
   private let world = World()
 
-  @Test func `The first observer fetches, a second one doesn't`() {
+  @Test func `The first observer causes a fetch, a second one doesn't`() {
     world.observe("a", as: "first")
     #expect(world.takeRequests() == ["fetch a"])
     world.observe("a", as: "second")
@@ -118,7 +118,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `Nothing is fetched for observers that don't ask for it`() {
+  @Test func `Nothing is fetched for observers without a loading policy`() {
     world.observe("a", as: "never", .never)
     world.call { await $0.invalidate(.all) }
     world.activity.activity = .inactive
@@ -131,7 +131,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `A value that is fresh isn't fetched`() {
+  @Test func `A fresh value isn't fetched`() {
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(59)
@@ -143,7 +143,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `An observer that leaves and is back in time doesn't fetch, one that is late does`() {
+  @Test func `An observer causes a fetch if it returns after the stop timeout, but not before`() {
     world.observe("a", as: "first")
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(100)
@@ -157,7 +157,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `An interval fetches again and again while the value is observed`() {
+  @Test func `An interval fetches repeatedly while the value is observed`() {
     world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(9)
@@ -165,7 +165,7 @@ import Testing
     world.wait(1)
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(5)
-    // A fetch that a call asks for is as good.
+    // A fetch by a call counts too.
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(9)
@@ -177,7 +177,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `An interval goes on after fetches that fail`() {
+  @Test func `An interval continues after failed fetches`() {
     world.answers.value = false
     world.observe("a", as: "first", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
@@ -187,7 +187,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `An app that becomes active fetches what is stale, once`() {
+  @Test func `An app that becomes active fetches stale values once`() {
     world.observe("a", as: "a")
     world.observe("b", as: "b")
     #expect(world.takeRequests() == ["fetch a", "fetch b"])
@@ -211,7 +211,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `What is made stale is fetched if it is observed`() {
+  @Test func `An invalidated value is fetched if it is observed`() {
     world.observe("a", as: "a")
     world.observe("b", as: "b", .never)
     world.call { try? await $0.reload("b") }
@@ -224,7 +224,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch b"])
     world.call { try? await $0.refresh("b") }
     #expect(world.takeRequests() == [])
-    // Its observer is gone, and will be back.
+    // Its observer is gone, and will return.
     world.leave("a")
     world.call { await $0.invalidate(.key("a")) }
     #expect(world.takeRequests() == [])
@@ -232,7 +232,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `Keys that aren't in use become stale too`() {
+  @Test func `Keys that aren't in use also become stale`() {
     let keys = (0..<40).map { "key \($0)" }
     for key in keys { world.call { try? await $0.reload(key) } }
     #expect(world.takeRequests() == keys.map { "fetch \($0)" })
@@ -246,7 +246,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch \(keys[0])", "fetch \(keys[1])"])
   }
 
-  @Test func `While the network is away nothing is fetched or sent, and mutations go first when it is back`() {
+  @Test func `Nothing is requested while the network is unavailable, and mutations are sent first afterwards`() {
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
     world.network.status = .offline
@@ -260,7 +260,7 @@ import Testing
     #expect(world.takeRequests() == ["send a", "fetch a", "fetch b"])
   }
 
-  @Test func `A call that waits for its turn is queued when the network goes`() {
+  @Test func `A call that waits for its turn returns queued when the network becomes unavailable`() {
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
     let results = Setting<[MutationResult?]>([])
@@ -286,7 +286,7 @@ import Testing
     #expect(world.takeRequests() == ["send a", "send a"])
   }
 
-  @Test func `A call whose old credentials were refused is queued while the network is away`() {
+  @Test func `A call with refused credentials returns queued while the network is unavailable`() {
     world.call { try? await $0.reload("a") }
     let result = Setting<MutationResult?>(nil)
     (world.holdsSends.value, world.isSignedOut.value) = (true, true)
@@ -305,7 +305,7 @@ import Testing
     #expect(world.takeRequests() == ["send a"])
   }
 
-  @Test func `When mutations can't be sent, what is observed is fetched a little later`() {
+  @Test func `Observed values are fetched after a delay if mutations can't be sent`() {
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
     world.network.status = .offline
@@ -320,7 +320,7 @@ import Testing
     #expect(world.takeRequests().contains("fetch a"))
   }
 
-  @Test func `A network that comes and goes at once fetches nothing`() {
+  @Test func `A network that is available only briefly causes no fetch`() {
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
     world.sends.value = false
@@ -334,7 +334,7 @@ import Testing
     #expect(!world.takeRequests().contains("fetch a"))
   }
 
-  @Test func `A reply to a request from before doesn't prove that the network is there`() {
+  @Test func `A reply to an earlier request doesn't prove that the network is available`() {
     world.holdsFetches.value = true
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
@@ -348,7 +348,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `A fetch of a connection that was lost is made again when the network is back`() {
+  @Test func `A fetch on a lost connection is repeated when the network is back`() {
     world.holdsFetches.value = true
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
@@ -366,7 +366,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `A call's request that fails is made again for an observer that came later`() {
+  @Test func `A failed request of a call is repeated for an observer that subscribed later`() {
     world.holdsFetches.value = true
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
@@ -380,7 +380,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `A call from before doesn't end the wait for the network`() {
+  @Test func `An earlier call doesn't end the wait for the network`() {
     world.holdsFetches.value = true
     world.call { try? await $0.reload("a") }
     #expect(world.takeRequests() == ["fetch a"])
@@ -394,7 +394,7 @@ import Testing
     #expect(world.takeRequests() == ["send b"])
   }
 
-  @Test func `A fetch of observers that are gone, and that fails, is made again for the next one`() {
+  @Test func `A failed fetch of previous observers is repeated for the next observer`() {
     world.holdsFetches.value = true
     world.observe("a", as: "first")
     world.leave("first")
@@ -410,7 +410,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `What is made stale during a fetch isn't fetched again without an observer`() {
+  @Test func `A value that is invalidated during a fetch isn't fetched again without an observer`() {
     world.holdsFetches.value = true
     world.observe("a", as: "a")
     #expect(world.takeRequests() == ["fetch a"])
@@ -423,7 +423,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `What is made stale many times during a fetch is fetched once more`() {
+  @Test func `A value that is invalidated many times during a fetch is fetched once more`() {
     world.holdsFetches.value = true
     world.observe("a", as: "a")
     for _ in 0..<100 { world.call { await $0.invalidate(.key("a")) } }
@@ -434,7 +434,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `A refresh ends although its value is made stale again and again`() {
+  @Test func `A refresh ends although its value is invalidated repeatedly`() {
     world.holdsFetches.value = true
     let hasEnded = Setting(false)
     world.call { repository in
@@ -448,7 +448,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `A call to try again lets all go on while the network is said to be away`() {
+  @Test func `A retry resumes requests while the network is reported as unavailable`() {
     world.network.status = .offline
     world.observe("a", as: "a")
     #expect(world.takeRequests() == [])
@@ -461,7 +461,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `A call that is cancelled doesn't put off an interval`() {
+  @Test func `A cancelled call doesn't postpone an interval`() {
     world.observe("a", as: "a", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
     world.wait(9)
@@ -475,7 +475,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
-  @Test func `Polling doesn't end the backoff of mutations`() {
+  @Test func `Polling doesn't reset the backoff of mutations`() {
     world.observe("a", as: "a", .whileObserved(every: .seconds(1)))
     world.sends.value = false
     world.call { _ = try? await $0.perform(.add("1"), on: "a") }
@@ -483,7 +483,7 @@ import Testing
     #expect(world.takeRequests().count { $0 == "send a" } < 20)
   }
 
-  @Test func `A call that is answered proves that the network is there`() {
+  @Test func `A reply to a call proves that the network is available`() {
     world.network.status = .offline
     world.observe("a", as: "a")
     world.call { _ = try? await $0.perform(.add("1"), on: "b") }
@@ -492,7 +492,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch b", "send b", "fetch a"])
   }
 
-  @Test func `The reply to a request from before isn't enough for a value that was made stale`() async throws {
+  @Test func `The reply to an earlier request doesn't refresh an invalidated value`() async throws {
     let (gate, count) = (Gate(), Counter())
     let store = InMemoryStore()
     let repository = NotesRepository(
@@ -525,7 +525,7 @@ import Testing
     #expect(cursors.value == [nil, "after 1", nil])
   }
 
-  @Test func `The state of a key is observed with its loading too`() async throws {
+  @Test func `The states of a key can be observed with a loading policy`() async throws {
     let repository = NotesRepository(
       NotesSource(
         fetch: { (_) throws(NotesFailure) in Notes("x") }, send: { (_, _, _) throws(NotesFailure) in .done }),

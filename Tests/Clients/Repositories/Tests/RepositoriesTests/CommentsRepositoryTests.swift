@@ -16,14 +16,14 @@ import Testing
   private let server = CommentsServer()
   private let comments = (1...5).map { Comment(author: "Jake", text: "\($0)") }
 
-  /// A repository of pages of two, whose backoffs end only when a test says so.
+  /// Creates a repository with pages of two comments, whose backoff ends only when a test says so.
   private func repository(_ client: any CommentsClient, store: (any KeyValueStore)? = nil) -> CommentsRepository {
     CommentsRepository(
       CommentsSource(client), store: store ?? self.store,
       configuration: RepositoryConfiguration(pageSize: 2, clock: ManualClock()))
   }
 
-  /// Has comments stored that the server has too.
+  /// Stores comments both locally and on the server.
   private func share(_ comments: [Comment], in store: (any KeyValueStore)? = nil) async throws {
     server.edit("post") { $0 = Paged(comments) }
     try await (store ?? self.store).save(Paged(comments), for: Self.key)
@@ -35,7 +35,7 @@ import Testing
 
   // MARK: - Pages
 
-  @Test func `An edit on page two stays when page one is loaded again`() async throws {
+  @Test func `An edit on the second page stays when the first page is loaded again`() async throws {
     server.edit("post") { [comments] in $0 = Paged(comments) }
     let network = CommentsNetwork(server)
     let repository = repository(network)
@@ -60,7 +60,7 @@ import Testing
       ])
   }
 
-  @Test func `When the last caller of a load is cancelled, the request is`() async throws {
+  @Test func `A request is cancelled when its last caller is cancelled`() async throws {
     let gate = Gate()
     let cancelled = CurrentValueRelay(0)
     let network = CommentsNetwork(
@@ -77,7 +77,7 @@ import Testing
     await events.reaches { if case .requestJoined = $0 { true } else { false } }
     first.cancel()
     await #expect(throws: RepositoryError<CommentsError>.cancelled) { try await first.value }
-    // The request goes on for the other caller.
+    // The request continues for the other caller.
     #expect(cancelled.value == 0)
     second.cancel()
     await #expect(throws: RepositoryError<CommentsError>.cancelled) { try await second.value }
@@ -91,7 +91,7 @@ import Testing
 
   // MARK: - Changes
 
-  @Test func `A comment shows at once where nothing is stored, and the rest when it is confirmed`() async throws {
+  @Test func `A comment is visible at once if nothing is stored, and the others when it is confirmed`() async throws {
     server.edit("post") { [comments] in $0 = Paged([comments[0]]) }
     let gate = Gate()
     let repository = repository(
@@ -107,7 +107,7 @@ import Testing
     try await #expect(stored() == ["mine", "1"])
   }
 
-  @Test func `A comment that was written offline where nothing is stored shows after a relaunch too`() async throws {
+  @Test func `A comment written offline while nothing is stored is visible after a relaunch`() async throws {
     server.edit("post") { [comments] in $0 = Paged([comments[0]]) }
     let mine = Comment(author: "I", text: "mine")
     do {
@@ -126,7 +126,7 @@ import Testing
     try await #expect(stored() == ["mine", "1"])
   }
 
-  @Test func `Cancelling the caller of a change doesn't take the change back`() async throws {
+  @Test func `Cancelling the caller of a change doesn't cancel the change`() async throws {
     try await share([comments[0]])
     let gate = Gate()
     let repository = repository(
@@ -169,7 +169,7 @@ import Testing
     try await #expect(online.mutations.list().isEmpty)
   }
 
-  @Test func `An addition, at once and are confirmed`() async throws {
+  @Test func `An addition, an edit and a deletion are visible at once and are confirmed`() async throws {
     try await share([comments[0], comments[1]])
     let gates = Mutex([Gate(), Gate(), Gate()])
     let shut = gates.withLock { $0 }
@@ -203,16 +203,16 @@ import Testing
       try await #expect(repository.mutations.list().isEmpty)
       before = after
     }
-    // Nothing was shown in between.
+    // No other value was published in between.
     server.edit("post") { $0.upsertFirst(Comment(author: "Taylor", text: "0")) }
     try await repository.reload("post")
-    // The page ends with the user's own comment, and comments of other users may lie behind it.
+    // The page ends with the user's own comment, after which there may be other users' comments.
     #expect(await values.texts(1) == [["0", "Mine"]])
     try await repository.loadMore("post")
     #expect(await values.texts(1) == [["0", "Mine", "2"]])
   }
 
-  @Test func `What was edited offline survives the repository and is sent in order by the next one`() async throws {
+  @Test func `Offline edits survive the repository and are sent in order by the next one`() async throws {
     let folder = TemporaryFolder()
     let mine = Comment(author: "I", text: "mine")
     try await share([comments[0]], in: FileStore(folder: folder.url))
@@ -238,7 +238,7 @@ import Testing
     #expect(try await online.mutations.list().isEmpty)
   }
 
-  @Test func `An edit that the server refuses is rolled back, and its caller gets the error`() async throws {
+  @Test func `An edit that the server refuses is rolled back, and its call throws`() async throws {
     try await share([comments[0]])
     let gate = Gate()
     let repository = repository(
@@ -311,7 +311,7 @@ import Testing
     try await #expect(stored() == ["one", "two"])
   }
 
-  @Test func `An edit that waits in one repository shows in another one, and is made once`() async throws {
+  @Test func `A pending edit of one repository is visible in another, and is made once`() async throws {
     try await share([comments[0]])
     let isOnline = Mutex(false)
     let first = repository(
@@ -320,7 +320,7 @@ import Testing
         onRequest: { (_) async throws(CommentsError) in if !isOnline.withLock({ $0 }) { throw .offline } }))
     let second = repository(CommentsNetwork(server))
     let firstValues = first.values(of: "post").subscribe()
-    // A repository that shows a value has tried to lead, so the first one leads.
+    // A repository that has published a value has tried to lead, so the first one leads.
     #expect(await firstValues.texts(1) == [["1"]])
     let secondValues = second.values(of: "post").subscribe()
     #expect(await secondValues.texts(1) == [["1"]])
@@ -339,7 +339,7 @@ import Testing
     #expect(await secondValues.differentTexts(after: ["one"]) == ["2", "one"])
   }
 
-  @Test func `Of many edits that two repositories on one store make at once none is lost`() async throws {
+  @Test func `No edit is lost when two repositories on one store make many at the same time`() async throws {
     let many = (0..<20).map { Comment(author: "Jake", text: "\($0)") }
     try await share(many)
     let pair = [repository(CommentsNetwork(server)), repository(CommentsNetwork(server))]
@@ -402,7 +402,7 @@ import Testing
     #expect(Set(server.receivedIDs).count == 1)
   }
 
-  @Test func `After a lost reply the server's text is stored if another user has replaced it since`() async throws {
+  @Test func `After a lost reply the server's text is stored if another user has replaced it`() async throws {
     try await share([comments[0]])
     let lost = Mutex(false)
     let repository = repository(
@@ -442,11 +442,11 @@ import Testing
     #expect(server.made == [.add(mine)])
   }
 
-  @Test func `An edit that perhaps arrived is sent again although its page is not fetched`() async throws {
+  @Test func `An edit that may have arrived is sent again although its page can't be fetched`() async throws {
     let many = (1...25).map { Comment(author: "Jake", text: "\($0)") }
     try await share(many)
     let (first, last) = (many[0].id, many[24].id)
-    // The reply to the first edit is lost, and the last edit never arrives. Then a page can't be fetched once.
+    // The reply to the first edit is lost, and the last edit never arrives. One page request then fails.
     let losses = Mutex<Set<CommentsNetwork.Request>>([.edit(first, "first"), .edit(last, "last"), .page(after: nil)])
     let gate = Gate()
     let lose: @Sendable (CommentsNetwork.Request) -> Bool = { request in
@@ -481,7 +481,7 @@ import Testing
     #expect(server.comments(on: "post").map(\.text) == ["first"] + (2...24).map { "\($0)" } + ["last"])
   }
 
-  @Test func `When the network is back the value that a confirmed comment waits for is fetched at once`() async throws {
+  @Test func `The value that a confirmed comment waits for is fetched as soon as the network is back`() async throws {
     let isOnline = Mutex(false)
     let repository = repository(
       CommentsNetwork(
@@ -497,7 +497,7 @@ import Testing
     try await #expect(stored() == ["mine"])
   }
 
-  @Test func `A page that was asked for before an edit was confirmed doesn't take it back`() async throws {
+  @Test func `A page that was requested before an edit was confirmed doesn't undo the edit`() async throws {
     try await share([comments[0]])
     let gate = Gate()
     let isFirst = Mutex(true)
@@ -528,10 +528,10 @@ import Testing
       ])
   }
 
-  // MARK: - Screens
+  // MARK: - Views
 
   @MainActor
-  @Test func `A screen follows on the main actor`() async throws {
+  @Test func `An observed object receives values on the main actor`() async throws {
     try await share([comments[0]])
     let repository = repository(CommentsNetwork(server))
     var screen: Observed<Paged<Comment>>? = Observed(repository.values(of: "post"))
@@ -549,18 +549,18 @@ import Testing
 }
 
 extension MulticastSubscription where Element == Paged<Comment>, Failure == Never {
-  /// The texts of the next values, as many as are asked for.
+  /// Returns the texts of the next `count` values.
   func texts(_ count: Int) async -> [[String]] {
     await first(count).map { $0.elements.map(\.text) }
   }
 
-  /// The texts of the first value that has others than these.
+  /// Returns the texts of the first value with different texts.
   func differentTexts(after texts: [String]) async -> [String]? {
     for await value in self where value.elements.map(\.text) != texts { return value.elements.map(\.text) }
     return nil
   }
 
-  /// The texts of the values up to one, without those that are the same as before.
+  /// Returns the texts of the values until `last`, without consecutive duplicates.
   func differentTexts(until last: [String]) async -> [[String]] {
     var texts: [[String]] = []
     for await value in self {
@@ -572,7 +572,7 @@ extension MulticastSubscription where Element == Paged<Comment>, Failure == Neve
   }
 }
 
-/// Draws of a test's own; the last one is repeated.
+/// Predetermined draws, the last of which is repeated.
 private struct Draws: RandomNumberGenerator {
   private var draws: [UInt64]
 
@@ -581,7 +581,7 @@ private struct Draws: RandomNumberGenerator {
   }
 
   init(_ draws: [Draw]) {
-    // Close to nothing, because a generator that only draws zeros never ends.
+    // Close to zero, because a generator that only returns zeros never terminates.
     self.draws = draws.map { $0 == .max ? .max : 1 << 24 }
   }
 

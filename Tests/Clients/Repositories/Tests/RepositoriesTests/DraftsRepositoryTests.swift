@@ -4,7 +4,7 @@ import Repository
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct DraftsRepositoryTests {
-  @Test func `A draft shows as it is typed, survives a relaunch, and is empty again when it is sent`() async throws {
+  @Test func `A draft is visible at once, survives a relaunch, and is empty again when it is removed`() async throws {
     let storage = InMemoryStorage()
     do {
       let drafts = draftsRepository(store: InMemoryStore(storage: storage))

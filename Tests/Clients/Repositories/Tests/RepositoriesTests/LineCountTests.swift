@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the README says of the length of each repository.
+/// Compares the line counts in the README with the sources.
 @Suite struct LineCountTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
@@ -12,12 +12,12 @@ import Testing
     }
   }
 
-  /// The lines of a file without blank ones and comments.
+  /// Returns the number of lines of a file that are neither blank nor comments.
   private static func codeLineCount(of path: String) throws -> Int {
     try lines(of: path).count { !$0.isEmpty && !$0.hasPrefix("//") }
   }
 
-  /// The rows of the table: the file of a repository, and its number of code lines.
+  /// Returns the rows of the README's table: the file of each repository, and its number of code lines.
   private static func table() throws -> [String: Int] {
     var counts: [String: Int] = [:]
     for line in try lines(of: "README.md") {
@@ -37,7 +37,7 @@ import Testing
     #expect(try Self.table() == counts)
   }
 
-  @Test func `The comments take no more than 40 lines`() throws {
+  @Test func `The comments source has at most 40 lines`() throws {
     #expect(try Self.codeLineCount(of: "Sources/Repositories/Comments/CommentsSource.swift") <= 40)
   }
 }

@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct ProfileRepositoryTests {
-  /// A client of closures.
+  /// A client that consists of a closure.
   private struct Client: ProfileClient {
     let fetch: @Sendable (String) async throws(ProfileError) -> Profile
 
@@ -16,7 +16,7 @@ import Testing
 
   private let store = InMemoryStore()
 
-  @Test func `A profile is fetched once while it is fresh, and shown to every screen`() async throws {
+  @Test func `A profile is fetched once while it is fresh, and every observer receives it`() async throws {
     let names = Mutex(["Jake", "Jake Lin"])
     let profiles = profileRepository(
       Client { (_) throws(ProfileError) in Profile(name: names.withLock { $0.removeFirst() }) }, store: store)
@@ -28,7 +28,7 @@ import Testing
     for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake Lin")]) }
   }
 
-  @Test func `A screen that shows a profile fetches it, and again when it is stale`() async throws {
+  @Test func `Observing a profile fetches it, and fetches it again when it is stale`() async throws {
     let names = Mutex(["Jake", "Jake Lin"])
     let profiles = profileRepository(
       Client { (_) throws(ProfileError) in Profile(name: names.withLock { $0.removeFirst() }) }, store: store)
@@ -40,11 +40,11 @@ import Testing
     for screen in screens { #expect(await screen.first(1) == [Profile(name: "Jake Lin")]) }
   }
 
-  @Test func `Without a network the stored profile shows, and the caller gets the error`() async throws {
+  @Test func `The stored profile stays visible without a network, and the call throws`() async throws {
     try await store.save(Profile(name: "Jake"), for: StoreKey("profile", id: "0"))
     let profiles = profileRepository(Client { (_) throws(ProfileError) in throw .offline }, store: store)
     let states = profiles.states(of: "0").subscribe()
-    // Before the store was read, and after.
+    // The states before and after the store was read.
     let opening = await states.first(2)
     #expect(opening.map(\.value) == [nil, Profile(name: "Jake")])
     #expect(opening.map(\.isLoading) == [false, false])
@@ -56,7 +56,7 @@ import Testing
     #expect(await profiles.values(of: "0").subscribe().first(1) == [Profile(name: "Jake")])
   }
 
-  @Test func `Of two repositories on one store the slower one doesn't store the older profile`() async throws {
+  @Test func `An older profile of a slower repository on the same store isn't stored`() async throws {
     let gate = Gate()
     let fetches = Mutex(0)
     let slow = profileRepository(

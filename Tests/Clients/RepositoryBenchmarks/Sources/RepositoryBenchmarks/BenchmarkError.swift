@@ -1,4 +1,4 @@
-/// Why a comparison stopped.
+/// The error that stopped a comparison.
 enum BenchmarkError: Error, CustomStringConvertible {
   case usage(String)
   case wrongValue(system: String, key: String)
@@ -11,11 +11,11 @@ enum BenchmarkError: Error, CustomStringConvertible {
   var description: String {
     switch self {
     case .usage(let problem): "\(problem)\n\n\(Options.usage)"
-    case .wrongValue(let system, let key): "\(system) doesn't hold the value of \(key) that the changes make."
-    case .notConfirmed(let system): "\(system) didn't have a change confirmed by a server that can be reached."
+    case .wrongValue(let system, let key): "The value of \(key) in \(system) doesn't include all changes."
+    case .notConfirmed(let system): "\(system) didn't confirm a change although the server can be reached."
     case .ended(let system): "An observer of \(system) ended without a value."
     case .noResidentMemory: "The resident memory can't be read from /proc/self/statm."
-    case .childFailed(let arguments, let status): "The process with \(arguments) ended with the status \(status)."
+    case .childFailed(let arguments, let status): "The process with arguments \(arguments) ended with status \(status)."
     case .hung(let system, let seconds):
       """
       \(system) did not finish within \(seconds) seconds: an observer did not receive a value, a change was not sent, \

@@ -1,15 +1,15 @@
 internal import BenchmarkKit
 internal import DataStore
 
-/// What every row needs: the options, and a place for each run.
+/// The environment of a row: the options, and a place for each run.
 struct Environment: Sendable {
   let options: Options
   let workspace: Workspace
 
-  /// Calls `body` with a place in which some values are stored.
+  /// Calls `body` with a place in which the initial values are stored.
   ///
   /// - Parameters:
-  ///   - server: The server of the values, and what it has at first.
+  ///   - server: The server that has the initial values.
   ///   - keys: The keys of the values.
   func withPlace<Mutation, Result>(
     _ server: Server<Mutation>, keys: [String] = ["0"], _ body: (Place) async throws -> Result
@@ -27,7 +27,7 @@ struct Environment: Sendable {
     }
   }
 
-  /// Checks that a place holds what the server has.
+  /// Checks that the values stored in a place equal the server's.
   func check<Mutation>(
     _ place: Place, _ server: Server<Mutation>, keys: [String] = ["0"], _ label: String
   ) async throws where Mutation.Value: Codable & Equatable {
@@ -40,7 +40,7 @@ struct Environment: Sendable {
 }
 
 extension RepositorySystem {
-  /// Makes changes, several at once, so that commits are shared.
+  /// Makes changes concurrently, so that commits are shared.
   ///
   /// - Parameters:
   ///   - changes: The changes of each task, which makes them in order.

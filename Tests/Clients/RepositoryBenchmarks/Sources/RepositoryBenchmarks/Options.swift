@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// What the command line asks for.
+/// The command-line options.
 struct Options: Sendable {
   private(set) var run = RunOptions(timeout: 600)
   private(set) var rows = Row.allCases
@@ -11,14 +11,14 @@ struct Options: Sendable {
   static let usage = """
     usage: RepositoryBenchmarks [options]
       --rows \(Row.allCases.map(\.rawValue).joined(separator: ","))
-                     what to measure
-      --store files  where the systems keep what they have: \(StoreKind.allCases.map(\.rawValue).joined(separator: "|"))
-      --runs 5       medians are taken of so many runs
-      --scale 1      the length of a run; 0.01 to see that everything works
-      --folder PATH  where the stores are made, and removed afterwards; the temporary directory if left out
+                     the rows to measure
+      --store files  kind of store of all systems: \(StoreKind.allCases.map(\.rawValue).joined(separator: "|"))
+      --runs 5       number of runs, of which the median is taken
+      --scale 1      length of a run; 0.01 to check that everything works
+      --folder PATH  folder of the stores, which are removed afterwards; by default the temporary directory
       --timeout 600  seconds after which a run counts as hung
-      --seed N       orders the systems of each run
-      --json
+      --seed N       seed that determines the order of the systems in each run
+      --json         print the results as JSON
     """
 
   init(_ arguments: some Sequence<String>) throws(UsageError) {

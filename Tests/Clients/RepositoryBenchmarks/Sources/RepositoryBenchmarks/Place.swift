@@ -2,17 +2,17 @@ internal import BenchmarkKit
 internal import DataStore
 internal import Foundation
 
-/// The kind of store under all systems of one start of the program.
+/// The kind of store of all systems in one start of the program.
 enum StoreKind: String, CaseIterable, Codable, Sendable {
   case files, memory
 }
 
-/// Where one run keeps what it stores; a second store in the same place simulates a relaunch.
+/// The storage of one run; a second store in the same place simulates a relaunch.
 enum Place: Sendable {
   case folder(URL)
   case memory(InMemoryStorage)
 
-  /// Creates a store that knows nothing yet of what the place holds.
+  /// Creates a store that has not read the contents of the place yet.
   func makeStore() -> any KeyValueStore {
     switch self {
     case .folder(let folder): FileStore(folder: folder.appending(path: "store", directoryHint: .isDirectory))

@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// Measures the repository engine beside the same done by hand.
+/// Compares the repository engine with a hand-written repository.
 @main
 struct RepositoryBenchmarks {
   static func main() async {

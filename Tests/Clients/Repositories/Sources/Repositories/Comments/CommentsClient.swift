@@ -2,11 +2,11 @@ public import Foundation
 
 /// A comment on a post.
 public struct Comment: Codable, Equatable, Identifiable, Sendable {
-  /// Given by the app that made the comment, so that it has its id before the server knows it.
+  /// The id, which the app assigns, so that a comment has it before the server knows the comment.
   public let id: UUID
   /// The name of the user who wrote it.
   public let author: String
-  /// What it says.
+  /// The text of the comment.
   public var text: String
 
   /// Creates a comment.
@@ -17,11 +17,11 @@ public struct Comment: Codable, Equatable, Identifiable, Sendable {
 
 /// A page of comments, as the server sends it.
 public struct CommentsPage: Sendable {
-  /// The comments of the page alone, the newest first.
+  /// The comments of this page, the newest first.
   public let comments: [Comment]
-  /// Where the next page begins; `nil` if there is none.
+  /// The cursor of the next page; `nil` if there is none.
   public let nextCursor: String?
-  /// Where the page with newer comments ends; `nil` if there is none.
+  /// The cursor of the page with newer comments; `nil` if there is none.
   public let previousCursor: String?
 
   /// Creates a page.
@@ -30,25 +30,25 @@ public struct CommentsPage: Sendable {
   }
 }
 
-/// Why a request for comments failed.
+/// The error of a failed request for comments.
 public enum CommentsError: Error, Hashable, Sendable {
   /// The request didn't leave the device.
   case offline
-  /// The request was sent, and the connection broke before the reply was read.
+  /// The request was sent, but the connection failed before the reply was read.
   case lostReply
-  /// The server will never do it, because the user may not or the request is wrong.
+  /// The server refused the request permanently, because it isn't permitted or is invalid.
   case refused
 }
 
-/// Stands for the REST client that an app has already.
+/// Represents the REST client that an app already has.
 ///
-/// It knows nothing of repositories. All that a repository asks of it is that a change has an id, and that the server makes
-/// a change with an id once.
+/// The client is independent of repositories. A repository only requires that a change has an id, and that the server
+/// makes the change with an id at most once.
 public protocol CommentsClient: Sendable {
   /// Fetches a page of the comments on a post, the newest first.
   func comments(on postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> CommentsPage
 
-  /// Fetches the page of the comments in front of one, the newest first.
+  /// Fetches the page of comments before a comment, the newest first.
   func comments(on postID: String, before cursor: String, limit: Int) async throws(CommentsError) -> CommentsPage
 
   /// Adds a comment to a post.

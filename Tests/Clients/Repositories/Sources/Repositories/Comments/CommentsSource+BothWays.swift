@@ -1,14 +1,14 @@
 internal import Foundation
 public import Repository
 
-/// Lets a long list of comments stay as short as what the user can see of it.
+/// Supports a long list of comments of which only the visible part is kept.
 extension CommentsSource: BidirectionalPagedSource {
-  /// Fetches the page in front of a comment.
+  /// Fetches the page before a comment.
   public func fetch(_ postID: String, before cursor: String, limit: Int) async throws(CommentsError) -> Paged<Comment> {
     let page = try await client.comments(on: postID, before: cursor, limit: limit)
     return Paged(page.comments, nextCursor: page.nextCursor, previousCursor: page.previousCursor)
   }
 
-  /// Returns the id of a comment, by which the server knows where a page begins and ends.
+  /// Returns the id of a comment, which is the server's cursor.
   public func cursor(of comment: Comment) -> String { comment.id.uuidString }
 }

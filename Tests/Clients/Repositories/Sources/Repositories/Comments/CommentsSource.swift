@@ -1,17 +1,17 @@
 public import Repository
 
-/// The comments on posts, by the id of the post: what a `SyncedRepository` has to know of the client.
+/// The source of the comments on posts, by the id of the post.
 public struct CommentsSource: PagedSource, MutableSource {
-  /// What a user changes about the comments on a post.
+  /// A user's change of the comments on a post.
   public enum Mutation: RepositoryMutation, Equatable {
-    /// Adds a comment, the newest of all.
+    /// Adds a comment as the newest one.
     case add(Comment)
     /// Replaces the text of a comment.
     case edit(Comment.ID, text: String)
     /// Deletes a comment.
     case delete(Comment.ID)
 
-    /// Makes the change, which has no effect on a comment that isn't loaded or was deleted.
+    /// Applies the change, which has no effect on a comment that isn't loaded or was deleted.
     public func apply(to comments: inout Paged<Comment>) {
       switch self {
       case .add(let comment): comments.upsertFirst(comment)
@@ -21,7 +21,7 @@ public struct CommentsSource: PagedSource, MutableSource {
     }
   }
 
-  /// A comment on a post whose comments were never loaded shows at once.
+  /// An empty page, so that a comment is visible at once even if the post's comments were never loaded.
   public static var empty: Paged<Comment>? { Paged() }
 
   /// The collection of the comments in the store.
@@ -39,7 +39,7 @@ public struct CommentsSource: PagedSource, MutableSource {
 
   /// Sends a change.
   ///
-  /// The server answers without a value, so the change is applied to what is stored.
+  /// The server replies without a value, so the change is applied to the stored value.
   public func send(
     _ mutation: Mutation, to postID: String, id: MutationID
   ) async throws(CommentsError) -> MutationReply<Paged<Comment>> {
@@ -51,7 +51,7 @@ public struct CommentsSource: PagedSource, MutableSource {
     return .done
   }
 
-  /// Returns what an error of the client means: what is neither refused nor in doubt is tried again.
+  /// Returns the meaning of an error: all errors except a refusal and a lost reply are retried.
   public func disposition(of failure: CommentsError) -> FailureDisposition {
     if failure == .refused { return .refused }
     return failure == .lostReply ? .unknownOutcome : .retryLater()

@@ -1,6 +1,6 @@
-/// A comment that isn't sent yet.
+/// A comment that hasn't been sent yet.
 public struct Draft: Codable, Equatable, Sendable {
-  /// What is written so far.
+  /// The text written so far.
   public var text: String
 
   /// Creates a draft.

@@ -9,13 +9,13 @@ public struct Profile: Codable, Equatable, Sendable {
   }
 }
 
-/// Why a request for a profile failed.
+/// The error of a failed request for a profile.
 public enum ProfileError: Error, Hashable, Sendable {
-  /// The server could not be reached.
+  /// The server couldn't be reached.
   case offline
 }
 
-/// Stands for the REST client that an app has already.
+/// Represents the REST client that an app already has.
 public protocol ProfileClient: Sendable {
   /// Fetches the profile of a user.
   func profile(of userID: String) async throws(ProfileError) -> Profile

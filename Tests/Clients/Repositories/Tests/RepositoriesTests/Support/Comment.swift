@@ -1,4 +1,4 @@
 import Repositories
 
-/// The comment of a post, and not that of a test.
+/// The comment of a post, as opposed to Swift Testing's.
 typealias Comment = Repositories.Comment

@@ -4,20 +4,20 @@ import Repository
 import RepositoryTesting
 import Synchronization
 
-/// The comments on posts, as a server in memory has them.
+/// An in-memory server of comments on posts.
 final class CommentsServer: Sendable {
   private let server = InMemoryServer<String, Paged<Comment>, CommentsSource.Mutation>(empty: Paged())
 
-  /// All comments on a post, the newest first.
+  /// Returns all comments on a post, the newest first.
   func comments(on postID: String) -> [Comment] { server.value(of: postID).elements }
 
-  /// The changes that were made, in order, each once.
+  /// The applied changes in order, each listed once.
   var made: [CommentsSource.Mutation] { server.applied.map(\.mutation) }
 
-  /// The ids of all changes that arrived, repeated ones included.
+  /// The ids of all received changes, including repeated ones.
   var receivedIDs: [String] { server.received.map(\.rawValue) }
 
-  /// Changes the comments on a post, as another user does.
+  /// Changes the comments on a post, which simulates a change by another user.
   func edit(_ postID: String, _ change: (inout Paged<Comment>) -> Void) {
     server.edit(postID, change)
   }
@@ -45,9 +45,9 @@ extension CommentsPage {
   }
 }
 
-/// A client of a ``CommentsServer``, over a network that a test directs.
+/// A client of a ``CommentsServer``, over a network that a test controls.
 final class CommentsNetwork: CommentsClient {
-  /// A request, as a test distinguishes it.
+  /// The kinds of requests that tests distinguish.
   enum Request: Hashable, Sendable {
     case page(after: Comment.ID?)
     case previousPage(before: Comment.ID?)
@@ -56,7 +56,7 @@ final class CommentsNetwork: CommentsClient {
     case delete(Comment.ID)
   }
 
-  /// What happens to a request, or to its reply, on its way.
+  /// A closure that runs while a request or its reply is in transit.
   typealias Hop = @Sendable (Request) async throws(CommentsError) -> Void
 
   private let server: CommentsServer
@@ -68,8 +68,8 @@ final class CommentsNetwork: CommentsClient {
   ///
   /// - Parameters:
   ///   - server: The server.
-  ///   - onRequest: Runs before the server gets a request; if it throws, the server doesn't get it.
-  ///   - onReply: Runs before the client gets a reply; if it throws, the client doesn't get it.
+  ///   - onRequest: Called before the server receives a request. If it throws, the server doesn't receive the request.
+  ///   - onReply: Called before the client receives a reply. If it throws, the client doesn't receive the reply.
   init(
     _ server: CommentsServer,
     onRequest: @escaping Hop = { (_) async throws(CommentsError) in },
@@ -80,12 +80,12 @@ final class CommentsNetwork: CommentsClient {
     self.onReply = onReply
   }
 
-  /// A network without a connection.
+  /// Returns a network without a connection.
   static func offline(_ server: CommentsServer) -> CommentsNetwork {
     CommentsNetwork(server, onRequest: { (_) async throws(CommentsError) in throw .offline })
   }
 
-  /// The requests that were made, in order.
+  /// The requests in the order in which they were made.
   var requests: [Request] { recorded.withLock { $0 } }
 
   func comments(on postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> CommentsPage {

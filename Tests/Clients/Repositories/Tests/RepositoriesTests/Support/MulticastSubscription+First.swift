@@ -1,7 +1,7 @@
 import Multicast
 
 extension MulticastSubscription where Failure == Never {
-  /// The next elements, as many as are asked for.
+  /// Returns the next `count` elements.
   func first(_ count: Int) async -> [Element] {
     var elements: [Element] = []
     for await element in self {
@@ -11,7 +11,7 @@ extension MulticastSubscription where Failure == Never {
     return elements
   }
 
-  /// Reads until an element is there that fulfils a condition.
+  /// Waits for an element that fulfils a condition.
   func reaches(_ isWanted: (Element) -> Bool) async {
     for await element in self where isWanted(element) { return }
   }

@@ -3,7 +3,7 @@ import Repositories
 import Repository
 import RepositoryTesting
 
-/// A client of a server in memory, over a network that delays, loses and repeats.
+/// A client of an in-memory server, over a network that delays, loses and duplicates packets.
 struct SimulatedCommentsClient: CommentsClient {
   typealias Server = InMemoryServer<String, Paged<Comment>, CommentsSource.Mutation>
 

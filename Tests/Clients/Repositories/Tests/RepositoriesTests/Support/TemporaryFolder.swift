@@ -1,13 +1,13 @@
 import Foundation
 
-/// A folder of a test's own, removed when the test ends.
+/// A folder for a single test, which is removed when the test ends.
 final class TemporaryFolder: Sendable {
-  /// A place where nothing is yet.
+  /// The URL of the folder, which doesn't exist at first.
   let url = FileManager.default.temporaryDirectory.appending(
     path: "RepositoriesTests-\(UUID().uuidString)", directoryHint: .isDirectory)
 
   deinit {
-    // What is left behind harms no other test.
+    // Files that are left behind don't affect other tests.
     try? FileManager.default.removeItem(at: url)
   }
 }

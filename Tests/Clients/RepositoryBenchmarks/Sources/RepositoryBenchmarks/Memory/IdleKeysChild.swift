@@ -2,9 +2,9 @@ internal import DataStore
 internal import Foundation
 internal import Repository
 
-/// A measurement of memory in a process of its own, which no other system has used before.
+/// A measurement of memory use in a separate process, which no other system has used before.
 ///
-/// The process is this executable with `--child` and the description of the work. It prints its result as JSON.
+/// The process runs this executable with `--child` and a description of the work, and prints its result as JSON.
 struct IdleKeysChild: Codable, Sendable {
   enum System: String, CaseIterable, Codable, Sendable {
     case synced, evicting, byHand, store
@@ -23,7 +23,8 @@ struct IdleKeysChild: Codable, Sendable {
 
   private static let limit = 1 << 20
 
-  /// Fetched before the measurement, so that all code and all caches of a fixed size are in memory.
+  /// The number of keys that are fetched before the measurement, so that all code and all caches of a fixed size are in
+  /// memory.
   private static let warmUpKeys = 200
   private static let loaders = 16
 
@@ -32,7 +33,7 @@ struct IdleKeysChild: Codable, Sendable {
   let folder: URL
   let keys: Int
 
-  /// Starts the process and returns what it measured.
+  /// Starts the process and returns its measurement.
   func run() throws -> MemoryGrowth {
     let arguments = [Self.flag, String(decoding: try JSONEncoder().encode(self), as: UTF8.self)]
     let process = Process()
@@ -49,7 +50,7 @@ struct IdleKeysChild: Codable, Sendable {
     return try JSONDecoder().decode(MemoryGrowth.self, from: data)
   }
 
-  /// Does the work in the process that ``run()`` started.
+  /// Performs the work in the process that ``run()`` started.
   static func perform(_ description: String) async throws {
     let child = try JSONDecoder().decode(Self.self, from: Data(description.utf8))
     print(String(decoding: try JSONEncoder().encode(try await child.measure()), as: UTF8.self))
@@ -57,7 +58,7 @@ struct IdleKeysChild: Codable, Sendable {
 
   private func measure() async throws -> MemoryGrowth {
     let place: Place = store == .files ? .folder(folder) : .memory(InMemoryStorage())
-    // Each value is made when it is asked for: the server keeps none.
+    // Each value is created on request, so the server keeps none.
     let server = Server<Raise>(Counter.collection, .done) { key in
       Counter(text: String(repeating: key, count: 1_000 / key.utf8.count))
     }
@@ -89,7 +90,7 @@ struct IdleKeysChild: Codable, Sendable {
     return MemoryGrowth(before: before, after: try ResidentMemory.bytes(), seconds: duration / .seconds(1))
   }
 
-  /// Loads keys, several at once, so that commits are shared.
+  /// Loads keys concurrently, so that commits are shared.
   private func load(_ keys: [String], _ load: @escaping @Sendable (String) async throws -> Void) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for loader in 0..<Self.loaders {
@@ -102,7 +103,7 @@ struct IdleKeysChild: Codable, Sendable {
   }
 }
 
-/// The resident memory before and after a piece of work, in bytes, and the time it took.
+/// The resident memory before and after a measurement, in bytes, and its duration.
 struct MemoryGrowth: Codable, Sendable {
   let before: Int
   let after: Int
@@ -111,7 +112,7 @@ struct MemoryGrowth: Codable, Sendable {
 
 /// The resident memory of this process.
 enum ResidentMemory {
-  /// Reads it now, in bytes, to the page.
+  /// Returns the current size in bytes, a multiple of the page size.
   static func bytes() throws(BenchmarkError) -> Int {
     guard
       let statm = FileManager.default.contents(atPath: "/proc/self/statm"),

@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// A figure that the engine is to stay below.
+/// A limit that a figure of the engine should not exceed.
 struct Goal: Codable, CustomStringConvertible {
   let text: String
   let figure: Double
@@ -18,7 +18,7 @@ struct Goal: Codable, CustomStringConvertible {
     "\(isMet ? "met    " : "NOT met")  \(text): \(Table.number(figure)) ≤ \(Table.number(limit))"
   }
 
-  /// The goals whose figures were taken.
+  /// Returns the goals whose figures were measured.
   static func all(in results: [ComparisonResult<Setting>]) -> [Goal] {
     let (synced, moments) = (SyncedSystem.label, MomentsSystem.label)
 

@@ -1,10 +1,10 @@
 internal import BenchmarkKit
 
-/// Everything that one start of the program measured.
+/// All results of one start of the program.
 struct Report: Codable {
   let conditions: Conditions
   let store: StoreKind
   var comparisons: [ComparisonResult<Setting>] = []
-  /// `nil` at another scale than 1, where figures are no measure of them.
+  /// The goals; `nil` at a scale other than 1, where figures aren't comparable to them.
   var goals: [Goal]?
 }

@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Repository
 
-/// Changes that were made while the server couldn't be reached, and are delivered when it can.
+/// Changes that are made while the server can't be reached, and delivered when it can.
 struct Drain: Sendable {
   private static let makers = 32
 
@@ -13,7 +13,7 @@ struct Drain: Sendable {
 
   static func part(_ mutations: Int) -> String { "\(mutations) mutations" }
 
-  /// One comparison for each number of changes of one key.
+  /// The comparisons with different numbers of changes of one key.
   var ofOneKey: [Comparison<Setting>] {
     Set([500, 2_000, 8_000].map { environment.options.scaled($0) }).sorted().map { mutations in
       Comparison(
@@ -21,7 +21,7 @@ struct Drain: Sendable {
     }
   }
 
-  /// The changes are spread over 1,000 keys.
+  /// The comparison with changes of 1,000 keys.
   var ofManyKeys: Comparison<Setting> {
     let (mutations, keys) = (environment.options.scaled(8_000), environment.options.scaled(1_000))
     return Comparison(

@@ -1,7 +1,8 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// The memory that keys hold which were fetched once and are no longer used, in a process of each system's own.
+/// The memory used by keys that were fetched once and are no longer used, measured in a separate process for each
+/// system.
 struct IdleKeys: Sendable {
   private let environment: Environment
 

@@ -1,9 +1,11 @@
 internal import BenchmarkKit
 internal import Repository
 
-/// From the creation of a store and a system on it until an observer has the stored value, with what waits over it.
+/// The time from the creation of a store and a system until an observer receives the stored value with pending changes
+/// applied.
 struct Open: Sendable {
-  /// A mutation whose attempts are cut off five times by the end of a process is sent no more.
+  /// The number of openings, which is less than five because a mutation is refused after five attempts that the end of
+  /// a process cut off.
   private static let openings = 3
   private static let makers = 32
 
@@ -13,7 +15,7 @@ struct Open: Sendable {
     self.environment = environment
   }
 
-  /// One comparison for each number of changes that wait.
+  /// The comparisons with different numbers of queued changes.
   var comparisons: [Comparison<Setting>] {
     [0, environment.options.scaled(2_000)].map { queued in
       Comparison(

@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Repository
 
-/// One change at a time of a small value, which the server confirms at once.
+/// Changes of a small value, one at a time, which the server confirms immediately.
 struct Perform: Sendable {
   private static let observers = 64
 
@@ -11,14 +11,14 @@ struct Perform: Sendable {
     self.environment = environment
   }
 
-  /// From the call until the last observer shows the change.
+  /// The comparison of the time from the call until the last observer receives the change.
   var shown: Comparison<Setting> {
     Comparison(
       Setting(row: .performShown),
       contestants: [shown(SyncedSystem.self), shown(HandWrittenRepository<Raise>.self)])
   }
 
-  /// From the call until it returns, when the change is confirmed durably.
+  /// The comparison of the time until the call returns, when the change is durably confirmed.
   var confirmed: Comparison<Setting> {
     Comparison(
       Setting(row: .performConfirmed),

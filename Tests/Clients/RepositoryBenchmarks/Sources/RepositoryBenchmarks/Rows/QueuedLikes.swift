@@ -2,7 +2,7 @@ internal import BenchmarkKit
 internal import Moments
 internal import Repository
 
-/// Many likes of one user while the server can't be reached, a relaunch, and their delivery.
+/// Many likes of one user that are made while the server can't be reached, a relaunch, and the delivery of the likes.
 struct QueuedLikes: Sendable {
   private static let moments = 200
   private static let makers = 16
@@ -15,7 +15,7 @@ struct QueuedLikes: Sendable {
 
   static func part(_ likes: Int) -> String { "\(likes) likes" }
 
-  /// One comparison for each number of likes.
+  /// The comparisons with different numbers of likes.
   var comparisons: [Comparison<Setting>] {
     Set([2_000, 8_000].map { environment.options.scaled($0) }).sorted().map { likes in
       Comparison(
@@ -74,7 +74,7 @@ struct QueuedLikes: Sendable {
     throw BenchmarkError.ended(system: System.label)
   }
 
-  /// The likes go through all moments, then take them back, and so on.
+  /// Returns a like by its number: the numbers like all moments in turn, then unlike them, and so on.
   private static func like(_ number: Int) -> MomentLike {
     Timelines.like(of: number % moments, isLiked: (number / moments).isMultiple(of: 2))
   }

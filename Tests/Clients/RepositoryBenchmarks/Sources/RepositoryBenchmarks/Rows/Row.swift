@@ -1,6 +1,6 @@
 internal import BenchmarkKit
 
-/// What can be measured.
+/// The rows that can be measured.
 enum Row: String, CaseIterable, Codable, Sendable {
   case performShown = "perform-shown"
   case performConfirmed = "perform-confirmed"
@@ -11,7 +11,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
   case idleKeys = "idle-keys"
   case open
 
-  /// The comparisons of this row, in the order of the tables.
+  /// Returns the comparisons of this row, in the order of their tables.
   func comparisons(_ environment: Environment) -> [Comparison<Setting>] {
     switch self {
     case .performShown: [Perform(environment).shown]
@@ -29,7 +29,7 @@ enum Row: String, CaseIterable, Codable, Sendable {
 /// A row, or a part of it.
 struct Setting: ComparisonSetting, Equatable {
   let row: Row
-  /// Which part of the row it is, where there is more than one.
+  /// The part of the row, if it has more than one.
   var part: String?
 
   var description: String { [row.rawValue, part].compactMap(\.self).joined(separator: " · ") }

@@ -2,7 +2,7 @@ internal import BenchmarkKit
 internal import Moments
 internal import Repository
 
-/// Likes on a long timeline, one at a time, which the server confirms at once with the whole timeline.
+/// Likes on a long timeline, one at a time, which the server confirms immediately with the whole timeline.
 struct TimelineLikes: Sendable {
   private let environment: Environment
 
@@ -52,6 +52,8 @@ struct TimelineLikes: Sendable {
     }
   }
 
-  /// The moment that is liked in a step: a stride that shares no factor with their number visits all of them.
+  /// Returns the moment that is liked in a step.
+  ///
+  /// All moments are visited, because the stride and the number of moments are coprime.
   private static func moment(_ step: Int, of moments: Int) -> Int { step * 7_919 % moments }
 }

@@ -2,11 +2,11 @@ internal import DataStore
 internal import Multicast
 internal import Repository
 
-/// The same done by hand: an actor over a store that shows a change, saves it with its place in a queue, and sends it.
+/// A hand-written repository: an actor on a store that shows a change, saves it with a queue entry, and sends it.
 ///
-/// The stored value has the changes that wait, so they show after a relaunch before the queue is read. It promises less
-/// than a `SyncedRepository`: no roll-back, no conflicts, no backoff, no second process, no order of fetched values, and
-/// no end of what it remembers.
+/// The stored value includes the pending changes, so they are visible after a relaunch before the queue is read. It
+/// guarantees less than a `SyncedRepository`: it has no rollback, conflicts, backoff, support for several processes, or
+/// order of fetched values, and its memory use is unbounded.
 actor HandWrittenRepository<Mutation: RepositoryMutation>: RepositorySystem
 where Mutation.Value: Codable & Equatable & Sendable {
   typealias Value = Mutation.Value
@@ -23,11 +23,11 @@ where Mutation.Value: Codable & Equatable & Sendable {
   private let store: any KeyValueStore
   private var values: [String: Value] = [:]
   private var channels: [String: MulticastChannel<Value, Never>] = [:]
-  /// The entries of each key that wait, in order; `nil` until they are read.
+  /// The durable entries of each key, in order; `nil` until they are read.
   private var queues: [String: ArraySlice<Entry>]?
-  /// The entries of each key that are not durable yet.
+  /// The entries of each key that aren't durable yet.
   private var unsaved: [String: [Entry]] = [:]
-  /// The saves of entries that have not begun.
+  /// The saves of entries that haven't begun yet.
   private var nextSaves: [String: Task<Void, any Error>] = [:]
   /// The last commit of each key.
   private var commits: [String: Task<Void, any Error>] = [:]
@@ -60,7 +60,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
     lastSequence += 1
     let entry = Entry(key: key, sequence: lastSequence, mutation: mutation)
     unsaved[key, default: []].append(entry)
-    // A save that has not begun takes the entry with it.
+    // A save that hasn't begun yet includes the entry.
     let save = nextSaves[key] ?? commit(key) { try await self.saveEntries(of: key) }
     nextSaves[key] = save
     try await save.value
@@ -85,7 +85,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
     }
   }
 
-  /// Sends what waits of a key, one after the other, and takes the last reply's value.
+  /// Sends the queued entries of a key one after the other, and applies the value of the last reply.
   private func send(_ key: String) async throws {
     guard sending.insert(key).inserted else { return }
     defer { sending.remove(key) }
@@ -93,7 +93,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
       let reply = try server.make(entry.mutation, on: key)
       var batch = StoreBatch()
       batch.remove(entryKey(entry))
-      // The values of earlier replies lack what waits.
+      // The values of earlier replies lack the queued changes.
       if server.reply == .value, queues?[key]?.count == 1 {
         show(reply, of: key)
         batch.save(reply, for: valueKey(key))
@@ -104,7 +104,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
     }
   }
 
-  /// Saves all that arrived since the last save as one, with the newest value.
+  /// Saves all entries added since the last save in one commit, with the newest value.
   private func saveEntries(of key: String) async throws {
     nextSaves[key] = nil
     guard let entries = unsaved.removeValue(forKey: key), let value = values[key] else { return }
@@ -115,7 +115,7 @@ where Mutation.Value: Codable & Equatable & Sendable {
     queues?[key, default: []].append(contentsOf: entries)
   }
 
-  /// Begins a commit behind the others of a key, because calls of a store may overtake one another on their way.
+  /// Begins a commit after the previous ones of the same key, because concurrent calls may reach a store in any order.
   private func commit(_ key: String, _ body: @escaping @Sendable () async throws -> Void) -> Task<Void, any Error> {
     let task = Task { [previous = commits[key]] in
       _ = await previous?.result
@@ -160,7 +160,7 @@ extension HandWrittenRepository {
   static var label: String { SystemLabel.byHand }
 }
 
-/// The name of the system that all others are related to.
+/// The name of the system that the others are compared with.
 enum SystemLabel {
   static let byHand = "by hand"
 }

@@ -6,7 +6,7 @@ internal import MomentsTesting
 internal import Multicast
 internal import Repository
 
-/// A `MomentsRepo`, with sessions that ask a server in this process.
+/// A `MomentsRepo` whose sessions use a server in this process.
 struct MomentsSystem: RepositorySystem {
   static let label = "MomentsRepo"
 
@@ -64,7 +64,7 @@ struct MomentsSystem: RepositorySystem {
 }
 
 extension MulticastStream<RepositoryEvent, Never> {
-  /// Returns when an attempt has failed, and the next one is made later.
+  /// Waits until an attempt has failed and a retry is scheduled.
   func untilRetryIsScheduled() async {
     for await event in self {
       if case .retryScheduled = event { return }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Tasks that observe a key, and the instant at which the last of them has what is expected.
+/// Tasks that observe a key, and the instant at which the last of them receives the expected value.
 final class Observers<Value: Sendable>: Sendable {
   private struct State {
     var step = 0
@@ -13,12 +13,12 @@ final class Observers<Value: Sendable>: Sendable {
   private let count: Int
   private let tasks = Mutex<[Task<Void, Never>]>([])
 
-  /// Starts to observe; the first step is 0.
+  /// Starts observing; the first step is 0.
   ///
   /// - Parameters:
-  ///   - values: What each task observes.
+  ///   - values: The sequence that each task observes.
   ///   - count: The number of tasks.
-  ///   - shows: Returns whether a value has what a step makes.
+  ///   - shows: Returns whether a value includes the change of a step.
   init<Values>(
     _ values: Values, count: Int, shows: @escaping @Sendable (_ value: Value, _ step: Int) -> Bool
   ) where Values: AsyncSequence & Sendable, Values.Element == Value, Values.Failure == Never {
@@ -38,14 +38,14 @@ final class Observers<Value: Sendable>: Sendable {
     }
   }
 
-  /// Expects what the next step makes, at all observers.
+  /// Makes all observers expect the change of the next step.
   func expect(_ step: Int) {
     state.withLock { ($0.step, $0.missing, $0.instant) = (step, count, nil) }
   }
 
-  /// Waits until all observers have what is expected.
+  /// Waits until all observers have received the expected value.
   ///
-  /// - Returns: When the last of them had it.
+  /// - Returns: The instant at which the last of them received it.
   func lastArrival() async -> ContinuousClock.Instant {
     await withCheckedContinuation { continuation in
       let instant = state.withLock { state in
@@ -56,7 +56,7 @@ final class Observers<Value: Sendable>: Sendable {
     }
   }
 
-  /// Ends all tasks.
+  /// Cancels all tasks.
   func cancel() {
     for task in tasks.withLock({ $0 }) { task.cancel() }
   }

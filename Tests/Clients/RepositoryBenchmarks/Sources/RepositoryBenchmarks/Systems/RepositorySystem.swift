@@ -6,13 +6,13 @@ protocol RepositorySystem<Mutation>: Sendable {
   associatedtype Mutation: RepositoryMutation where Mutation.Value: Codable & Equatable & Sendable
   associatedtype Values: AsyncSequence & Sendable where Values.Element == Mutation.Value, Values.Failure == Never
 
-  /// How the tables name the system.
+  /// The name of the system in the tables.
   static var label: String { get }
 
-  /// Starts on what the store holds.
+  /// Creates a system on the contents of a store.
   init(_ server: Server<Mutation>, _ store: any KeyValueStore)
 
-  /// The values of a key: the stored one with all changes first, then every later one.
+  /// Returns the values of a key: the current value first, then every later one.
   func values(of key: String) async throws -> Values
 
   /// Fetches the value of a key.
@@ -20,17 +20,17 @@ protocol RepositorySystem<Mutation>: Sendable {
 
   /// Makes a change: shows it, makes it durable, and sends it.
   ///
-  /// - Returns: Whether the server has it; otherwise it waits.
+  /// - Returns: Whether the server has the change. Otherwise it is queued.
   func perform(_ mutation: Mutation, on key: String) async throws -> Bool
 
-  /// Sends all that waits, and returns when it is confirmed durably.
+  /// Sends all queued changes, and returns when they are durably confirmed.
   ///
-  /// At least one change waits when it is called.
+  /// At least one change must be queued.
   func deliverAll() async throws
 
-  /// Returns when the system doesn't do anything any more until the server can be reached.
+  /// Waits until the system is idle until the server can be reached.
   ///
-  /// At least one change waited when the system was created.
+  /// At least one change must have been queued when the system was created.
   func settle() async
 }
 

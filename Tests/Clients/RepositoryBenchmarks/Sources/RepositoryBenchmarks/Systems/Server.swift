@@ -2,14 +2,14 @@ internal import Moments
 internal import Repository
 internal import Synchronization
 
-/// Why a request failed: the server is switched off.
+/// The error of a request while the server is switched off.
 struct ServerUnreachable: Error {}
 
-/// A server in this process, which answers at once or can't be reached.
+/// A server in this process, which replies immediately or can't be reached.
 final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value: Sendable {
   typealias Value = Mutation.Value
 
-  /// The answer to a change: that it is made, or the value with it.
+  /// The reply to a change: an acknowledgement, or the value with the change.
   enum Reply {
     case done, value
   }
@@ -20,9 +20,9 @@ final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value:
     var answeredAt = ContinuousClock.now
   }
 
-  /// The collection in which a system keeps the values.
+  /// The collection of the values in the store of a system.
   let collection: String
-  /// What the server says when it has made a change.
+  /// The reply to a change.
   let reply: Reply
   private let state = Mutex(State())
   private let initial: @Sendable (String) -> Value
@@ -30,9 +30,9 @@ final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value:
   /// Creates a server.
   ///
   /// - Parameters:
-  ///   - collection: The collection in which a system keeps the values.
-  ///   - reply: What it says when it has made a change.
-  ///   - initial: Returns the value of a key that was never changed.
+  ///   - collection: The collection of the values in the store of a system.
+  ///   - reply: The reply to a change.
+  ///   - initial: Returns the initial value of a key.
   init(_ collection: String, _ reply: Reply, initial: @escaping @Sendable (String) -> Value) {
     self.collection = collection
     self.reply = reply
@@ -44,21 +44,21 @@ final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value:
     state.withLock { $0.isReachable = isReachable }
   }
 
-  /// When the server answered the last change.
+  /// The time of the last reply to a change.
   var answeredAt: ContinuousClock.Instant { state.withLock { $0.answeredAt } }
 
-  /// Returns the value of a key, also while the server can't be reached.
+  /// Returns the value of a key, even while the server can't be reached.
   func value(of key: String) -> Value {
     state.withLock { $0.values[key] } ?? initial(key)
   }
 
-  /// Answers a request for the value of a key.
+  /// Returns the value of a key, if the server can be reached.
   func fetch(_ key: String) throws(ServerUnreachable) -> Value {
     guard state.withLock({ $0.isReachable }) else { throw ServerUnreachable() }
     return value(of: key)
   }
 
-  /// Makes a change, and returns the value with it.
+  /// Makes a change, and returns the changed value.
   func make(_ mutation: Mutation, on key: String) throws(ServerUnreachable) -> Value {
     let changed = state.withLock { state -> Value? in
       guard state.isReachable else { return nil }
@@ -66,7 +66,7 @@ final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value:
       do throws(MutationConflict) {
         try mutation.apply(to: &state.values[key, default: initial(key)])
       } catch {
-        preconditionFailure("Every change of a benchmark is possible: \(error)")
+        preconditionFailure("A change of a benchmark must be possible: \(error)")
       }
       return state.values[key]
     }
@@ -76,12 +76,12 @@ final class Server<Mutation: RepositoryMutation>: Sendable where Mutation.Value:
 }
 
 extension Server<Raise> {
-  /// A server of counters, which answers a change with success and no more.
+  /// Creates a server of counters, which acknowledges a change without a value.
   static func counters() -> Server { Server(Counter.collection, .done) { _ in Counter() } }
 }
 
 extension Server<MomentLike> {
-  /// A server of one timeline, which answers a like with the whole timeline.
+  /// Creates a server of one timeline, which replies to a like with the whole timeline.
   static func timeline(moments count: Int) throws -> Server {
     let timeline = try Timelines.make(moments: count)
     return Server(Timelines.collection, .value) { _ in timeline }

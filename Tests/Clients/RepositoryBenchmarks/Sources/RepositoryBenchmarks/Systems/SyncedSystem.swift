@@ -17,7 +17,7 @@ struct SyncedSystem: RepositorySystem {
       configuration: RepositoryConfiguration(retryPolicy: .benchmarks, eviction: eviction))
   }
 
-  /// The size of all stored values, where an eviction policy limits it.
+  /// Returns the size of all stored values, which is known if an eviction policy limits it.
   func storedByteCount() async throws -> Int {
     guard let stored = await repository.report().stored else {
       throw BenchmarkError.wrongValue(system: Self.label, key: "all")
@@ -45,7 +45,7 @@ struct SyncedSystem: RepositorySystem {
   }
 }
 
-/// The counters of a server, which answers a change with success and no more.
+/// The source of a server's counters, which the server changes without returning a value.
 struct CounterSource: MutableSource {
   let server: Server<Raise>
   let name = Counter.collection
@@ -63,6 +63,6 @@ struct CounterSource: MutableSource {
 }
 
 extension RetryPolicy {
-  /// Waits so short that a run isn't longer if an attempt fails just before the server can be reached.
+  /// Delays that are so short that a run takes no longer if an attempt fails just before the server can be reached.
   static let benchmarks = RetryPolicy(base: .seconds(1), cap: .seconds(2))
 }

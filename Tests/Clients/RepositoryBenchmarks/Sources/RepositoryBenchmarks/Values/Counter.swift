@@ -1,15 +1,15 @@
 internal import Repository
 
-/// A small value: a number that only grows, with a text.
+/// A small value: an increasing number with a text.
 struct Counter: Codable, Equatable, Sendable {
-  /// The collection in which all systems keep their counters.
+  /// The collection of the counters in the store of every system.
   static let collection = "counter"
 
   var serial = 0
   var text = "A text as long as a title."
 }
 
-/// Makes a counter at least a certain number.
+/// Raises a counter to at least a given number.
 struct Raise: RepositoryMutation, Equatable {
   let serial: Int
 

@@ -1,32 +1,32 @@
 internal import DataStore
 internal import Multicast
 
-/// A store whose process ends after a number of commits: each later call throws and changes nothing.
-final class CutStore: KeyValueStore {
+/// A store that simulates the end of its process after a number of commits: each later call throws and changes nothing.
+final class InterruptedStore: KeyValueStore {
   private static let error = StoreError.writeFailed(SystemError(code: 5, operation: "simulating", path: "memory"))
 
   private let base: any KeyValueStore
-  private let state: Lock<(remaining: Int, wasCut: Bool)>
+  private let state: Lock<(remaining: Int, wasInterrupted: Bool)>
 
   init(_ base: any KeyValueStore, commitCount: Int) {
     self.base = base
     state = Lock((commitCount, false))
   }
 
-  /// Whether a call was made after the last commit.
-  var wasCut: Bool { state.withLock { $0.wasCut } }
+  /// Whether a call was made after the last permitted commit.
+  var wasInterrupted: Bool { state.withLock { $0.wasInterrupted } }
 
   private func check() throws(StoreError) {
-    if state.withLock({ $0.wasCut }) { throw Self.error }
+    if state.withLock({ $0.wasInterrupted }) { throw Self.error }
   }
 
   private func count() throws(StoreError) {
-    let isCut = state.withLock { state in
-      if state.remaining == 0 { state.wasCut = true }
+    let isInterrupted = state.withLock { state in
+      if state.remaining == 0 { state.wasInterrupted = true }
       state.remaining -= 1
-      return state.wasCut
+      return state.wasInterrupted
     }
-    if isCut { throw Self.error }
+    if isInterrupted { throw Self.error }
   }
 
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
