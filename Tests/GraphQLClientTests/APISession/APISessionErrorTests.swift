@@ -62,12 +62,12 @@ struct APISessionErrorTests {
     #expect(
       APISessionError.notAnAPIResponse(status: 200, bodyExcerpt: "<html>").description
         == "Something that is not the API answered, with HTTP status 200: “<html>”. "
-        + "Check the server's address, and whether the network wants a sign-in.")
+        + "Check the server's address, and whether the network requires a sign-in.")
     #expect(
       APISessionError.notAnAPIResponse(status: 302, location: "https://login.example/", bodyExcerpt: "").description
         == "Something that is not the API answered, with HTTP status 302 and no text. "
         + "It redirects to “https://login.example/”; if that is the server, use its address or allow its host. "
-        + "Check the server's address, and whether the network wants a sign-in.")
+        + "Check the server's address, and whether the network requires a sign-in.")
   }
 
   @Test func `A transport error names its code, and no control character of its text`() {

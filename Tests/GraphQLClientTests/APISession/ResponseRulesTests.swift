@@ -264,12 +264,12 @@ struct ResponseRulesTests {
   func `A length beyond the limit is announced only by a number`(length: String, announces: Bool) {
     let headers: HTTPHeaders = ["Content-Type": "application/json", "Content-Length": length]
     #expect(
-      ResponseRules(status: 200, headers: headers, maximumReplySize: 100).announcesTooMuch == announces)
+      ResponseRules(status: 200, headers: headers, maximumReplySize: 100).declaresOversizedBody == announces)
   }
 
   @Test func `A length counts only where the body counts, as it is`() {
     func announces(_ status: Int, _ headers: HTTPHeaders) -> Bool {
-      ResponseRules(status: status, headers: headers, maximumReplySize: 100).announcesTooMuch
+      ResponseRules(status: status, headers: headers, maximumReplySize: 100).declaresOversizedBody
     }
     #expect(announces(200, ["Content-Length": "101"]))
     #expect(announces(294, ["Content-Type": "application/graphql-response+json", "Content-Length": "101"]))

@@ -69,7 +69,7 @@ struct TransferStateTests {
   @Test func awaitHead_whenEndedAfterTheHead_givesIt() {
     var machine = Self.running()
     #expect(machine.receiveHead(200) == .keep)
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.end(Self.lost) == .ignore)
     #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
     #expect(machine.take(2) == .give("a", resumesNetwork: true))
@@ -126,12 +126,12 @@ struct TransferStateTests {
 
   @Test func receiveChunk_whenNoCallerWaits_holdsUp() {
     var machine = Self.receiving()
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
   }
 
   @Test func receiveChunk_beforeTheHead_isKept() {
     var machine = Self.running()
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.receiveHead(200) == .keep)
     #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
     #expect(machine.take(2) == .give("a", resumesNetwork: true))
@@ -150,16 +150,16 @@ struct TransferStateTests {
 
   @Test func take_whenAChunkWaits_givesIt() {
     var machine = Self.receiving()
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.take(2) == .give("a", resumesNetwork: true))
     #expect(machine.take(3) == .wait)
   }
 
   @Test func take_whenSeveralChunksWait_resumesTheNetworkWithTheLast() {
     var machine = Self.receiving()
-    #expect(machine.receiveChunk("a") == .holdUp)
-    #expect(machine.receiveChunk("b") == .holdUp)
-    #expect(machine.receiveChunk("c") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
+    #expect(machine.receiveChunk("b") == .pause)
+    #expect(machine.receiveChunk("c") == .pause)
     #expect(machine.take(2) == .give("a", resumesNetwork: false))
     #expect(machine.take(3) == .give("b", resumesNetwork: false))
     #expect(machine.take(4) == .give("c", resumesNetwork: true))
@@ -169,7 +169,7 @@ struct TransferStateTests {
   @Test func take_whenEnded_givesWhatWaitsBeforeTheEnd() {
     for error in [nil, Self.lost] {
       var machine = Self.receiving()
-      #expect(machine.receiveChunk("a") == .holdUp)
+      #expect(machine.receiveChunk("a") == .pause)
       #expect(machine.end(error) == .ignore)
       #expect(machine.take(2) == .give("a", resumesNetwork: true))
       #expect(machine.take(3) == .end(error?.code))
@@ -179,7 +179,7 @@ struct TransferStateTests {
 
   @Test func take_whenCancelled_endsAtOnce() {
     var machine = Self.receiving()
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.cancel() == .stop(head: nil, chunk: nil))
     #expect(machine.take(2) == .end(.cancelled))
     #expect(machine.take(3) == .end(.cancelled))
@@ -246,7 +246,7 @@ struct TransferStateTests {
 
   @Test func cancel_whenEnded_dropsWhatWaits() {
     var machine = Self.receiving()
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.end(nil) == .ignore)
     #expect(machine.cancel() == .ignore)
     #expect(machine.take(2) == .end(.cancelled))
@@ -290,7 +290,7 @@ struct TransferStateTests {
     // Every answer of the machine came up.
     #expect(
       seen == [
-        "send", "skip", "wait", "keep", "ignore", "holdUp", "refuse", "resumeHead", "failHead", "resumeChunk", "give",
+        "send", "skip", "wait", "keep", "ignore", "pause", "refuse", "resumeHead", "failHead", "resumeChunk", "give",
         "end", "endBody", "stop",
       ])
   }
@@ -298,7 +298,7 @@ struct TransferStateTests {
 
 /// What the machine answers to an input, in a form that can be compared.
 private enum Answer: Equatable {
-  case send, skip, wait, keep, ignore, holdUp, refuse
+  case send, skip, wait, keep, ignore, pause, refuse
   case resumeHead(Int, status: Int)
   case failHead(Int, URLError.Code)
   case resumeChunk(Int, String)
@@ -343,7 +343,7 @@ private struct Machine {
   mutating func receiveChunk(_ text: String) -> Answer {
     switch state.receive(chunk: Data(text.utf8)) {
     case .resume(let waiter, let chunk): .resumeChunk(waiter, String(decoding: chunk, as: UTF8.self))
-    case .holdUp: .holdUp
+    case .pause: .pause
     case .refuse: .refuse
     }
   }
@@ -487,7 +487,7 @@ private struct RandomTransfer {
       accepted.append(chunk)
       handBack(waiter)
       give(text)
-    case .holdUp where isRunning && chunkWaiter == nil:
+    case .pause where isRunning && chunkWaiter == nil:
       accepted.append(chunk)
       isHeldUp = true
     case .refuse where !isRunning: break
