@@ -152,11 +152,11 @@ struct HTTPTransportTests {
   ) async throws {
     let transport = try kind.makeTransport()
     let server = try ScriptedServer()
-    Thread.detachNewThread { server.serveWishes() }
+    Thread.detachNewThread { server.serveRequestedScripts() }
     func ask(_ script: ScriptedServer.Script) async throws -> String {
-      let wish = try JSONEncoder().encode(["variables": ScriptedServer.Wish(script)])
+      let query = try JSONEncoder().encode(["variables": ScriptedServer.RequestedScript(script)])
       let response = try await transport.send(
-        HTTPRequest(url: server.url, method: "POST", body: wish, timeout: .seconds(1_000)))
+        HTTPRequest(url: server.url, method: "POST", body: query, timeout: .seconds(1_000)))
       var body = Data()
       for try await chunk in response.body { body += chunk }
       return String(decoding: body, as: UTF8.self)
@@ -164,7 +164,7 @@ struct HTTPTransportTests {
     #expect(try await ask(.json("1", ending: .keepAlive)) == "1")
     let error = await #expect(throws: URLError.self) { _ = try await ask(.init(Data())) }
     #expect(error?.code == .networkConnectionLost)
-    #expect(server.wishCount == 2)
+    #expect(server.servedCount == 2)
     #expect(try await ask(.json("2")) == "2")
   }
 
@@ -268,10 +268,10 @@ struct HTTPTransportTests {
     let flood = ScriptedServer.Script(
       head: ["HTTP/1.1 200 OK"], ending: .flood(Data(repeating: UInt8(ascii: " "), count: 65536)))
     let server = try ScriptedServer()
-    Thread.detachNewThread { server.serveWishes() }
-    let wish = try JSONEncoder().encode(["variables": ScriptedServer.Wish(flood)])
+    Thread.detachNewThread { server.serveRequestedScripts() }
+    let query = try JSONEncoder().encode(["variables": ScriptedServer.RequestedScript(flood)])
     let response = try await transport.send(
-      HTTPRequest(url: server.url, method: "POST", body: wish, timeout: .seconds(1_000)))
+      HTTPRequest(url: server.url, method: "POST", body: query, timeout: .seconds(1_000)))
     let before = try Self.residentMemory()
     // Other exchanges of other transports go on meanwhile.
     for _ in 0..<20 {
@@ -291,13 +291,15 @@ struct HTTPTransportTests {
   ) async throws {
     let transport = try kind.makeTransport()
     let server = try ScriptedServer()
-    Thread.detachNewThread { server.serveWishes() }
+    Thread.detachNewThread { server.serveRequestedScripts() }
     let bodies = try await withThrowingTaskGroup { group in
       for index in 0..<100 {
         group.addTask {
-          let wish = try JSONEncoder().encode(["variables": ScriptedServer.Wish(.json("\(index)", ending: .keepAlive))])
+          let query = try JSONEncoder().encode([
+            "variables": ScriptedServer.RequestedScript(.json("\(index)", ending: .keepAlive))
+          ])
           let response = try await transport.send(
-            HTTPRequest(url: server.url, method: "POST", body: wish, timeout: .seconds(1_000)))
+            HTTPRequest(url: server.url, method: "POST", body: query, timeout: .seconds(1_000)))
           var body = Data()
           for try await chunk in response.body { body += chunk }
           return (index, String(decoding: body, as: UTF8.self))

@@ -20,7 +20,8 @@ struct HostileReplyTests {
     do throws(APISessionError) {
       return .success(
         try await session.post(
-          document: "{ a }", operationName: "", variables: ScriptedServer.Wish(reply.script), as: Payload.self))
+          document: "{ a }", operationName: "", variables: ScriptedServer.RequestedScript(reply.script),
+          as: Payload.self))
     } catch {
       return .failure(error)
     }
@@ -49,7 +50,7 @@ struct HostileReplyTests {
       async throws
     {
       let server = try ScriptedServer()
-      Thread.detachNewThread { server.serveWishes() }
+      Thread.detachNewThread { server.serveRequestedScripts() }
       let sound = HostileReply(
         name: "sound", script: .json(HostileReply.sound, ending: .keepAlive), outcome: .value)
       try await withThrowingTaskGroup { group in
@@ -81,7 +82,7 @@ struct HostileReplyTests {
     @Test(arguments: ["a head that is cut off", "length 9223372036854775807", "trailers", "a redirection to “//%00/”"])
     func `A reply that ends the process inside URLSession on Linux`(name: String) async throws {
       let server = try ScriptedServer()
-      Thread.detachNewThread { server.serveWishes() }
+      Thread.detachNewThread { server.serveRequestedScripts() }
       let reply = try #require(HostileReply.all.first { $0.name == name })
       let script = String(decoding: try JSONEncoder().encode(reply.script), as: UTF8.self)
       var child = try ChildProcess(
@@ -96,7 +97,7 @@ struct HostileReplyTests {
 
   @Test func `Replies that all transports survive end in the same way by URLSession`() async throws {
     let server = try ScriptedServer()
-    Thread.detachNewThread { server.serveWishes() }
+    Thread.detachNewThread { server.serveRequestedScripts() }
     for reply in HostileReply.all where Self.safe.contains(reply.name) {
       let result = await Self.ask(reply, at: server.url, transport: URLSessionTransport())
       #expect(Self.isExpected(result, reply.outcome), "\(reply.name): \(result)")

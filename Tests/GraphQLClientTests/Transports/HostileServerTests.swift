@@ -23,7 +23,7 @@
 
     private static func meet(kindCount: Int) async throws -> Observations {
       let folder = FileManager.default.temporaryDirectory
-      var servers = try ChildProcess("serve-wishes", folder)
+      var servers = try ChildProcess("serve-requested-scripts", folder)
       let address = try #require(await servers.line())
       var client = try ChildProcess("meet-hostile-servers", folder, [address, "\(kindCount)"])
       let line = try #require(await client.line())

@@ -74,7 +74,7 @@
     private func waitForOrder() -> Order {
       if orders.wait(timeout: .now() + Self.idleTime) == .timedOut {
         if pool.retire(self) { return .exit }
-        // The pool has given the thread an order in the meantime.
+        // In the meantime the pool has chosen this thread for an order.
         orders.wait()
       }
       return order.withLock { $0.take() } ?? .exit
