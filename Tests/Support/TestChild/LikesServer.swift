@@ -38,7 +38,7 @@ actor LikesServer {
   init(file url: URL, seed: UInt64?) {
     let path = url.path(percentEncoded: false)
     file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    guard file >= 0, let bytes = FileManager.default.contents(atPath: path) else { TestChild.fail("can't open \(path)") }
+    guard file >= 0, let bytes = FileManager.default.contents(atPath: path) else { TestChild.fail("open: \(path)") }
     changes = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { line in
       let words = line.split(separator: " ").map(String.init)
       guard words.count == 4 else { TestChild.fail("incomplete line: \(line)") }
