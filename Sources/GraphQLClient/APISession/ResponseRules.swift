@@ -4,7 +4,8 @@ internal import Foundation
 ///
 /// The rules are those of the first release of the specification (GraphQL Foundation, September 2026).
 ///
-/// - An `application/graphql-response+json` body comes from a GraphQL server, so it is decoded whatever the status.
+/// - An `application/graphql-response+json` body comes from a GraphQL server, so it is decoded regardless of the
+///   status.
 /// - An `application/json` body is decoded only if the status is a success, because a gateway may send this type too.
 ///   With another status, the response is an HTTP failure, and the error quotes its text.
 /// - Any other response, and JSON that isn't shaped like a GraphQL response, isn't from the API. As an exception, some
@@ -89,7 +90,7 @@ struct ResponseRules {
     return try response(reply, body: body, now: now)
   }
 
-  /// Whether a body begins like HTML or XML, whatever its media type.
+  /// Whether a body begins like HTML or XML, regardless of its media type.
   private static func isMarkup(_ body: Data) -> Bool {
     body.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "<")
   }

@@ -9,7 +9,7 @@ public import Foundation
 ///
 /// - **One exchange per call**: A transport sends the request once. It doesn't follow redirections, store cookies,
 ///   answer requests for credentials, or use a cache.
-/// - **Head first**: ``send(_:)`` returns when the head of the final response has arrived, whatever its status. It
+/// - **Head first**: ``send(_:)`` returns when the head of the final response has arrived, regardless of its status. It
 ///   throws only if no complete head arrives.
 /// - **Backpressure**: A transport reads the body at the pace of its consumer, see ``HTTPBody``.
 /// - **Cancellation**: When the calling task is cancelled, ``send(_:)`` throws `URLError(.cancelled)` immediately and
@@ -20,7 +20,7 @@ public protocol HTTPTransport: Sendable {
   /// Sends a request and returns the response as soon as its head has arrived.
   ///
   /// - Parameter request: The request.
-  /// - Returns: The response, whatever its status.
+  /// - Returns: The response, regardless of its status.
   /// - Throws: `URLError`. Its code tells whether the server may have received the request:
   ///   - `unsupportedURL` and `badURL`: The request is invalid, and the server received nothing.
   ///   - `cannotFindHost`, `cannotConnectToHost` and `notConnectedToInternet`: The server received nothing.

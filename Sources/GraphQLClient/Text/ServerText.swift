@@ -20,7 +20,7 @@ enum ServerText {
   /// Control and formatting characters and line separators become spaces. The limit counts scalars, because a single
   /// character can have any number of them. Truncated text ends in “…”.
   ///
-  /// - Complexity: O(`maximumLength`), whatever the length of the text.
+  /// - Complexity: O(`maximumLength`), regardless of the length of the text.
   static func line(_ text: String, maximumLength: Int = maximumLength) -> String {
     var scalars = String.UnicodeScalarView()
     var count = 0

@@ -23,7 +23,7 @@ public struct PlatformTransport: HTTPTransport {
     #endif
   }
 
-  /// Sends a request and returns the response as soon as its head has arrived.
+  /// Sends a request with the platform's transport.
   public func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
     try await base.send(request)
   }

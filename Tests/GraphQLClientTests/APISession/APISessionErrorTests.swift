@@ -101,7 +101,7 @@ struct APISessionErrorTests {
   }
 
   @Test(arguments: [1, 3, 4, 100])
-  func `The description of errors has less than 4,000 characters, whatever their content`(count: Int) {
+  func `The description of errors has less than 4,000 characters, regardless of their content`(count: Int) {
     let long = String(repeating: "x", count: 10_000)
     let error = GraphQLError(
       message: long, path: Array(repeating: .field(long), count: 100), code: long, extensions: ["a": .string(long)])

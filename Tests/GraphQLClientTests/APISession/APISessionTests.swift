@@ -56,7 +56,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `A request's headers override the session's, which override the default ones, whatever their case`()
+  @Test func `A request's headers override the session's, which override the default ones, regardless of their case`()
     async throws
   {
     try await BFFServer.run { server in

@@ -84,7 +84,8 @@ struct RedirectPolicyTests {
   @Test(arguments: [
     "https://other.example/a", "https://OTHER.example/a", "https://other.example:8443/a",
   ])
-  func `A redirection to a listed host is followed on any port, whatever the case of the host`(location: String) throws
+  func `A redirection to a listed host is followed on any port, regardless of the case of the host`(location: String)
+    throws
   {
     #expect(try Self.target(Self.listed, location) == location)
   }

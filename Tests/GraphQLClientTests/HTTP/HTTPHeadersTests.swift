@@ -32,7 +32,7 @@ struct HTTPHeadersTests {
     #expect(headers.fields == [.init(name: "X-A", value: "2"), .init(name: "X-B", value: "")])
   }
 
-  @Test func `Setting a field to nil removes it, whatever its case`() {
+  @Test func `Setting a field to nil removes it, regardless of its case`() {
     var headers: HTTPHeaders = ["X-A": "1", "X-B": "2"]
     headers["x-a"] = nil
     headers["x-c"] = nil

@@ -190,7 +190,9 @@ private struct List {
     }
   }
 
-  /// Spaces, compressed: `head -c 100000000 /dev/zero | tr '\0' ' ' | gzip -9n | gzip -9n`, and once more.
+  /// Compressed spaces: `head -c 100000000 /dev/zero | tr '\0' ' ' | gzip -9n | gzip -9n`.
+  ///
+  /// The second text is compressed once more.
   private static let bombs = [
     (
       "100 MB in a few hundred bytes", "gzip, gzip",

@@ -376,7 +376,7 @@ private struct Machine {
 /// A transfer with random inputs, which checks the guarantees of the transfer.
 ///
 /// The caller fulfills its part of the contract: it awaits the head once, and then takes one chunk at a time. The
-/// network side begins once. If the seed is even, the network side also pauses when it is told to.
+/// network side begins once. If the seed is even, the network side also pauses when the machine requires it.
 private struct RandomTransfer {
   private var machine = Machine()
   private var generator: SplitMix64

@@ -43,7 +43,7 @@ extension TestChild {
     }
   }
 
-  /// Whether the standard input has ended.
+  /// Watches for the end of standard input.
   private final class InputEnd: Sendable {
     private let hasCome = Atomic(false)
 

@@ -7,7 +7,7 @@ package struct InterposedStore: KeyValueStore {
   private let beforeSaving: @Sendable (StoreKeyName) async throws(StoreError) -> Void
   private let beforeObserving: @Sendable (String) async throws(StoreError) -> Void
 
-  /// Creates a store over another.
+  /// Creates a store that forwards to another store.
   ///
   /// - Parameters:
   ///   - store: The other store; a store in memory by default.

@@ -95,7 +95,7 @@ class GraphQLRequest:
 
     @property
     def fingerprint(self) -> str:
-        """A hash that is equal for equivalent bodies, whatever the order of their members."""
+        """A hash that is equal for equivalent bodies, regardless of the order of their members."""
         content = [self.query, self.variables, self.operation_name]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

@@ -205,7 +205,7 @@ class GraphQLResponseTests(MediaTestCase):
             self.assert_reply(response, status, GRAPHQL)
             self.assertEqual(response.body, plain.body)
 
-    def test_a_stored_reply_keeps_its_media_type_whatever_the_next_request_accepts(self) -> None:
+    def test_a_stored_reply_keeps_its_media_type_regardless_of_the_accept_header(self) -> None:
         for first, next_one, moment_id, status, content_type in [
             (ACCEPT, {}, "1", 200, GRAPHQL),
             (ACCEPT, {}, "100", 294, GRAPHQL),
@@ -228,7 +228,7 @@ class GraphQLResponseTests(MediaTestCase):
 
 
 class PlainTests(MediaTestCase):
-    def test_replies_are_plain_json_by_default_whatever_the_client_accepts(self) -> None:
+    def test_replies_are_plain_json_by_default_regardless_of_the_accept_header(self) -> None:
         for body in DATA + NULL_DATA + NO_DATA + WRONG_EXTENSIONS:
             plain = self.send(body)
             self.assert_reply(plain, 200, JSON)

@@ -39,7 +39,7 @@
     /// Whether libcurl was found; determined once.
     private static let isAvailable = CCurlOpen()
 
-    /// Sends a request and returns the response as soon as its head has arrived.
+    /// Sends a request on one of the transport's threads.
     public func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
       if Task.isCancelled { throw URLError(.cancelled) }
       try request.check()

@@ -65,7 +65,7 @@ public final class URLSessionTransport: HTTPTransport {
     queue.async { [session] in session.finishTasksAndInvalidate() }
   }
 
-  /// Sends a request and returns the response as soon as its head has arrived.
+  /// Sends a request with a task of the transport's session.
   public func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
     if Task.isCancelled { throw URLError(.cancelled) }
     try request.check()
