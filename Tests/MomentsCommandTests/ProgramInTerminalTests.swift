@@ -102,7 +102,7 @@ import ThreadSanitizerSuppressions
     #expect(process.terminationReason == .uncaughtSignal)
     #expect(process.terminationStatus == SIGTERM)
     #expect(try pseudo.modes() == before)
-    pseudo.goOn()
+    pseudo.resume()
     pseudo.hangUp()
     pseudo.close()
     try FileManager.default.removeItem(at: folder)

@@ -1,17 +1,18 @@
 internal import Foundation
 
-/// One call of a session: the request, the redirections it follows, and as much of the response as its rules ask for.
+/// One call of a session: sends the request, follows its redirections, and reads the response up to the limit of its
+/// rules.
 struct APIExchange: Sendable {
   typealias Received = (rules: ResponseRules, body: Data, isComplete: Bool)
 
   let request: HTTPRequest
-  /// The fields that may go to another origin than the request's.
+  /// The fields that a redirection may send to an origin other than the request's.
   let messageHeaders: HTTPHeaders
   let maximumReplySize: Int
   let redirects: RedirectPolicy
   let transport: any HTTPTransport
 
-  /// Runs the exchange, and ends it when the time is over or the calling task is cancelled.
+  /// Runs the exchange until it completes, the timeout expires, or the calling task is cancelled.
   func run(timeout: Duration, clock: any Clock<Duration>) async throws(APISessionError) -> Received {
     if Task.isCancelled { throw .cancelled }
     let outcome = await withTaskGroup { group -> Result<Received, APISessionError> in
@@ -34,7 +35,7 @@ struct APIExchange: Sendable {
       group.cancelAll()
       return first ?? .failure(.cancelled)
     }
-    // A transport that is cancelled together with the clock may report it as a lost connection.
+    // A transport may report the cancellation as a lost connection.
     if case .failure = outcome, Task.isCancelled { throw .cancelled }
     return try outcome.get()
   }
@@ -53,7 +54,7 @@ struct APIExchange: Sendable {
       }
       let rules = ResponseRules(
         status: response.status, headers: response.headers, maximumReplySize: maximumReplySize)
-      if rules.announcesTooMuch { return .failure(.replyTooLarge(limit: maximumReplySize)) }
+      if rules.declaresOversizedBody { return .failure(.replyTooLarge(limit: maximumReplySize)) }
       let (body, isComplete) = try await read(response.body, upTo: rules.maximumBodySize, rules)
       return .success((rules, body, isComplete))
     }
@@ -66,7 +67,7 @@ struct APIExchange: Sendable {
     return redirected
   }
 
-  /// Reads a body up to a limit, and says whether it ended there.
+  /// Reads a body up to a limit, and returns whether the body is complete.
   private func read(
     _ body: HTTPBody, upTo limit: Int, _ rules: ResponseRules
   ) async throws(URLError) -> (Data, isComplete: Bool) {
@@ -81,7 +82,7 @@ struct APIExchange: Sendable {
       }
       return (bytes, true)
     } catch {
-      // A failure is the server's answer, whatever became of the text behind its head.
+      // The head of a failure is sufficient, so a connection that is lost in the body doesn't matter.
       guard !(200...299).contains(rules.status), error.code != .cancelled else { throw error }
       return (bytes, false)
     }
@@ -92,7 +93,7 @@ extension APISessionError {
   fileprivate init(_ error: URLError, isCallCancelled: Bool) {
     switch error.code {
     case .timedOut: self = .timedOut
-    // Also the system cancels requests; to the caller that is a connection that was lost.
+    // The system cancels requests too. The caller sees that as a lost connection, not as a cancellation.
     case .cancelled where isCallCancelled: self = .cancelled
     default: self = .transport(error.cleaned)
     }
@@ -100,7 +101,7 @@ extension APISessionError {
 }
 
 extension URLError {
-  /// The error, without words of a server that its description may quote.
+  /// The error with a sanitized description, because the description may quote the server.
   fileprivate var cleaned: URLError {
     let description = ServerText.line(localizedDescription)
     guard description != localizedDescription else { return self }

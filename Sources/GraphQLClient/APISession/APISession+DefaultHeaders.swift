@@ -1,15 +1,16 @@
 internal import Foundation
 
 extension APISession {
-  /// Returns the headers that say what the program runs on, which every request carries unless the caller replaces
-  /// them.
+  /// Returns the headers that describe the program and its platform.
   ///
-  /// - `x-app-platform`: the operating system, in lower case (`ios`, `linux`, …).
-  /// - `x-app-version`: the version of the program.
-  /// - `x-os-version`: the version of the operating system, as `major.minor.patch`.
+  /// Every request carries them unless the caller replaces them.
   ///
-  /// - Parameter appVersion: The version of the program; nil takes the main bundle's short version, or `unknown` where
-  ///   there is none, as in a command-line program.
+  /// - `x-app-platform`: The operating system, in lowercase (`ios`, `linux`, …).
+  /// - `x-app-version`: The version of the program.
+  /// - `x-os-version`: The version of the operating system, as `major.minor.patch`.
+  ///
+  /// - Parameter appVersion: The version of the program. The default, `nil`, stands for the main bundle's short
+  ///   version, or for `unknown` if there is none, as in a command-line program.
   /// - Returns: The three headers.
   public static func defaultHeaders(appVersion: String? = nil) -> [String: String] {
     [

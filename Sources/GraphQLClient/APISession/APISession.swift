@@ -1,35 +1,39 @@
 public import Foundation
 
-/// A client of one GraphQL server: posts documents as JSON over HTTP and decodes the responses.
+/// A client of one GraphQL server that posts documents as JSON over HTTP and decodes the responses.
 ///
-/// It follows the first release of the GraphQL over HTTP specification (GraphQL Foundation, September 2026): it accepts
-/// `application/graphql-response+json` and, second to it, `application/json`, and reads each by its own rules.
+/// A session follows the first release of the GraphQL over HTTP specification (GraphQL Foundation, September 2026). It
+/// accepts `application/graphql-response+json` and, with lower preference, `application/json`, and applies the rules of
+/// the specification to each.
 ///
 /// ## Behavior
 ///
-/// - **Errors**: Every way to fail is a case of ``APISessionError``.
-///   ``post(document:operationName:variables:headers:as:)`` takes a response with `errors` for a failure, even if it
-///   has `data` too; ``response(to:operationName:variables:headers:as:)`` returns both.
-/// - **Cancellation**: Cancelling the calling task cancels the request at once and throws
-///   ``APISessionError/cancelled``. A call made by a task that is cancelled already sends nothing. Cancelling after the
-///   request was sent does not mean that the server did not act on it.
-/// - **Time**: The timeout covers the whole exchange, from connecting to the last byte of the response, redirections
-///   included. Reading the response comes on top: about 30 milliseconds for a megabyte of JSON, on a thread of its own.
-/// - **Memory**: No more of a response than ``maximumReplySize`` is kept, and no more than 64 KiB of one that only says
-///   why there is no reply, whatever length it claims to have.
-/// - **Redirections**: Followed as the ``RedirectPolicy`` says, by default to the same origin only. Nothing is cached.
-/// - **Words of the server**: They are cleaned and cut wherever they become part of an error.
+/// - **Errors**: Every failure is a case of ``APISessionError``. ``post(document:operationName:variables:headers:as:)``
+///   treats a response with `errors` as a failure, even if it also has `data`.
+///   ``response(to:operationName:variables:headers:as:)`` returns both.
+/// - **Cancellation**: Cancelling the calling task cancels the request immediately and throws
+///   ``APISessionError/cancelled``. A call from a task that is already cancelled sends nothing. If the request was sent
+///   before the cancellation, the server may still act on it.
+/// - **Time**: The timeout covers the whole exchange, from connecting to the last byte of the response, including
+///   redirections. Decoding the response takes additional time, about 30 milliseconds per megabyte of JSON. A large
+///   response is decoded on a separate thread.
+/// - **Memory**: A session keeps at most ``maximumReplySize`` bytes of a response, and at most 64 KiB of one whose
+///   status and media type don't identify it as a GraphQL response. The length that the response declares doesn't
+///   matter.
+/// - **Redirections**: A session follows the redirections that its ``RedirectPolicy`` allows; the default policy allows
+///   only the same origin. A session caches nothing.
+/// - **Server text**: Text from the server is sanitized and truncated before it becomes part of an error.
 ///
-/// A session is a value: copies share their connections, which are closed when the last copy is gone. Make one for a
-/// server and keep it. It may be used by any number of tasks at once.
+/// Copies of a session share their connections, which close when the last copy is released. Create one session for each
+/// server and keep it. Any number of tasks can use a session concurrently.
 public struct APISession: Sendable {
-  /// Where requests are posted.
+  /// The URL to which the session posts requests.
   public let url: URL
-  /// The time a whole exchange may take.
+  /// The maximum duration of a whole exchange.
   public let timeout: Duration
-  /// The most bytes the body of a response may have, after decompression.
+  /// The maximum size of a response's body in bytes, after decompression.
   public let maximumReplySize: Int
-  /// Which redirections are followed.
+  /// The redirections that the session follows.
   public let redirects: RedirectPolicy
 
   private let messageHeaders: HTTPHeaders
@@ -40,14 +44,14 @@ public struct APISession: Sendable {
   /// Creates a session.
   ///
   /// - Parameters:
-  ///   - url: The address of the GraphQL server, `http` or `https`.
-  ///   - headers: Headers for every request. They win over ``defaultHeaders(appVersion:)``, whatever the case of their
-  ///     names.
-  ///   - timeout: The time a whole exchange may take.
-  ///   - maximumReplySize: The most bytes the body of a response may have, not negative.
-  ///   - redirects: Which redirections to follow.
-  ///   - transport: What carries the requests; `nil` makes a ``PlatformTransport`` of its own.
-  ///   - clock: What measures the timeout.
+  ///   - url: The URL of the GraphQL server, with the scheme `http` or `https`.
+  ///   - headers: The headers for every request. They take precedence over ``defaultHeaders(appVersion:)``; the case of
+  ///     their names doesn't matter.
+  ///   - timeout: The maximum duration of a whole exchange.
+  ///   - maximumReplySize: The maximum size of a response's body in bytes, after decompression. It can't be negative.
+  ///   - redirects: The redirections to follow.
+  ///   - transport: The transport that carries the requests; `nil` creates a new ``PlatformTransport``.
+  ///   - clock: The clock that measures the timeout.
   public init(
     url: URL,
     headers: [String: String] = [:],
@@ -57,7 +61,7 @@ public struct APISession: Sendable {
     transport: (any HTTPTransport)? = nil,
     clock: any Clock<Duration> = ContinuousClock()
   ) {
-    precondition(maximumReplySize >= 0, "The maximum reply size is a number of bytes; it cannot be negative.")
+    precondition(maximumReplySize >= 0, "The maximum reply size is a number of bytes and cannot be negative.")
     self.url = url
     self.timeout = timeout
     self.maximumReplySize = maximumReplySize
@@ -76,12 +80,11 @@ public struct APISession: Sendable {
   /// - Parameters:
   ///   - document: The text of the query or mutation.
   ///   - operationName: The name of the operation in `document` to run.
-  ///   - variables: The values of the document's variables; encoded as a JSON object.
-  ///   - headers: Headers for this request, which win over those of the session.
+  ///   - variables: The values of the document's variables, which are encoded as a JSON object.
+  ///   - headers: The headers for this request, which take precedence over those of the session.
   ///   - replyType: The type of `data`.
-  /// - Returns: The `data` of the response, which is complete.
-  /// - Throws: ``APISessionError``, see there for each case; ``APISessionError/graphQL(_:status:retryAfter:)`` also for
-  ///   partial data.
+  /// - Returns: The complete `data` of the response.
+  /// - Throws: An ``APISessionError``. Partial data also throws ``APISessionError/graphQL(_:status:retryAfter:)``.
   public func post<Variables: Encodable & Sendable, Reply: Decodable & Sendable>(
     document: String,
     operationName: String,
@@ -95,17 +98,18 @@ public struct APISession: Sendable {
     return response.data
   }
 
-  /// Posts a GraphQL document and returns the whole response: data, the errors that made it partial, and extensions.
+  /// Posts a GraphQL document and returns the whole response: its data, the errors that made the data partial, and its
+  /// extensions.
   ///
   /// - Parameters:
   ///   - document: The text of the query or mutation.
   ///   - operationName: The name of the operation in `document` to run.
-  ///   - variables: The values of the document's variables; encoded as a JSON object.
-  ///   - headers: Headers for this request, which win over those of the session.
-  ///   - replyType: The type of `data`. Give it optional properties for fields that may fail on their own.
-  /// - Returns: The response, which has data.
-  /// - Throws: ``APISessionError``, see there for each case; ``APISessionError/graphQL(_:status:retryAfter:)`` where
-  ///   the response has errors and no data of that type.
+  ///   - variables: The values of the document's variables, which are encoded as a JSON object.
+  ///   - headers: The headers for this request, which take precedence over those of the session.
+  ///   - replyType: The type of `data`. Its properties should be optional for fields that can fail individually.
+  /// - Returns: The response, which always has data.
+  /// - Throws: An ``APISessionError``. A response that has errors but no data of type `replyType` throws
+  ///   ``APISessionError/graphQL(_:status:retryAfter:)``.
   public func response<Variables: Encodable & Sendable, Reply: Decodable & Sendable>(
     to document: String,
     operationName: String,
@@ -149,7 +153,10 @@ public struct APISession: Sendable {
     }
   }
 
-  /// The fields that may go to another origin: none of them is the caller's but the key of a repeated change.
+  /// Returns the fields that a redirection may send to another origin.
+  ///
+  /// The only one that comes from the caller is `Idempotency-Key`, which prevents a repeated mutation from being
+  /// applied twice.
   private func messageHeaders(with headers: [String: String]) -> HTTPHeaders {
     var allowed = messageHeaders
     allowed["Idempotency-Key"] = HTTPHeaders(callerHeaders).merging(headers)["Idempotency-Key"]

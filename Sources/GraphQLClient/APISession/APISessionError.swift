@@ -1,58 +1,62 @@
 public import Foundation
 
-/// Why a request to the server gave no value.
+/// An error of a request to a GraphQL server.
 ///
-/// Every way to fail is a case of its own, so a caller can distinguish a server that is away (keep the change, try
-/// again: ``isTransient``) from one that refused, from one that is not this API's, and each from a cancelled call.
+/// Each kind of failure is a separate case. A caller can therefore distinguish a server that is temporarily unavailable
+/// (keep the change and try again, see ``isTransient``) from a server that rejected the request, from a response that
+/// isn't the API's, and from a cancelled call.
 ///
-/// No ``description`` contains a control character of a server, or more than ``excerptLength`` characters of its text
-/// in a row. Nor does a case, except in ``GraphQLError/extensions``, which are data.
+/// The associated values and the ``description`` contain no control characters from the server, and no more than
+/// ``excerptLength`` consecutive characters of its text. ``GraphQLError/extensions`` are an exception, because they are
+/// data.
 public enum APISessionError: Error, Equatable, Sendable {
-  /// No complete response came over the network: no connection, no such host, or a connection lost midway.
+  /// No complete response arrived: the connection failed or was lost, or the host couldn't be found.
   case transport(URLError)
-  /// The response was not complete when the time for the whole exchange was over.
+  /// The timeout of the whole exchange expired before the response was complete.
   case timedOut
-  /// The calling task was cancelled; the request was too, as far as it had been sent.
+  /// The calling task was cancelled, and the request with it.
+  ///
+  /// The server may have received the request before the cancellation.
   case cancelled
-  /// The server, or a gateway in front of it, answered with a status that is no success and without a GraphQL response
-  /// that can be trusted.
+  /// The server, or a gateway in front of it, answered with a failure status and without a trustworthy GraphQL
+  /// response.
   ///
-  /// `bodyExcerpt` is the beginning of what it said, on one line, at most ``excerptLength`` characters. `retryAfter` is
-  /// how long it asks to wait, at most a day.
+  /// `bodyExcerpt` is the beginning of the body, on one line and with at most ``excerptLength`` characters.
+  /// `retryAfter` is the wait that the response requests, at most a day.
   case statusCode(Int, bodyExcerpt: String, retryAfter: Duration? = nil)
-  /// The server reported errors, with or without partial data. Never empty.
+  /// The server reported errors, with or without partial data. The array is never empty.
   ///
-  /// `status` is that of the HTTP response: where it is no success, the media type was
+  /// `status` is the status of the HTTP response. If it isn't a success, the media type of the response was
   /// `application/graphql-response+json`, which only a GraphQL server sends.
   case graphQL([GraphQLError], status: Int = 200, retryAfter: Duration? = nil)
-  /// What answered is not this API: a redirection that is not followed, the HTML of a login page or of a proxy, or JSON
-  /// without `data` and `errors`.
+  /// The response isn't from this API: it is a redirection that the session doesn't follow, the HTML of a login page or
+  /// a proxy, or JSON without `data` and `errors`.
   ///
-  /// So it says nothing about the request, which may not have reached the server. `location` is where a redirection
-  /// leads.
+  /// The response says nothing about the request, which may not have reached the server. `location` is the target of a
+  /// redirection.
   case notAnAPIResponse(status: Int, location: String? = nil, bodyExcerpt: String)
-  /// The server answered with success and said nothing: no body, or `data` that is `null` without `errors`.
+  /// The server answered with a success status but no content: an empty body, or no `data` (or `null`) and no `errors`.
   case emptyReply
-  /// The response was larger than `limit` bytes; reading stopped there.
+  /// The response was larger than `limit` bytes, and the session stopped reading it.
   case replyTooLarge(limit: Int)
-  /// The response was no JSON, or not of the shape asked for.
+  /// The response wasn't valid JSON, or didn't have the requested shape.
   case undecodable(reason: String, excerpt: String)
-  /// The variables of the request could not be written as JSON; nothing was sent.
+  /// The variables of the request couldn't be encoded as JSON; nothing was sent.
   case unencodableVariables(reason: String)
-  /// The URL of the session is not one of HTTP; nothing was sent.
+  /// The URL of the session isn't an HTTP URL; nothing was sent.
   case unsupportedURL(String)
-  /// The header of this name cannot be sent as given; nothing was sent.
+  /// The header with this name or its value is invalid; nothing was sent.
   case invalidHeader(name: String)
 
-  /// The most characters of a server's text in a row, counted in Unicode scalars.
+  /// The maximum length of an excerpt of the server's text, in Unicode scalars.
   public static let excerptLength = 512
 
-  /// Whether the same request may succeed later without any change to it.
+  /// Whether the same, unchanged request may succeed later.
   ///
-  /// True when the network or the server was away, slow, or overloaded: ``transport(_:)``, ``timedOut``, and the
-  /// statuses 408, 425, 429 and 5xx; and when something else than the server answered,
-  /// ``notAnAPIResponse(status:location:bodyExcerpt:)``. False when the server understood and refused, when its
-  /// response makes no sense, when the request itself is wrong, and for ``cancelled``.
+  /// True if the network or the server was unavailable, slow or overloaded: ``transport(_:)``, ``timedOut``, and the
+  /// statuses 408, 425, 429 and 5xx. Also true if something other than the server answered:
+  /// ``notAnAPIResponse(status:location:bodyExcerpt:)``. False if the server rejected the request, if its response is
+  /// invalid, if the request itself is invalid, and for ``cancelled``.
   public var isTransient: Bool {
     switch self {
     case .transport, .timedOut, .notAnAPIResponse: true
@@ -63,7 +67,7 @@ public enum APISessionError: Error, Equatable, Sendable {
     }
   }
 
-  /// The HTTP status of the response; `nil` where none arrived, and where it was a success.
+  /// The HTTP status of the response; `nil` if no response arrived, or if its status was a success.
   public var status: Int? {
     switch self {
     case .statusCode(let status, _, _), .notAnAPIResponse(let status, _, _), .graphQL(_, let status, _):
@@ -72,7 +76,7 @@ public enum APISessionError: Error, Equatable, Sendable {
     }
   }
 
-  /// How long the server asks to wait before the next request, from zero to a day; `nil` where it does not ask.
+  /// The wait that the server requests before the next attempt, from zero to a day; `nil` if it requests none.
   public var retryAfter: Duration? {
     switch self {
     case .statusCode(_, _, let retryAfter), .graphQL(_, _, let retryAfter): retryAfter
@@ -82,10 +86,10 @@ public enum APISessionError: Error, Equatable, Sendable {
 }
 
 extension APISessionError: CustomStringConvertible {
-  /// The most GraphQL errors that ``description`` quotes.
+  /// The maximum number of GraphQL errors that ``description`` quotes.
   private static let maximumQuotedErrorCount = 3
 
-  /// What happened, and what to do about it.
+  /// A description of the failure, and of the action that may resolve it.
   public var description: String {
     switch self {
     case .transport(let error):
@@ -105,17 +109,17 @@ extension APISessionError: CustomStringConvertible {
     case .notAnAPIResponse(let status, let location, let bodyExcerpt):
       "Something that is not the API answered, with HTTP status \(status)" + Self.quoted(bodyExcerpt)
         + (location.map { "It redirects to “\($0)”; if that is the server, use its address or allow its host. " } ?? "")
-        + "Check the server's address, and whether the network wants a sign-in."
+        + "Check the server's address, and whether the network requires a sign-in."
     case .emptyReply:
       "The server answered with success but sent no data. Check that the address is that of a GraphQL server."
     case .replyTooLarge(let limit):
       "The reply is larger than the limit of \(limit) bytes. "
         + "Ask for less, or allow the session a larger maximum reply size."
     case .undecodable(let reason, let excerpt):
-      "The reply could not be read: \(reason). It begins “\(excerpt)”. "
-        + "Check that the server speaks the schema this program was written for."
+      "The reply could not be decoded: \(reason). It begins “\(excerpt)”. "
+        + "Check that the server has the schema this program was written for."
     case .unencodableVariables(let reason):
-      "The variables of the request could not be written as JSON: \(reason). Nothing was sent; correct the variables."
+      "The variables of the request could not be encoded as JSON: \(reason). Nothing was sent; correct the variables."
     case .unsupportedURL(let url):
       "“\(url)” is not the address of a GraphQL server. Use an http or https URL with a host."
     case .invalidHeader(let name):
@@ -142,6 +146,6 @@ extension APISessionError: CustomStringConvertible {
 }
 
 extension APISessionError: LocalizedError {
-  /// The same text as ``description``, for interfaces that show `localizedDescription`.
+  /// The same text as ``description``, for user interfaces that show `localizedDescription`.
   public var errorDescription: String? { description }
 }

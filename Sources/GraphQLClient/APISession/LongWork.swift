@@ -1,19 +1,19 @@
 internal import Dispatch
 
-/// Work that would keep a thread of Swift concurrency busy for long.
+/// Runs synchronous work that would occupy a thread of Swift concurrency for too long.
 ///
-/// There are as many of those threads as cores. Reading a response of 8 MiB takes a quarter of a second, so a few of
-/// them at once, from servers that choose their size, would hold up every task of the process.
+/// Swift concurrency has one thread per core. Decoding a response of 8 MiB takes a quarter of a second, and the server
+/// chooses the size. A few such responses at once would block every task of the process.
 enum LongWork {
-  /// From how many bytes on a response is read by ``run(_:)``.
+  /// The size in bytes from which a response is decoded by ``run(_:)``.
   static let threshold = 64 * 1024
 
-  /// Runs `work` on a thread of its own, and waits for it without a thread.
+  /// Runs `work` on a separate thread, and suspends the calling task until it is done.
   ///
-  /// Cancellation doesn't end the work.
+  /// Cancellation doesn't stop the work.
   static func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { continuation in
-      // A serial queue gets a thread of its own; a concurrent one would share those of the tasks.
+      // A serial queue gets its own thread; a concurrent queue would share the threads of Swift concurrency.
       DispatchQueue(label: "GraphQLClient.LongWork").async { continuation.resume(returning: work()) }
     }
   }

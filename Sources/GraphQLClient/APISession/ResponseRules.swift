@@ -1,14 +1,16 @@
 internal import Foundation
 
-/// Decides what a response means: the rules of GraphQL over HTTP, and what they leave open.
+/// The interpretation of a response: the rules of GraphQL over HTTP, and the choices that they leave open.
 ///
-/// It follows the first release of that specification (GraphQL Foundation, September 2026).
+/// The rules are those of the first release of the specification (GraphQL Foundation, September 2026).
 ///
-/// - `application/graphql-response+json` comes from a GraphQL server, so the body counts whatever the status.
-/// - `application/json` counts with a status of success alone, since a gateway sends it too. With another status it is
-///   an HTTP failure, and its text is quoted.
-/// - Anything else, and JSON that is not shaped like a GraphQL response, is not the API's. Statuses that speak for
-///   themselves (credentials, conflicts, limits, failures) are failures, even when a gateway sent them.
+/// - An `application/graphql-response+json` body comes from a GraphQL server, so it is decoded regardless of the
+///   status.
+/// - An `application/json` body is decoded only if the status is a success, because a gateway may send this type too.
+///   With another status, the response is an HTTP failure, and the error quotes its text.
+/// - Any other response, and JSON that isn't shaped like a GraphQL response, isn't from the API. As an exception, some
+///   statuses (about credentials, conflicts, limits and server failures) are unambiguous, so the response is a failure
+///   even if a gateway sent it.
 struct ResponseRules {
   let status: Int
   let headers: HTTPHeaders
@@ -23,27 +25,27 @@ struct ResponseRules {
     mediaType = MediaType(contentType: headers["Content-Type"])
   }
 
-  /// The most bytes read of a failure's body to find out whether it is shaped like a GraphQL response.
+  /// The maximum number of bytes to read of a JSON failure, to determine whether it is shaped like a GraphQL response.
   private static let maximumFailureSize = 64 * 1024
 
   private var isSuccess: Bool { (200...299).contains(status) }
 
-  /// Whether the body is a GraphQL response if it is well-formed.
+  /// Whether the status and the media type identify the body as a GraphQL response.
   private var isTrusted: Bool { mediaType == .graphQLResponse || (isSuccess && mediaType == .json) }
 
-  /// Whether the status says enough, even when a gateway sent it.
-  private var speaksForItself: Bool {
+  /// Whether the status is a failure whose meaning doesn't depend on the sender.
+  private var isUnambiguousFailure: Bool {
     [401, 407, 408, 409, 425, 429].contains(status) || (500...599).contains(status)
   }
 
-  /// How many bytes of the body to read at most.
+  /// The maximum number of bytes to read of the body.
   var maximumBodySize: Int {
     if isTrusted { return maximumReplySize }
     return mediaType == .json ? Self.maximumFailureSize : ServerText.maximumByteCount
   }
 
-  /// Whether the response announces a body beyond the limit, so that no byte of it needs to be read.
-  var announcesTooMuch: Bool {
+  /// Whether the response declares a body larger than the limit, so that the body doesn't need to be read.
+  var declaresOversizedBody: Bool {
     guard isTrusted, isSuccess, headers["Content-Encoding"] == nil, let length = headers["Content-Length"] else {
       return false
     }
@@ -53,12 +55,13 @@ struct ResponseRules {
     return count > maximumReplySize
   }
 
-  /// Returns what the response says.
+  /// Returns the decoded GraphQL response, or throws the error that the response represents.
   ///
   /// - Parameters:
-  ///   - body: The body, up to ``maximumBodySize`` bytes of it.
-  ///   - isComplete: Whether the body ends there.
-  ///   - now: When the response arrived.
+  ///   - body: The first bytes of the body, at most ``maximumBodySize``.
+  ///   - isComplete: Whether `body` is the complete body.
+  ///   - now: The time at which the response arrived.
+  ///   - payload: The type of `data`.
   /// - Throws: ``APISessionError``.
   func response<Payload: Decodable & Sendable>(
     body: Data, isComplete: Bool, now: Date, as payload: Payload.Type
@@ -77,8 +80,8 @@ struct ResponseRules {
       reply = try GraphQLReply.decode(body)
     } catch {
       if !isSuccess { throw failure(body: body, isComplete: true, now: now) }
-      // JSON of another shape is another API's; what is no JSON may be a reply of this one that was cut off.
-      if Self.isOfAnotherShape(error) || Self.isMarkup(body) { throw notAnAPI(body) }
+      // JSON that isn't an object comes from another API. Invalid JSON may be a truncated reply of this one.
+      if Self.isNotAnObject(error) || Self.isMarkup(body) { throw notAnAPI(body) }
       throw .undecodable(reason: CodingFailure.reason(of: error), excerpt: ServerText.line(of: body))
     }
     guard reply.isGraphQL else {
@@ -87,13 +90,13 @@ struct ResponseRules {
     return try response(reply, body: body, now: now)
   }
 
-  /// Whether a body begins like HTML or XML, whatever its media type says.
+  /// Whether a body begins like HTML or XML, regardless of its media type.
   private static func isMarkup(_ body: Data) -> Bool {
     body.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "<")
   }
 
-  /// Whether a body was JSON and no object.
-  private static func isOfAnotherShape(_ error: any Error) -> Bool {
+  /// Whether decoding failed because the body is JSON but not an object.
+  private static func isNotAnObject(_ error: any Error) -> Bool {
     switch error {
     case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
       context.codingPath.isEmpty
@@ -119,7 +122,7 @@ struct ResponseRules {
   }
 
   private func failure(body: Data, isComplete: Bool, now: Date) -> APISessionError {
-    guard speaksForItself || mediaType == .graphQLResponse || isGraphQLShaped(body, isComplete: isComplete) else {
+    guard isUnambiguousFailure || mediaType == .graphQLResponse || isGraphQLShaped(body, isComplete: isComplete) else {
       return notAnAPI(body)
     }
     return .statusCode(

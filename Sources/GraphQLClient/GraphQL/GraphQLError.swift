@@ -1,10 +1,10 @@
-/// One entry of the `errors` list in a GraphQL response.
+/// An entry of the `errors` list of a GraphQL response.
 ///
-/// The words in it are a server's, so creating or decoding an error cleans them: ``message``, ``code`` and the names in
-/// ``path`` are on one line and without control characters. A message has at most ``APISessionError/excerptLength``
-/// characters, a name at most 128.
+/// Its text comes from the server. Creating or decoding an error therefore sanitizes the ``message``, the ``code`` and
+/// the names in ``path``: they occupy one line and contain no control characters. A message has at most
+/// ``APISessionError/excerptLength`` characters, a name at most 128.
 public struct GraphQLError: Error, Hashable, Sendable {
-  /// One step of the way from the root of the response to the field that failed.
+  /// An element of the path from the root of the response to the field that failed.
   public enum PathElement: Hashable, Sendable {
     /// A field, by its name or alias in the response.
     case field(String)
@@ -12,31 +12,31 @@ public struct GraphQLError: Error, Hashable, Sendable {
     case index(Int)
   }
 
-  /// The longest path that is kept; a longer one is cut.
+  /// The maximum number of elements of a path; a longer path is truncated.
   static let maximumPathLength = 32
-  /// The most characters of a path in a description.
+  /// The maximum number of characters of a path in a description.
   private static let maximumPathWidth = 256
 
-  /// What went wrong, in the server's words.
+  /// The server's description of the error.
   public let message: String
-  /// Where in the response it went wrong, if the server says so.
+  /// The path of the field that failed, if the server reports it.
   ///
-  /// Errors of the request as a whole have no path.
+  /// Errors that concern the request as a whole have no path.
   public let path: [PathElement]?
-  /// The server's machine-readable name for the error (`extensions.code`), if it gives one as text.
+  /// The server's machine-readable name for the error (`extensions.code`), if it is text.
   public let code: String?
-  /// What else the server says about the error, as it sent it.
+  /// Additional data about the error, as the server sent it.
   ///
-  /// Empty where the server says nothing more, and where it sends more than a session keeps, see ``GraphQLResponse``.
+  /// Empty if the server sent none, or more than the limits described at ``GraphQLResponse`` allow.
   public let extensions: [String: JSONValue]
 
-  /// Creates an error as a server would report it.
+  /// Creates an error like one that a server reports.
   ///
   /// - Parameters:
-  ///   - message: What went wrong.
-  ///   - path: Where it went wrong.
-  ///   - code: The machine-readable name; `nil` takes the text under `code` in `extensions`.
-  ///   - extensions: What else is known.
+  ///   - message: The description of the error.
+  ///   - path: The path of the field that failed.
+  ///   - code: The machine-readable name. The default, `nil`, stands for the text under `code` in `extensions`.
+  ///   - extensions: Additional data about the error.
   public init(
     message: String, path: [PathElement]? = nil, code: String? = nil, extensions: [String: JSONValue] = [:]
   ) {
@@ -48,7 +48,7 @@ public struct GraphQLError: Error, Hashable, Sendable {
 }
 
 extension GraphQLError: CustomStringConvertible {
-  /// The message, followed by the path and the code where there are any.
+  /// The message, followed by the path and the code if the error has them.
   public var description: String {
     let place = path.map { $0.map(\.description).joined(separator: ".") }
     let notes = [
@@ -60,7 +60,7 @@ extension GraphQLError: CustomStringConvertible {
 }
 
 extension GraphQLError.PathElement: CustomStringConvertible {
-  /// The field's name, or the index in decimal digits.
+  /// The name of the field, or the index in decimal digits.
   public var description: String {
     switch self {
     case .field(let name): name
@@ -83,11 +83,11 @@ extension GraphQLError: Decodable {
 
   /// Decodes an entry of `errors`.
   ///
-  /// A value that isn't a path, and extensions that can't be kept, are left out, because they must not hide the
+  /// An invalid path, and extensions that are invalid or exceed the limits, are ignored, because they must not hide the
   /// message.
   ///
   /// - Parameter decoder: The decoder to read from.
-  /// - Throws: `DecodingError` when the message is missing.
+  /// - Throws: `DecodingError` if the message is missing or isn't text.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(
@@ -98,12 +98,13 @@ extension GraphQLError: Decodable {
 }
 
 extension GraphQLError {
-  /// The path, as far as it is kept; `nil` if there is no path, or it isn't a list of names and numbers.
+  /// Returns the path, truncated to the maximum length; `nil` if there is none, or if it isn't a list of names and
+  /// numbers.
   private static func path(in container: KeyedDecodingContainer<CodingKeys>) -> [PathElement]? {
     guard var list = try? container.nestedUnkeyedContainer(forKey: .path) else { return nil }
     var path: [PathElement] = []
     while !list.isAtEnd, path.count < maximumPathLength {
-      // Whatever is wrong with a step, the rest of the error counts.
+      // An invalid path doesn't invalidate the error.
       guard let step = try? list.decode(PathElement.self) else { return nil }
       path.append(step)
     }
@@ -112,10 +113,10 @@ extension GraphQLError {
 }
 
 extension GraphQLError.PathElement: Decodable {
-  /// Decodes a step: a number is an index, text is a field.
+  /// Decodes an element of a path: a number is an index, text is a field.
   ///
   /// - Parameter decoder: The decoder to read from.
-  /// - Throws: `DecodingError` when the step is neither.
+  /// - Throws: `DecodingError` if the element is neither.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     do {
@@ -127,9 +128,9 @@ extension GraphQLError.PathElement: Decodable {
 }
 
 extension KeyedDecodingContainer {
-  /// The members of an `extensions` object; none where there is no such object, or more in it than is kept.
+  /// Returns the members of an `extensions` object; none if there is no such object, or if it exceeds the limits.
   func extensions(forKey key: Key) -> [String: JSONValue] {
-    // Whatever is wrong with them, the rest of the response counts.
+    // Invalid extensions don't invalidate the rest of the response.
     (try? decodeIfPresent([String: JSONValue].self, forKey: key)) ?? [:]
   }
 }

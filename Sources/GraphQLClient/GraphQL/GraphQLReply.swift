@@ -1,25 +1,25 @@
 internal import Foundation
 
-/// The body of a GraphQL response as it is decoded, before it is known whether it counts as one.
+/// The decoded body of a response that may be a GraphQL response.
 struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
-  /// What became of the `data` member.
+  /// The result of decoding the `data` member.
   enum DataMember: Sendable {
-    /// There is no such member: the request was not executed.
+    /// The member is missing, so the request wasn't executed.
     case missing
-    /// It is `null`: the execution failed as a whole.
+    /// The member is `null`, so the execution failed as a whole.
     case null
     case payload(Payload)
-    /// It is there and is no payload; the reason says where they differ.
+    /// The member exists but isn't a `Payload`. The reason describes the first difference.
     case mismatch(reason: String)
   }
 
-  /// The most entries of `errors` that are kept.
+  /// The maximum number of entries of `errors` that are kept.
   static var maximumErrorCount: Int { 100 }
 
   let data: DataMember
   let errors: [GraphQLError]
   let extensions: [String: JSONValue]
-  /// Whether the object has a member that only a GraphQL response must have.
+  /// Whether the object has a member that identifies it as a GraphQL response.
   let isGraphQL: Bool
 
   private enum CodingKeys: CodingKey {
@@ -39,7 +39,7 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
       do {
         data = .payload(try container.decode(Payload.self, forKey: .data))
       } catch {
-        // Where the server reports errors, they say better why a part is missing.
+        // Not thrown: if the server reports errors, they explain better why a part is missing.
         data = .mismatch(reason: CodingFailure.reason(of: error))
       }
     }
@@ -51,7 +51,7 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
     var errors: [GraphQLError] = []
     var failure: (any Error)?
     while !list.isAtEnd, errors.count < maximumErrorCount {
-      // An entry that isn't an error must not hide those that are.
+      // An invalid entry must not hide the valid ones.
       let entry = try list.superDecoder()
       do {
         errors.append(try GraphQLError(from: entry))
@@ -74,7 +74,7 @@ struct GraphQLReply<Payload: Decodable & Sendable>: Decodable, Sendable {
   }
 }
 
-/// Only whether a body is shaped like a GraphQL response, for replies whose source is in doubt.
+/// A check whether a body is shaped like a GraphQL response, for a response whose sender is uncertain.
 struct GraphQLShape: Decodable {
   private struct AnyError: Decodable {
     let message: String
@@ -91,14 +91,14 @@ struct GraphQLShape: Decodable {
     _ = try errors.decode(AnyError.self)
   }
 
-  /// Whether `body` is a JSON object with `data`, or with `errors` that have a message.
+  /// Whether `body` is a JSON object with `data`, or with a list of `errors` whose first entry has a message.
   static func matches(_ body: Data) -> Bool {
     do {
       try JSONText.check(body)
       _ = try JSONDecoder().decode(GraphQLShape.self, from: body)
       return true
     } catch {
-      // What does not decode is of another shape.
+      // A body that can't be decoded has another shape.
       return false
     }
   }

@@ -1,4 +1,4 @@
-/// The body of a GraphQL request, as JSON over HTTP POST wants it.
+/// The JSON body of a GraphQL request over HTTP POST.
 struct GraphQLRequest<Variables: Encodable & Sendable>: Encodable, Sendable {
   let query: String
   let operationName: String

@@ -1,15 +1,15 @@
-/// A GraphQL response with data, and with errors where the server could give only a part of it.
+/// A GraphQL response with data, and with errors if the data is partial.
 ///
-/// At most 100 errors are kept, and of all `extensions` together at most 1,000 values, 32 levels deep: an object with
-/// more is left out whole.
+/// A session keeps at most 100 errors. All `extensions` of a response together may have at most 1,000 values, nested at
+/// most 32 levels deep; an `extensions` object that exceeds a limit is dropped as a whole.
 public struct GraphQLResponse<Payload: Sendable>: Sendable {
-  /// What was asked for.
+  /// The requested data.
   ///
-  /// Where there are ``errors``, the fields they name are `nil`.
+  /// If there are ``errors``, the fields that they name are `nil`.
   public var data: Payload
-  /// What went wrong with parts of the data; empty when it is complete.
+  /// The errors of parts of the data; empty if the data is complete.
   public var errors: [GraphQLError]
-  /// What else the server says about the response.
+  /// Additional data about the response, as the server sent it.
   public var extensions: [String: JSONValue]
 
   /// Creates a response.

@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// A JSON value of any shape, such as what a server puts into `extensions`.
+/// A JSON value of any shape, such as a value in `extensions`.
 public enum JSONValue: Hashable, Sendable {
   /// `null`.
   case null
@@ -10,34 +10,34 @@ public enum JSONValue: Hashable, Sendable {
   case integer(Int64)
   /// Any other number.
   case number(Double)
-  /// Text, exactly as the server sent it. Clean it before you show it.
+  /// Text, exactly as the server sent it. Sanitize it before you display it.
   case string(String)
   /// A list.
   case array([JSONValue])
-  /// An object. Of members under the same name, one is kept.
+  /// An object. If several members have the same name, one of them is kept.
   case object([String: JSONValue])
 
-  /// The text of a string value; `nil` for every other value.
+  /// The text of a string value; `nil` for any other value.
   public var string: String? {
     if case .string(let text) = self { text } else { nil }
   }
 }
 
 extension JSONValue: Decodable {
-  /// The deepest nesting that is decoded.
+  /// The maximum nesting depth of a decoded value.
   static let maximumDepth = 32
-  /// The most values that are decoded out of one reply, where the reply has a ``Budget``.
+  /// The maximum number of values that are decoded from one reply, if its decoder has a ``Budget``.
   static let maximumCount = 1000
 
-  /// How many values may still be decoded out of one reply.
+  /// The number of values that may still be decoded from one reply.
   ///
-  /// Each value costs several attempts to decode it, so a reply full of small values would keep a thread busy for
-  /// minutes.
+  /// Decoding a value takes several attempts, so a reply full of small values would keep a thread busy for minutes.
   final class Budget: Sendable {
     static let key = CodingUserInfoKey(rawValue: "GraphQLClient.JSONValue.Budget")!
 
     private let remaining = Lock(maximumCount)
 
+    /// Takes one value from the budget; returns false if the budget is exhausted.
     func spend() -> Bool {
       remaining.withLock { remaining in
         guard remaining > 0 else { return false }
@@ -50,16 +50,16 @@ extension JSONValue: Decodable {
   /// Decodes a value of any shape.
   ///
   /// - Parameter decoder: The decoder to read from.
-  /// - Throws: `DecodingError.dataCorrupted` for a value nested more than 32 levels deep, and where a session's reply
-  ///   has more than 1,000 such values.
+  /// - Throws: `DecodingError.dataCorrupted` if the value is nested more than 32 levels deep, or if the reply to a
+  ///   session has more than 1,000 such values.
   /// - Complexity: O(*n*), where *n* is the number of values.
   public init(from decoder: any Decoder) throws {
     let budget = decoder.userInfo[Budget.key] as? Budget
     guard decoder.codingPath.count <= Self.maximumDepth, budget?.spend() ?? true else {
-      let reason = "There are too many values, or they are nested too deep"
+      let reason = "There are too many values, or they are nested too deeply"
       throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: reason))
     }
-    // An attempt that fails says only that the value is of another kind; the last one's failure is thrown.
+    // A failed attempt only means that the value is of another kind. Only the failure of the last attempt is thrown.
     if let keyed = try? decoder.container(keyedBy: Key.self) {
       var members: [String: JSONValue] = [:]
       for key in keyed.allKeys { members[key.stringValue] = try keyed.decode(JSONValue.self, forKey: key) }

@@ -1,50 +1,50 @@
 public import Foundation
 
-/// The body of a response: chunks of bytes, in order.
+/// The body of a response, as a sequence of chunks of bytes.
 ///
 /// ## Behavior
 ///
-/// - **Once**: A body is iterated once.
-/// - **Backpressure**: A transport reads from the network only what is asked for, and at most a chunk more.
-/// - **Failure**: The iteration throws `URLError` when the connection is lost before the body's end.
+/// - **Single iteration**: A body can be iterated only once.
+/// - **Backpressure**: A transport reads at most one chunk ahead of the iteration.
+/// - **Failure**: The iteration throws `URLError` if the connection is lost before the end of the body.
 /// - **Cancellation**: When the iterating task is cancelled, `next()` throws `URLError(.cancelled)` and the exchange
 ///   ends.
 public struct HTTPBody: AsyncSequence, Sendable {
   private let chunks: any AsyncSequence<Data, URLError> & Sendable
 
-  /// Creates a body from chunks that fail with `URLError` only.
+  /// Creates a body from a sequence of chunks whose only failure is `URLError`.
   public init(_ chunks: some AsyncSequence<Data, URLError> & Sendable) {
     self.chunks = chunks
   }
 
-  /// Creates a body from chunks of another library.
+  /// Creates a body from the chunks of another library.
   ///
   /// - Parameters:
   ///   - chunks: The chunks.
-  ///   - translate: Returns the `URLError` that says best what an error of that library means.
+  ///   - translate: A closure that converts an error of that library to the closest `URLError`.
   public init<Chunks: AsyncSequence & Sendable>(
     _ chunks: Chunks, translatingErrors translate: @escaping @Sendable (any Error) -> URLError
   ) where Chunks.Element == Data {
     self.chunks = TranslatedChunks(base: chunks, translate: translate)
   }
 
-  /// Creates a body of one chunk.
+  /// Creates a body of a single chunk, or an empty body if `data` is empty.
   public init(_ data: Data) {
     chunks = SingleChunk(data: data)
   }
 
-  /// Returns the iterator of the body's chunks.
+  /// Returns an iterator over the body's chunks.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(base: chunks.makeIteratorOfChunks())
   }
 
-  /// The iterator of a body's chunks.
+  /// An iterator over the chunks of a body.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate var base: any AsyncIteratorProtocol<Data, URLError>
 
     /// Returns the next chunk, or `nil` at the end of the body.
     ///
-    /// - Throws: `URLError` when the connection is lost before the end, `URLError(.cancelled)` when the task is
+    /// - Throws: `URLError` if the connection is lost before the end of the body; `URLError(.cancelled)` if the task is
     ///   cancelled.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation

@@ -1,14 +1,14 @@
-/// HTTP header fields, with names that ignore case and one value for each name.
+/// HTTP header fields, with case-insensitive names and one value per name.
 ///
 /// ## Behavior
 ///
-/// - Setting a field replaces the value of the same name and takes over the new spelling.
-/// - ``add(_:for:)`` keeps the value that is there and appends the new one behind a comma, as RFC 9110, section 5.3,
-///   combines fields that a message repeats.
+/// - Setting a field replaces its value and adopts the new spelling of its name.
+/// - ``add(_:for:)`` keeps the existing value and appends the new one after a comma. RFC 9110, section 5.3, combines
+///   repeated fields in this way.
 public struct HTTPHeaders: Hashable, Sendable {
-  /// A header field as it is sent.
+  /// A header field in the form in which it is sent.
   public struct Field: Hashable, Sendable {
-    /// The name in the spelling it was given in.
+    /// The name, with its original spelling.
     public var name: String
     /// The value, without surrounding white space.
     public var value: String
@@ -31,59 +31,66 @@ public struct HTTPHeaders: Hashable, Sendable {
 
   /// Creates header fields from names and values.
   ///
-  /// Of two names that differ only in case, the one sorted last wins, so the result never depends on the order of a
-  /// dictionary.
+  /// If two names differ only in case, the last one in sorted order wins, so that the result doesn't depend on the
+  /// order of the dictionary.
   public init(_ headers: [String: String] = [:]) {
     merge(headers)
   }
 
-  /// The value under `name`, whatever its case; `nil` removes the field.
+  /// The value of the field `name`, ignoring case.
+  ///
+  /// Setting `nil` removes the field.
   public subscript(name: String) -> String? {
     get { fieldsByLowercasedName[name.lowercased()]?.value }
     set { fieldsByLowercasedName[name.lowercased()] = newValue.map { Field(name: name, value: $0) } }
   }
 
-  /// Appends a value to the field of this name, behind a comma and a space if there is one already.
+  /// Adds a value to a field, after a comma and a space if the field already has a value.
   ///
-  /// - Complexity: O(*m*) on average, where *m* is the length of the name and the value.
+  /// - Parameters:
+  ///   - value: The value to add.
+  ///   - name: The name of the field.
+  /// - Complexity: O(*m*) on average, where *m* is the combined length of the name and the value.
   public mutating func add(_ value: String, for name: String) {
     let key = name.lowercased()
     if fieldsByLowercasedName[key] == nil {
       fieldsByLowercasedName[key] = Field(name: name, value: value)
     } else {
-      // In place, since a server may repeat a field as often as it likes.
+      // Appending in place keeps this linear when a server repeats a field many times.
       fieldsByLowercasedName[key]?.value.append(", ")
       fieldsByLowercasedName[key]?.value.append(value)
     }
   }
 
-  /// Sets the fields of `headers`, which replace those of the same name.
+  /// Sets the fields of `headers`, replacing existing fields with the same names.
   mutating func merge(_ headers: [String: String]) {
     for (name, value) in headers.sorted(by: { $0.key < $1.key }) { self[name] = value }
   }
 
-  /// Returns these fields with those of `headers` set, which replace those of the same name.
+  /// Returns a copy in which the fields of `headers` are set, replacing existing fields with the same names.
   func merging(_ headers: [String: String]) -> HTTPHeaders {
     var merged = self
     merged.merge(headers)
     return merged
   }
 
-  /// The name of the first field that would break a request, or smuggle a second field into it.
+  /// The name of the first field that would corrupt a request or inject a second field into it; `nil` if all are valid.
   var firstInvalidName: String? {
     fields.first { !$0.isValid }?.name
   }
 }
 
 extension HTTPHeaders: ExpressibleByDictionaryLiteral {
-  /// Creates header fields from a literal; of two elements under the same name the later wins.
+  /// Creates header fields from a dictionary literal.
+  ///
+  /// If a name occurs twice, the later element wins.
   public init(dictionaryLiteral elements: (String, String)...) {
     for (name, value) in elements { self[name] = value }
   }
 }
 
 extension HTTPHeaders.Field {
-  /// Whether the name is a token and the value a field value in the sense of RFC 9110, section 5.
+  /// Whether the name is a token and the value is a field value, as defined by RFC 9110, section 5.
   var isValid: Bool {
     !name.isEmpty && name.utf8.allSatisfy(\.isTokenCharacter)
       && value.utf8.allSatisfy { $0 == UInt8(ascii: "\t") || ($0 >= 0x20 && $0 != 0x7F) }

@@ -1,30 +1,30 @@
 public import Foundation
 
-/// An HTTP request for an ``HTTPTransport``.
+/// An HTTP request to send with an ``HTTPTransport``.
 public struct HTTPRequest: Sendable {
-  /// The address, with the scheme `http` or `https` and a host.
+  /// The URL, with a host and the scheme `http` or `https`.
   public var url: URL
-  /// The method, in upper case.
+  /// The method, in uppercase.
   public var method: String
   /// The header fields.
   ///
-  /// The transport adds those that carry the message itself, such as `Host` and `Content-Length`.
+  /// The transport adds the fields that frame the message, such as `Host` and `Content-Length`.
   public var headers: HTTPHeaders
   /// The body; empty for a request without one.
   public var body: Data
-  /// How long the caller waits for the whole exchange before it cancels.
+  /// The time that the caller waits for the whole exchange before it cancels the request.
   ///
-  /// The caller enforces it. A transport only has to make sure that no limit of its own ends the exchange earlier.
+  /// The caller enforces this limit. A transport only has to ensure that its own limits don't end the exchange earlier.
   public var timeout: Duration
 
   /// Creates a request.
   ///
   /// - Parameters:
-  ///   - url: The address, with the scheme `http` or `https` and a host.
-  ///   - method: The method, in upper case.
+  ///   - url: The URL, with a host and the scheme `http` or `https`.
+  ///   - method: The method, in uppercase.
   ///   - headers: The header fields.
   ///   - body: The body; empty for a request without one.
-  ///   - timeout: How long the caller waits for the whole exchange.
+  ///   - timeout: The time that the caller waits for the whole exchange.
   public init(
     url: URL, method: String, headers: HTTPHeaders = HTTPHeaders(), body: Data = Data(),
     timeout: Duration = .seconds(60)
@@ -38,10 +38,10 @@ public struct HTTPRequest: Sendable {
 }
 
 extension HTTPRequest {
-  /// Checks that the request can be sent as it is, and as one request.
+  /// Checks that the request can be sent unchanged, and that it stays a single request.
   ///
-  /// - Throws: `URLError(.unsupportedURL)` for another scheme or no host, `URLError(.badURL)` for a method or a header
-  ///   field that would break the request or smuggle something into it.
+  /// - Throws: `URLError(.unsupportedURL)` if the URL has another scheme or no host; `URLError(.badURL)` if the method
+  ///   or a header field would corrupt the request or inject a field or a second request.
   func check() throws(URLError) {
     guard Origin(url) != nil else { throw URLError(.unsupportedURL) }
     guard HTTPHeaders.Field(name: method, value: "").isValid, headers.firstInvalidName == nil else {

@@ -1,8 +1,8 @@
-/// A response whose head has arrived and whose body is read as it arrives.
+/// A response whose head has arrived and whose body can be read as a stream.
 ///
-/// Releasing the last copy of the response and of its body's iterators before the body's end cancels the exchange.
+/// Releasing the last copy of the response and of its body's iterators before the end of the body cancels the exchange.
 public struct HTTPResponse: Sendable {
-  /// The status code; final, so neither an interim response (1xx) nor a redirection that the transport has followed.
+  /// The status code of the final response; interim responses (1xx other than 101) are skipped.
   public var status: Int
   /// The header fields.
   public var headers: HTTPHeaders

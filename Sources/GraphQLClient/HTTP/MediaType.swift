@@ -1,13 +1,13 @@
-/// The media type of a response, as far as GraphQL over HTTP distinguishes types.
+/// The media type of a response, reduced to the distinctions that GraphQL over HTTP makes.
 enum MediaType: Equatable {
-  /// `application/graphql-response+json`: sent by a GraphQL server, whatever the status.
+  /// `application/graphql-response+json`, which only a GraphQL server sends, with any status.
   case graphQLResponse
-  /// `application/json`, another type of JSON, or none given.
+  /// `application/json`, another JSON type, or no type.
   case json
-  /// Anything else, such as the HTML of a proxy.
+  /// Any other type, such as the HTML of a proxy.
   case other
 
-  /// The longest name of a type, in bytes; RFC 6838 allows 127 for each of its two parts.
+  /// The maximum length of a type's name, in bytes; RFC 6838 allows 127 for each of its two parts.
   private static let maximumLength = 255
 
   /// - Parameter contentType: The value of the `Content-Type` field, with or without parameters.
@@ -16,7 +16,7 @@ enum MediaType: Equatable {
       self = .json
       return
     }
-    // By bytes, since text from a server can make characters expensive.
+    // Works on bytes, because a server can send text whose characters are expensive to process.
     let bytes = contentType.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
     guard bytes.count <= Self.maximumLength, bytes.allSatisfy({ $0 < 0x80 }) else {
       self = .other

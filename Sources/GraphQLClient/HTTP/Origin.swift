@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// Scheme, host and port of an address of HTTP.
+/// The scheme, host and port of an HTTP URL.
 struct Origin: Hashable, Sendable {
   let scheme: String
   let host: String
   let port: Int
 
-  /// `nil` where the address has another scheme, no host, or a port that is no port.
+  /// Creates the origin of a URL, or returns `nil` if the URL has another scheme, no host, or an invalid port.
   init?(_ url: URL) {
     guard let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https",
       let host = url.host(percentEncoded: false)?.lowercased(), !host.isEmpty,
@@ -20,7 +20,7 @@ struct Origin: Hashable, Sendable {
 }
 
 extension URL {
-  /// The address without a user and a password, for an error's text.
+  /// The URL without its user and password, for use in error messages.
   var withoutUser: URL {
     guard user() != nil, var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return self }
     components.user = nil

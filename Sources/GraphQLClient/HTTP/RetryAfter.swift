@@ -1,23 +1,23 @@
 internal import Foundation
 
-/// The `Retry-After` field of RFC 9110, section 10.2.3.
+/// A parser for the `Retry-After` field (RFC 9110, section 10.2.3).
 enum RetryAfter {
-  /// The longest wait that a server can ask for.
+  /// The maximum wait that a server can request.
   ///
-  /// A longer one counts as this, so that no server puts a client off for good.
+  /// A longer wait is reduced to this one, so that a server can't make a client wait indefinitely.
   static let maximum = Duration.seconds(24 * 60 * 60)
 
-  /// Returns the wait that a response asks for.
+  /// Returns the wait that a response requests.
   ///
-  /// A date is compared with the response's own `Date`, so that a wrong clock on either side does no harm, and with
-  /// `now` where the response has none.
+  /// If the field is a date, the wait is measured from the response's own `Date`, so that an incorrect clock on either
+  /// side has no effect. If the response has no valid `Date`, the wait is measured from `now`.
   ///
-  /// - Returns: The wait, from zero to ``maximum``; `nil` without the field, or where it is neither a number of seconds
+  /// - Returns: The wait, from zero to ``maximum``; `nil` if the field is missing, or is neither a number of seconds
   ///   nor a date.
   static func delay(in headers: HTTPHeaders, now: Date) -> Duration? {
     guard let value = headers["Retry-After"] else { return nil }
     if !value.isEmpty, value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
-      // More digits than a number holds are more than the maximum.
+      // A number that overflows `Int64` also exceeds the maximum.
       return min(Int64(value).map(Duration.seconds) ?? maximum, maximum)
     }
     guard let date = date(value) else { return nil }
@@ -25,7 +25,7 @@ enum RetryAfter {
     return min(max(.seconds(date.timeIntervalSince(start)), .zero), maximum)
   }
 
-  /// Reads an HTTP date in the form that RFC 9110 has senders use, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+  /// Parses an HTTP date in the format that RFC 9110 requires of senders, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
   private static func date(_ text: String) -> Date? {
     guard text.utf8.count == 29, text.utf8.allSatisfy({ $0 < 0x80 }),
       let match = text.wholeMatch(

@@ -1,8 +1,8 @@
-/// The reasons of `Codable` errors, on one line.
+/// One-line descriptions of `Codable` errors.
 enum CodingFailure {
-  /// Returns what was wrong and where.
+  /// Returns the reason of an error and the path at which it occurred.
   ///
-  /// Keys and some reasons contain text of the server, so the whole line goes through ``ServerText``.
+  /// Keys and some reasons contain text from the server, so ``ServerText`` sanitizes the whole line.
   static func reason(of error: any Error) -> String {
     ServerText.line(rawReason(of: error))
   }

@@ -1,21 +1,22 @@
 internal import Foundation
 
-/// Guards against text whose comparison takes time that grows with the square of its length.
+/// A guard against text that takes time quadratic in its length to compare.
 ///
-/// Swift compares strings by canonical equivalence, so it sorts the combining marks of each character. A run of marks
-/// that are out of order takes time quadratic in its length: a key of 256 KB, in any object of a reply, would take ten
-/// seconds to hash. Text that people write has a few marks a character; Unicode's stream-safe format allows 30.
+/// Swift compares strings by canonical equivalence, which requires it to sort the combining marks of each character.
+/// For a run of marks that are out of order, the sort takes time quadratic in the length of the run: hashing a key of
+/// 256 KB, in any object of a reply, would take ten seconds. Ordinary text has a few marks per character; Unicode's
+/// stream-safe format allows 30.
 ///
 /// - SeeAlso: Unicode Standard Annex #15, section 13.
 struct CombiningMarks {
-  /// The most marks in a row that are read.
+  /// The maximum number of consecutive marks in a body.
   static let maximumRun = 256
 
   private var run = 0
-  /// The first half of a character that is escaped as two.
+  /// The first half of a surrogate pair of escapes.
   private var highSurrogate: UInt32?
 
-  /// Whether JSON in UTF-8 has no longer run of marks, as they are or escaped.
+  /// Whether every run of marks in UTF-8 encoded JSON, literal or escaped, is within the limit.
   ///
   /// - Complexity: O(*n*), where *n* is the number of bytes.
   static func areReadable(in json: Data) -> Bool {
@@ -31,9 +32,9 @@ struct CombiningMarks {
     }
   }
 
-  /// Counts a scalar; returns whether the run it belongs to is short enough.
+  /// Counts a scalar, and returns whether the run it belongs to is within the limit.
   private mutating func accept(_ scalar: UInt32) -> Bool {
-    // No mark has a lower number.
+    // U+0300 is the lowest combining mark.
     guard scalar >= 0x300, let scalar = Unicode.Scalar(scalar),
       scalar.properties.canonicalCombiningClass != .notReordered
     else {
@@ -44,7 +45,8 @@ struct CombiningMarks {
     return run <= Self.maximumRun
   }
 
-  /// Returns the scalar at a place, and how many bytes it takes; `nil` for the first half of a pair.
+  /// Returns the scalar at an index and its length in bytes; the scalar is `nil` for the first half of a surrogate
+  /// pair.
   private mutating func scalar(at index: Int, in bytes: UnsafeRawBufferPointer) -> (UInt32?, length: Int) {
     let byte = bytes[index]
     if byte == UInt8(ascii: "\\") { return escape(at: index, in: bytes) }

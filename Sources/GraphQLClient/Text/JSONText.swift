@@ -1,19 +1,20 @@
 internal import Foundation
 
-/// What a body must be before a decoder may read it.
+/// A check that a body must pass before it is decoded.
 enum JSONText {
-  /// Checks that a body can be read in time that grows with its length.
+  /// Checks that a body is in UTF-8 and can be decoded in time linear in its length.
   ///
-  /// JSON between systems is in UTF-8 (RFC 8259, section 8.1); a decoder would read other encodings as well, unchecked.
+  /// JSON that is exchanged between systems is in UTF-8 (RFC 8259, section 8.1). A decoder would also accept other
+  /// encodings, in which the combining marks aren't checked.
   ///
-  /// - Throws: `DecodingError.dataCorrupted`.
+  /// - Throws: `DecodingError.dataCorrupted` if the body fails the check.
   static func check(_ body: Data) throws {
     let beginning = body.prefix(4)
     let isUTF8 =
       !beginning.contains(0) && !beginning.starts(with: [0xFE, 0xFF]) && !beginning.starts(with: [0xFF, 0xFE])
-    guard isUTF8 else { throw corrupted("The text is not in UTF-8") }
+    guard isUTF8 else { throw corrupted("The text is not encoded in UTF-8") }
     guard CombiningMarks.areReadable(in: body) else {
-      throw corrupted("More than \(CombiningMarks.maximumRun) combining marks follow each other")
+      throw corrupted("The text has more than \(CombiningMarks.maximumRun) consecutive combining marks")
     }
   }
 

@@ -1,26 +1,26 @@
 internal import Foundation
 
-/// Text from a server, made fit for a log, a terminal or an error message.
+/// Sanitizes text from a server for a log, a terminal or an error message.
 ///
-/// A server chooses its words, so they may contain escape sequences that a terminal obeys, characters that reverse the
-/// direction of a line, or megabytes. All text of a server that this module passes on has gone through here, except what
-/// is data: that of a successful reply, and ``GraphQLError/extensions``.
+/// The server controls this text. It may contain escape sequences that a terminal executes or characters that reverse
+/// the direction of a line, and it may be megabytes long. All text from a server that leaves this module has been
+/// sanitized here, except for data: the data of a successful reply, and ``GraphQLError/extensions``.
 enum ServerText {
-  /// The most Unicode scalars a line has.
+  /// The maximum length of a line, in Unicode scalars.
   static let maximumLength = APISessionError.excerptLength
 
-  /// The most Unicode scalars a name has, such as a code or a field of a path.
+  /// The maximum length of a name, such as a code or a field of a path, in Unicode scalars.
   static let maximumNameLength = 128
 
-  /// The most bytes of UTF-8 that a line can come from: no scalar takes more than four.
+  /// The maximum length of a line in UTF-8, in bytes, because a scalar takes at most four.
   static let maximumByteCount = 4 * maximumLength
 
   /// Returns the beginning of `text` on one line.
   ///
-  /// Control and formatting characters and line separators become spaces. The limit counts scalars, since a single
-  /// character can have any number of them. Text that is cut ends in “…”.
+  /// Control and formatting characters and line separators become spaces. The limit counts scalars, because a single
+  /// character can have any number of them. Truncated text ends in “…”.
   ///
-  /// - Complexity: O(`maximumLength`), however long the text is.
+  /// - Complexity: O(`maximumLength`), regardless of the length of the text.
   static func line(_ text: String, maximumLength: Int = maximumLength) -> String {
     var scalars = String.UnicodeScalarView()
     var count = 0
@@ -41,9 +41,9 @@ enum ServerText {
     line(text, maximumLength: maximumNameLength)
   }
 
-  /// Returns the beginning of a body on one line; bytes that are not UTF-8 appear as U+FFFD.
+  /// Returns the beginning of a body on one line, with U+FFFD in place of bytes that aren't UTF-8.
   static func line(of body: Data) -> String {
-    // A few bytes more, so that a cut is noticed and falls behind the last scalar that is shown.
+    // The four additional bytes reveal that the body is longer, and ensure that the last visible scalar is complete.
     line(String(decoding: body.prefix(maximumByteCount + 4), as: UTF8.self))
   }
 

@@ -1,20 +1,20 @@
 public import Foundation
 
-/// The transport of the platform: `URLSession` on Apple's systems, and libcurl, on which `URLSession` is built there,
-/// on Linux.
+/// The default transport of the platform: `URLSession` on Apple platforms, libcurl on Linux.
+///
+/// Copies of a transport share their connections, which close when the last copy is released.
 ///
 /// ## Why not `URLSession` on Linux
 ///
-/// Some responses end the process inside `URLSession` on Linux, and some can't be stopped; see ``URLSessionTransport``.
-/// A library cannot work around that from the outside, so this transport calls libcurl itself, through `CurlTransport`.
-/// The library is the one that Foundation is linked with, so nothing needs to be installed. Where it cannot be found,
-/// as in a statically linked program, this transport is a ``URLSessionTransport`` with the limits described there.
-///
-/// Copies share their connections, which are closed when the last copy is gone.
+/// `URLSession` on Linux is built on libcurl. Some responses crash the process inside `URLSession`, and some can't be
+/// stopped; see ``URLSessionTransport``. A library can't work around these problems from the outside, so this transport
+/// uses `CurlTransport`, which calls libcurl directly. Foundation links the same library, so nothing needs to be
+/// installed. If libcurl can't be found, as in a statically linked program, this transport falls back to
+/// ``URLSessionTransport``, with the limitations described there.
 public struct PlatformTransport: HTTPTransport {
   private let base: any HTTPTransport
 
-  /// Creates a transport with connections of its own.
+  /// Creates a transport with its own connections.
   public init() {
     #if os(Linux)
       base = CurlTransport() ?? URLSessionTransport()
@@ -23,7 +23,7 @@ public struct PlatformTransport: HTTPTransport {
     #endif
   }
 
-  /// Sends a request and returns the response as soon as its head has arrived.
+  /// Sends a request with the platform's transport.
   public func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
     try await base.send(request)
   }

@@ -2,19 +2,20 @@ internal import Dispatch
 internal import Foundation
 internal import Multicast
 
-/// One transfer between a network and a caller: performs what ``TransferState`` decides.
+/// One transfer between the network and a caller, which performs the actions of a ``TransferState``.
 ///
-/// The lock guards the state alone. Waiters are resumed, and the network is stopped or held up, after it is released:
-/// a resumed task may run at once, and a network's own lock may be held by a thread that waits for this one.
+/// The lock guards only the state. Waiters are resumed, and the network is stopped or resumed, after the lock is
+/// released, because a resumed task may run immediately, and because a thread that waits for this lock may hold a lock
+/// of the network.
 final class Transfer: Sendable {
-  /// How to steer the network side of a transfer.
+  /// The functions that control the network side of a transfer.
   ///
-  /// Each is called from any thread, and must not wait.
+  /// They can be called from any thread, and must not block.
   struct Network: Sendable {
     /// Ends the exchange; called at most once.
     var stop: @Sendable () -> Void
-    /// Continues an exchange that ``Transfer/receive(chunk:)`` answered with `holdUp`.
-    var goOn: @Sendable () -> Void
+    /// Resumes an exchange that ``Transfer/receive(chunk:)`` has paused.
+    var resume: @Sendable () -> Void
   }
 
   private typealias HeadWaiter = CheckedContinuation<Result<HTTPHead, URLError>, Never>
@@ -27,9 +28,11 @@ final class Transfer: Sendable {
 
   private let state = Lock(State())
 
-  // MARK: - The network's side
+  // MARK: - Network side
 
-  /// Returns whether to send the request; if so, `network` steers the exchange from now on.
+  /// Begins the transfer, and returns whether to send the request.
+  ///
+  /// If it returns true, the transfer controls the exchange through `network` from now on.
   func begin(_ network: Network) -> Bool {
     state.withLock { state in
       guard state.machine.begin() == .send else { return false }
@@ -38,7 +41,7 @@ final class Transfer: Sendable {
     }
   }
 
-  /// The head of the final response arrived.
+  /// Receives the head of the final response.
   func receive(head: HTTPHead) {
     if case .resume(let waiter, let head) = state.withLock({ $0.machine.receive(head: head) }) {
       waiter.resume(returning: .success(head))
@@ -46,26 +49,28 @@ final class Transfer: Sendable {
   }
 
   enum Reception {
-    /// Send more.
+    /// The network side may deliver the next chunk.
     case proceed
-    /// Send no more until ``Network/goOn`` or ``Network/stop`` is called.
-    case holdUp
-    /// Send no more at all.
+    /// The network side pauses until ``Network/resume`` or ``Network/stop`` is called.
+    case pause
+    /// The transfer has ended, so the network side delivers no further chunks.
     case refuse
   }
 
-  /// A chunk of the body arrived.
+  /// Receives a chunk of the body.
   func receive(chunk: Data) -> Reception {
     switch state.withLock({ $0.machine.receive(chunk: chunk) }) {
     case .resume(let waiter, let chunk):
       waiter.resume(returning: .success(chunk))
       return .proceed
-    case .holdUp: return .holdUp
+    case .pause: return .pause
     case .refuse: return .refuse
     }
   }
 
-  /// The network is done, early if there is an error.
+  /// Ends the network side of the transfer.
+  ///
+  /// - Parameter error: The error that ended the exchange early; `nil` at the end of the response.
   func end(error: URLError?) {
     let action = state.withLock { state in
       state.network = nil
@@ -79,15 +84,15 @@ final class Transfer: Sendable {
     }
   }
 
-  /// How many bytes wait to be taken.
-  var waitingByteCount: Int { state.withLock { $0.machine.waitingByteCount } }
+  /// The number of received bytes that the caller hasn't taken yet.
+  var pendingByteCount: Int { state.withLock { $0.machine.pendingByteCount } }
 
-  /// Whether the caller still wants the response.
+  /// Whether the transfer has begun, and has neither ended nor been cancelled.
   var isRunning: Bool { state.withLock { $0.machine.isRunning } }
 
-  // MARK: - The caller's side
+  // MARK: - Caller side
 
-  /// Waits for the head, and returns the response it belongs to.
+  /// Waits for the head, and returns the response.
   func response() async throws(URLError) -> HTTPResponse {
     let head = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -103,7 +108,7 @@ final class Transfer: Sendable {
     return HTTPResponse(status: received.status, headers: received.headers, body: body)
   }
 
-  /// Waits for the next chunk of the body; `nil` at its end.
+  /// Returns the next chunk of the body, waiting for it if necessary; `nil` at the end.
   fileprivate func chunk() async throws(URLError) -> Data? {
     let chunk = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -111,7 +116,7 @@ final class Transfer: Sendable {
         switch action {
         case .wait: break
         case .give(let chunk, let resumesNetwork):
-          if resumesNetwork { network?.goOn() }
+          if resumesNetwork { network?.resume() }
           continuation.resume(returning: .success(chunk))
         case .end(let error?): continuation.resume(returning: .failure(error))
         case .end(nil): continuation.resume(returning: .success(nil))
@@ -123,7 +128,7 @@ final class Transfer: Sendable {
     return try chunk.get()
   }
 
-  /// Ends the exchange, unless it has ended.
+  /// Cancels the transfer and stops the network side, unless the transfer has already ended.
   func cancel() {
     let (action, network) = state.withLock { state in
       defer { state.network = nil }
@@ -136,7 +141,7 @@ final class Transfer: Sendable {
   }
 }
 
-/// The body of a transfer; its end of life is the end of the exchange.
+/// The body of a transfer, which cancels the transfer when its last copy is released.
 private struct TransferBody: AsyncSequence, Sendable {
   fileprivate final class Owner: Sendable {
     let transfer: Transfer

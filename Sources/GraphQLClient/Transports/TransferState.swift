@@ -6,21 +6,21 @@ struct HTTPHead: Equatable, Sendable {
   var headers: HTTPHeaders
 }
 
-/// One transfer between a network and a caller: a pure state machine.
+/// A pure state machine of one transfer between the network and a caller.
 ///
-/// The network side calls ``begin()``, ``receive(head:)``, ``receive(chunk:)`` and ``end(error:)``. The caller's side
-/// calls ``awaitHead(_:)``, then ``take(_:)`` for each chunk, and ``cancel()`` at any time. A waiter that is handed in
-/// is handed back exactly once.
+/// The network side calls ``begin()``, ``receive(head:)``, ``receive(chunk:)`` and ``end(error:)``. The caller side
+/// calls ``awaitHead(_:)``, then ``take(_:)`` for each chunk, and ``cancel()`` at any time. Each waiter that is passed
+/// in is returned exactly once.
 ///
 ///     created ── begin ──▶ running ── end ──▶ ended
 ///        └────────────────────┴─── cancel ──────┴──▶ cancelled
 ///
-/// It holds no more than the caller takes: the network is held up as long as a chunk waits to be taken.
+/// To bound the memory, the network side pauses while a chunk is pending, that is, received but not yet taken.
 struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   private enum Phase {
     case created
     case running
-    /// The network is done, with an error or without. Chunks may still wait to be taken.
+    /// The network side is done, with or without an error. Chunks may still be pending.
     case ended(URLError?)
     case cancelled
   }
@@ -28,7 +28,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   private var phase = Phase.created
   private var head: HTTPHead?
   private var headWaiter: HeadWaiter?
-  /// Chunks that wait to be taken: one, or more where the network could not be held up at once.
+  /// The pending chunks; more than one only if the network side couldn't pause immediately.
   private var chunks: [Data] = []
   private var chunkWaiter: ChunkWaiter?
 
@@ -37,11 +37,11 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   enum BeginAction: Equatable {
     /// Send the request.
     case send
-    /// Send nothing: the transfer was cancelled.
+    /// Send nothing, because the transfer was cancelled.
     case skip
   }
 
-  /// The network side is about to send the request.
+  /// Begins the transfer; called before the network side sends the request.
   mutating func begin() -> BeginAction {
     switch phase {
     case .created:
@@ -50,7 +50,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     case .cancelled:
       return .skip
     case .running, .ended:
-      preconditionFailure("A transfer begins once; make another one for another request.")
+      preconditionFailure("A transfer begins only once; create another one for another request.")
     }
   }
 
@@ -59,9 +59,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     case resume(HeadWaiter, Result<HTTPHead, URLError>)
   }
 
-  /// The caller waits for the head.
-  ///
-  /// It does so once.
+  /// Registers the caller's waiter for the head; called once.
   mutating func awaitHead(_ waiter: HeadWaiter) -> HeadAction {
     precondition(headWaiter == nil, "A transfer has one caller.")
     if case .cancelled = phase { return .resume(waiter, .failure(URLError(.cancelled))) }
@@ -73,13 +71,13 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
 
   enum ReceiveHeadAction {
     case resume(HeadWaiter, HTTPHead)
-    /// The caller does not wait for it yet.
+    /// The head is kept until the caller waits for it.
     case keep
-    /// The transfer is over.
+    /// The transfer has ended, or already has a head.
     case ignore
   }
 
-  /// The head of the final response arrived.
+  /// Receives the head of the final response.
   mutating func receive(head: HTTPHead) -> ReceiveHeadAction {
     guard case .running = phase, self.head == nil else { return .ignore }
     self.head = head
@@ -89,35 +87,35 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
 
   enum ReceiveChunkAction {
     case resume(ChunkWaiter, Data)
-    /// Send no more until a chunk was taken, or the transfer was cancelled.
-    case holdUp
-    /// Send no more at all: the transfer is over.
+    /// Pause until a chunk is taken or the transfer is cancelled.
+    case pause
+    /// Deliver no further chunks, because the transfer has ended.
     case refuse
   }
 
-  /// A chunk of the body arrived.
+  /// Receives a chunk of the body.
   mutating func receive(chunk: Data) -> ReceiveChunkAction {
     guard case .running = phase else { return .refuse }
     if let waiter = chunkWaiter.take() { return .resume(waiter, chunk) }
     chunks.append(chunk)
-    return .holdUp
+    return .pause
   }
 
-  /// How many bytes wait to be taken.
+  /// The number of bytes in the pending chunks.
   ///
-  /// - Complexity: O(*n*), where *n* is the number of chunks that wait.
-  var waitingByteCount: Int { chunks.reduce(0) { $0 + $1.count } }
+  /// - Complexity: O(*n*), where *n* is the number of pending chunks.
+  var pendingByteCount: Int { chunks.reduce(0) { $0 + $1.count } }
 
   enum TakeAction {
     case wait
-    /// The chunk; where `resumesNetwork` is true, the network was held up and goes on.
+    /// Give the chunk to the caller; if `resumesNetwork` is true, also resume the paused network side.
     case give(Data, resumesNetwork: Bool)
     case end(URLError?)
   }
 
-  /// The caller asks for the next chunk.
+  /// Takes the next chunk, or registers the caller's waiter for it.
   ///
-  /// It does so after the head arrived, one chunk at a time.
+  /// Called after the head has arrived, for one chunk at a time.
   mutating func take(_ waiter: ChunkWaiter) -> TakeAction {
     precondition(chunkWaiter == nil, "A body is iterated once, by one task at a time.")
     if !chunks.isEmpty {
@@ -139,9 +137,9 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     case ignore
   }
 
-  /// The network is done.
+  /// Ends the network side of the transfer.
   ///
-  /// - Parameter error: Why it is done early; `nil` at the end of the response.
+  /// - Parameter error: The error that ended the exchange early; `nil` at the end of the response.
   mutating func end(error: URLError?) -> EndAction {
     guard case .running = phase else { return .ignore }
     phase = .ended(error)
@@ -151,13 +149,13 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
   }
 
   enum CancelAction {
-    /// Stop the network, which may be held up, and resume the waiters with the cancellation.
+    /// Stop the network side, which may be paused, and resume the waiters with the cancellation.
     case stop(HeadWaiter?, ChunkWaiter?)
-    /// The network is done, or was never started.
+    /// The network side is done, or was never started.
     case ignore
   }
 
-  /// The caller wants no more of it.
+  /// Cancels the transfer on behalf of the caller.
   mutating func cancel() -> CancelAction {
     let isRunning = if case .running = phase { true } else { false }
     if case .cancelled = phase { return .ignore }
@@ -167,7 +165,7 @@ struct TransferState<HeadWaiter: Sendable, ChunkWaiter: Sendable>: Sendable {
     return isRunning || head != nil || chunk != nil ? .stop(head, chunk) : .ignore
   }
 
-  /// Whether the caller still wants what the network side reads.
+  /// Whether the transfer has begun, and has neither ended nor been cancelled.
   var isRunning: Bool {
     if case .running = phase { true } else { false }
   }

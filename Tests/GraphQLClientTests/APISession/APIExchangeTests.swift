@@ -4,7 +4,7 @@ import Multicast
 import MulticastTesting
 import Testing
 
-/// What a session asks of its transport, without a network.
+/// The exchanges of a session with its transport, without a network.
 @Suite(.timeLimit(.minutes(15)))
 struct APIExchangeTests {
   private struct Payload: Codable, Equatable {
@@ -12,7 +12,7 @@ struct APIExchangeTests {
   }
 
   private static let url = URL(string: "https://api.example/graphql")!
-  private static let sound = HTTPResponse.json(#"{"data":{"a":1}}"#)
+  private static let validResponse = HTTPResponse.json(#"{"data":{"a":1}}"#)
 
   private static func post(
     by transport: ScriptedTransport, headers: [String: String] = [:], maximumReplySize: Int = 1000,
@@ -25,10 +25,10 @@ struct APIExchangeTests {
       document: "{ a }", operationName: "a", variables: ["x": 1], headers: headers, as: Payload.self)
   }
 
-  // MARK: - The request
+  // MARK: - Request
 
   @Test func `A request is a POST of JSON that accepts both media types`() async throws {
-    let transport = ScriptedTransport { _ in Self.sound }
+    let transport = ScriptedTransport { _ in Self.validResponse }
     #expect(try await Self.post(by: transport) == Payload(a: 1))
     let request = try #require(transport.requests.first)
     #expect(request.url == Self.url)
@@ -45,9 +45,9 @@ struct APIExchangeTests {
   // MARK: - Redirections
 
   @Test(arguments: [307, 308])
-  func `A redirection to the same origin takes the whole request along`(status: Int) async throws {
+  func `A redirection to the same origin receives the whole request`(status: Int) async throws {
     let transport = ScriptedTransport { request in
-      request.url.path() == "/v2" ? Self.sound : .redirect(status, to: "/v2")
+      request.url.path() == "/v2" ? Self.validResponse : .redirect(status, to: "/v2")
     }
     #expect(try await Self.post(by: transport, headers: ["Idempotency-Key": "k"]) == Payload(a: 1))
     let (first, second) = (transport.requests[0], transport.requests[1])
@@ -57,11 +57,11 @@ struct APIExchangeTests {
     #expect(second.headers == first.headers)
   }
 
-  @Test func `A redirection to another host that is allowed takes none of the caller's headers along but the key`()
+  @Test func `A redirection to an allowed host receives none of the caller's headers except the idempotency key`()
     async throws
   {
     let transport = ScriptedTransport { request in
-      request.url.host() == "api.example" ? .redirect(308, to: "https://other.example/graphql") : Self.sound
+      request.url.host() == "api.example" ? .redirect(308, to: "https://other.example/graphql") : Self.validResponse
     }
     let payload = try await Self.post(
       by: transport, headers: ["Idempotency-Key": "k", "Cookie": "c"], redirects: .hosts(["other.example"]))
@@ -79,7 +79,7 @@ struct APIExchangeTests {
     (301, "https://api.example/v2"), (302, "/login"), (303, "/v2"), (307, "https://evil.example/graphql"),
     (307, "http://api.example/graphql"), (308, "https://api.example:444/graphql"), (307, "javascript:1"), (307, ""),
   ])
-  func `Any other redirection is not followed, and is not a refusal`(status: Int, location: String) async throws {
+  func `A redirection that is not followed is not from the API`(status: Int, location: String) async throws {
     let transport = ScriptedTransport { _ in .redirect(status, to: location) }
     await #expect(throws: APISessionError.notAnAPIResponse(status: status, location: location, bodyExcerpt: "")) {
       try await Self.post(by: transport)
@@ -87,7 +87,7 @@ struct APIExchangeTests {
     #expect(transport.requests.count == 1)
   }
 
-  @Test func `A redirection to itself ends`() async throws {
+  @Test func `A redirection loop ends after five redirections`() async throws {
     let transport = ScriptedTransport { _ in .redirect(307, to: "/graphql") }
     await #expect(throws: APISessionError.notAnAPIResponse(status: 307, location: "/graphql", bodyExcerpt: "")) {
       try await Self.post(by: transport)
@@ -98,9 +98,9 @@ struct APIExchangeTests {
     #expect(never.requests.count == 1)
   }
 
-  // MARK: - Time
+  // MARK: - Timeout
 
-  @Test func `The time is over for a transport that does not answer, and its exchange is cancelled`() async throws {
+  @Test func `A call whose transport does not answer times out and cancels the exchange`() async throws {
     let clock = ManualClock()
     let gate = Gate()
     let transport = ScriptedTransport { _ throws(URLError) in
@@ -116,7 +116,7 @@ struct APIExchangeTests {
     await #expect(throws: APISessionError.timedOut) { try await call.value }
   }
 
-  @Test func `The time covers the body and the redirections`() async throws {
+  @Test func `The timeout covers the body and the redirections`() async throws {
     let clock = ManualClock()
     let gate = Gate()
     let (chunks, chunk) = AsyncStream<Data>.makeStream()
@@ -136,17 +136,17 @@ struct APIExchangeTests {
     #expect(transport.requests.count == 2)
   }
 
-  // MARK: - Failures of the transport
+  // MARK: - Transport failures
 
   @Test(arguments: [URLError.Code.timedOut, .cancelled, .notConnectedToInternet])
-  func `A failure of the transport is reported as what it is to the caller`(code: URLError.Code) async throws {
+  func `A transport failure is a timeout or a transport error`(code: URLError.Code) async throws {
     let transport = ScriptedTransport { _ throws(URLError) in throw URLError(code) }
-    // The system cancels requests too; only the caller's own cancellation is one.
+    // The system cancels requests too. Only the caller's own cancellation is reported as one.
     let expected: APISessionError = code == .timedOut ? .timedOut : .transport(URLError(code))
     await #expect(throws: expected) { try await Self.post(by: transport) }
   }
 
-  @Test func `A failure that quotes a server is cleaned`() async throws {
+  @Test func `A transport failure that quotes the server is sanitized`() async throws {
     let transport = ScriptedTransport { _ throws(URLError) in
       throw URLError(
         .badServerResponse, userInfo: [NSLocalizedDescriptionKey: "bad \u{1B}[2J" + String(repeating: "x", count: 4000)]
@@ -154,7 +154,7 @@ struct APIExchangeTests {
     }
     let error = await #expect(throws: APISessionError.self) { try await Self.post(by: transport) }
     guard case .transport(let failure) = error else {
-      Issue.record("expected a failure of the transport, got \(String(describing: error))")
+      Issue.record("expected a transport error, got \(String(describing: error))")
       return
     }
     #expect(failure.code == .badServerResponse)
@@ -162,7 +162,7 @@ struct APIExchangeTests {
     #expect(failure.localizedDescription.count == 512)
   }
 
-  @Test func `A connection that is lost in the body of a failure leaves the status`() async throws {
+  @Test func `A connection that is lost in the body of a failure does not hide the status`() async throws {
     let transport = ScriptedTransport { _ in
       let (chunks, chunk) = AsyncThrowingStream<Data, any Error>.makeStream()
       chunk.yield(Data("half of the wor".utf8))
@@ -178,7 +178,7 @@ struct APIExchangeTests {
 
   // MARK: - Sizes
 
-  @Test func `No more of a body is taken than the limit and a chunk`() async throws {
+  @Test func `A body is read up to the limit and one more chunk`() async throws {
     let taken = Lock(0)
     let transport = ScriptedTransport { _ in
       let chunks = AsyncStream { () -> Data? in
@@ -193,7 +193,7 @@ struct APIExchangeTests {
     #expect(taken.withLock { $0 } == 11)
   }
 
-  @Test func `Nothing of a body is taken that announces too much`() async throws {
+  @Test func `A body with a declared length beyond the limit is not read`() async throws {
     let taken = Lock(0)
     let transport = ScriptedTransport { _ in
       let chunks = AsyncStream { () -> Data? in
@@ -210,7 +210,7 @@ struct APIExchangeTests {
 
   // MARK: - Long responses
 
-  /// Holds threads until so many are held.
+  /// Blocks threads until sixteen are blocked.
   private static let rendezvous = Rendezvous(count: 16)
 
   private final class Rendezvous: Sendable {
@@ -231,18 +231,18 @@ struct APIExchangeTests {
     }
   }
 
-  /// A payload that takes as long to decode as sixteen of them need to meet.
+  /// A payload whose decoding blocks until sixteen payloads are being decoded at the same time.
   private struct SlowPayload: Decodable {
     init(from decoder: any Decoder) throws {
       APIExchangeTests.rendezvous.meet()
     }
   }
 
-  @Test func `A long response is read without a thread that tasks run on`() async throws {
+  @Test func `A long response is decoded outside the threads of Swift concurrency`() async throws {
     let padding = String(repeating: " ", count: 64 * 1024)
     let transport = ScriptedTransport { _ in .json(#"{"data":{"a":1}}"# + padding) }
     let session = APISession(url: Self.url, transport: transport)
-    // On those threads, of which there are as many as cores, the sixteen would never meet.
+    // Swift concurrency has one thread per core, on which the sixteen decoders would never run at the same time.
     await withTaskGroup { group in
       for _ in 0..<16 {
         group.addTask {
@@ -255,13 +255,13 @@ struct APIExchangeTests {
     }
   }
 
-  // MARK: - What cannot be sent
+  // MARK: - Invalid requests
 
   @Test(arguments: [
     "X-Name": "a\r\nX-Smuggled: b", "X Name": "a", "": "a", "X-Nul": "a\0b", "X-Näme": "a", "X-Colon:": "a",
   ])
-  func `A header that would break the request is refused`(name: String, value: String) async throws {
-    let transport = ScriptedTransport { _ in Self.sound }
+  func `A header that would corrupt the request is an error`(name: String, value: String) async throws {
+    let transport = ScriptedTransport { _ in Self.validResponse }
     await #expect(throws: APISessionError.invalidHeader(name: name)) {
       try await Self.post(by: transport, headers: [name: value])
     }
@@ -269,8 +269,8 @@ struct APIExchangeTests {
   }
 
   @Test(arguments: ["file:///etc/hosts", "ftp://127.0.0.1/graphql", "data:,hello", "graphql", "http:///graphql"])
-  func `An address that is not of HTTP is refused`(address: String) async throws {
-    let transport = ScriptedTransport { _ in Self.sound }
+  func `A URL that is not an HTTP URL is an error`(address: String) async throws {
+    let transport = ScriptedTransport { _ in Self.validResponse }
     let session = APISession(url: try #require(URL(string: address)), transport: transport)
     await #expect(throws: APISessionError.unsupportedURL(address)) {
       _ = try await session.post(document: "{ a }", operationName: "a", variables: [String: Int](), as: Payload.self)
@@ -278,8 +278,8 @@ struct APIExchangeTests {
     #expect(transport.requests.isEmpty)
   }
 
-  @Test func `Variables that are no JSON are refused`() async throws {
-    let transport = ScriptedTransport { _ in Self.sound }
+  @Test func `Variables that cannot be encoded as JSON are an error`() async throws {
+    let transport = ScriptedTransport { _ in Self.validResponse }
     let session = APISession(url: Self.url, transport: transport)
     let error = await #expect(throws: APISessionError.self) {
       _ = try await session.post(

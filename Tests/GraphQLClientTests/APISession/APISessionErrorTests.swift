@@ -17,7 +17,7 @@ struct APISessionErrorTests {
 
   // MARK: - Descriptions
 
-  @Test func `Every error says what happened and what to do, in sentences of its own`() {
+  @Test func `The description of each error is unique and says what happened and what to do`() {
     let descriptions = Self.all.map(\.description)
     #expect(Set(descriptions).count == descriptions.count)
     for description in descriptions {
@@ -28,7 +28,7 @@ struct APISessionErrorTests {
     #expect(Self.all.map(\.localizedDescription) == descriptions)
   }
 
-  @Test func `A failure's description has its status, its text and what to do`() {
+  @Test func `The description of a failure contains its status, its text and what to do`() {
     #expect(
       APISessionError.statusCode(503, bodyExcerpt: "busy").description
         == "The server answered with HTTP status 503: “busy”. Try again later.")
@@ -39,7 +39,7 @@ struct APISessionErrorTests {
     #expect(APISessionError.replyTooLarge(limit: 100).description.contains("100 bytes"))
   }
 
-  @Test func `A transient error's description says when to try again`() {
+  @Test func `The description of a transient error says when to try again`() {
     func ending(_ retryAfter: Duration?) -> String {
       let error = APISessionError.statusCode(503, bodyExcerpt: "", retryAfter: retryAfter)
       return error.description.replacing("The server answered with HTTP status 503 and no text. ", with: "")
@@ -52,32 +52,32 @@ struct APISessionErrorTests {
         == "The server refused the request: m. Try again in 30 seconds.")
   }
 
-  @Test func `An error that waiting does not help says so, whatever the server asks`() {
+  @Test func `The description of an error that is not transient ignores the wait that the server requests`() {
     #expect(
       APISessionError.graphQL(Self.refusal, status: 422, retryAfter: .seconds(30)).description
         == "The server refused the request: m. Correct the request; sending it again unchanged will not help.")
   }
 
-  @Test func `What is not the API's is described with its status, its text and where it redirects`() {
+  @Test func `The description of a response that is not from the API contains its status, its text and its location`() {
     #expect(
       APISessionError.notAnAPIResponse(status: 200, bodyExcerpt: "<html>").description
         == "Something that is not the API answered, with HTTP status 200: “<html>”. "
-        + "Check the server's address, and whether the network wants a sign-in.")
+        + "Check the server's address, and whether the network requires a sign-in.")
     #expect(
       APISessionError.notAnAPIResponse(status: 302, location: "https://login.example/", bodyExcerpt: "").description
         == "Something that is not the API answered, with HTTP status 302 and no text. "
         + "It redirects to “https://login.example/”; if that is the server, use its address or allow its host. "
-        + "Check the server's address, and whether the network wants a sign-in.")
+        + "Check the server's address, and whether the network requires a sign-in.")
   }
 
-  @Test func `A transport error names its code, and no control character of its text`() {
+  @Test func `The description of a transport error contains its code and no control characters`() {
     let error = URLError(.networkConnectionLost, userInfo: [NSLocalizedDescriptionKey: "a\u{1B}[2Jb"])
     let description = APISessionError.transport(error).description
     #expect(description.contains("a [2Jb; URLError -1005"))
     #expect(!description.contains("\u{1B}"))
   }
 
-  @Test func `Reported errors are named with their paths and codes`() {
+  @Test func `The description of reported errors contains their paths and codes`() {
     let errors = [
       GraphQLError(message: "no such user", path: [.field("users"), .index(3)], code: "NOT_FOUND"),
       GraphQLError(message: "no such moment"),
@@ -87,7 +87,7 @@ struct APISessionErrorTests {
         .contains("no such user (at users.3, code NOT_FOUND); no such moment. "))
   }
 
-  @Test func `Many errors are summarized`() {
+  @Test func `The description of many errors quotes the first three`() {
     func quoted(_ count: Int) -> String {
       let errors = (1...count).map { GraphQLError(message: "m\($0)") }
       return APISessionError.graphQL(errors).description
@@ -101,7 +101,7 @@ struct APISessionErrorTests {
   }
 
   @Test(arguments: [1, 3, 4, 100])
-  func `The description of errors stays under 4,000 characters, whatever they say`(count: Int) {
+  func `The description of errors has less than 4,000 characters, regardless of their content`(count: Int) {
     let long = String(repeating: "x", count: 10_000)
     let error = GraphQLError(
       message: long, path: Array(repeating: .field(long), count: 100), code: long, extensions: ["a": .string(long)])
@@ -109,7 +109,7 @@ struct APISessionErrorTests {
     #expect(description.unicodeScalars.count < 4000)
   }
 
-  // MARK: - Facts
+  // MARK: - Properties
 
   @Test func `An error is transient exactly when waiting may help`() {
     let transient: [APISessionError] = [
@@ -132,12 +132,12 @@ struct APISessionErrorTests {
     }
   }
 
-  @Test func `What a server asks to wait makes no error transient`() {
+  @Test func `A requested wait does not make an error transient`() {
     #expect(!APISessionError.statusCode(403, bodyExcerpt: "", retryAfter: .seconds(1)).isTransient)
     #expect(!APISessionError.graphQL(Self.refusal, retryAfter: .seconds(1)).isTransient)
   }
 
-  @Test func `An error knows the status of its response, unless that was a success`() {
+  @Test func `An error has the status of its response, unless the status is a success`() {
     #expect(APISessionError.statusCode(401, bodyExcerpt: "").status == 401)
     #expect(APISessionError.graphQL(Self.refusal, status: 422).status == 422)
     #expect(APISessionError.graphQL(Self.refusal, status: 302).status == 302)
@@ -157,7 +157,7 @@ struct APISessionErrorTests {
     #expect(errors.map(\.retryAfter) == errors.map { _ in nil })
   }
 
-  @Test func `An error knows how long the server asks to wait`() {
+  @Test func `An error has the wait that the server requests`() {
     #expect(APISessionError.statusCode(503, bodyExcerpt: "", retryAfter: .seconds(7)).retryAfter == .seconds(7))
     #expect(APISessionError.graphQL(Self.refusal, status: 429, retryAfter: .zero).retryAfter == .zero)
     #expect(APISessionError.statusCode(503, bodyExcerpt: "").retryAfter == nil)

@@ -44,7 +44,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `Every request says what it runs on`() async throws {
+  @Test func `Every request has the default headers`() async throws {
     try await BFFServer.run { server in
       _ = try await Self.name(from: APISession(url: server.url))
       let headers = try #require(try await server.received().first?.headers)
@@ -56,7 +56,9 @@ struct APISessionTests {
     }
   }
 
-  @Test func `The caller's headers win, a request's over its session's, whatever their case`() async throws {
+  @Test func `A request's headers override the session's, which override the default ones, regardless of their case`()
+    async throws
+  {
     try await BFFServer.run { server in
       let session = APISession(url: server.url, headers: ["X-App-Version": "2.0", "X-Session": "1", "X-Both": "1"])
       _ = try await Self.name(from: session, headers: ["X-APP-PLATFORM": "toaster", "x-both": "2"])
@@ -69,7 +71,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: ["drop", "drop-after", "drop-after-headers"])
-  func `A connection lost midway is a transport error`(fault: String) async throws {
+  func `A connection that is lost during the exchange is a transport error`(fault: String) async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: fault))
       let error = await #expect(throws: APISessionError.self) {
@@ -95,7 +97,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: [429, 500, 503])
-  func `A status that speaks for itself carries the server's text`(status: Int) async throws {
+  func `The error for an unambiguous status contains the server's text`(status: Int) async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", value: status))
       await #expect(throws: APISessionError.statusCode(status, bodyExcerpt: "Injected status \(status). ")) {
@@ -105,7 +107,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: [400, 403, 404])
-  func `Another status without a GraphQL response is not the API's`(status: Int) async throws {
+  func `Any other failure status without a GraphQL response is not from the API`(status: Int) async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", value: status))
       await #expect(
@@ -116,7 +118,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `A server says when to come back`() async throws {
+  @Test func `A server can request a wait before the next attempt`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "retry-after", value: 30))
       let error = await #expect(throws: APISessionError.self) {
@@ -131,7 +133,7 @@ struct APISessionTests {
   private static let mediaTypes = [["--media-type", "json"], ["--media-type", "graphql-response"]]
 
   @Test(arguments: mediaTypes)
-  func `Partial data comes with the errors and the extensions`(options: [String]) async throws {
+  func `A response with partial data has the errors and the extensions`(options: [String]) async throws {
     try await BFFServer.run(options: options) { server in
       let session = APISession(url: server.url)
       let document = "query name($userID: ID!) { getMomentsDetailsByUserID(userID: $userID) { userDetails { name } } }"
@@ -146,14 +148,14 @@ struct APISessionTests {
 
       try await server.arm(.init(fault: "graphql-error-partial"))
       await #expect(throws: APISessionError.graphQL(response.errors)) { try await Self.name(from: session) }
-      let whole = try await session.response(
+      let complete = try await session.response(
         to: document, operationName: "name", variables: UserID(), as: Name.self)
-      #expect(whole.errors.isEmpty && whole.extensions.isEmpty)
+      #expect(complete.errors.isEmpty && complete.extensions.isEmpty)
     }
   }
 
   @Test(arguments: mediaTypes)
-  func `A document that the server refuses is an error of the request, by either media type`(
+  func `A document that the server rejects is an error of the request with either media type`(
     options: [String]
   ) async throws {
     try await BFFServer.run(options: options) { server in
@@ -171,7 +173,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `The server's errors are reported with message and path`() async throws {
+  @Test func `The server's errors are reported with their messages and paths`() async throws {
     try await BFFServer.run { server in
       let expected = GraphQLError(
         message: #"No user has the id "nobody"."#, path: [.field("getMomentsDetailsByUserID")])
@@ -181,7 +183,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `An empty reply is not a value`() async throws {
+  @Test func `An empty reply is an error`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "empty"))
       await #expect(throws: APISessionError.emptyReply) {
@@ -191,7 +193,7 @@ struct APISessionTests {
   }
 
   @Test(arguments: ["malformed", "wrong-shape"])
-  func `A reply that cannot be read is quoted`(fault: String) async throws {
+  func `The error for an undecodable reply quotes the reply`(fault: String) async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: fault))
       let error = await #expect(throws: APISessionError.self) {
@@ -206,7 +208,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `A slow reply times out, and the server sees the client leave`() async throws {
+  @Test func `A slow reply times out, and the server sees the client close the connection`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "slow", delay: 3600))
       await #expect(throws: APISessionError.timedOut) {
@@ -217,7 +219,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `A reply beyond the limit is given up`() async throws {
+  @Test func `A reply larger than the limit is an error`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "oversized", size: 64 << 20))
       await #expect(throws: APISessionError.replyTooLarge(limit: 100_000)) {
@@ -226,7 +228,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `A reply of just the limit is read`() async throws {
+  @Test func `A reply of exactly the maximum size is decoded`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "oversized", count: 2, size: 100_000))
       #expect(try await Self.name(from: APISession(url: server.url, maximumReplySize: 100_000)) == "Jake Lin")
@@ -249,7 +251,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `A call by a cancelled task sends nothing`() async throws {
+  @Test func `A call from a cancelled task sends nothing`() async throws {
     try await BFFServer.run { server in
       let session = APISession(url: server.url)
       let call = Task { () async throws -> String in
@@ -263,14 +265,14 @@ struct APISessionTests {
     }
   }
 
-  @Test func `A call cancelled at any moment gives its reply or the cancellation, and the session goes on`()
+  @Test func `A call cancelled at any time returns its reply or throws the cancellation, and the session stays usable`()
     async throws
   {
     try await BFFServer.run { server in
       let session = APISession(url: server.url)
       for index in 0..<200 {
         let call = Task { try await Self.name(from: session) }
-        // A few turns more or less, so that the cancellation finds the call at all its stages.
+        // The number of yields varies, so that the cancellation reaches the call at different stages.
         for _ in 0..<index { await Task.yield() }
         call.cancel()
         switch await call.result {
@@ -283,7 +285,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `Calls run side by side`() async throws {
+  @Test func `Calls run concurrently`() async throws {
     try await BFFServer.run { server in
       let session = APISession(url: server.url)
       let names = try await withThrowingTaskGroup { group in

@@ -18,14 +18,14 @@ struct RedirectPolicyTests {
   // MARK: - Statuses
 
   @Test(arguments: [307, 308])
-  func `A redirection that keeps the method is followed`(status: Int) throws {
+  func `A redirection that preserves the method is followed`(status: Int) throws {
     #expect(try Self.target(.sameOrigin, "/other", status: status) == "https://api.example/other")
     #expect(
       try Self.target(Self.listed, "https://other.example/a", status: status) == "https://other.example/a")
   }
 
   @Test(arguments: [100, 200, 201, 300, 301, 302, 303, 304, 305, 306, 309, 400, 500])
-  func `No other status redirects`(status: Int) throws {
+  func `Any other status is not a redirection`(status: Int) throws {
     #expect(try Self.target(.sameOrigin, "/other", status: status) == nil)
     #expect(try Self.target(Self.listed, "https://other.example/a", status: status) == nil)
   }
@@ -38,7 +38,7 @@ struct RedirectPolicyTests {
   // MARK: - Policies
 
   @Test(arguments: ["/other", "https://api.example/other", "https://other.example/"])
-  func `The policy never follows none`(location: String) throws {
+  func `The policy never rejects every redirection`(location: String) throws {
     #expect(try Self.target(.never, location) == nil)
   }
 
@@ -53,14 +53,14 @@ struct RedirectPolicyTests {
     ("https://api.example:/other", "https://api.example:/other"),
     ("HTTPS://API.Example/Other", "HTTPS://API.Example/Other"),
   ])
-  func `The same origin is followed by each policy but never`(location: String, expected: String) throws {
+  func `Every policy except never follows a redirection to the same origin`(location: String, expected: String) throws {
     #expect(try Self.target(.sameOrigin, location) == expected)
     #expect(try Self.target(Self.listed, location) == expected)
     #expect(try Self.target(.hosts([]), location) == expected)
     #expect(try Self.target(.never, location) == nil)
   }
 
-  @Test func `A default port is the same as none`() throws {
+  @Test func `An explicit default port is the same as no port`() throws {
     #expect(
       try Self.target(.sameOrigin, "/b", from: "https://api.example:443/a") == "https://api.example:443/b")
     #expect(
@@ -77,18 +77,20 @@ struct RedirectPolicyTests {
     "https://other.api.example/", "https://example/", "https://api.example./", "https://other.example/",
     "https://api.example@other.example/",
   ])
-  func `Another origin is refused by the policy of the same origin`(location: String) throws {
+  func `The policy sameOrigin does not follow a redirection to another origin`(location: String) throws {
     #expect(try Self.target(.sameOrigin, location) == nil)
   }
 
   @Test(arguments: [
     "https://other.example/a", "https://OTHER.example/a", "https://other.example:8443/a",
   ])
-  func `A listed host is followed by any port, whatever the case`(location: String) throws {
+  func `A redirection to a listed host is followed on any port, regardless of the case of the host`(location: String)
+    throws
+  {
     #expect(try Self.target(Self.listed, location) == location)
   }
 
-  @Test func `An address with a user is refused, except that of the session itself`() throws {
+  @Test func `A redirection to a URL with a user is not followed, unless it is the session's own user`() throws {
     for location in ["https://user@api.example/a", "https://user:word@other.example/a"] {
       #expect(try Self.target(Self.listed, location) == nil)
     }
@@ -103,11 +105,11 @@ struct RedirectPolicyTests {
     "https://third.example/", "https://sub.other.example/", "https://other.example.third.example/",
     "https://other.example@third.example/", "https://api.example:8443/",
   ])
-  func `A host that is not listed is refused`(location: String) throws {
+  func `A redirection to a host that is not listed is not followed`(location: String) throws {
     #expect(try Self.target(Self.listed, location) == nil)
   }
 
-  @Test func `A host that is listed may be that of the request`() throws {
+  @Test func `A listed host may be the host of the request`() throws {
     let policy = RedirectPolicy.hosts(["api.example"])
     #expect(try Self.target(policy, "https://api.example:8443/") == "https://api.example:8443/")
   }
@@ -141,7 +143,7 @@ struct RedirectPolicyTests {
     "////third.example/", "//api.example\r\n.third.example/", "https://api.example:443@third.example/",
     "https://third.example#@api.example/",
   ])
-  func `A hostile location is refused`(location: String) throws {
+  func `A redirection to a hostile location is not followed`(location: String) throws {
     for policy in [.never, .sameOrigin, Self.listed, .hosts([""]), .hosts(["api.example"])] {
       for url in [Self.secure, Self.plain] {
         #expect(try Self.target(policy, location, from: url) == nil)

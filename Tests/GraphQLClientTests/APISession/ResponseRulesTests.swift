@@ -3,7 +3,7 @@ import Testing
 
 @testable import GraphQLClient
 
-/// What a response means, by its media type, its status and its body.
+/// The interpretation of a response, by its media type, its status and its body.
 struct ResponseRulesTests {
   private struct Payload: Decodable, Equatable {
     var a: Int
@@ -20,7 +20,7 @@ struct ResponseRulesTests {
     }
   }
 
-  /// The outcome of a response with the media type, with no other field.
+  /// Returns the outcome of a response whose only field is the content type.
   private static func outcome(
     _ contentType: String?, _ status: Int, _ body: String, isComplete: Bool = true
   ) -> Result<GraphQLResponse<Payload>, APISessionError> {
@@ -35,7 +35,7 @@ struct ResponseRulesTests {
     if case .failure(let error) = outcome(contentType, status, body, isComplete: isComplete) { error } else { nil }
   }
 
-  // MARK: - The table
+  // MARK: - Table
 
   enum Body: String, CaseIterable {
     case data = #"{"data":{"a":1}}"#
@@ -54,7 +54,7 @@ struct ResponseRulesTests {
     case response, emptyReply, graphQL, statusCode, notAnAPI, undecodable
   }
 
-  /// The meaning of each body, for some media types and some statuses.
+  /// The meaning of each body for a set of media types and statuses.
   struct Row: CustomTestStringConvertible {
     var testDescription: String
     let contentTypes: [String?]
@@ -69,7 +69,7 @@ struct ResponseRulesTests {
   private static let otherTypes: [String?] = ["text/html; charset=utf-8", "application/octet-stream"]
 
   private static let successes = [200, 201, 204, 294]
-  private static let speakingForThemselves = [401, 407, 408, 409, 425, 429, 500, 503]
+  private static let unambiguousFailures = [401, 407, 408, 409, 425, 429, 500, 503]
   private static let redirections = [300, 302, 307]
   private static let otherFailures = [101, 400, 403, 404, 413, 422, 600]
 
@@ -79,39 +79,39 @@ struct ResponseRulesTests {
 
   static let table: [Row] = [
     Row(
-      testDescription: "success, of a type that counts", contentTypes: graphQLTypes + jsonTypes, statuses: successes,
+      testDescription: "success, JSON", contentTypes: graphQLTypes + jsonTypes, statuses: successes,
       meanings: [
         .data: .response, .dataAndErrors: .response, .nullData: .emptyReply, .nullDataAndErrors: .graphQL,
         .errors: .graphQL, .emptyObject: .notAnAPI, .list: .notAnAPI, .html: .notAnAPI, .nothing: .emptyReply,
         .cutOff: .undecodable,
       ]),
     Row(
-      testDescription: "failure, of the type of GraphQL", contentTypes: graphQLTypes,
-      statuses: speakingForThemselves + redirections + otherFailures,
+      testDescription: "failure, GraphQL media type", contentTypes: graphQLTypes,
+      statuses: unambiguousFailures + redirections + otherFailures,
       meanings: [
         .data: .statusCode, .dataAndErrors: .graphQL, .nullData: .statusCode, .nullDataAndErrors: .graphQL,
         .errors: .graphQL, .emptyObject: .statusCode, .list: .statusCode, .html: .statusCode, .nothing: .statusCode,
         .cutOff: .statusCode,
       ]),
     Row(
-      testDescription: "failure that speaks for itself, of another type", contentTypes: jsonTypes + otherTypes,
-      statuses: speakingForThemselves, meanings: all(.statusCode)),
+      testDescription: "unambiguous failure, any other type", contentTypes: jsonTypes + otherTypes,
+      statuses: unambiguousFailures, meanings: all(.statusCode)),
     Row(
-      testDescription: "redirection, of JSON", contentTypes: jsonTypes, statuses: redirections,
+      testDescription: "redirection, plain JSON", contentTypes: jsonTypes, statuses: redirections,
       meanings: all(.notAnAPI)),
     Row(
-      testDescription: "other failure, of JSON", contentTypes: jsonTypes, statuses: otherFailures,
+      testDescription: "other failure, plain JSON", contentTypes: jsonTypes, statuses: otherFailures,
       meanings: [
         .data: .statusCode, .dataAndErrors: .statusCode, .nullData: .statusCode, .nullDataAndErrors: .statusCode,
         .errors: .statusCode, .emptyObject: .notAnAPI, .list: .notAnAPI, .html: .notAnAPI, .nothing: .notAnAPI,
         .cutOff: .notAnAPI,
       ]),
     Row(
-      testDescription: "anything else, of no JSON", contentTypes: otherTypes,
+      testDescription: "any other status, not JSON", contentTypes: otherTypes,
       statuses: successes + redirections + otherFailures, meanings: all(.notAnAPI)),
   ]
 
-  /// The outcome of a response that asks to wait and names a location.
+  /// Returns the expected outcome of a response that requests a wait and has a location.
   private static func expected(
     _ meaning: Meaning, status: Int, body: Body
   ) -> Result<GraphQLResponse<Payload>, APISessionError> {
@@ -134,7 +134,7 @@ struct ResponseRulesTests {
   }
 
   @Test(arguments: table)
-  func `Media type, status and body say what a response means`(row: Row) throws {
+  func `Media type, status and body determine the meaning of a response`(row: Row) throws {
     for contentType in row.contentTypes {
       for status in row.statuses {
         for body in Body.allCases {
@@ -149,9 +149,9 @@ struct ResponseRulesTests {
     }
   }
 
-  @Test func `The table has each media type and status exactly once`() {
+  @Test func `The table has each combination of media type and status exactly once`() {
     let contentTypes = Self.graphQLTypes + Self.jsonTypes + Self.otherTypes
-    let statuses = Self.successes + Self.speakingForThemselves + Self.redirections + Self.otherFailures
+    let statuses = Self.successes + Self.unambiguousFailures + Self.redirections + Self.otherFailures
     for contentType in contentTypes {
       for status in statuses {
         let rows = Self.table.filter { $0.contentTypes.contains(contentType) && $0.statuses.contains(status) }
@@ -165,7 +165,7 @@ struct ResponseRulesTests {
   // MARK: - Shapes
 
   @Test(arguments: ["application/json", "application/graphql-response+json"])
-  func `Data of another shape is undecodable, with the place`(contentType: String) throws {
+  func `Data of another shape is undecodable, with the path`(contentType: String) throws {
     let body = #"{"data":{"a":"text"}}"#
     guard case .undecodable(let reason, let excerpt) = Self.error(contentType, 200, body) else {
       Issue.record("the reply is decodable")
@@ -175,7 +175,7 @@ struct ResponseRulesTests {
     #expect(excerpt == body)
   }
 
-  @Test func `The server's errors win over data of another shape`() {
+  @Test func `The server's errors take precedence over data of another shape`() {
     let body = #"{"data":{"a":null},"errors":[{"message":"m"}]}"#
     #expect(Self.error("application/json", 200, body) == .graphQL([GraphQLError(message: "m")]))
     #expect(
@@ -183,14 +183,14 @@ struct ResponseRulesTests {
         == .graphQL([GraphQLError(message: "m")], status: 422))
   }
 
-  @Test func `With a failure, data of another shape does not matter`() {
+  @Test func `The shape of the data in a failure does not matter`() {
     let body = #"{"data":{"a":null}}"#
     #expect(Self.error("application/graphql-response+json", 400, body) == .statusCode(400, bodyExcerpt: body))
     #expect(Self.error("application/json", 400, body) == .statusCode(400, bodyExcerpt: body))
   }
 
   @Test(arguments: ["1", "true", "null", #""text""#, #"{"message":"m"}"#, #"[{"data":{"a":1}}]"#])
-  func `JSON of another shape is not the API's`(body: String) {
+  func `JSON of another shape is not from the API`(body: String) {
     #expect(Self.error("application/json", 200, body) == .notAnAPIResponse(status: 200, bodyExcerpt: body))
     #expect(Self.error("application/json", 400, body) == .notAnAPIResponse(status: 400, bodyExcerpt: body))
   }
@@ -199,12 +199,12 @@ struct ResponseRulesTests {
     #"{"errors":[]}"#, #"{"errors":["m"]}"#, #"{"errors":[{"detail":"m"}]}"#, #"{"errors":{"a":["m"]}}"#,
     #"{"errors":null}"#, #"{"errors":[{"message":1}]}"#, #"{"error":"m"}"#,
   ])
-  func `With a failure, errors of another API are not the API's`(body: String) {
+  func `A failure with errors of another shape is not from the API`(body: String) {
     #expect(Self.error("application/json", 400, body) == .notAnAPIResponse(status: 400, bodyExcerpt: body))
   }
 
   @Test(arguments: [#"{"errors":null}"#, #"{"errors":[]}"#, #"{"data":null,"errors":null}"#])
-  func `With success, neither data nor errors is empty`(body: String) {
+  func `A success with neither data nor errors is an empty reply`(body: String) {
     #expect(Self.error("application/json", 200, body) == .emptyReply)
   }
 
@@ -220,7 +220,7 @@ struct ResponseRulesTests {
 
   // MARK: - Sizes
 
-  @Test func `A reply may have the whole size, and a failure what it takes to quote it`() {
+  @Test func `A reply may have the maximum size, and other responses only the size of an excerpt`() {
     func size(_ contentType: String?, _ status: Int) -> Int {
       var headers = HTTPHeaders()
       headers["Content-Type"] = contentType
@@ -237,7 +237,7 @@ struct ResponseRulesTests {
     #expect(size("text/html", 500) == 2048)
   }
 
-  @Test func `A body beyond the limit is too large, or a failure`() {
+  @Test func `An incomplete body is too large or a failure`() {
     let data = #"{"data":{"a":1}}"#
     #expect(Self.error("application/json", 200, data, isComplete: false) == .replyTooLarge(limit: 1 << 24))
     #expect(Self.error(nil, 200, "", isComplete: false) == .replyTooLarge(limit: 1 << 24))
@@ -249,8 +249,8 @@ struct ResponseRulesTests {
       Self.error("text/html", 200, "<", isComplete: false) == .notAnAPIResponse(status: 200, bodyExcerpt: "<"))
   }
 
-  /// An exchange that loses the rest of a failure's body passes on what it has, far below the limit.
-  @Test func `A failure whose text was lost midway is a failure, not too large`() {
+  /// If the connection is lost in the body of a failure, the body is incomplete although it is far below the limit.
+  @Test func `A failure with an incomplete text is a failure, not too large`() {
     #expect(
       Self.error("application/graphql-response+json", 503, #"{"errors":[{"mes"#, isComplete: false)
         == .statusCode(503, bodyExcerpt: #"{"errors":[{"mes"#))
@@ -261,28 +261,28 @@ struct ResponseRulesTests {
     ("99999999999999999999999999", true), ("", false), ("-1", false), ("many", false), ("101, 101", false),
     ("1e9", false),
   ])
-  func `A length beyond the limit is announced only by a number`(length: String, announces: Bool) {
+  func `Only a number can declare a length beyond the limit`(length: String, isOversized: Bool) {
     let headers: HTTPHeaders = ["Content-Type": "application/json", "Content-Length": length]
     #expect(
-      ResponseRules(status: 200, headers: headers, maximumReplySize: 100).announcesTooMuch == announces)
+      ResponseRules(status: 200, headers: headers, maximumReplySize: 100).declaresOversizedBody == isOversized)
   }
 
-  @Test func `A length counts only where the body counts, as it is`() {
-    func announces(_ status: Int, _ headers: HTTPHeaders) -> Bool {
-      ResponseRules(status: status, headers: headers, maximumReplySize: 100).announcesTooMuch
+  @Test func `The declared length matters only for an uncompressed reply`() {
+    func isOversized(_ status: Int, _ headers: HTTPHeaders) -> Bool {
+      ResponseRules(status: status, headers: headers, maximumReplySize: 100).declaresOversizedBody
     }
-    #expect(announces(200, ["Content-Length": "101"]))
-    #expect(announces(294, ["Content-Type": "application/graphql-response+json", "Content-Length": "101"]))
-    #expect(!announces(500, ["Content-Type": "application/graphql-response+json", "Content-Length": "101"]))
-    #expect(!announces(200, ["Content-Encoding": "gzip", "Content-Length": "101"]))
-    #expect(!announces(200, ["Content-Type": "text/html", "Content-Length": "101"]))
-    #expect(!announces(500, ["Content-Type": "application/json", "Content-Length": "101"]))
-    #expect(!announces(200, ["Content-Type": "application/json"]))
+    #expect(isOversized(200, ["Content-Length": "101"]))
+    #expect(isOversized(294, ["Content-Type": "application/graphql-response+json", "Content-Length": "101"]))
+    #expect(!isOversized(500, ["Content-Type": "application/graphql-response+json", "Content-Length": "101"]))
+    #expect(!isOversized(200, ["Content-Encoding": "gzip", "Content-Length": "101"]))
+    #expect(!isOversized(200, ["Content-Type": "text/html", "Content-Length": "101"]))
+    #expect(!isOversized(500, ["Content-Type": "application/json", "Content-Length": "101"]))
+    #expect(!isOversized(200, ["Content-Type": "application/json"]))
   }
 
   // MARK: - Fields
 
-  @Test func `A failure says how long the server asks to wait`() {
+  @Test func `A failure has the wait that the server requests`() {
     func retryAfter(_ fields: HTTPHeaders) -> Duration? {
       guard
         case .failure(let error) = Self.outcome(status: 503, headers: fields, body: "", as: Payload.self)
@@ -299,7 +299,7 @@ struct ResponseRulesTests {
     #expect(retryAfter([:]) == nil)
   }
 
-  @Test func `Reported errors say how long the server asks to wait`() {
+  @Test func `Reported errors have the wait that the server requests`() {
     let errors = #"{"errors":[{"message":"m"}]}"#
     let headers: HTTPHeaders = ["Content-Type": "application/graphql-response+json", "Retry-After": "5"]
     #expect(
@@ -307,21 +307,21 @@ struct ResponseRulesTests {
         == .failure(.graphQL([GraphQLError(message: "m")], status: 429, retryAfter: .seconds(5))))
   }
 
-  @Test func `What is not the API's says where it redirects`() {
+  @Test func `A redirection that is not from the API has its location`() {
     #expect(
       Self.outcome(status: 302, headers: ["Location": "/login"], body: "", as: Payload.self)
         == .failure(.notAnAPIResponse(status: 302, location: "/login", bodyExcerpt: "")))
     #expect(Self.error(nil, 302, "") == .notAnAPIResponse(status: 302, bodyExcerpt: ""))
   }
 
-  // MARK: - The server's words
+  // MARK: - Server text
 
   private static let hostile = "a\u{1B}[2Jb\u{07}c\u{202E}d\u{2028}e"
   private static let cleaned = "a [2Jb c d e"
   private static let huge = String(repeating: "x", count: 4 << 20)
   private static let cut = String(repeating: "x", count: 511) + "…"
 
-  /// The text as a JSON string, with its quotation marks.
+  /// Returns the text as a JSON string, with its quotation marks.
   private static func quoted(_ text: String) throws -> String {
     String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
   }
@@ -335,7 +335,7 @@ struct ResponseRulesTests {
     }
   }
 
-  /// Checks that an outcome is the error, and that its description is harmless, short and contains the words.
+  /// Checks that an outcome is the error, and that its description is harmless, short and contains the text.
   private static func expect<P: Decodable & Sendable & Equatable>(
     _ outcome: Result<GraphQLResponse<P>, APISessionError>, is expected: APISessionError, quoting words: String,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -348,7 +348,7 @@ struct ResponseRulesTests {
     #expect(error.description.contains(words), sourceLocation: sourceLocation)
   }
 
-  @Test func `The text of a failure is clean and short`() {
+  @Test func `The text of a failure is sanitized and truncated`() {
     for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
       for contentType in ["text/html", "application/json", "application/graphql-response+json"] {
         Self.expect(
@@ -357,7 +357,7 @@ struct ResponseRulesTests {
     }
   }
 
-  @Test func `The text and the location of what is not the API's are clean and short`() {
+  @Test func `The text and the location of a response that is not from the API are sanitized and truncated`() {
     for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
       let headers: HTTPHeaders = ["Content-Type": "text/html", "Location": text]
       let outcome = Self.outcome(status: 302, headers: headers, body: text, as: Payload.self)
@@ -366,7 +366,7 @@ struct ResponseRulesTests {
     }
   }
 
-  @Test func `The words of reported errors are clean and short`() throws {
+  @Test func `The text of reported errors is sanitized and truncated`() throws {
     for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
       let json = try Self.quoted(text)
       let body = #"{"errors":[{"message":\#(json),"path":[\#(json),1],"extensions":{"code":\#(json)}}]}"#
@@ -384,7 +384,7 @@ struct ResponseRulesTests {
     }
   }
 
-  @Test func `The excerpt of what cannot be read is clean and short`() {
+  @Test func `The excerpt of an undecodable reply is sanitized and truncated`() {
     for (text, words) in [(Self.hostile, Self.cleaned), (Self.huge, Self.cut)] {
       Self.expect(
         Self.outcome("application/json", 200, text),
@@ -392,7 +392,7 @@ struct ResponseRulesTests {
     }
   }
 
-  @Test func `The reason why a reply cannot be read is clean and short`() throws {
+  @Test func `The reason of an undecodable reply is sanitized and truncated`() throws {
     for (text, words) in [(Self.hostile, " at data.\(Self.cleaned)"), (Self.huge, "xxx…")] {
       let body = #"{"data":{\#(try Self.quoted(text)):"text"}}"#
       let outcome = Self.outcome(

@@ -8,7 +8,9 @@ struct GraphQLErrorTests {
   private static let cleaned = "a [2Jb c d e"
   private static let long = String(repeating: "长", count: 600)
   private static let cut = String(repeating: "长", count: 511) + "…"
-  /// A name is cut earlier than a message, and a path in a description between the two.
+  /// The truncated long text of a name, whose limit is shorter than that of a message.
+  ///
+  /// The limit of a path in a description lies between the two.
   private static let cutName = String(repeating: "长", count: 127) + "…"
 
   private static func error(_ json: String) throws -> GraphQLError {
@@ -19,9 +21,9 @@ struct GraphQLErrorTests {
     String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
   }
 
-  // MARK: - Cleaning
+  // MARK: - Sanitizing
 
-  @Test func `Creating an error cleans its words`() {
+  @Test func `Creating an error sanitizes its text`() {
     for (text, words, name) in [(Self.hostile, Self.cleaned, Self.cleaned), (Self.long, Self.cut, Self.cutName)] {
       let error = GraphQLError(message: text, path: [.field(text), .index(7)], code: text)
       #expect(error.message == words)
@@ -30,7 +32,7 @@ struct GraphQLErrorTests {
     }
   }
 
-  @Test func `Decoding an error cleans its words`() throws {
+  @Test func `Decoding an error sanitizes its text`() throws {
     for (text, words, name) in [(Self.hostile, Self.cleaned, Self.cleaned), (Self.long, Self.cut, Self.cutName)] {
       let json = try Self.quoted(text)
       let error = try Self.error(
@@ -42,7 +44,7 @@ struct GraphQLErrorTests {
     }
   }
 
-  @Test func `A path is cut after 32 steps`() throws {
+  @Test func `A path is truncated after 32 elements`() throws {
     func steps(_ count: Int) -> [GraphQLError.PathElement] { (0..<count).map { .index($0) } }
     #expect(GraphQLError(message: "m", path: steps(32)).path == steps(32))
     #expect(GraphQLError(message: "m", path: steps(33)).path == steps(32))
@@ -52,7 +54,7 @@ struct GraphQLErrorTests {
 
   // MARK: - Code
 
-  @Test func `The code is the one given, or the text under code in the extensions`() {
+  @Test func `The code is the given one, or the text under code in the extensions`() {
     #expect(GraphQLError(message: "m").code == nil)
     #expect(GraphQLError(message: "m", code: "A").code == "A")
     #expect(GraphQLError(message: "m", extensions: ["code": .string("B")]).code == "B")
@@ -73,25 +75,25 @@ struct GraphQLErrorTests {
     (#"{"message":"m","extensions":{"a":1}}"#, GraphQLError(message: "m", extensions: ["a": .integer(1)])),
     (#"{"message":"m","extensions":"text"}"#, GraphQLError(message: "m")),
   ])
-  func `An entry of errors is decoded`(json: String, expected: GraphQLError) throws {
+  func `A valid entry of errors is decoded`(json: String, expected: GraphQLError) throws {
     #expect(try Self.error(json) == expected)
   }
 
   @Test(arguments: [
     "{}", "[]", #""m""#, #"{"message":null}"#, #"{"message":7}"#,
   ])
-  func `An entry without a message is none`(json: String) {
+  func `An entry without a message is invalid`(json: String) {
     #expect(throws: DecodingError.self) { try Self.error(json) }
   }
 
   @Test(arguments: [#""a""#, "[true]", "[null]", "[1.5]", #"[["a"]]"#, #"["a",true]"#])
-  func `A path that is none does not hide the message`(path: String) throws {
+  func `An invalid path does not hide the message`(path: String) throws {
     #expect(try Self.error(#"{"message":"m","path":\#(path)}"#) == GraphQLError(message: "m"))
   }
 
   // MARK: - Description
 
-  @Test func `The description has the message, the path and the code`() {
+  @Test func `The description contains the message, the path and the code`() {
     #expect(GraphQLError(message: "m").description == "m")
     #expect(GraphQLError(message: "m", path: [.field("users"), .index(3)]).description == "m (at users.3)")
     #expect(GraphQLError(message: "m", code: "C").description == "m (code C)")
@@ -100,12 +102,12 @@ struct GraphQLErrorTests {
     #expect("\(GraphQLError.PathElement.field("a")) \(GraphQLError.PathElement.index(12))" == "a 12")
   }
 
-  @Test func `A long path is cut in the description`() {
+  @Test func `The description truncates a long path`() {
     let path = Array(repeating: GraphQLError.PathElement.field(Self.long), count: 40)
     #expect(GraphQLError(message: "m", path: path).description == "m (at \(Self.cutName).\(Self.cutName.dropLast(2))…)")
   }
 
-  @Test func `Errors are equal when all that is known of them is`() {
+  @Test func `Errors are equal if all their properties are equal`() {
     let errors = [
       GraphQLError(message: "m"), GraphQLError(message: "n"), GraphQLError(message: "m", path: []),
       GraphQLError(message: "m", path: [.field("0")]), GraphQLError(message: "m", path: [.index(0)]),

@@ -12,7 +12,7 @@ struct GraphQLReplyTests {
     try GraphQLReply.decode(Data(json.utf8))
   }
 
-  /// What became of the data, as text.
+  /// Returns the result of decoding the data, as text.
   private static func data(_ json: String) throws -> String {
     switch try reply(json).data {
     case .missing: "missing"
@@ -38,7 +38,7 @@ struct GraphQLReplyTests {
     (#"{"errors":[]}"#, "missing", true), (#"{"data":null}"#, "null", true),
     (#"{"data":null,"errors":[]}"#, "null", true), (#"{"extensions":{}}"#, "missing", false),
   ])
-  func `Data that is null differs from none, and each says whether this is GraphQL`(
+  func `Null data differs from missing data, and data or errors identify a GraphQL reply`(
     json: String, data: String, isGraphQL: Bool
   ) throws {
     #expect(try Self.data(json) == data)
@@ -50,7 +50,7 @@ struct GraphQLReplyTests {
     (#"{"errors":[{"message":"m"}]}"#, "missing"), (#"{"data":null,"errors":[{"message":"m"}]}"#, "null"),
     (#"{"data":{"a":1},"errors":[{"message":"m"}]}"#, "payload 1"),
   ])
-  func `Errors are kept beside data`(json: String, data: String) throws {
+  func `Errors are kept in addition to data`(json: String, data: String) throws {
     #expect(try Self.reply(json).errors == [GraphQLError(message: "m")])
     #expect(try Self.data(json) == data)
     #expect(try Self.reply(json).isGraphQL)
@@ -60,7 +60,7 @@ struct GraphQLReplyTests {
     (#"{"data":{"a":"text"}}"#, " at data.a"), (#"{"data":{}}"#, "“a” is missing at data"),
     (#"{"data":{"a":null}}"#, " at data.a"), (#"{"data":[]}"#, " at data"),
   ])
-  func `Data of another shape is a mismatch, with the place`(json: String, place: String) throws {
+  func `Data of another shape is a mismatch, with the path`(json: String, place: String) throws {
     let data = try Self.data(json)
     #expect(data.hasPrefix("mismatch: "))
     #expect(data.hasSuffix(place), "\(data)")
@@ -93,7 +93,7 @@ struct GraphQLReplyTests {
       ])
   }
 
-  @Test func `The first 100 errors are kept, and the others are not even read`() throws {
+  @Test func `The first 100 errors are kept, and further entries are not decoded`() throws {
     let errors = (1...100).map { #"{"message":"m\#($0)"}"# }
     let all = (1...100).map { GraphQLError(message: "m\($0)") }
     func kept(_ list: [String]) throws -> [GraphQLError] {
@@ -105,14 +105,14 @@ struct GraphQLReplyTests {
     #expect(try Self.data(#"{"errors":[\#((errors + ["7"]).joined(separator: ","))],"data":{"a":1}}"#) == "payload 1")
   }
 
-  @Test func `An entry that is none does not hide those that are`() throws {
+  @Test func `An invalid entry of errors does not hide the valid ones`() throws {
     let errors = try Self.reply(#"{"errors":[7,{"message":"m"},{"message":null},{"message":"n"}]}"#).errors
     #expect(errors == [GraphQLError(message: "m"), GraphQLError(message: "n")])
   }
 
-  // MARK: - What cannot be read
+  // MARK: - Invalid replies
 
-  @Test func `Text in another encoding than UTF-8 is not read`() throws {
+  @Test func `A reply in an encoding other than UTF-8 is an error`() throws {
     for encoding in [String.Encoding.utf16, .utf16LittleEndian, .utf32BigEndian] {
       let body = try #require(#"{"data":{"a":1}}"#.data(using: encoding))
       #expect(throws: DecodingError.self) { try GraphQLReply<Payload>.decode(body) }
@@ -128,23 +128,23 @@ struct GraphQLReplyTests {
     (#"{"data":{"a":1}"#, "not valid JSON"),
     (#"{"data":{"a":1}} x"#, "not valid JSON"),
   ])
-  func `What cannot be read is an error, with the place`(json: String, place: String) {
+  func `An invalid reply is an error, with the path`(json: String, place: String) {
     let error = #expect(throws: DecodingError.self) { try Self.reply(json) }
     #expect(error.map(CodingFailure.reason(of:))?.hasSuffix(place) == true)
   }
 
   @Test(arguments: ["[]", "1", "true", #""text""#])
-  func `JSON that is no object differs in type at its root`(json: String) {
+  func `JSON that is not an object is a type mismatch at the root`(json: String) {
     let error = #expect(throws: DecodingError.self) { try Self.reply(json) }
     guard case .typeMismatch(_, let context) = error else {
-      Issue.record("expected another type, got \(String(describing: error))")
+      Issue.record("expected a type mismatch, got \(String(describing: error))")
       return
     }
     #expect(context.codingPath.isEmpty)
   }
 
   @Test(arguments: [#"{"data":"#, #"{"extensions":"#, #"{"errors":[{"extensions":"#, ""])
-  func `A reply nested without end is refused, not followed`(beginning: String) {
+  func `A reply that is nested extremely deeply is an error`(beginning: String) {
     #expect(throws: DecodingError.self) { try Self.reply(beginning + String(repeating: "[", count: 100_000)) }
     #expect(throws: DecodingError.self) {
       try Self.reply(beginning + String(repeating: #"{"a":"#, count: 100_000))
@@ -157,7 +157,7 @@ struct GraphQLReplyTests {
     #"{"data":{"a":1}}"#, #"{"data":null}"#, #"{"data":[]}"#, #"{"errors":[{"message":"m"}]}"#,
     #"{"errors":[{"message":"m","path":7}, 7]}"#, #"{"data":null,"errors":"none"}"#,
   ])
-  func `An object with data, or errors that have a message, is shaped like a response`(json: String) {
+  func `An object with data, or with errors that have a message, is shaped like a response`(json: String) {
     #expect(GraphQLShape.matches(Data(json.utf8)))
   }
 
@@ -165,7 +165,7 @@ struct GraphQLReplyTests {
     "", "{}", "[]", "null", "7", "<html>", #"{"errors":[]}"#, #"{"errors":null}"#, #"{"errors":["m"]}"#,
     #"{"errors":[{"message":7}]}"#, #"{"errors":{"message":"m"}}"#, #"{"message":"m"}"#, #"{"data":1"#,
   ])
-  func `Anything else is not shaped like a response`(json: String) {
+  func `Any other text is not shaped like a response`(json: String) {
     #expect(!GraphQLShape.matches(Data(json.utf8)))
   }
 }

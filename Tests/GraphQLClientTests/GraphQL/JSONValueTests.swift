@@ -25,11 +25,11 @@ struct JSONValueTests {
     (#""""#, .string("")), (#""没有\u001b""#, .string("没有\u{1B}")), (#""1""#, .string("1")), ("[]", .array([])),
     ("{}", .object([:])),
   ])
-  func `A value of each kind is decoded as what it is`(json: String, expected: JSONValue) throws {
+  func `A value of each kind is decoded as that kind`(json: String, expected: JSONValue) throws {
     #expect(try Self.value(json) == expected)
   }
 
-  @Test func `Lists and objects keep what is in them`() throws {
+  @Test func `Lists and objects keep their contents`() throws {
     #expect(
       try Self.value(#"{"a":[1,"b",null,[true]],"c":{"d":{}},"":2.5}"#)
         == .object([
@@ -39,17 +39,17 @@ struct JSONValueTests {
         ]))
   }
 
-  @Test func `Of members under the same name one is kept`() throws {
+  @Test func `If several members have the same name, one of them is kept`() throws {
     let value = try Self.value(#"{"a":1,"a":2}"#)
     #expect([.object(["a": .integer(1)]), .object(["a": .integer(2)])].contains(value))
   }
 
   @Test(arguments: ["", "nul", "[1", #""\ud800""#, "1e400"])
-  func `What is no value is an error`(json: String) {
+  func `Invalid JSON is an error`(json: String) {
     #expect(throws: DecodingError.self) { try Self.value(json) }
   }
 
-  @Test func `Values are equal when their kinds and contents are`() {
+  @Test func `Values are equal if their kinds and contents are equal`() {
     let values: [JSONValue] = [
       .null, .bool(false), .bool(true), .integer(0), .integer(1), .number(0), .number(1), .string(""), .string("0"),
       .array([]), .array([.null]), .object([:]), .object(["a": .null]),
@@ -73,7 +73,7 @@ struct JSONValueTests {
     String(repeating: "[", count: count) + String(repeating: "]", count: count)
   }
 
-  @Test func `A value may be nested in 32 others`() throws {
+  @Test func `A value may be nested in at most 32 others`() throws {
     var expected = JSONValue.array([])
     for _ in 0..<32 { expected = .array([expected]) }
     #expect(try Self.value(Self.lists(33)) == expected)
@@ -85,7 +85,7 @@ struct JSONValueTests {
     #expect(context.codingPath.count == 33)
   }
 
-  @Test func `An object nested too deep is refused as well`() throws {
+  @Test func `An object that is nested too deeply is an error`() throws {
     func objects(_ count: Int) -> String {
       String(repeating: #"{"a":"#, count: count) + "1" + String(repeating: "}", count: count)
     }
@@ -93,7 +93,7 @@ struct JSONValueTests {
     #expect(throws: DecodingError.self) { try Self.value(objects(33)) }
   }
 
-  @Test func `Extensions nested too deep are left out, and the rest is kept`() throws {
+  @Test func `Extensions that are nested too deeply are dropped, and the rest of the reply is kept`() throws {
     func reply(_ depth: Int) throws -> GraphQLReply<[String: Int]> {
       try Self.reply(
         """
@@ -101,7 +101,7 @@ struct JSONValueTests {
         "errors":[{"message":"m","path":["a"],"extensions":{"x":\(Self.lists(depth)),"code":"C"}}]}
         """)
     }
-    // The innermost list of the response's extensions is nested in two more, and that of an error's in four more.
+    // The lists in the response's extensions have two more enclosing containers, those in an error's extensions four.
     #expect(try reply(29).extensions["y"] == .integer(1))
     #expect(try reply(29).errors.map(\.code) == ["C"])
     #expect(try reply(31).extensions["y"] == .integer(1))
@@ -113,7 +113,7 @@ struct JSONValueTests {
     }
   }
 
-  /// An object that counts for `count` values: a list and its elements, under the name x.
+  /// Returns an object that counts as `count` values: a list under the name x, and its elements.
   private static func extensions(_ count: Int) -> String {
     #"{"x":[\#(Array(repeating: "0", count: count - 1).joined(separator: ","))]}"#
   }
@@ -122,7 +122,7 @@ struct JSONValueTests {
     ["x": .array(Array(repeating: .integer(0), count: count - 1))]
   }
 
-  @Test func `A reply keeps 1,000 values of extensions`() throws {
+  @Test func `A reply keeps at most 1,000 values of extensions`() throws {
     let whole = try Self.reply(#"{"data":{"a":1},"extensions":\#(Self.extensions(1000))}"#)
     #expect(whole.extensions == Self.list(1000))
     #expect(whole.payload == ["a": 1])
@@ -131,7 +131,7 @@ struct JSONValueTests {
     #expect(cut.payload == ["a": 1])
   }
 
-  @Test func `Members of extensions count as well as elements of lists`() throws {
+  @Test func `The limit counts members of objects and elements of lists`() throws {
     func extensions(_ count: Int) throws -> [String: JSONValue] {
       let members = (0..<count).map { #""x\#($0)":0"# }.joined(separator: ",")
       return try Self.reply(#"{"extensions":{\#(members)}}"#).extensions
@@ -140,7 +140,7 @@ struct JSONValueTests {
     #expect(try extensions(1001) == [:])
   }
 
-  @Test func `Too many values in an error's extensions leave its message and the data`() throws {
+  @Test func `Too many values in an error's extensions do not affect its message or the data`() throws {
     let json = """
       {"data":{"a":1},"errors":[{"message":"m","path":["a"],"extensions":\(Self.extensions(1001))},{"message":"n"}]}
       """
@@ -168,27 +168,27 @@ struct JSONValueTests {
     #expect(try reply(101).payload == ["a": 1])
   }
 
-  @Test func `A reply full of small values is read soon`() throws {
+  @Test func `A reply full of small values is decoded quickly`() throws {
     let many = Array(repeating: "[[],{}]", count: 200_000).joined(separator: ",")
     let reply = try Self.reply(#"{"data":{"a":1},"errors":[{"message":"m","extensions":{"x":[\#(many)]}}]}"#)
     #expect(reply.errors == [GraphQLError(message: "m")])
     #expect(reply.payload == ["a": 1])
   }
 
-  @Test func `Each reply has a limit of its own`() throws {
+  @Test func `Each reply has its own limit`() throws {
     for _ in 0..<3 {
       #expect(try Self.reply(#"{"extensions":\#(Self.extensions(1000))}"#).extensions == Self.list(1000))
     }
   }
 
-  @Test func `Outside of a reply the number of values has no limit`() throws {
+  @Test func `The number of values outside of a reply is unlimited`() throws {
     #expect(try Self.value(Self.extensions(5000)) == .object(Self.list(5000)))
   }
 
   // MARK: - Extensions
 
   @Test(arguments: ["null", "[]", "[1]", "1", "true", #""text""#])
-  func `Extensions that are no object are left out`(json: String) throws {
+  func `Extensions that are not an object are dropped`(json: String) throws {
     let reply = try Self.reply(
       #"{"extensions":\#(json),"data":{"a":1},"errors":[{"message":"m","extensions":\#(json)}]}"#)
     #expect(reply.extensions == [:])
@@ -196,7 +196,7 @@ struct JSONValueTests {
     #expect(reply.payload == ["a": 1])
   }
 
-  @Test func `Extensions with a number that does not fit are left out`() throws {
+  @Test func `Extensions with a number out of range are dropped`() throws {
     let reply = try Self.reply(#"{"extensions":{"a":1e400,"b":1},"data":{"a":1}}"#)
     #expect(reply.extensions == [:])
     #expect(reply.payload == ["a": 1])

@@ -6,7 +6,7 @@ import Testing
 struct HTTPBodyTests {
   private static let chunks = [Data("a".utf8), Data(), Data("bc".utf8)]
 
-  /// What an iteration gave until it ended or failed.
+  /// Returns the chunks and the failure of a complete iteration.
   private static func iterate(_ body: HTTPBody) async -> (chunks: [Data], error: URLError?) {
     var chunks: [Data] = []
     do throws(URLError) {
@@ -25,18 +25,18 @@ struct HTTPBodyTests {
     #expect(try await iterator.next() == nil)
   }
 
-  @Test func `A body of no data has no chunk`() async throws {
+  @Test func `A body of empty data has no chunks`() async throws {
     var iterator = HTTPBody(Data()).makeAsyncIterator()
     #expect(try await iterator.next() == nil)
   }
 
-  @Test func `Chunks come as they are, in order`() async {
+  @Test func `Chunks are delivered unchanged and in order`() async {
     let (chunks, error) = await Self.iterate(HTTPBody(Chunks(Self.chunks)))
     #expect(chunks == Self.chunks)
     #expect(error == nil)
   }
 
-  @Test func `Chunks come until the failure`() async {
+  @Test func `Chunks before a failure are delivered`() async {
     let body = HTTPBody(Chunks(Self.chunks, failure: URLError(.networkConnectionLost)))
     let (chunks, error) = await Self.iterate(body)
     #expect(chunks == Self.chunks)
@@ -57,7 +57,7 @@ struct HTTPBodyTests {
     #expect(error == URLError(.timedOut))
   }
 
-  @Test func `Chunks of another library that do not fail need no translation`() async {
+  @Test func `Chunks of another library are delivered if there is no failure`() async {
     let stream = AsyncStream<Data> { continuation in
       for chunk in Self.chunks { continuation.yield(chunk) }
       continuation.finish()
@@ -68,7 +68,7 @@ struct HTTPBodyTests {
     #expect(error == nil)
   }
 
-  @Test func `An actor iterates a body without leaving itself`() async throws {
+  @Test func `Iteration inherits the isolation of an actor`() async throws {
     let reader = Reader()
     for isTranslated in [false, true] {
       let source = Chunks(Self.chunks)
@@ -91,7 +91,7 @@ private actor Reader {
   }
 }
 
-/// Chunks that fail with `URLError` only, and that record which actor asked for them.
+/// A sequence of chunks whose failure is `URLError`, and which records the actors that iterate it.
 private struct Chunks: AsyncSequence, Sendable {
   typealias Element = Data
   typealias Failure = URLError

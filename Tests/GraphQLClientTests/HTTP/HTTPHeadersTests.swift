@@ -3,21 +3,21 @@ import Testing
 @testable import GraphQLClient
 
 struct HTTPHeadersTests {
-  @Test func `Names ignore case, and the later value and spelling win`() {
+  @Test func `Names are case-insensitive, and the later value and spelling win`() {
     let headers = HTTPHeaders(["x-a": "1", "X-B": "1"]).merging(["X-A": "2"])
     #expect(headers.fields == [.init(name: "X-A", value: "2"), .init(name: "X-B", value: "1")])
     #expect(headers["x-A"] == "2")
     #expect(headers["x-c"] == nil)
   }
 
-  @Test func `Two spellings in one dictionary always give the same header`() {
+  @Test func `Several spellings in one dictionary always produce the same field`() {
     for _ in 0..<20 {
       let headers = HTTPHeaders(["x-a": "lower", "X-A": "upper", "X-a": "mixed"])
       #expect(headers.fields == [.init(name: "x-a", value: "lower")])
     }
   }
 
-  @Test func `Of two spellings in a literal the later wins`() {
+  @Test func `If a literal has two spellings of a name, the later one wins`() {
     let headers: HTTPHeaders = ["x-a": "lower", "X-B": "b", "X-A": "upper"]
     #expect(headers.fields == [.init(name: "X-A", value: "upper"), .init(name: "X-B", value: "b")])
     let empty: HTTPHeaders = [:]
@@ -32,7 +32,7 @@ struct HTTPHeadersTests {
     #expect(headers.fields == [.init(name: "X-A", value: "2"), .init(name: "X-B", value: "")])
   }
 
-  @Test func `Setting a field to nil removes it, whatever its case`() {
+  @Test func `Setting a field to nil removes it, regardless of its case`() {
     var headers: HTTPHeaders = ["X-A": "1", "X-B": "2"]
     headers["x-a"] = nil
     headers["x-c"] = nil
@@ -40,7 +40,7 @@ struct HTTPHeadersTests {
     #expect(headers["X-A"] == nil)
   }
 
-  @Test func `Adding to a field appends behind a comma and keeps the spelling`() {
+  @Test func `Adding to a field appends after a comma and keeps the spelling`() {
     var headers = HTTPHeaders()
     headers.add("1", for: "X-A")
     #expect(headers.fields == [.init(name: "X-A", value: "1")])
@@ -50,12 +50,12 @@ struct HTTPHeadersTests {
     #expect(headers.fields == [.init(name: "X-A", value: "1, 2, 3, 4"), .init(name: "X-B", value: "")])
   }
 
-  @Test func `Fields are in the order of their names`() {
+  @Test func `Fields are sorted by name`() {
     let headers: HTTPHeaders = ["b": "1", "A": "2", "C": "3", "a-b": "4"]
     #expect(headers.fields.map(\.name) == ["A", "a-b", "b", "C"])
   }
 
-  @Test func `A copy keeps what it had`() {
+  @Test func `Changing headers does not change their copies`() {
     var headers: HTTPHeaders = ["a": "1"]
     let copy = headers
     headers.add("2", for: "a")
@@ -64,17 +64,17 @@ struct HTTPHeadersTests {
   }
 
   @Test(arguments: ["a", "!#$%&'*+-.^_`|~09azAZ"])
-  func `A token is a name`(name: String) {
+  func `A token is a valid name`(name: String) {
     #expect(HTTPHeaders([name: "a\tb 值"]).firstInvalidName == nil)
   }
 
   @Test(arguments: ["", " ", "a b", "a:", "é", "a(b)", "a/b", "\"a\"", "a\u{212A}"])
-  func `What is no token is no name`(name: String) {
+  func `Text that is not a token is an invalid name`(name: String) {
     #expect(HTTPHeaders([name: "a"]).firstInvalidName == name)
   }
 
   @Test(arguments: ["\r", "\n", "\0", "\u{1B}", "\u{7F}"])
-  func `A control character is refused, in a name and in a value`(character: String) {
+  func `A control character is invalid in a name and in a value`(character: String) {
     #expect(HTTPHeaders(["a": "b\(character)"]).firstInvalidName == "a")
     #expect(HTTPHeaders(["a\(character)": "b"]).firstInvalidName == "a\(character)")
   }

@@ -8,7 +8,7 @@ struct MediaTypeTests {
     "application/graphql-response+json;charset=utf-8", "Application/GraphQL-Response+JSON ;charset=utf-8",
     " application/graphql-response+json\t", "application/graphql-response+json;",
   ])
-  func `The type of GraphQL is told apart, with and without parameters`(contentType: String) {
+  func `The GraphQL media type is recognized with and without parameters`(contentType: String) {
     #expect(MediaType(contentType: contentType) == .graphQLResponse)
   }
 
@@ -16,7 +16,7 @@ struct MediaTypeTests {
     nil, "", " ", "; charset=utf-8", "application/json", "APPLICATION/JSON", "application/json; charset=utf-8",
     "application/json;odata=verbose", "application/problem+json", "application/vnd.api+json; a=b",
   ])
-  func `JSON of any other kind is JSON, and so is none given`(contentType: String?) {
+  func `Any other JSON type, or no type, is treated as JSON`(contentType: String?) {
     #expect(MediaType(contentType: contentType) == .json)
   }
 
@@ -26,7 +26,7 @@ struct MediaTypeTests {
     "text/html; a=application/json", "text/html;application/graphql-response+json", "application/graphql-response",
     "application/json+xml",
   ])
-  func `Anything else is another type`(contentType: String) {
+  func `Any other text is another type`(contentType: String) {
     #expect(MediaType(contentType: contentType) == .other)
   }
 }

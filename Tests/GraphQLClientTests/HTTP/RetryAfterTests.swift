@@ -13,7 +13,7 @@ struct RetryAfterTests {
     return RetryAfter.delay(in: headers, now: now)
   }
 
-  @Test func `Without the field there is no wait`() {
+  @Test func `A response without the field requests no wait`() {
     #expect(RetryAfter.delay(in: HTTPHeaders(), now: Self.now) == nil)
     #expect(RetryAfter.delay(in: ["Date": "Sun, 09 Sep 2001 01:46:40 GMT"], now: Self.now) == nil)
   }
@@ -23,14 +23,14 @@ struct RetryAfterTests {
     ("9223372036854775807", 86_400), ("9223372036854775808", 86_400), ("00000000000000000000000000005", 5),
     ("99999999999999999999999999999999", 86_400),
   ])
-  func `A number of seconds is the wait, up to a day`(value: String, seconds: Int) {
+  func `A number requests a wait in seconds, up to a day`(value: String, seconds: Int) {
     #expect(Self.delay(value) == .seconds(seconds))
   }
 
   @Test(arguments: [
     "", " ", "-1", "+1", "1.5", "1e3", "0x10", "5s", "5 seconds", "5, 6", "soon", "٥", "五", "\u{0}", "NaN", "infinity",
   ])
-  func `Garbage asks for nothing`(value: String) {
+  func `An invalid value requests no wait`(value: String) {
     #expect(Self.delay(value) == nil)
   }
 
@@ -40,7 +40,8 @@ struct RetryAfterTests {
     ("Mon, 10 Sep 2001 01:46:41 GMT", 86_400), ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400),
     ("Sun, 09 Sep 2001 01:46:39 GMT", 0), ("Sun, 06 Nov 1994 08:49:37 GMT", 0),
   ])
-  func `A date is compared with now, and a past one asks for no wait`(value: String, seconds: Int) {
+  func `A date is compared with the current time, and a past date requests a wait of zero`(value: String, seconds: Int)
+  {
     #expect(Self.delay(value) == .seconds(seconds))
   }
 
@@ -51,7 +52,7 @@ struct RetryAfterTests {
     ("Sat, 01 Jan 2050 00:00:30 GMT", "Fri, 31 Dec 2049 23:59:30 GMT", 60),
     ("Sun, 09 Sep 2001 01:46:50 GMT", "yesterday", 10),
   ])
-  func `A date is compared with that of the response, if it has one`(value: String, date: String, seconds: Int) {
+  func `A date is compared with the date of the response, if it has one`(value: String, date: String, seconds: Int) {
     #expect(Self.delay(value, date: date) == .seconds(seconds))
   }
 
@@ -65,7 +66,7 @@ struct RetryAfterTests {
     "Sun, 09 Sep 2001 01:46:50 +0000", "sun, 09 sep 2001 01:46:50 gmt", "Sun, 09 Sep 2001 01:46:50 GMT ",
     " Sun, 09 Sep 2001 01:46:50 GMT", "09 Sep 2001 01:46:50 GMT", "Sun, 09 Spt 2001 01:46:50 GMT",
   ])
-  func `A date of another form asks for nothing`(value: String) {
+  func `A date in another format requests no wait`(value: String) {
     #expect(Self.delay(value) == nil)
   }
 
@@ -74,7 +75,7 @@ struct RetryAfterTests {
     "Sun, 09 Sep 2001 24:00:00 GMT", "Sun, 09 Sep 2001 01:60:00 GMT", "Sun, 09 Sep 2001 01:46:61 GMT",
     "Sun, ٠٩ Sep 2001 01:46:50 GMT", "Sun, 09 Sep ٢٠٠١ 01:46:50 GMT", "Sun, 09 Sep 2001 ٠١:46:50 GMT",
   ])
-  func `A date that does not exist asks for nothing`(value: String) {
+  func `A date that does not exist requests no wait`(value: String) {
     #expect(Self.delay(value) == nil)
   }
 }

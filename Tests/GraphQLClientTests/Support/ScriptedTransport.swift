@@ -2,7 +2,7 @@ import Foundation
 import GraphQLClient
 import Multicast
 
-/// A transport without a network: answers with what a test gives it, and remembers what it was asked.
+/// A transport without a network, which answers with a closure and records the requests.
 final class ScriptedTransport: HTTPTransport {
   private let recorded = Lock<[HTTPRequest]>([])
   private let answer: @Sendable (HTTPRequest) async throws(URLError) -> HTTPResponse
@@ -11,7 +11,7 @@ final class ScriptedTransport: HTTPTransport {
     self.answer = answer
   }
 
-  /// What was asked, in order.
+  /// The recorded requests, in order.
   var requests: [HTTPRequest] { recorded.withLock { $0 } }
 
   func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
@@ -21,7 +21,7 @@ final class ScriptedTransport: HTTPTransport {
 }
 
 extension HTTPResponse {
-  /// A GraphQL response with this body.
+  /// Returns a successful JSON response with the given body.
   static func json(_ body: String) -> HTTPResponse {
     HTTPResponse(status: 200, headers: ["Content-Type": "application/json"], body: HTTPBody(Data(body.utf8)))
   }

@@ -1,6 +1,6 @@
 import GraphQLClient
 
-/// The transports of this module, for tests that hold for each.
+/// The transports of this module, as arguments of tests that apply to each of them.
 enum TransportKind: CaseIterable, Sendable {
   case urlSession
   #if os(Linux)
@@ -18,7 +18,7 @@ enum TransportKind: CaseIterable, Sendable {
     }
   }
 
-  /// Whether no response ends the process; the documentation of `URLSessionTransport` lists those that do on Linux.
+  /// Whether no response crashes the process; the documentation of `URLSessionTransport` lists those that do on Linux.
   var survivesHostileServers: Bool {
     #if os(Linux)
       self == .curl

@@ -27,7 +27,7 @@ struct CodingFailureTests {
     DecodingError.Context(codingPath: path, debugDescription: reason)
   }
 
-  @Test func `Each decoding error says what is wrong and where`() {
+  @Test func `A decoding error is described by its reason and its path`() {
     let errors: [DecodingError] = [
       .typeMismatch(Int.self, Self.context("Not a number.")), .valueNotFound(Int.self, Self.context("Not a number")),
       .dataCorrupted(Self.context("Not a number.")),
@@ -35,12 +35,12 @@ struct CodingFailureTests {
     for error in errors { #expect(CodingFailure.reason(of: error) == "Not a number at users.3.name") }
   }
 
-  @Test func `A missing key is named`() {
+  @Test func `The description of a missing key contains its name`() {
     let error = DecodingError.keyNotFound(Key(stringValue: "id"), Self.context("No value associated with key"))
     #expect(CodingFailure.reason(of: error) == "“id” is missing at users.3.name")
   }
 
-  @Test func `An error at the root has no place`() {
+  @Test func `The description of an error at the root has no path`() {
     #expect(
       CodingFailure.reason(of: DecodingError.dataCorrupted(Self.context("Not JSON.", at: []))) == "Not JSON")
     #expect(
@@ -48,7 +48,7 @@ struct CodingFailureTests {
         == "“id” is missing")
   }
 
-  @Test func `An encoding error says what is wrong and where`() {
+  @Test func `An encoding error is described by its reason and its path`() {
     struct Variables: Encodable {
       var amounts = [1, Double.nan]
     }
@@ -59,14 +59,14 @@ struct CodingFailureTests {
     #expect(CodingFailure.reason(of: EncodingError.invalidValue(1, context)) == "No at users.3.name")
   }
 
-  @Test func `Another error is described by itself, on one line`() {
+  @Test func `Any other error is described by its own description, on one line`() {
     struct Custom: Error, CustomStringConvertible {
       var description: String { "Out\nof order." }
     }
     #expect(CodingFailure.reason(of: Custom()) == "Out of order.")
   }
 
-  @Test func `Keys and reasons of a server are cleaned`() {
+  @Test func `Keys and reasons from a server are sanitized`() {
     let key = Key(stringValue: "a\u{1B}[2Jb\u{202E}")
     #expect(
       CodingFailure.reason(of: DecodingError.typeMismatch(Int.self, Self.context("c\u{07}d\u{2028}.", at: [key])))
@@ -76,7 +76,7 @@ struct CodingFailureTests {
         == "“a [2Jb ” is missing at a [2Jb ")
   }
 
-  @Test func `A reason is cut as a whole`() {
+  @Test func `The limit applies to the reason and the path together`() {
     let key = Key(stringValue: String(repeating: "x", count: 4 << 20))
     let error = DecodingError.typeMismatch(Int.self, Self.context("No.", at: [key, key]))
     #expect(CodingFailure.reason(of: error) == "No at " + String(repeating: "x", count: 505) + "…")

@@ -8,7 +8,7 @@ struct CombiningMarksTests {
     CombiningMarks.areReadable(in: Data(text.utf8))
   }
 
-  /// Marks of two kinds, of two bytes, three bytes, and four.
+  /// Marks of different combining classes, which take two, three and four bytes in UTF-8.
   private static let marks: [Unicode.Scalar] = ["\u{301}", "\u{316}", "\u{20D0}", "\u{1D165}"]
 
   private static func run(of mark: Unicode.Scalar, _ count: Int) -> String {
@@ -23,7 +23,7 @@ struct CombiningMarksTests {
   }
 
   @Test(arguments: marks)
-  func `A run may have 256 marks, as they are and escaped`(mark: Unicode.Scalar) {
+  func `A run may have at most 256 marks, literal or escaped`(mark: Unicode.Scalar) {
     for text in [Self.run(of:_:), Self.escaped(_:_:)] {
       #expect(Self.areReadable(text(mark, 256)))
       #expect(!Self.areReadable(text(mark, 257)))
@@ -32,7 +32,7 @@ struct CombiningMarksTests {
     }
   }
 
-  @Test func `Marks of all spellings are one run`() {
+  @Test func `Literal and escaped marks form one run`() {
     let spellings = Self.marks.map { Self.run(of: $0, 32) + Self.escaped($0, 32) }.joined()
     #expect(Self.areReadable(spellings))
     #expect(!Self.areReadable(spellings + "\u{301}"))
@@ -43,20 +43,20 @@ struct CombiningMarksTests {
     "", "a", "没有 👨‍👩‍👧‍👦", "e\u{301}", "\\", "\\u", "\\u12", "\\uZZZZ", "\\uD800", "\\uDC00", "\\uD834\\u0041",
     "\\n\\\\u0301",
   ])
-  func `Anything else is readable`(text: String) {
+  func `Text without long runs of marks is readable`(text: String) {
     #expect(Self.areReadable(text))
     #expect(Self.areReadable(String(repeating: text, count: 300)))
   }
 
-  @Test func `Bytes that are no UTF-8 are left to the decoder`() {
+  @Test func `Invalid UTF-8 is accepted, because the decoder rejects it`() {
     for bytes in [[0xC3], [0xE0, 0x80], [0xF0, 0x9D], [0xFF, 0xFE], [0x80, 0x80]] as [[UInt8]] {
       #expect(CombiningMarks.areReadable(in: Data(bytes)))
       #expect(CombiningMarks.areReadable(in: Data(Array(repeating: bytes, count: 300).joined())))
     }
   }
 
-  @Test func `A decoder reads what is readable in time that grows with its length`() throws {
-    // 400 runs of the longest kind; one run of all these marks would take seconds.
+  @Test func `A decoder reads accepted text in linear time`() throws {
+    // 400 runs of the maximum length. As a single run, these marks would take seconds.
     let run = String(repeating: "\u{301}\u{316}", count: 128)
     let text = Array(repeating: "a" + run, count: 400).joined()
     let json = Data(#"{"\#(text)":1}"#.utf8)

@@ -4,7 +4,7 @@ import Testing
 @testable import GraphQLClient
 
 struct ServerTextTests {
-  @Test func `A short body is quoted whole`() {
+  @Test func `A short body is quoted completely`() {
     #expect(ServerText.line(of: Data("没有".utf8)) == "没有")
     #expect(ServerText.line(of: Data()) == "")
     let longest = String(repeating: "a", count: 512)
@@ -16,18 +16,18 @@ struct ServerTextTests {
     #expect(excerpt == String(repeating: "长", count: 511) + "…")
   }
 
-  @Test func `A character cut at the limit does no harm`() {
+  @Test func `A character that is split at the byte limit is not quoted`() {
     let excerpt = ServerText.line(of: Data(("a" + String(repeating: "😀", count: 600)).utf8))
     #expect(excerpt == "a" + String(repeating: "😀", count: 510) + "…")
   }
 
-  @Test func `Whole scalars of four bytes fill a line`() {
+  @Test func `A line can consist of four-byte scalars only`() {
     let longest = String(repeating: "😀", count: 512)
     #expect(ServerText.line(of: Data(longest.utf8)) == longest)
     #expect(ServerText.line(of: Data((longest + "😀").utf8)) == String(repeating: "😀", count: 511) + "…")
   }
 
-  @Test func `What a terminal would obey becomes spaces`() {
+  @Test func `Control characters and line separators in a body become spaces`() {
     let body = "a\r\n\u{1B}[2Jb\u{202E}c\u{2028}d"
     #expect(ServerText.line(of: Data(body.utf8)) == "a   [2Jb c d")
     #expect(ServerText.line(body) == "a   [2Jb c d")
@@ -41,12 +41,12 @@ struct ServerTextTests {
     #expect(ServerText.line("a\(character)b") == "a b")
   }
 
-  @Test func `Letters, marks and symbols stay`() {
+  @Test func `Letters, marks and symbols are unchanged`() {
     let text = "Größe 没有 e\u{301} עברית 👍🏽 “a” \u{A0}"
     #expect(ServerText.line(text).unicodeScalars.elementsEqual(text.unicodeScalars))
   }
 
-  @Test func `The limit counts scalars, since one character can have any number of them`() {
+  @Test func `The limit counts scalars, because one character can have any number of them`() {
     let text = "a" + String(repeating: "\u{301}", count: 100_000)
     let line = ServerText.line(text)
     #expect(line.unicodeScalars.count == 512)
@@ -54,18 +54,18 @@ struct ServerTextTests {
     #expect(text.count == 1)
   }
 
-  @Test func `Text of any length is cut`() {
+  @Test func `Very long text is truncated`() {
     let text = String(repeating: "x", count: 4 << 20)
     #expect(ServerText.line(text) == String(repeating: "x", count: 511) + "…")
     #expect(ServerText.line(of: Data(text.utf8)) == String(repeating: "x", count: 511) + "…")
   }
 
-  @Test func `Bytes that are no text are marked`() {
+  @Test func `Invalid UTF-8 becomes replacement characters`() {
     #expect(ServerText.line(of: Data([0x61, 0xFF, 0x62])) == "a\u{FFFD}b")
     #expect(ServerText.line(of: Data(repeating: 0xFF, count: 5000)) == String(repeating: "\u{FFFD}", count: 511) + "…")
   }
 
-  @Test func `A part of a body is quoted from its own beginning`() {
+  @Test func `A slice of a body is quoted from the start of the slice`() {
     #expect(ServerText.line(of: Data("skipped text".utf8).dropFirst(8)) == "text")
   }
 }

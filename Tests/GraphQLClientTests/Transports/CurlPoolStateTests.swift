@@ -4,7 +4,7 @@ import Testing
 
 @testable import GraphQLClient
 
-/// The machine, input × state.
+/// The state machine, by input and state.
 struct CurlPoolStateTests {
   private static let a = origin("http://a.example")
   private static let b = origin("http://b.example")
@@ -13,9 +13,9 @@ struct CurlPoolStateTests {
     Origin(URL(string: url)!)!
   }
 
-  // MARK: - A worker that cannot be started
+  // MARK: - Start failure
 
-  @Test func startFailed_whenItsHostHasOtherWorkers_leavesTheLineToThem() {
+  @Test func startFailed_whenItsHostHasOtherWorkers_leavesTheQueueToThem() {
     var pool = Pool(limit: 2)
     #expect(pool.add(1, to: Self.a) == .start)
     #expect(pool.add(2, to: Self.a) == .start)
@@ -25,7 +25,7 @@ struct CurlPoolStateTests {
     #expect(pool.add(4, to: Self.a) == .start)
   }
 
-  @Test func startFailed_whenItWasTheOnlyWorker_givesUpTheLine() {
+  @Test func startFailed_whenItWasTheOnlyWorker_failsTheQueuedJobs() {
     var pool = Pool(limit: 1)
     #expect(pool.add(1, to: Self.a) == .start)
     #expect(pool.add(2, to: Self.a) == .wait)
@@ -37,12 +37,12 @@ struct CurlPoolStateTests {
 
   // MARK: - Add
 
-  @Test func add_whenNoWorkerRests_startsOne() {
+  @Test func add_whenNoWorkerIsIdle_startsOne() {
     var pool = Pool(limit: 2)
     #expect(pool.add(1, to: Self.a) == .start)
   }
 
-  @Test func add_upToTheLimit_startsAWorkerEach() {
+  @Test func add_upToTheLimit_startsOneWorkerPerJob() {
     var pool = Pool(limit: 2)
     #expect(pool.add(1, to: Self.a) == .start)
     #expect(pool.add(2, to: Self.a) == .start)
@@ -50,7 +50,7 @@ struct CurlPoolStateTests {
     #expect(pool.add(4, to: Self.a) == .wait)
   }
 
-  @Test func add_toAnotherHost_hasALimitOfItsOwn() {
+  @Test func add_toAnotherHost_hasASeparateLimit() {
     var pool = Pool(limit: 1)
     #expect(pool.add(1, to: Self.a) == .start)
     #expect(pool.add(2, to: Self.a) == .wait)
@@ -58,7 +58,7 @@ struct CurlPoolStateTests {
     #expect(pool.add(4, to: Self.b) == .wait)
   }
 
-  @Test func add_toAnotherPortOrScheme_isToAnotherHost() {
+  @Test func add_toAnotherPortOrScheme_countsAsAnotherHost() {
     var pool = Pool(limit: 1)
     #expect(pool.add(1, to: Self.a) == .start)
     #expect(pool.add(2, to: Self.origin("http://a.example:8080")) == .start)
@@ -66,30 +66,30 @@ struct CurlPoolStateTests {
     #expect(pool.add(4, to: Self.origin("HTTP://A.example:80/path")) == .wait)
   }
 
-  @Test func add_whenAWorkerRests_wakesIt() {
+  @Test func add_whenAWorkerIsIdle_wakesIt() {
     var pool = Pool(limit: 2)
     #expect(pool.add(1, to: Self.a) == .start)
-    #expect(pool.finish("x", of: Self.a) == .rest)
+    #expect(pool.finish("x", of: Self.a) == .idle)
     #expect(pool.add(2, to: Self.a) == .wake("x"))
     #expect(pool.add(3, to: Self.a) == .start)
   }
 
-  @Test func add_whenSeveralRest_wakesTheOneThatRestedLeast() {
+  @Test func add_whenSeveralWorkersAreIdle_wakesTheOneThatBecameIdleLast() {
     var pool = Pool(limit: 3)
     for job in 1...3 { #expect(pool.add(job, to: Self.a) == .start) }
-    for worker in ["x", "y", "z"] { #expect(pool.finish(worker, of: Self.a) == .rest) }
+    for worker in ["x", "y", "z"] { #expect(pool.finish(worker, of: Self.a) == .idle) }
     #expect(pool.add(4, to: Self.a) == .wake("z"))
     #expect(pool.add(5, to: Self.a) == .wake("y"))
     #expect(pool.add(6, to: Self.a) == .wake("x"))
   }
 
-  @Test func add_whenSeveralRest_prefersTheSameHost() {
+  @Test func add_whenSeveralWorkersAreIdle_prefersTheSameHost() {
     var pool = Pool(limit: 3)
     for job in 1...2 { #expect(pool.add(job, to: Self.a) == .start) }
     #expect(pool.add(3, to: Self.b) == .start)
-    #expect(pool.finish("ax", of: Self.a) == .rest)
-    #expect(pool.finish("ay", of: Self.a) == .rest)
-    #expect(pool.finish("bz", of: Self.b) == .rest)
+    #expect(pool.finish("ax", of: Self.a) == .idle)
+    #expect(pool.finish("ay", of: Self.a) == .idle)
+    #expect(pool.finish("bz", of: Self.b) == .idle)
     #expect(pool.add(4, to: Self.a) == .wake("ay"))
     #expect(pool.add(5, to: Self.b) == .wake("bz"))
     #expect(pool.add(6, to: Self.b) == .wake("ax"))
@@ -98,7 +98,7 @@ struct CurlPoolStateTests {
 
   // MARK: - Finish
 
-  @Test func finish_whenJobsWait_runsThemInOrder() {
+  @Test func finish_whenJobsAreQueued_runsThemInOrder() {
     var pool = Pool(limit: 1)
     #expect(pool.add(1, to: Self.a) == .start)
     for job in 2...4 { #expect(pool.add(job, to: Self.a) == .wait) }
@@ -107,99 +107,99 @@ struct CurlPoolStateTests {
     #expect(pool.add(5, to: Self.a) == .wait)
     #expect(pool.finish("x", of: Self.a) == .run(4))
     #expect(pool.finish("x", of: Self.a) == .run(5))
-    #expect(pool.finish("x", of: Self.a) == .rest)
+    #expect(pool.finish("x", of: Self.a) == .idle)
   }
 
-  @Test func finish_whenOnlyAnotherHostsJobsWait_rests() {
+  @Test func finish_whenOnlyJobsOfAnotherHostAreQueued_becomesIdle() {
     var pool = Pool(limit: 1)
     #expect(pool.add(1, to: Self.a) == .start)
     #expect(pool.add(2, to: Self.b) == .start)
     #expect(pool.add(3, to: Self.b) == .wait)
-    #expect(pool.finish("x", of: Self.a) == .rest)
+    #expect(pool.finish("x", of: Self.a) == .idle)
     #expect(pool.finish("y", of: Self.b) == .run(3))
   }
 
-  @Test func finish_whenEnoughRest_leaves() {
+  @Test func finish_whenEnoughWorkersAreIdle_exits() {
     var pool = Pool(limit: 1)
     #expect(pool.add(1, to: Self.a) == .start)
     #expect(pool.add(2, to: Self.b) == .start)
-    #expect(pool.finish("x", of: Self.a) == .rest)
-    #expect(pool.finish("y", of: Self.b) == .leave)
+    #expect(pool.finish("x", of: Self.a) == .idle)
+    #expect(pool.finish("y", of: Self.b) == .exit)
     #expect(pool.add(3, to: Self.b) == .wake("x"))
-    #expect(pool.finish("x", of: Self.b) == .rest)
+    #expect(pool.finish("x", of: Self.b) == .idle)
   }
 
-  @Test func finish_makesRoomForTheHost() {
+  @Test func finish_freesAConnectionOfTheHost() {
     var pool = Pool(limit: 1)
     for job in 1...3 {
       #expect(pool.add(job, to: Self.a) == (job == 1 ? .start : .wake("x")))
-      #expect(pool.finish("x", of: Self.a) == .rest)
+      #expect(pool.finish("x", of: Self.a) == .idle)
     }
   }
 
-  // MARK: - Leave
+  // MARK: - Retire
 
-  @Test func leave_whenResting_mayLeave() {
+  @Test func retire_whenIdle_succeeds() {
     var pool = Pool(limit: 1)
     #expect(pool.add(1, to: Self.a) == .start)
-    #expect(pool.finish("x", of: Self.a) == .rest)
-    #expect(pool.leave("x") == true)
-    #expect(pool.leave("x") == false)
+    #expect(pool.finish("x", of: Self.a) == .idle)
+    #expect(pool.retire("x") == true)
+    #expect(pool.retire("x") == false)
     #expect(pool.add(2, to: Self.a) == .start)
   }
 
-  @Test func leave_whenGivenAJobMeanwhile_mayNot() {
+  @Test func retire_whenGivenAJobInTheMeantime_fails() {
     var pool = Pool(limit: 1)
     #expect(pool.add(1, to: Self.a) == .start)
-    #expect(pool.finish("x", of: Self.a) == .rest)
+    #expect(pool.finish("x", of: Self.a) == .idle)
     #expect(pool.add(2, to: Self.a) == .wake("x"))
-    #expect(pool.leave("x") == false)
-    #expect(pool.finish("x", of: Self.a) == .rest)
-    #expect(pool.leave("x") == true)
+    #expect(pool.retire("x") == false)
+    #expect(pool.finish("x", of: Self.a) == .idle)
+    #expect(pool.retire("x") == true)
   }
 
-  @Test func leave_whenOthersRest_takesOnlyItself() {
+  @Test func retire_whenOtherWorkersAreIdle_removesOnlyItself() {
     var pool = Pool(limit: 3)
     for job in 1...3 { #expect(pool.add(job, to: Self.a) == .start) }
-    for worker in ["x", "y", "z"] { #expect(pool.finish(worker, of: Self.a) == .rest) }
-    #expect(pool.leave("y") == true)
+    for worker in ["x", "y", "z"] { #expect(pool.finish(worker, of: Self.a) == .idle) }
+    #expect(pool.retire("y") == true)
     #expect(pool.close() == ["x", "z"])
   }
 
   // MARK: - Close
 
-  @Test func close_endsThoseThatRest() {
+  @Test func close_endsTheIdleWorkers() {
     var pool = Pool(limit: 2)
     #expect(pool.close() == [])
-    var resting = Pool(limit: 2)
-    for job in 1...2 { #expect(resting.add(job, to: Self.a) == .start) }
-    for worker in ["x", "y"] { #expect(resting.finish(worker, of: Self.a) == .rest) }
-    #expect(resting.close() == ["x", "y"])
-    #expect(resting.close() == [])
+    var busy = Pool(limit: 2)
+    for job in 1...2 { #expect(busy.add(job, to: Self.a) == .start) }
+    for worker in ["x", "y"] { #expect(busy.finish(worker, of: Self.a) == .idle) }
+    #expect(busy.close() == ["x", "y"])
+    #expect(busy.close() == [])
   }
 
-  @Test func close_whenAWorkerIsAboutToLeave_keepsItWaitingForItsOrder() {
+  @Test func close_whenAWorkerIsAboutToRetire_keepsItWaitingForItsOrder() {
     var pool = Pool(limit: 1)
     #expect(pool.add(1, to: Self.a) == .start)
-    #expect(pool.finish("x", of: Self.a) == .rest)
+    #expect(pool.finish("x", of: Self.a) == .idle)
     #expect(pool.close() == ["x"])
-    #expect(pool.leave("x") == false)
+    #expect(pool.retire("x") == false)
   }
 
-  @Test func finish_whenClosed_runsWhatWaitsAndLeaves() {
+  @Test func finish_whenClosed_runsTheQueuedJobsAndExits() {
     var pool = Pool(limit: 1)
     #expect(pool.add(1, to: Self.a) == .start)
     #expect(pool.add(2, to: Self.a) == .wait)
     #expect(pool.close() == [])
     #expect(pool.finish("x", of: Self.a) == .run(2))
-    #expect(pool.finish("x", of: Self.a) == .leave)
-    #expect(pool.leave("x") == false)
+    #expect(pool.finish("x", of: Self.a) == .exit)
+    #expect(pool.retire("x") == false)
   }
 
   // MARK: - Random runs
 
-  /// A failure names its seed and its step.
-  @Test func `A random pool keeps the limit, loses no job and runs none twice`() {
+  /// A failure reports its seed and its step.
+  @Test func `A random pool keeps the limit and runs each job exactly once`() {
     var seen: Set<String> = []
     var stepCount = 0
     for seed in 0..<200 as Range<UInt64> {
@@ -220,14 +220,14 @@ struct CurlPoolStateTests {
       seen.formUnion(run.kinds)
     }
     #expect(stepCount == 30_000)
-    // Every answer of the machine came up.
-    #expect(seen == ["start", "wake", "wait", "run", "rest", "leave", "may leave", "may not leave"])
+    // Every action of the machine occurred.
+    #expect(seen == ["start", "wake", "wait", "run", "idle", "exit", "may retire", "may not retire"])
   }
 }
 
-/// What the machine answers to an input, in a form that can be compared.
+/// An action of the machine, in an equatable form.
 private enum Answer<Worker: Equatable>: Equatable {
-  case start, wait, rest, leave
+  case start, wait, idle, exit
   case wake(Worker)
   case run(Int)
 
@@ -235,7 +235,7 @@ private enum Answer<Worker: Equatable>: Equatable {
   var kind: String { String("\(self)".prefix { $0 != "(" }) }
 }
 
-/// The machine with numbers for jobs.
+/// The state machine with numbers as jobs.
 private struct PoolMachine<Worker: Equatable & Sendable> {
   private var state: CurlPoolState<Worker, Int>
 
@@ -254,12 +254,12 @@ private struct PoolMachine<Worker: Equatable & Sendable> {
   mutating func finish(_ worker: Worker, of origin: Origin) -> Answer<Worker> {
     switch state.finish(worker, of: origin) {
     case .run(let job): .run(job)
-    case .rest: .rest
-    case .leave: .leave
+    case .idle: .idle
+    case .exit: .exit
     }
   }
 
-  mutating func leave(_ worker: Worker) -> Bool { state.leave(worker) }
+  mutating func retire(_ worker: Worker) -> Bool { state.retire(worker) }
 
   mutating func startFailed(of origin: Origin) -> [Int] { state.startFailed(of: origin) }
 
@@ -268,7 +268,7 @@ private struct PoolMachine<Worker: Equatable & Sendable> {
 
 private typealias Pool = PoolMachine<String>
 
-/// A pool with random inputs, and what it promises.
+/// A pool with random inputs, which checks the guarantees of the pool.
 private struct RandomPool {
   private struct Running {
     let worker: Int
@@ -291,10 +291,10 @@ private struct RandomPool {
   private var workerCount = 0
   private var jobCount = 0
   private var running: [Running] = []
-  /// The workers that rest, the one that rested longest first, with the host each has a connection to.
-  private var resting: [(worker: Int, origin: Int)] = []
-  /// The jobs of each host that wait.
-  private var lines = [[Int]](repeating: [], count: origins.count)
+  /// The idle workers, in the order in which they became idle, each with the host that it is connected to.
+  private var idle: [(worker: Int, origin: Int)] = []
+  /// The queued jobs of each host.
+  private var queues = [[Int]](repeating: [], count: origins.count)
   private var startedJobs: Set<Int> = []
 
   init(seed: UInt64) {
@@ -308,12 +308,12 @@ private struct RandomPool {
     switch Int.random(in: 0..<200, using: &generator) {
     case 0..<85: add()
     case 85..<175: finish()
-    case 175..<199: leave()
+    case 175..<199: retire()
     default: close()
     }
   }
 
-  /// Runs all jobs to their end, after which each must have run.
+  /// Finishes all jobs, and checks that each has run.
   mutating func finishAll() {
     while !running.isEmpty, fault == nil { finish() }
     if startedJobs != Set(0..<jobCount) { fault = "\(jobCount - startedJobs.count) jobs did not run" }
@@ -338,18 +338,18 @@ private struct RandomPool {
     record("add \(job) to \(origin)", answer)
     switch answer {
     case .wait where isFull:
-      lines[origin].append(job)
-    case .start where !isFull && resting.isEmpty:
+      queues[origin].append(job)
+    case .start where !isFull && idle.isEmpty:
       workerCount += 1
       run(job, on: workerCount, origin: origin)
     case .wake(let worker) where !isFull:
-      guard let index = resting.lastIndex(where: { $0.origin == origin }) ?? resting.indices.last,
-        resting[index].worker == worker
+      guard let index = idle.lastIndex(where: { $0.origin == origin }) ?? idle.indices.last,
+        idle[index].worker == worker
       else {
-        fault = "another worker than the best one was woken"
+        fault = "a worker other than the preferred one was woken"
         return
       }
-      resting.remove(at: index)
+      idle.remove(at: index)
       run(job, on: worker, origin: origin)
     default:
       fault = "unexpected answer to add: \(answer)"
@@ -362,34 +362,34 @@ private struct RandomPool {
     let answer = machine.finish(done.worker, of: Self.origins[done.origin])
     record("finish \(done.job)", answer)
     switch answer {
-    case .run(let job) where job == lines[done.origin].first:
-      lines[done.origin].removeFirst()
+    case .run(let job) where job == queues[done.origin].first:
+      queues[done.origin].removeFirst()
       run(job, on: done.worker, origin: done.origin)
-    case .rest where lines[done.origin].isEmpty && !isClosed && resting.count < limit:
-      resting.append((done.worker, done.origin))
-    case .leave where lines[done.origin].isEmpty && (isClosed || resting.count == limit):
+    case .idle where queues[done.origin].isEmpty && !isClosed && idle.count < limit:
+      idle.append((done.worker, done.origin))
+    case .exit where queues[done.origin].isEmpty && (isClosed || idle.count == limit):
       break
     default:
       fault = "unexpected answer to finish: \(answer)"
     }
   }
 
-  private mutating func leave() {
+  private mutating func retire() {
     guard workerCount > 0 else { return }
     let worker = Int.random(in: 1...workerCount, using: &generator)
-    let index = resting.firstIndex { $0.worker == worker }
-    let mayLeave = machine.leave(worker)
-    log.append("leave \(worker): \(mayLeave)")
-    kinds.insert(mayLeave ? "may leave" : "may not leave")
-    if mayLeave != (index != nil) { fault = "unexpected answer to leave: \(mayLeave)" }
-    if let index { resting.remove(at: index) }
+    let index = idle.firstIndex { $0.worker == worker }
+    let mayRetire = machine.retire(worker)
+    log.append("retire \(worker): \(mayRetire)")
+    kinds.insert(mayRetire ? "may retire" : "may not retire")
+    if mayRetire != (index != nil) { fault = "unexpected answer to retire: \(mayRetire)" }
+    if let index { idle.remove(at: index) }
   }
 
   private mutating func close() {
     let workers = machine.close()
     log.append("close: \(workers)")
-    if workers != resting.map(\.worker) { fault = "unexpected answer to close: \(workers)" }
-    resting = []
+    if workers != idle.map(\.worker) { fault = "unexpected answer to close: \(workers)" }
+    idle = []
     isClosed = true
   }
 

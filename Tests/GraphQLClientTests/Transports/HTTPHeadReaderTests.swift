@@ -4,7 +4,7 @@ import Testing
 @testable import GraphQLClient
 
 struct HTTPHeadReaderTests {
-  /// The answer to the last of some lines, the others of which are only fields.
+  /// Returns the action for the last line, after all previous lines were accepted.
   private static func answer(to lines: [Data]) -> HTTPHeadReader.Action? {
     var reader = HTTPHeadReader()
     for line in lines.dropLast() {
@@ -23,7 +23,7 @@ struct HTTPHeadReaderTests {
 
   // MARK: - Fields
 
-  @Test func `A head has the fields of its lines`() {
+  @Test func `The fields of a head are read from its lines`() {
     #expect(
       Self.head("Content-Type: application/json\r\n", "x-a: 1\r\n")
         == .head(["Content-Type": "application/json", "x-a": "1"]))
@@ -31,11 +31,11 @@ struct HTTPHeadReaderTests {
   }
 
   @Test(arguments: ["a: b\r\n", "a: b\n", "a: b", "a:b\r\n", "a: \t b \t \r\n", "a: b\r\r\n"])
-  func `Line breaks and white space around a value are left out`(line: String) {
+  func `Line breaks and white space around a value are removed`(line: String) {
     #expect(Self.head(line) == .head(["a": "b"]))
   }
 
-  @Test func `White space and colons within a value stay`() {
+  @Test func `White space and colons within a value are kept`() {
     #expect(Self.head("a: b   c: d\r\n") == .head(["a": "b   c: d"]))
     #expect(Self.head("Location: https://a.example:80/\r\n") == .head(["Location": "https://a.example:80/"]))
   }
@@ -45,13 +45,13 @@ struct HTTPHeadReaderTests {
     #expect(Self.head(line) == .head(["a": ""]))
   }
 
-  @Test func `Repeated fields are joined in their order, under the first spelling`() {
+  @Test func `Repeated fields are joined in order, under the first spelling`() {
     #expect(
       Self.head("X-A: 1\r\n", "b: 2\r\n", "x-a: 3\r\n", "X-a: 4, 5\r\n") == .head(["X-A": "1, 3, 4, 5", "b": "2"]))
     #expect(Self.head("a: 1\r\n", "a:\r\n") == .head(["a": "1, "]))
   }
 
-  @Test func `A line is read wherever its bytes lie`() {
+  @Test func `A line may be a slice of other data`() {
     let lines = Data("skip a: b\r\n\r\n".utf8)
     #expect(Self.answer(to: [lines[5..<11], lines[11...]]) == .head(["a": "b"]))
   }
@@ -77,7 +77,7 @@ struct HTTPHeadReaderTests {
 
   // MARK: - Text
 
-  @Test func `A value is UTF-8, else Latin-1`() {
+  @Test func `A value is decoded as UTF-8, or as Latin-1 if it is invalid UTF-8`() {
     #expect(Self.head("a: 没有\r\n") == .head(["a": "没有"]))
     #expect(
       Self.answer(to: [Data("a: Gr".utf8) + [0xF6, 0xDF, 0x65, 0xFF], Data("\r\n".utf8)]) == .head(["a": "Größeÿ"]))
@@ -94,17 +94,17 @@ struct HTTPHeadReaderTests {
     "HTTP/1.1 200 a: b\r\n", "no colon\r\n", ": a\r\n", " : a\r\n", " a: b\r\n", "\ta: b\r\n", "a : b\r\n",
     "a b: c\r\n", "é: a\r\n", "a/b: c\r\n", "a\0: b\r\n", ":\r\n", " \r\n", " continued\r\n",
   ])
-  func `A line that is no field is left out`(line: String) {
+  func `A line that is not a field is ignored`(line: String) {
     #expect(Self.head("b: 1\r\n", line, "c: 2\r\n") == .head(["b": "1", "c": "2"]))
   }
 
-  @Test func `A name that is no text is left out`() {
+  @Test func `A field whose name is invalid UTF-8 is ignored`() {
     #expect(Self.answer(to: [Data([0xFF, 0x3A, 0x61]), Data("a: b\r\n".utf8), Data()]) == .head(["a": "b"]))
   }
 
-  // MARK: - The limit
+  // MARK: - Limits
 
-  /// A line with a field, of so many bytes.
+  /// Returns a line with a field, of the given size in bytes.
   private static func line(_ size: Int) -> Data {
     Data("a: ".utf8) + Data(repeating: UInt8(ascii: "b"), count: size - 5) + Data("\r\n".utf8)
   }
@@ -113,18 +113,18 @@ struct HTTPHeadReaderTests {
     #expect(HTTPHeadReader.maximumSize == 65_536)
   }
 
-  @Test func `A head may have 64 KiB, line breaks included`() {
+  @Test func `A head may have 64 KiB, including line breaks`() {
     let value = String(repeating: "b", count: 65_536 - 7)
     #expect(Self.answer(to: [Self.line(65_534), Data("\r\n".utf8)]) == .head(["a": value]))
   }
 
-  @Test func `A head may not have one byte more`() {
+  @Test func `A head with one byte more than 64 KiB is too large`() {
     #expect(Self.answer(to: [Self.line(65_535), Data("\r\n".utf8)]) == .tooLarge)
     #expect(Self.answer(to: [Self.line(65_536)]) == .proceed)
     #expect(Self.answer(to: [Self.line(65_537)]) == .tooLarge)
   }
 
-  @Test func `All heads of a response share the limit, and so do lines that are left out`() {
+  @Test func `The limit counts all heads of a response, and ignored lines`() {
     var reader = HTTPHeadReader()
     let value = String(repeating: "b", count: 32_768 - 7)
     for _ in 0..<2 {
@@ -138,7 +138,7 @@ struct HTTPHeadReaderTests {
     #expect(other.receive(line: Data("\r\n".utf8)) == .tooLarge)
   }
 
-  @Test func `After too much everything is too much`() {
+  @Test func `Every line after a head that is too large is too large`() {
     var reader = HTTPHeadReader()
     #expect(reader.receive(line: Self.line(65_537)) == .tooLarge)
     #expect(reader.receive(line: Data("a: b\r\n".utf8)) == .tooLarge)

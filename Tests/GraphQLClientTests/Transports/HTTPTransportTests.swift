@@ -4,11 +4,11 @@ import MulticastTesting
 import TestSupport
 import Testing
 
-/// What every transport promises, against a real socket.
+/// The requirements of `HTTPTransport`, checked for every transport over real sockets.
 @Suite(.timeLimit(.minutes(15)))
 struct HTTPTransportTests {
   private static func request(_ url: URL, headers: HTTPHeaders = [:], body: String = "{}") -> HTTPRequest {
-    // A machine that is busy with other tests may take longer than any timeout that means something.
+    // The timeout is very long, because the machine may be busy with other tests.
     HTTPRequest(url: url, method: "POST", headers: headers, body: Data(body.utf8), timeout: .seconds(1_000))
   }
 
@@ -55,7 +55,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases, [301, 302, 303, 307, 308])
-  func `A redirection is a response`(kind: TransportKind, status: Int) async throws {
+  func `A redirection is returned as a response`(kind: TransportKind, status: Int) async throws {
     let response = try await Self.exchange(
       kind,
       .init(
@@ -68,7 +68,7 @@ struct HTTPTransportTests {
   @Test(
     arguments: TransportKind.allCases,
     ["Bearer", "Bearer realm=\"moments\"", "Basic realm=\"moments\"", "Digest realm=\"moments\", nonce=\"1\""])
-  func `A request for credentials is a response`(kind: TransportKind, challenge: String) async throws {
+  func `A request for credentials is returned as a response`(kind: TransportKind, challenge: String) async throws {
     let response = try await Self.exchange(
       kind,
       .init(head: ["HTTP/1.1 401 Unauthorized", "WWW-Authenticate: \(challenge)", "Content-Length: 2"], body: "no"))
@@ -77,7 +77,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases, [100, 102, 103])
-  func `Interim responses are not the response`(kind: TransportKind, status: Int) async throws {
+  func `Interim responses are skipped`(kind: TransportKind, status: Int) async throws {
     let interim = "HTTP/1.1 \(status) Wait\r\nX-A: 1\r\n\r\n"
     let final = "HTTP/1.1 200 OK\r\nX-B: 2\r\nContent-Length: 4\r\n\r\ndone"
     let response = try await Self.exchange(kind, .init(Data((interim + interim + final).utf8)))
@@ -87,7 +87,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `Chunks are joined, and compressed ones are decompressed`(kind: TransportKind) async throws {
+  func `Chunked bodies are joined, and compressed bodies are decompressed`(kind: TransportKind) async throws {
     let trailers = kind.survivesHostileServers ? "X-T: 1\r\n" : ""
     let chunked = try await Self.exchange(
       kind,
@@ -102,7 +102,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `A request that would be two is not sent`(kind: TransportKind) async throws {
+  func `A request that would become two requests is not sent`(kind: TransportKind) async throws {
     let transport = try kind.makeTransport()
     let (result, request) = try await ScriptedServer.run(.json("{}")) { url in
       var method = Self.request(url)
@@ -121,8 +121,8 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `The head of a response comes without its body where only that is asked for`(kind: TransportKind) async throws {
-    // The server keeps its end open until the transport is released.
+  func `The response to a HEAD request has no body`(kind: TransportKind) async throws {
+    // The server keeps the connection open until the transport is released.
     let script = ScriptedServer.Script(head: ["HTTP/1.1 200 OK", "Content-Length: 16"], ending: .waitForClient)
     let (result, request) = try await ScriptedServer.run(script) { url in
       let response = try await kind.makeTransport().send(
@@ -135,7 +135,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `A transport that is released while a cancelled call begins does no harm`(kind: TransportKind) async throws {
+  func `A transport can be released while a cancelled call begins`(kind: TransportKind) async throws {
     let url = try #require(URL(string: "http://127.0.0.1:1/graphql"))
     for _ in 0..<200 {
       var transport: (any HTTPTransport)? = try kind.makeTransport()
@@ -147,16 +147,16 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases.filter(\.survivesHostileServers))
-  func `A request is sent once, also where a kept connection is closed without a response`(
+  func `A request is sent only once, even if a reused connection is closed without a response`(
     kind: TransportKind
   ) async throws {
     let transport = try kind.makeTransport()
     let server = try ScriptedServer()
-    Thread.detachNewThread { server.serveWishes() }
+    Thread.detachNewThread { server.serveRequestedScripts() }
     func ask(_ script: ScriptedServer.Script) async throws -> String {
-      let wish = try JSONEncoder().encode(["variables": ScriptedServer.Wish(script)])
+      let query = try JSONEncoder().encode(["variables": ScriptedServer.RequestedScript(script)])
       let response = try await transport.send(
-        HTTPRequest(url: server.url, method: "POST", body: wish, timeout: .seconds(1_000)))
+        HTTPRequest(url: server.url, method: "POST", body: query, timeout: .seconds(1_000)))
       var body = Data()
       for try await chunk in response.body { body += chunk }
       return String(decoding: body, as: UTF8.self)
@@ -164,12 +164,12 @@ struct HTTPTransportTests {
     #expect(try await ask(.json("1", ending: .keepAlive)) == "1")
     let error = await #expect(throws: URLError.self) { _ = try await ask(.init(Data())) }
     #expect(error?.code == .networkConnectionLost)
-    #expect(server.wishCount == 2)
+    #expect(server.servedCount == 2)
     #expect(try await ask(.json("2")) == "2")
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `A refused connection says that nothing was sent`(kind: TransportKind) async throws {
+  func `A refused connection is reported as cannotConnectToHost`(kind: TransportKind) async throws {
     let transport = try kind.makeTransport()
     let url = try #require(URL(string: "http://127.0.0.1:1/graphql"))
     let error = await #expect(throws: URLError.self) { _ = try await transport.send(Self.request(url)) }
@@ -177,7 +177,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `A response that is cut off fails`(kind: TransportKind) async throws {
+  func `A truncated response fails`(kind: TransportKind) async throws {
     #expect(try await Self.failure(kind, .init(Data())) != nil)
     #expect(try await Self.failure(kind, .init(head: ["HTTP/1.1 200 OK", "Content-Length: 9"], body: "short")) != nil)
     if kind.survivesHostileServers {
@@ -186,8 +186,8 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `A transport that is released closes its connections`(kind: TransportKind) async throws {
-    // The server keeps its end open until the client closes the other; until then this does not return.
+  func `Releasing a transport closes its connections`(kind: TransportKind) async throws {
+    // The server keeps the connection open until the client closes it, so this call doesn't return before that.
     let (result, _) = try await ScriptedServer.run(.json("{}", ending: .waitForClient)) { url in
       let response = try await kind.makeTransport().send(Self.request(url))
       for try await _ in response.body {}
@@ -196,7 +196,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `A response that is released before its end closes its connection`(kind: TransportKind) async throws {
+  func `Releasing a response before its end closes its connection`(kind: TransportKind) async throws {
     let transport = try kind.makeTransport()
     let script = ScriptedServer.Script(head: ["HTTP/1.1 200 OK"], body: "begun", ending: .trickle)
     let (result, _) = try await ScriptedServer.run(script) { url in
@@ -248,7 +248,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `A task that is cancelled already sends nothing`(kind: TransportKind) async throws {
+  func `A call from a task that is already cancelled sends nothing`(kind: TransportKind) async throws {
     let transport = try kind.makeTransport()
     let (result, request) = try await ScriptedServer.run(.json("{}")) { url in
       let call = Task { () async throws in
@@ -263,17 +263,17 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases.filter(\.survivesHostileServers))
-  func `A body that is not taken is not read`(kind: TransportKind) async throws {
+  func `A body that is not consumed is not read`(kind: TransportKind) async throws {
     let transport = try kind.makeTransport()
     let flood = ScriptedServer.Script(
       head: ["HTTP/1.1 200 OK"], ending: .flood(Data(repeating: UInt8(ascii: " "), count: 65536)))
     let server = try ScriptedServer()
-    Thread.detachNewThread { server.serveWishes() }
-    let wish = try JSONEncoder().encode(["variables": ScriptedServer.Wish(flood)])
+    Thread.detachNewThread { server.serveRequestedScripts() }
+    let query = try JSONEncoder().encode(["variables": ScriptedServer.RequestedScript(flood)])
     let response = try await transport.send(
-      HTTPRequest(url: server.url, method: "POST", body: wish, timeout: .seconds(1_000)))
+      HTTPRequest(url: server.url, method: "POST", body: query, timeout: .seconds(1_000)))
     let before = try Self.residentMemory()
-    // Other exchanges of other transports go on meanwhile.
+    // Other transports can perform exchanges in the meantime.
     for _ in 0..<20 {
       let other = try await Self.exchange(kind, .json("{}"))
       #expect(other.body == "{}")
@@ -281,23 +281,26 @@ struct HTTPTransportTests {
     var chunks = response.body.makeAsyncIterator()
     let first = try #require(try await chunks.next())
     #expect(first.count <= 64 * 1024)
-    // A reader that kept up with the flood would have gigabytes by now. Other tests run beside this one.
+    // If the transport read the whole flood, it would hold gigabytes by now. The limit is generous, because other tests
+    // run in the same process.
     #expect(try Self.residentMemory() - before < 1 << 30)
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `Exchanges run side by side, and more than there are connections wait their turn`(
+  func `Exchanges run concurrently, and further ones wait for a free connection`(
     kind: TransportKind
   ) async throws {
     let transport = try kind.makeTransport()
     let server = try ScriptedServer()
-    Thread.detachNewThread { server.serveWishes() }
+    Thread.detachNewThread { server.serveRequestedScripts() }
     let bodies = try await withThrowingTaskGroup { group in
       for index in 0..<100 {
         group.addTask {
-          let wish = try JSONEncoder().encode(["variables": ScriptedServer.Wish(.json("\(index)", ending: .keepAlive))])
+          let query = try JSONEncoder().encode([
+            "variables": ScriptedServer.RequestedScript(.json("\(index)", ending: .keepAlive))
+          ])
           let response = try await transport.send(
-            HTTPRequest(url: server.url, method: "POST", body: wish, timeout: .seconds(1_000)))
+            HTTPRequest(url: server.url, method: "POST", body: query, timeout: .seconds(1_000)))
           var body = Data()
           for try await chunk in response.body { body += chunk }
           return (index, String(decoding: body, as: UTF8.self))
@@ -308,7 +311,7 @@ struct HTTPTransportTests {
     #expect(bodies == Dictionary(uniqueKeysWithValues: (0..<100).map { ($0, "\($0)") }))
   }
 
-  /// In bytes; 0 where the system does not say.
+  /// Returns the resident memory in bytes; 0 if the system doesn't report it.
   private static func residentMemory() throws -> Int {
     guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }
     let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) }

@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 
-/// A reply that no well-behaved server sends.
+/// A reply that a well-behaved server never sends.
 struct HostileReply: Sendable {
-  /// What a call must come to.
+  /// The expected outcome of a call.
   enum Outcome: Sendable {
     case value
     case emptyReply
@@ -12,9 +12,9 @@ struct HostileReply: Sendable {
     case graphQL
     case notAnAPIResponse
     case statusCode(Int)
-    /// The exchange fails, or its time is over.
+    /// The exchange fails or times out.
     case transportOrTimeout
-    /// A value or any error: versions of libraries differ in how forgiving they are.
+    /// A value or any error, because the versions of the libraries differ in their strictness.
     case anything
   }
 
@@ -22,11 +22,11 @@ struct HostileReply: Sendable {
   let script: ScriptedServer.Script
   let outcome: Outcome
 
-  /// The limit of the session that meets them, in bytes.
+  /// The maximum reply size of the session that receives these replies, in bytes.
   static let maximumReplySize = 100_000
 
-  /// A sound body.
-  static let sound = #"{"data":{"a":1}}"#
+  /// The body of a valid reply.
+  static let validBody = #"{"data":{"a":1}}"#
 
   static let all: [HostileReply] = {
     var list = List()
@@ -46,7 +46,7 @@ struct HostileReply: Sendable {
 private struct List {
   var replies: [HostileReply] = []
 
-  private let sound = HostileReply.sound
+  private let validBody = HostileReply.validBody
   private let ok = "HTTP/1.1 200 OK\r\n"
   private let json = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
   private let chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -63,7 +63,7 @@ private struct List {
     replies.append(HostileReply(name: name, script: .init(bytes, ending: ending), outcome: outcome))
   }
 
-  /// A well-formed response with this body.
+  /// Adds a well-formed response with the given body.
   private mutating func add(
     _ outcome: HostileReply.Outcome, _ name: String, body: String, status: String = "200 OK",
     type: String = "application/json", headers: String = ""
@@ -85,28 +85,30 @@ private struct List {
       "9223372036854775807", "9223372036854775296", "9223372036854775295", "9223372036854775808",
       "18446744073709551616", "99999999999999999999999999",
     ]
-    for length in huge { add(.replyTooLarge, "length \(length)", "\(json)Content-Length: \(length)\r\n\r\n\(sound)") }
-    for length in ["-1", "abc", "", "1e3", "0x10", "+16", "16, 16", "16, 17", " 16"] {
-      add(.anything, "length “\(length)”", "\(json)Content-Length: \(length)\r\n\r\n\(sound)")
+    for length in huge {
+      add(.replyTooLarge, "length \(length)", "\(json)Content-Length: \(length)\r\n\r\n\(validBody)")
     }
-    add(.anything, "two lengths", "\(json)Content-Length: 16\r\nContent-Length: 17\r\n\r\n\(sound)")
-    add(.transportOrTimeout, "a body shorter than its length", "\(json)Content-Length: 100\r\n\r\n\(sound)")
-    add(.value, "a body longer than its length", "\(json)Content-Length: 16\r\n\r\n\(sound)\(sound)")
-    add(.value, "no length", "\(json)\r\n\(sound)")
+    for length in ["-1", "abc", "", "1e3", "0x10", "+16", "16, 16", "16, 17", " 16"] {
+      add(.anything, "length “\(length)”", "\(json)Content-Length: \(length)\r\n\r\n\(validBody)")
+    }
+    add(.anything, "two lengths", "\(json)Content-Length: 16\r\nContent-Length: 17\r\n\r\n\(validBody)")
+    add(.transportOrTimeout, "a body shorter than its length", "\(json)Content-Length: 100\r\n\r\n\(validBody)")
+    add(.value, "a body longer than its length", "\(json)Content-Length: 16\r\n\r\n\(validBody)\(validBody)")
+    add(.value, "no length", "\(json)\r\n\(validBody)")
   }
 
   // MARK: - Chunks
 
   mutating func addChunks() {
     for size in ["zz", "-1", "FFFFFFFFFFFFFFFF", "7FFFFFFFFFFFFFFF", "FFFFFFFFFFFFFFFFFFFFFFFF", ""] {
-      add(.transportOrTimeout, "a chunk of “\(size)”", "\(chunked)\(size)\r\n\(sound)\r\n0\r\n\r\n")
+      add(.transportOrTimeout, "a chunk of “\(size)”", "\(chunked)\(size)\r\n\(validBody)\r\n0\r\n\r\n")
     }
     add(.replyTooLarge, "chunks without end", chunked, then: .flood(Data("5\r\n     \r\n".utf8)))
-    let chunk = "10\r\n\(sound)\r\n"
+    let chunk = "10\r\n\(validBody)\r\n"
     add(.value, "trailers", "\(chunked)\(chunk)0\r\nX-T: 1\r\nContent-Length: 5\r\n\r\n")
     add(.anything, "a trailer without a name", "\(chunked)\(chunk)0\r\n: bad\r\n\r\n")
     add(.transportOrTimeout, "trailers without end", "\(chunked)\(chunk)0\r\n", then: .flood(Data("X-T: 1\r\n".utf8)))
-    add(.transportOrTimeout, "chunks that are cut off", "\(chunked)10\r\n{\"data\"")
+    add(.transportOrTimeout, "truncated chunks", "\(chunked)10\r\n{\"data\"")
     let length = "Content-Length: 9223372036854775807\r\n"
     add(.anything, "a length beside chunks", "\(json)\(length)Transfer-Encoding: chunked\r\n\r\n\(chunk)0\r\n\r\n")
   }
@@ -120,29 +122,29 @@ private struct List {
       "Connection: upgrade\r\nUpgrade: h2c", "Alt-Svc: h3=\":1\"", "HTTP/1.1 200 OK", "Content-Range: bytes 0-1/2",
     ]
     for header in headers {
-      add(.anything, "the header “\(header)”", "\(json)\(header)\r\nContent-Length: 16\r\n\r\n\(sound)")
+      add(.anything, "the header “\(header)”", "\(json)\(header)\r\nContent-Length: 16\r\n\r\n\(validBody)")
     }
     let (name, value) = (String(repeating: "X", count: 70_000), String(repeating: "y", count: 70_000))
-    add(.transportOrTimeout, "a name of 70,000 bytes", "\(json)\(name): 1\r\n\r\n\(sound)")
-    add(.transportOrTimeout, "a value of 70,000 bytes", "\(json)X: \(value)\r\n\r\n\(sound)")
+    add(.transportOrTimeout, "a name of 70,000 bytes", "\(json)\(name): 1\r\n\r\n\(validBody)")
+    add(.transportOrTimeout, "a value of 70,000 bytes", "\(json)X: \(value)\r\n\r\n\(validBody)")
     let many = (0..<20_000).map { "x\($0): 1\r\n" }.joined()
-    add(.transportOrTimeout, "20,000 headers", "\(json)\(many)\r\n\(sound)")
+    add(.transportOrTimeout, "20,000 headers", "\(json)\(many)\r\n\(validBody)")
     add(.transportOrTimeout, "headers without end", ok, then: .flood(Data("a: b\r\n".utf8)))
     add(.transportOrTimeout, "a line without end", "\(ok)X: ", then: .flood(Data("y".utf8)))
     let types = String(repeating: "Content-Type: application/json\r\n", count: 200)
-    add(.notAnAPIResponse, "200 content types", "\(ok)\(types)\r\n\(sound)")
-    add(.transportOrTimeout, "1,000 content types", "\(ok)\(types)\(types)\(types)\(types)\(types)\r\n\(sound)")
-    add(.notAnAPIResponse, "a content type of control characters", body: sound, type: "application/\u{1B}[2J")
+    add(.notAnAPIResponse, "200 content types", "\(ok)\(types)\r\n\(validBody)")
+    add(.transportOrTimeout, "1,000 content types", "\(ok)\(types)\(types)\(types)\(types)\(types)\r\n\(validBody)")
+    add(.notAnAPIResponse, "a content type of control characters", body: validBody, type: "application/\u{1B}[2J")
     let notUTF8 = Data("X: ".utf8) + Data([0xFF, 0xFE]) + Data("\r\n\r\n".utf8)
-    add(.value, "a value that is no UTF-8", bytes: Data(json.utf8) + notUTF8 + Data(sound.utf8))
+    add(.value, "a header value in invalid UTF-8", bytes: Data(json.utf8) + notUTF8 + Data(validBody.utf8))
   }
 
   mutating func addHeads() {
-    add(.transportOrTimeout, "a head that is cut off", "\(ok)X-A: 1\r\n")
+    add(.transportOrTimeout, "a truncated head", "\(ok)X-A: 1\r\n")
     add(.transportOrTimeout, "a head that stops", "\(ok)X-A: 1\r\n", then: .waitForClient)
-    add(.transportOrTimeout, "nothing", "")
-    add(.transportOrTimeout, "nothing, for ever", "", then: .waitForClient)
-    add(.transportOrTimeout, "no HTTP", sound)
+    add(.transportOrTimeout, "no bytes", "")
+    add(.transportOrTimeout, "no bytes and an open connection", "", then: .waitForClient)
+    add(.transportOrTimeout, "a body without HTTP", validBody)
     add(.transportOrTimeout, "all bytes", bytes: Data(0...255) + Data(0...255))
   }
 
@@ -153,34 +155,34 @@ private struct List {
       "HTTP/1.1 099 x", "HTTP/1.1 1000 x", "HTTP/1.1 abc x", "HTTP/1.1 -20 x", "HTTP/3 200 OK", "ICY 200 OK", "garbage",
     ]
     for line in impossible {
-      add(.transportOrTimeout, "the status line “\(line)”", "\(line)\r\nContent-Length: 16\r\n\r\n\(sound)")
+      add(.transportOrTimeout, "the status line “\(line)”", "\(line)\r\nContent-Length: 16\r\n\r\n\(validBody)")
     }
     for line in ["HTTP/1.1 200", "HTTP/1.1  200 OK", "HTTP/1.0 200 OK", "HTTP/2 200 OK", "HTTP/1.2 200 OK"] {
-      add(.anything, "the status line “\(line)”", "\(line)\r\nContent-Length: 16\r\n\r\n\(sound)")
+      add(.anything, "the status line “\(line)”", "\(line)\r\nContent-Length: 16\r\n\r\n\(validBody)")
     }
     for status in [100, 102, 103, 199] {
       let interim = String(repeating: "HTTP/1.1 \(status) x\r\nX: 1\r\n\r\n", count: 500)
-      add(.value, "500 times \(status)", "\(interim)\(response(sound))")
+      add(.value, "500 times \(status)", "\(interim)\(response(validBody))")
     }
     let endless = Data("HTTP/1.1 103 x\r\nX: 1\r\n\r\n".utf8)
     add(.transportOrTimeout, "103 without end", "", then: .flood(endless))
-    add(.transportOrTimeout, "100 and the end", "HTTP/1.1 100 Continue\r\n\r\n")
+    add(.transportOrTimeout, "100 and then the end", "HTTP/1.1 100 Continue\r\n\r\n")
     add(.anything, "101", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nyes")
-    add(.emptyReply, "204 with a body", body: sound, status: "204 No Content")
-    add(.anything, "205 with a body", body: sound, status: "205 Reset Content")
-    add(.notAnAPIResponse, "304 with a body", body: sound, status: "304 Not Modified")
-    add(.statusCode(600), "600", body: sound, status: "600 x")
+    add(.emptyReply, "204 with a body", body: validBody, status: "204 No Content")
+    add(.anything, "205 with a body", body: validBody, status: "205 Reset Content")
+    add(.notAnAPIResponse, "304 with a body", body: validBody, status: "304 Not Modified")
+    add(.statusCode(600), "600", body: validBody, status: "600 x")
     add(.notAnAPIResponse, "999 with HTML", body: "<html>", status: "999 x", type: "text/html")
   }
 
   // MARK: - Encodings
 
   mutating func addEncodings() {
-    add(.transportOrTimeout, "no such encoding", body: sound, headers: "Content-Encoding: bogus\r\n")
-    add(.transportOrTimeout, "gzip that is none", body: sound, headers: "Content-Encoding: gzip\r\n")
-    add(.transportOrTimeout, "deflate that is none", body: "0123456789", headers: "Content-Encoding: deflate\r\n")
+    add(.transportOrTimeout, "an unknown encoding", body: validBody, headers: "Content-Encoding: bogus\r\n")
+    add(.transportOrTimeout, "invalid gzip", body: validBody, headers: "Content-Encoding: gzip\r\n")
+    add(.transportOrTimeout, "invalid deflate", body: "0123456789", headers: "Content-Encoding: deflate\r\n")
     let hundred = Array(repeating: "gzip", count: 100).joined(separator: ", ")
-    add(.transportOrTimeout, "gzip a hundred times", body: sound, headers: "Content-Encoding: \(hundred)\r\n")
+    add(.transportOrTimeout, "gzip a hundred times", body: validBody, headers: "Content-Encoding: \(hundred)\r\n")
     for (name, encoding, text) in Self.bombs {
       let bytes = Data(base64Encoded: text) ?? Data()
       let head = "\(json)Content-Encoding: \(encoding)\r\nContent-Length: \(bytes.count)\r\n\r\n"
@@ -188,7 +190,9 @@ private struct List {
     }
   }
 
-  /// Spaces, compressed: `head -c 100000000 /dev/zero | tr '\0' ' ' | gzip -9n | gzip -9n`, and once more.
+  /// Compressed spaces: `head -c 100000000 /dev/zero | tr '\0' ' ' | gzip -9n | gzip -9n`.
+  ///
+  /// The second text is compressed once more.
   private static let bombs = [
     (
       "100 MB in a few hundred bytes", "gzip, gzip",
@@ -199,7 +203,7 @@ private struct List {
         + "zbTaAhSnaXcoBwAAAAAAAAAE763fy6stQOtQPtw0IgAAAAAAAPh3WXx7//wUff2c/QHwp7L4MHsBAA=="
     ),
     (
-      "100 MB in fewer bytes still", "gzip, gzip, gzip",
+      "100 MB in even fewer bytes", "gzip, gzip, gzip",
       "H4sIAAAAAAACA5Pv5mAAASbmt3cV/ZkSZY5/tH53Z05j8wEelvW/+DRyDMybOhtmCva4GD+XmH3ujbfBD6YKRrN7jDc2zL6h"
         + "8vDc3b1spzfX2r2cv//n9uc7qyz7tXqf/H680arrz9fvvz79VWJigACm8Bq9yTusPhVZS91nhIotnJ16dosc65xldxfKQIUE"
         + "9oTuv74qnsNC59lKhNi5QvsV2xlmF92d9wKm9+Bt3ck7bjE9eVpmMo0ZKtZkfnpW5lZWDb/L7wL4oGIc91bdz746n0VG7HMI"
@@ -211,7 +215,7 @@ private struct List {
   // MARK: - Bodies
 
   mutating func addBodies() {
-    add(.emptyReply, "nothing in it", body: "")
+    add(.emptyReply, "an empty body", body: "")
     add(.notAnAPIResponse, "null", body: "null")
     add(.notAnAPIResponse, "a list", body: "[]")
     add(.notAnAPIResponse, "an object of another API", body: #"{"ok":true}"#)
@@ -221,43 +225,43 @@ private struct List {
     add(.undecodable, "data of another shape", body: #"{"data":{"a":"text"}}"#)
     add(.undecodable, "half of the data", body: #"{"data":{"a""#)
     add(.undecodable, "errors of another shape", body: #"{"errors":{}}"#)
-    add(.undecodable, "errors without words", body: #"{"errors":[{}]}"#)
+    add(.undecodable, "errors without messages", body: #"{"errors":[{}]}"#)
     add(.undecodable, "90,000 levels", body: #"{"data":"# + String(repeating: "[", count: 90_000))
     add(.undecodable, "18,000 levels of objects", body: String(repeating: #"{"a":"#, count: 18_000))
     let deep = String(repeating: "[", count: 400) + String(repeating: "]", count: 400)
-    add(.value, "levels in an extension", body: #"{"data":{"a":1},"extensions":{"x":\#(deep)}}"#)
+    add(.value, "a deeply nested extension", body: #"{"data":{"a":1},"extensions":{"x":\#(deep)}}"#)
     let wide = Array(repeating: "[]", count: 30_000).joined(separator: ",")
     add(.value, "an extension with too many values", body: #"{"data":{"a":1},"extensions":{"x":[\#(wide)]}}"#)
     let errors = Array(repeating: #"{"message":"m"}"#, count: 6000).joined(separator: ",")
     add(.graphQL, "too many errors", body: #"{"errors":[\#(errors)]}"#)
-    add(.value, "keys twice", body: #"{"data":{"a":1,"a":1},"data":{"a":1}}"#)
+    add(.value, "duplicate keys", body: #"{"data":{"a":1,"a":1},"data":{"a":1}}"#)
     add(.undecodable, "a number out of range", body: #"{"data":{"a":1e999}}"#)
     add(
       .undecodable, "a number of 90,000 digits", body: #"{"data":{"a":"# + String(repeating: "9", count: 90_000) + "}}")
     add(
-      .undecodable, "bytes that are no UTF-8", bytes: Data("\(json)\r\n{\"data\":\"".utf8) + Data([0xFF, 0x22, 0x7D]))
+      .undecodable, "a body in invalid UTF-8", bytes: Data("\(json)\r\n{\"data\":\"".utf8) + Data([0xFF, 0x22, 0x7D]))
     let mark = Data([0xEF, 0xBB, 0xBF])
-    add(.anything, "a byte order mark", bytes: Data("\(json)\r\n".utf8) + mark + Data(sound.utf8))
-    add(.anything, "UTF-16", bytes: Data("\(json)\r\n".utf8) + (sound.data(using: .utf16) ?? Data()))
-    add(.graphQL, "words that a terminal obeys", body: #"{"errors":[{"message":"\u001B[2J\u0007\u202E"}]}"#)
-    // Each pair is out of order, so to compare the text takes time quadratic in the length of the run.
+    add(.anything, "a byte order mark", bytes: Data("\(json)\r\n".utf8) + mark + Data(validBody.utf8))
+    add(.anything, "UTF-16", bytes: Data("\(json)\r\n".utf8) + (validBody.data(using: .utf16) ?? Data()))
+    add(.graphQL, "escape sequences", body: #"{"errors":[{"message":"\u001B[2J\u0007\u202E"}]}"#)
+    // The marks of each pair are out of order, so comparing the text takes time quadratic in the length of the run.
     let marks = String(repeating: "\u{301}\u{316}", count: 20_000)
     add(.undecodable, "a key of 40,000 combining marks", body: #"{"data":{"a":1},"\#(marks)":1}"#)
     let escaped = String(repeating: #"\u0301\u0316"#, count: 7_000)
     add(.undecodable, "a key of 14,000 escaped marks", body: #"{"data":{"a":1},"\#(escaped)":1}"#)
     let type = "application/json" + String(repeating: "\u{301}\u{316}", count: 10_000)
-    add(.notAnAPIResponse, "a content type of 20,000 combining marks", body: sound, type: type)
+    add(.notAnAPIResponse, "a content type of 20,000 combining marks", body: validBody, type: type)
     let wait = "Retry-After: S" + String(repeating: "\u{301}\u{316}", count: 10_000) + "\r\n"
     add(.statusCode(429), "a wait of 20,000 combining marks", body: "", status: "429 x", headers: wait)
     let long = String(repeating: "long ", count: 18_000)
-    add(.graphQL, "90,000 bytes of words", body: #"{"errors":[{"message":"\#(long)","path":["\#("a")"]}]}"#)
+    add(.graphQL, "a message of 90,000 bytes", body: #"{"errors":[{"message":"\#(long)","path":["\#("a")"]}]}"#)
     add(.replyTooLarge, "a body without end", "\(json)\r\n", then: .flood(Data("    ".utf8)))
     add(.transportOrTimeout, "a body that trickles", "\(json)\r\n", then: .trickle)
     add(.transportOrTimeout, "a body that stops", "\(json)Content-Length: 100\r\n\r\n{", then: .waitForClient)
     let second = response(#"{"errors":[{"message":"m"}]}"#)
-    add(.value, "a second reply behind the first", "\(response(sound))\(second)", then: .keepAlive)
-    // Without the header, the next request could be sent over a connection where nothing answers.
-    let last = response(sound, headers: "Connection: close\r\n")
+    add(.value, "a second reply after the first", "\(response(validBody))\(second)", then: .keepAlive)
+    // Without the `Connection` header, the next request could be sent over a connection on which no response arrives.
+    let last = response(validBody, headers: "Connection: close\r\n")
     add(.value, "a reply and silence", last, then: .waitForClient)
   }
 
@@ -276,7 +280,7 @@ private struct List {
     add(.statusCode(407), "407", body: "no", status: "407 x", headers: "Proxy-Authenticate: Digest\r\n")
     for wait in ["99999999999999999999", "-1", "Sun, 99 Nov 9999 99:99:99 GMT", "\u{1B}[2J"] {
       add(
-        .statusCode(429), "to come back after “\(wait)”", body: "", status: "429 x", headers: "Retry-After: \(wait)\r\n"
+        .statusCode(429), "Retry-After “\(wait)”", body: "", status: "429 x", headers: "Retry-After: \(wait)\r\n"
       )
     }
   }

@@ -3,7 +3,7 @@ import GraphQLClient
 import TestSupport
 import Testing
 
-/// A session against a server that sends anything.
+/// A session with a server that sends arbitrary bytes.
 @Suite(.timeLimit(.minutes(15)))
 struct HostileReplyTests {
   private struct Payload: Codable, Equatable {
@@ -13,14 +13,15 @@ struct HostileReplyTests {
   private static func ask(
     _ reply: HostileReply, at url: URL, transport: (any HTTPTransport)? = nil
   ) async -> Result<Payload, APISessionError> {
-    // Where an answer is expected, a machine that is busy with other tests may take long for it.
+    // If a response is expected, the timeout is long, because the machine may be busy with other tests.
     let timeout: Duration = if case .transportOrTimeout = reply.outcome { .seconds(2) } else { .seconds(1_000) }
     let session = APISession(
       url: url, timeout: timeout, maximumReplySize: HostileReply.maximumReplySize, transport: transport)
     do throws(APISessionError) {
       return .success(
         try await session.post(
-          document: "{ a }", operationName: "", variables: ScriptedServer.Wish(reply.script), as: Payload.self))
+          document: "{ a }", operationName: "", variables: ScriptedServer.RequestedScript(reply.script),
+          as: Payload.self))
     } catch {
       return .failure(error)
     }
@@ -39,22 +40,22 @@ struct HostileReplyTests {
     }
   }
 
-  @Test func `There are sixty of them and more, each with a name of its own`() {
+  @Test func `There are more than sixty hostile replies, each with a unique name`() {
     #expect(HostileReply.all.count > 60)
     #expect(Set(HostileReply.all.map(\.name)).count == HostileReply.all.count)
   }
 
   #if os(Linux)
-    @Test func `Each hostile reply ends in a value within the limit or in a typed error, and the session goes on`()
+    @Test func `Each hostile reply results in a value or a typed error, and the session stays usable`()
       async throws
     {
       let server = try ScriptedServer()
-      Thread.detachNewThread { server.serveWishes() }
-      let sound = HostileReply(
-        name: "sound", script: .json(HostileReply.sound, ending: .keepAlive), outcome: .value)
+      Thread.detachNewThread { server.serveRequestedScripts() }
+      let valid = HostileReply(
+        name: "valid", script: .json(HostileReply.validBody, ending: .keepAlive), outcome: .value)
       try await withThrowingTaskGroup { group in
         for reply in HostileReply.all {
-          // On a connection that another reply has left, a request may be lost with it.
+          // A separate transport per reply, because a request may be lost on a connection that another reply has used.
           let transport = try #require(CurlTransport(maximumConnectionsPerHost: 1))
           group.addTask {
             let result = await Self.ask(reply, at: server.url, transport: transport)
@@ -65,10 +66,11 @@ struct HostileReplyTests {
                 !error.description.unicodeScalars.contains { $0.properties.generalCategory == .control },
                 "\(reply.name)")
             }
-            // The server may close the connection while the first request is on its way, which isn't sent twice.
-            var next = await Self.ask(sound, at: server.url, transport: transport)
+            // The server may close the connection while the next request is in flight. The transport doesn't send a
+            // request twice, so the test sends it again.
+            var next = await Self.ask(valid, at: server.url, transport: transport)
             if case .failure(.transport) = next {
-              next = await Self.ask(sound, at: server.url, transport: transport)
+              next = await Self.ask(valid, at: server.url, transport: transport)
             }
             #expect(next == .success(Payload(a: 1)), "after \(reply.name)")
           }
@@ -76,12 +78,12 @@ struct HostileReplyTests {
       }
     }
 
-    // The documentation of `URLSessionTransport` says so. Where one of these ends in an error instead, Foundation was
-    // mended, and the documentation is to be changed.
-    @Test(arguments: ["a head that is cut off", "length 9223372036854775807", "trailers", "a redirection to “//%00/”"])
-    func `A reply that ends the process inside URLSession on Linux`(name: String) async throws {
+    // The documentation of `URLSessionTransport` lists these replies. If one of them results in an error instead, it
+    // has been fixed in Foundation, and the documentation should be updated.
+    @Test(arguments: ["a truncated head", "length 9223372036854775807", "trailers", "a redirection to “//%00/”"])
+    func `Some replies crash the process inside URLSession on Linux`(name: String) async throws {
       let server = try ScriptedServer()
-      Thread.detachNewThread { server.serveWishes() }
+      Thread.detachNewThread { server.serveRequestedScripts() }
       let reply = try #require(HostileReply.all.first { $0.name == name })
       let script = String(decoding: try JSONEncoder().encode(reply.script), as: UTF8.self)
       var child = try ChildProcess(
@@ -94,9 +96,9 @@ struct HostileReplyTests {
     }
   #endif
 
-  @Test func `Replies that all transports survive end in the same way by URLSession`() async throws {
+  @Test func `Replies that all transports survive have the same outcome with URLSession`() async throws {
     let server = try ScriptedServer()
-    Thread.detachNewThread { server.serveWishes() }
+    Thread.detachNewThread { server.serveRequestedScripts() }
     for reply in HostileReply.all where Self.safe.contains(reply.name) {
       let result = await Self.ask(reply, at: server.url, transport: URLSessionTransport())
       #expect(Self.isExpected(result, reply.outcome), "\(reply.name): \(result)")
@@ -106,9 +108,9 @@ struct HostileReplyTests {
   private static let safe: Set = [
     "a body shorter than its length", "a body longer than its length", "no length", "a chunk of “zz”",
     "a content type of control characters", "204 with a body", "403 with HTML", "401 that asks for “Digest”",
-    "407", "gzip that is none", "nothing in it", "null", "a list", "an object of another API",
+    "407", "invalid gzip", "an empty body", "null", "a list", "an object of another API",
     "a login page", "a login page that says it is JSON", "no data", "data of another shape", "90,000 levels",
-    "an extension with too many values", "too many errors", "words that a terminal obeys", "302",
+    "an extension with too many values", "too many errors", "escape sequences", "302",
     "a redirection to “http://127.0.0.1:1/”",
   ]
 }

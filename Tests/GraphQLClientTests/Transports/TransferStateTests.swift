@@ -4,7 +4,7 @@ import Testing
 
 @testable import GraphQLClient
 
-/// The machine, input × state.
+/// The state machine, by input and state.
 struct TransferStateTests {
   private static let lost = URLError(.networkConnectionLost)
 
@@ -14,7 +14,7 @@ struct TransferStateTests {
     return machine
   }
 
-  /// A transfer whose head has arrived and was given to the caller.
+  /// Returns a transfer whose head was given to the caller.
   private static func receiving() -> Machine {
     var machine = running()
     #expect(machine.receiveHead(200) == .keep)
@@ -51,7 +51,7 @@ struct TransferStateTests {
     #expect(machine.awaitHead(1) == .failHead(1, .cancelled))
   }
 
-  // MARK: - The head
+  // MARK: - Head
 
   @Test func awaitHead_whenCreated_waitsForTheHead() {
     var machine = Machine()
@@ -60,16 +60,16 @@ struct TransferStateTests {
     #expect(machine.receiveHead(204) == .resumeHead(1, status: 204))
   }
 
-  @Test func awaitHead_whenTheHeadIsThere_givesIt() {
+  @Test func awaitHead_whenTheHeadHasArrived_returnsIt() {
     var machine = Self.running()
     #expect(machine.receiveHead(204) == .keep)
     #expect(machine.awaitHead(1) == .resumeHead(1, status: 204))
   }
 
-  @Test func awaitHead_whenEndedAfterTheHead_givesIt() {
+  @Test func awaitHead_whenEndedAfterTheHead_returnsIt() {
     var machine = Self.running()
     #expect(machine.receiveHead(200) == .keep)
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.end(Self.lost) == .ignore)
     #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
     #expect(machine.take(2) == .give("a", resumesNetwork: true))
@@ -82,13 +82,13 @@ struct TransferStateTests {
     #expect(machine.awaitHead(1) == .failHead(1, .networkConnectionLost))
   }
 
-  @Test func awaitHead_whenEndedWithNothing_failsAsABadResponse() {
+  @Test func awaitHead_whenEndedWithoutHeadOrError_failsWithBadServerResponse() {
     var machine = Self.running()
     #expect(machine.end(nil) == .ignore)
     #expect(machine.awaitHead(1) == .failHead(1, .badServerResponse))
   }
 
-  @Test func awaitHead_whenCancelled_failsEvenIfTheHeadIsThere() {
+  @Test func awaitHead_whenCancelled_failsEvenIfTheHeadHasArrived() {
     var machine = Self.running()
     #expect(machine.receiveHead(200) == .keep)
     #expect(machine.cancel() == .stop(head: nil, chunk: nil))
@@ -106,7 +106,7 @@ struct TransferStateTests {
     #expect(cancelled.receiveHead(200) == .ignore)
   }
 
-  @Test func receiveHead_whenThereIsOne_isIgnored() {
+  @Test func receiveHead_whenTheHeadHasArrived_isIgnored() {
     var machine = Self.running()
     #expect(machine.receiveHead(200) == .keep)
     #expect(machine.receiveHead(500) == .ignore)
@@ -116,7 +116,7 @@ struct TransferStateTests {
 
   // MARK: - Chunks
 
-  @Test func receiveChunk_whenTheCallerWaits_givesIt() {
+  @Test func receiveChunk_whenTheCallerWaits_resumesTheCaller() {
     var machine = Self.receiving()
     #expect(machine.take(2) == .wait)
     #expect(machine.receiveChunk("a") == .resumeChunk(2, "a"))
@@ -124,14 +124,14 @@ struct TransferStateTests {
     #expect(machine.receiveChunk("b") == .resumeChunk(3, "b"))
   }
 
-  @Test func receiveChunk_whenNoCallerWaits_holdsUp() {
+  @Test func receiveChunk_whenTheCallerDoesNotWait_pausesTheNetwork() {
     var machine = Self.receiving()
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
   }
 
   @Test func receiveChunk_beforeTheHead_isKept() {
     var machine = Self.running()
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.receiveHead(200) == .keep)
     #expect(machine.awaitHead(1) == .resumeHead(1, status: 200))
     #expect(machine.take(2) == .give("a", resumesNetwork: true))
@@ -148,28 +148,28 @@ struct TransferStateTests {
     #expect(cancelled.take(2) == .end(.cancelled))
   }
 
-  @Test func take_whenAChunkWaits_givesIt() {
+  @Test func take_whenAChunkIsPending_returnsIt() {
     var machine = Self.receiving()
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.take(2) == .give("a", resumesNetwork: true))
     #expect(machine.take(3) == .wait)
   }
 
-  @Test func take_whenSeveralChunksWait_resumesTheNetworkWithTheLast() {
+  @Test func take_whenSeveralChunksArePending_resumesTheNetworkWithTheLast() {
     var machine = Self.receiving()
-    #expect(machine.receiveChunk("a") == .holdUp)
-    #expect(machine.receiveChunk("b") == .holdUp)
-    #expect(machine.receiveChunk("c") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
+    #expect(machine.receiveChunk("b") == .pause)
+    #expect(machine.receiveChunk("c") == .pause)
     #expect(machine.take(2) == .give("a", resumesNetwork: false))
     #expect(machine.take(3) == .give("b", resumesNetwork: false))
     #expect(machine.take(4) == .give("c", resumesNetwork: true))
     #expect(machine.take(5) == .wait)
   }
 
-  @Test func take_whenEnded_givesWhatWaitsBeforeTheEnd() {
+  @Test func take_whenEnded_returnsThePendingChunksBeforeTheEnd() {
     for error in [nil, Self.lost] {
       var machine = Self.receiving()
-      #expect(machine.receiveChunk("a") == .holdUp)
+      #expect(machine.receiveChunk("a") == .pause)
       #expect(machine.end(error) == .ignore)
       #expect(machine.take(2) == .give("a", resumesNetwork: true))
       #expect(machine.take(3) == .end(error?.code))
@@ -177,15 +177,15 @@ struct TransferStateTests {
     }
   }
 
-  @Test func take_whenCancelled_endsAtOnce() {
+  @Test func take_whenCancelled_endsImmediately() {
     var machine = Self.receiving()
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.cancel() == .stop(head: nil, chunk: nil))
     #expect(machine.take(2) == .end(.cancelled))
     #expect(machine.take(3) == .end(.cancelled))
   }
 
-  // MARK: - The end
+  // MARK: - End
 
   @Test func end_whenTheCallerAwaitsTheHead_failsIt() {
     var lost = Self.running()
@@ -218,9 +218,9 @@ struct TransferStateTests {
     #expect(cancelled.take(2) == .end(.cancelled))
   }
 
-  // MARK: - Cancelling
+  // MARK: - Cancel
 
-  @Test func cancel_whenTheCallerAwaitsTheHead_handsItBack() {
+  @Test func cancel_whenTheCallerAwaitsTheHead_returnsItsWaiter() {
     var machine = Self.running()
     #expect(machine.awaitHead(1) == .wait)
     #expect(machine.cancel() == .stop(head: 1, chunk: nil))
@@ -229,7 +229,7 @@ struct TransferStateTests {
     #expect(machine.end(Self.lost) == .ignore)
   }
 
-  @Test func cancel_whenTheCallerWaitsForAChunk_handsItBack() {
+  @Test func cancel_whenTheCallerWaitsForAChunk_returnsItsWaiter() {
     var machine = Self.receiving()
     #expect(machine.take(2) == .wait)
     #expect(machine.cancel() == .stop(head: nil, chunk: 2))
@@ -237,16 +237,16 @@ struct TransferStateTests {
     #expect(machine.end(nil) == .ignore)
   }
 
-  @Test func cancel_beforeTheBegin_handsBackTheCaller() {
+  @Test func cancel_beforeTheBegin_returnsTheWaiter() {
     var machine = Machine()
     #expect(machine.awaitHead(1) == .wait)
     #expect(machine.cancel() == .stop(head: 1, chunk: nil))
     #expect(machine.begin() == .skip)
   }
 
-  @Test func cancel_whenEnded_dropsWhatWaits() {
+  @Test func cancel_whenEnded_dropsThePendingChunks() {
     var machine = Self.receiving()
-    #expect(machine.receiveChunk("a") == .holdUp)
+    #expect(machine.receiveChunk("a") == .pause)
     #expect(machine.end(nil) == .ignore)
     #expect(machine.cancel() == .ignore)
     #expect(machine.take(2) == .end(.cancelled))
@@ -265,8 +265,8 @@ struct TransferStateTests {
   private static let seeds: Range<UInt64> = 0..<200
   private static let stepCount = 150
 
-  /// A failure names its seed and its step.
-  @Test func `A random transfer hands back each waiter once, and loses no chunk`() {
+  /// A failure reports its seed and its step.
+  @Test func `A random transfer returns each waiter exactly once and loses no chunk`() {
     var seen: Set<String> = []
     var stepCount = 0
     for seed in Self.seeds {
@@ -287,18 +287,18 @@ struct TransferStateTests {
       seen.formUnion(run.kinds)
     }
     #expect(stepCount == 30_000)
-    // Every answer of the machine came up.
+    // Every action of the machine occurred.
     #expect(
       seen == [
-        "send", "skip", "wait", "keep", "ignore", "holdUp", "refuse", "resumeHead", "failHead", "resumeChunk", "give",
+        "send", "skip", "wait", "keep", "ignore", "pause", "refuse", "resumeHead", "failHead", "resumeChunk", "give",
         "end", "endBody", "stop",
       ])
   }
 }
 
-/// What the machine answers to an input, in a form that can be compared.
+/// An action of the machine, in an equatable form.
 private enum Answer: Equatable {
-  case send, skip, wait, keep, ignore, holdUp, refuse
+  case send, skip, wait, keep, ignore, pause, refuse
   case resumeHead(Int, status: Int)
   case failHead(Int, URLError.Code)
   case resumeChunk(Int, String)
@@ -311,7 +311,7 @@ private enum Answer: Equatable {
   var kind: String { String("\(self)".prefix { $0 != "(" }) }
 }
 
-/// The machine with numbers for waiters and text for chunks.
+/// The state machine with numbers as waiters and text as chunks.
 private struct Machine {
   private var state = TransferState<Int, Int>()
 
@@ -343,7 +343,7 @@ private struct Machine {
   mutating func receiveChunk(_ text: String) -> Answer {
     switch state.receive(chunk: Data(text.utf8)) {
     case .resume(let waiter, let chunk): .resumeChunk(waiter, String(decoding: chunk, as: UTF8.self))
-    case .holdUp: .holdUp
+    case .pause: .pause
     case .refuse: .refuse
     }
   }
@@ -373,15 +373,15 @@ private struct Machine {
   }
 }
 
-/// A transfer with random inputs, and what it promises.
+/// A transfer with random inputs, which checks the guarantees of the transfer.
 ///
-/// The caller keeps its part of the contract: it awaits the head once, and takes one chunk at a time after that. The
-/// network begins once; with an even seed it also obeys the answer to hold up.
+/// The caller fulfills its part of the contract: it awaits the head once, and then takes one chunk at a time. The
+/// network side begins once. If the seed is even, the network side also pauses when the machine requires it.
 private struct RandomTransfer {
   private var machine = Machine()
   private var generator: SplitMix64
   private let networkObeys: Bool
-  /// Transfers with an even quotient are cancelled only late, so that long bodies come up.
+  /// Whether cancellation is rare, so that long bodies occur; true for every other pair of seeds.
   private let cancelsRarely: Bool
 
   private(set) var fault: String?
@@ -392,12 +392,12 @@ private struct RandomTransfer {
   private var hasEnded = false
   private var endCode: URLError.Code?
   private var isCancelled = false
-  private var isHeldUp = false
+  private var isPaused = false
   private var hasAwaitedHead = false
   private var hasHead = false
 
   private var waiterCount = 0
-  /// The waiters that the machine has, each of which it must hand back.
+  /// The waiters that the machine holds, each of which it must return.
   private var waiting: Set<Int> = []
   private var chunkWaiter: Int?
 
@@ -429,10 +429,10 @@ private struct RandomTransfer {
     if machine.isRunning != isRunning { fault = "isRunning is \(machine.isRunning)" }
   }
 
-  /// Cancels, after which the machine may have no waiter.
+  /// Cancels the transfer, and checks that the machine holds no waiter after that.
   mutating func finish() {
     cancel()
-    if !waiting.isEmpty { fault = "the waiters \(waiting) were not handed back" }
+    if !waiting.isEmpty { fault = "the waiters \(waiting) were not returned" }
     take()
   }
 
@@ -442,14 +442,14 @@ private struct RandomTransfer {
     return answer
   }
 
-  private mutating func handIn() -> Int {
+  private mutating func passIn() -> Int {
     waiterCount += 1
     waiting.insert(waiterCount)
     return waiterCount
   }
 
-  private mutating func handBack(_ waiter: Int) {
-    if waiting.remove(waiter) == nil { fault = "the waiter \(waiter) was handed back twice, or never handed in" }
+  private mutating func returned(_ waiter: Int) {
+    if waiting.remove(waiter) == nil { fault = "the waiter \(waiter) was returned twice, or never passed in" }
     if waiter == chunkWaiter { chunkWaiter = nil }
   }
 
@@ -457,7 +457,7 @@ private struct RandomTransfer {
     fault = "unexpected answer to \(input): \(answer)"
   }
 
-  // MARK: - The network's side
+  // MARK: - Network side
 
   private mutating func begin() {
     guard !hasBegun else { return }
@@ -469,7 +469,7 @@ private struct RandomTransfer {
   private mutating func receiveHead() {
     let answer = record("head", machine.receiveHead(200))
     switch answer {
-    case .resumeHead(let waiter, 200) where isRunning && !hasHead: handBack(waiter)
+    case .resumeHead(let waiter, 200) where isRunning && !hasHead: returned(waiter)
     case .keep where isRunning && !hasHead && !hasAwaitedHead: break
     case .ignore where !isRunning || hasHead: return
     default: unexpected("head", answer)
@@ -478,22 +478,22 @@ private struct RandomTransfer {
   }
 
   private mutating func receiveChunk() {
-    guard !(networkObeys && isHeldUp) else { return }
+    guard !(networkObeys && isPaused) else { return }
     let chunk = "\(sentCount)"
     sentCount += 1
     let answer = record("chunk \(chunk)", machine.receiveChunk(chunk))
     switch answer {
     case .resumeChunk(let waiter, let text) where isRunning && waiter == chunkWaiter && given == accepted:
       accepted.append(chunk)
-      handBack(waiter)
+      returned(waiter)
       give(text)
-    case .holdUp where isRunning && chunkWaiter == nil:
+    case .pause where isRunning && chunkWaiter == nil:
       accepted.append(chunk)
-      isHeldUp = true
+      isPaused = true
     case .refuse where !isRunning: break
     default: unexpected("chunk", answer)
     }
-    if networkObeys, accepted.count - given.count > 1 { fault = "\(accepted.count - given.count) chunks are held" }
+    if networkObeys, accepted.count - given.count > 1 { fault = "\(accepted.count - given.count) chunks are pending" }
   }
 
   private mutating func end() {
@@ -501,9 +501,9 @@ private struct RandomTransfer {
     let answer = record("end", machine.end(error))
     switch answer {
     case .failHead(let waiter, let code) where isRunning && !hasHead:
-      handBack(waiter)
+      returned(waiter)
       if code != error?.code ?? .badServerResponse { unexpected("end", answer) }
-    case .endBody(let waiter, let code) where isRunning && code == error?.code: handBack(waiter)
+    case .endBody(let waiter, let code) where isRunning && code == error?.code: returned(waiter)
     case .ignore where !isRunning: return
     case .ignore where waiting.isEmpty: break
     default: unexpected("end", answer)
@@ -512,25 +512,25 @@ private struct RandomTransfer {
     endCode = error?.code
   }
 
-  // MARK: - The caller's side
+  // MARK: - Caller side
 
   private mutating func awaitHead() {
     guard !hasAwaitedHead else { return }
     hasAwaitedHead = true
-    let answer = record("await head", machine.awaitHead(handIn()))
+    let answer = record("await head", machine.awaitHead(passIn()))
     switch answer {
     case .wait where !isCancelled && !hasEnded && !hasHead: break
-    case .resumeHead(let waiter, 200) where !isCancelled && hasHead: handBack(waiter)
-    case .failHead(let waiter, .cancelled) where isCancelled: handBack(waiter)
+    case .resumeHead(let waiter, 200) where !isCancelled && hasHead: returned(waiter)
+    case .failHead(let waiter, .cancelled) where isCancelled: returned(waiter)
     case .failHead(let waiter, endCode ?? .badServerResponse) where !isCancelled && hasEnded && !hasHead:
-      handBack(waiter)
+      returned(waiter)
     default: unexpected("await head", answer)
     }
   }
 
   private mutating func take() {
     guard hasHead, hasAwaitedHead, chunkWaiter == nil else { return }
-    let waiter = handIn()
+    let waiter = passIn()
     let answer = record("take", machine.take(waiter))
     switch answer {
     case .wait where isRunning && given == accepted:
@@ -539,12 +539,12 @@ private struct RandomTransfer {
     case .give(let chunk, let resumesNetwork) where !isCancelled:
       give(chunk)
       if resumesNetwork != (given == accepted) { unexpected("take", answer) }
-      if resumesNetwork { isHeldUp = false }
+      if resumesNetwork { isPaused = false }
     case .end(.cancelled) where isCancelled: break
     case .end(let code) where hasEnded && !isCancelled && code == endCode && given == accepted: break
     default: unexpected("take", answer)
     }
-    handBack(waiter)
+    returned(waiter)
   }
 
   private mutating func give(_ chunk: String) {
@@ -559,12 +559,12 @@ private struct RandomTransfer {
     let answer = record("cancel", machine.cancel())
     switch answer {
     case .stop(let head, let chunk) where !isCancelled && (isRunning || head != nil || chunk != nil):
-      if let head { handBack(head) }
-      if let chunk { handBack(chunk) }
+      if let head { returned(head) }
+      if let chunk { returned(chunk) }
     case .ignore where !isRunning && waiting.isEmpty: break
     default: unexpected("cancel", answer)
     }
     isCancelled = true
-    if !waiting.isEmpty { fault = "the waiters \(waiting) were not handed back" }
+    if !waiting.isEmpty { fault = "the waiters \(waiting) were not returned" }
   }
 }

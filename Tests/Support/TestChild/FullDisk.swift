@@ -8,9 +8,9 @@ internal import DataStore
   internal import Musl
 #endif
 
-/// A store whose process may not write more than so many bytes to a file, as on a full disk.
+/// A command that limits the size of the files that the process can write, to simulate a full disk.
 extension TestChild {
-  /// Saves what fits, then what does not, then what fits again, and tells what came of each.
+  /// Saves a small value, then one that exceeds the limit, then a small value again, and prints the results.
   static func fillDisk(limit: Int, in store: any KeyValueStore) async throws {
     let key = StoreKey<String>("text")
     let small = try await store.save("small", for: key)

@@ -4,18 +4,18 @@ internal import Multicast
 internal import TestSupport
 
 extension TestChild {
-  /// Serves what requests wish for until the standard input ends; says the address first.
-  static func serveWishes() throws {
+  /// Prints the server's URL, and answers each request with the script in it until standard input ends.
+  static func serveRequestedScripts() throws {
     let server = try ScriptedServer()
     Thread.detachNewThread {
       while !FileHandle.standardInput.availableData.isEmpty {}
       exit(0)
     }
     say(server.url.absoluteString)
-    server.serveWishes()
+    server.serveRequestedScripts()
   }
 
-  /// Collects what a process sees while it talks to hostile servers.
+  /// A recorder of measurements while the process communicates with hostile servers.
   private final class Watch: Sendable {
     private let observations = Lock(Observations())
 
@@ -27,23 +27,23 @@ extension TestChild {
   }
 
   private struct Observations: Encodable {
-    /// How late a task woke that sleeps 10 ms at a time, at worst.
+    /// The greatest delay with which a task woke that repeatedly sleeps for 10 ms.
     var latestWakeMilliseconds = 0.0
-    /// How long the slowest call to a good server took.
+    /// The duration of the slowest call to a good server.
     var slowestGoodCallMilliseconds = 0.0
     var goodCallCount = 0
-    /// How far the slowest call ran over its limit.
+    /// The longest time by which a call exceeded its timeout.
     var longestOverrunMilliseconds = 0.0
-    /// How much the resident memory grew, at most.
+    /// The greatest growth of the resident memory.
     var memoryGrowthKiB = 0
-    /// What the calls came to.
+    /// The number of calls with each outcome.
     var outcomes: [String: Int] = [:]
   }
 
-  /// Meets twenty of each of the first kinds of hostile servers at once, and says what became of the process meanwhile.
+  /// Calls twenty hostile servers of each of the first `kindCount` kinds concurrently, and prints the measurements.
   static func meetHostileServers(_ address: String, kindCount: Int) async throws {
-    guard let url = URL(string: address) else { fail("\(address) is no address") }
-    // Once before, so that what every process needs is there.
+    guard let url = URL(string: address) else { fail("\(address) is not a URL") }
+    // A first call, so that one-time allocations don't count.
     _ = try await goodCall(to: url)
     let start = residentMemory()
     let watch = Watch()
@@ -67,7 +67,7 @@ extension TestChild {
           _ = try await goodCall(to: url)
         } catch {
           if Task.isCancelled { return }
-          // On a busy machine it may find no time within its limit.
+          // On a busy machine, a call may exceed its timeout.
           if case APISessionError.timedOut = error { continue }
           fail("A good server's reply was lost: \(error)")
         }
@@ -120,7 +120,7 @@ extension TestChild {
     let session = APISession(url: url, timeout: hostileLimit, maximumReplySize: 256 * 1024)
     do {
       _ = try await session.post(
-        document: "{ a }", operationName: "", variables: ScriptedServer.Wish(script), as: [String: Int].self)
+        document: "{ a }", operationName: "", variables: ScriptedServer.RequestedScript(script), as: [String: Int].self)
       return "value"
     } catch {
       return switch error {
@@ -135,11 +135,11 @@ extension TestChild {
 
   private static func goodCall(to url: URL) async throws -> [String: Int] {
     try await APISession(url: url).post(
-      document: "{ a }", operationName: "", variables: ScriptedServer.Wish(.json(#"{"data":{"a":1}}"#)),
+      document: "{ a }", operationName: "", variables: ScriptedServer.RequestedScript(.json(#"{"data":{"a":1}}"#)),
       as: [String: Int].self)
   }
 
-  /// In KiB; 0 where the system does not say.
+  /// Returns the resident memory in KiB; 0 if the system doesn't report it.
   private static func residentMemory() -> Int {
     guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }
     return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4

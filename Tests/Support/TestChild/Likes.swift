@@ -14,10 +14,10 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// Likes by a process that may be killed at any instant.
+/// Commands that like moments in a process that may be killed at any time.
 ///
-/// What is liked follows from the number of the like. Each is told when its call has returned: its number, what became
-/// of it, and its key.
+/// The number of a like determines its content. When the call of a like has returned, the process prints the number,
+/// the outcome and the key of the like.
 extension TestChild {
   static let momentIDs = ["0", "1", "2"]
 
@@ -36,7 +36,7 @@ extension TestChild {
       retryPolicy: RetryPolicy(base: .milliseconds(1), cap: .milliseconds(4)))
   }
 
-  /// Likes at a server that fails half of the time, and fetches beside that, until it is killed.
+  /// Likes moments on a server that fails half of the requests, and fetches concurrently, until the process is killed.
   static func like(from first: Int, seed: UInt64, in folder: URL) async throws {
     let server = server(in: folder, seed: seed)
     let repo = repo(on: FileStore(folder: storeFolder(in: folder)), at: server)
@@ -48,7 +48,7 @@ extension TestChild {
     }
   }
 
-  /// Likes, but kills the process in the place of one of its calls of the file system.
+  /// Likes moments, but kills the process at the given file system call, before the call is made.
   static func like(from first: Int, to last: Int, dyingAtCall fatal: Int, in folder: URL) async throws {
     let count = Atomic(0)
     let fileSystem = FileSystem { _ in
@@ -61,7 +61,7 @@ extension TestChild {
     for number in first...last { await take(like(number), number, by: repo, events) }
   }
 
-  /// Likes moments of user 0 at a real server.
+  /// Likes moments of user 0 on a real server.
   static func like(_ momentIDs: [String], at url: URL, in folder: URL) async throws {
     let apiSession = APISession(url: url)
     let repo = MomentsRepo(
@@ -72,11 +72,11 @@ extension TestChild {
     for (number, momentID) in momentIDs.enumerated() {
       await take(MomentLike(userID: "0", momentID: momentID, isLiked: true), number, by: repo, events)
     }
-    // Stays until it is killed.
+    // Keeps running until it is killed.
     while readLine() != nil {}
   }
 
-  /// Waits until every like is delivered, and tells whether the store and the observers have what the server has.
+  /// Waits until every like is delivered, and reports whether the store and the observers agree with the server.
   static func deliverLikes(in folder: URL) async throws {
     let server = server(in: folder)
     let store = PersistentDataStore(FileStore(folder: storeFolder(in: folder)))
@@ -115,7 +115,7 @@ extension TestChild {
     } catch {
       fail("\(error)")
     }
-    // Calls are made one after another, so the next one that was enqueued is this one.
+    // The calls are sequential, so the next enqueued mutation belongs to this call.
     for await event in events {
       guard case .mutationEnqueued(let id, _) = event else { continue }
       say("\(number) \(outcome) \(id)")
@@ -124,7 +124,7 @@ extension TestChild {
   }
 
   private static func fetch(userID: String, by repo: MomentsRepo) async {
-    // The server fails now and then; the next fetch is not far.
+    // The server fails at random. A failure is ignored, because the next fetch follows soon.
     do throws(MomentsRepoError) { try await repo.getMoments(userID: userID) } catch {}
   }
 }

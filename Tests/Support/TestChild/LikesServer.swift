@@ -15,11 +15,11 @@ internal import MulticastTesting
   internal import Musl
 #endif
 
-/// A server of likes in a file, which outlives the processes that ask it.
+/// A simulated server of likes, whose file outlives the processes that use it.
 ///
-/// Each change it makes is one line, `KEY USER MOMENT IS-LIKED`, written by one call: so it is made or not made,
-/// whenever the process is killed. A key is taken once; its repetition gets the reply of the first time, though it may
-/// be old by now.
+/// Each applied change is one line, `KEY USER MOMENT IS-LIKED`, written with a single call. A change is therefore
+/// either applied or not, whenever the process is killed. A key is accepted only once. A request that repeats a key
+/// gets the original reply, which may be out of date.
 actor LikesServer {
   private struct Change {
     let key: String
@@ -32,26 +32,26 @@ actor LikesServer {
 
   private let file: CInt
   private var changes: [Change]
-  /// Where faults come from; nil for a server without any.
+  /// The source of random faults; `nil` for a server without faults.
   private var random: SplitMix64?
 
   init(file url: URL, seed: UInt64?) {
     let path = url.path(percentEncoded: false)
     file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    guard file >= 0, let bytes = FileManager.default.contents(atPath: path) else { TestChild.fail("no \(path)") }
+    guard file >= 0, let bytes = FileManager.default.contents(atPath: path) else { TestChild.fail("open: \(path)") }
     changes = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { line in
       let words = line.split(separator: " ").map(String.init)
-      guard words.count == 4 else { TestChild.fail("half a line: \(line)") }
+      guard words.count == 4 else { TestChild.fail("incomplete line: \(line)") }
       let like = MomentLike(userID: words[1], momentID: words[2], isLiked: words[3] == "true")
       return Change(key: words[0], like: like)
     }
     random = seed.map { SplitMix64(seed: $0) }
   }
 
-  /// Everybody who changed anything.
+  /// The ids of the users whose timelines were changed.
   var userIDs: Set<String> { Set(changes.map(\.like.userID)) }
 
-  /// The timeline of a user as it is now.
+  /// Returns the current timeline of a user.
   func timeline(of userID: String) -> MomentsDetails {
     timeline(of: userID, after: changes.count)
   }
@@ -64,7 +64,7 @@ actor LikesServer {
     return .fixture(userID: userID, momentIDs: TestChild.momentIDs, likedMomentIDs: liked)
   }
 
-  /// What befalls the next request: half of them are answered.
+  /// Returns the fault of the next request; `nil` for half of the requests, which are answered.
   private func drawFault() -> Fault? {
     switch random?.next().magnitude {
     case let number? where number % 4 == 0: .before
@@ -73,10 +73,10 @@ actor LikesServer {
     }
   }
 
-  /// Makes a change, unless its key was taken before.
+  /// Applies a change, unless its key was accepted before.
   ///
-  /// - Returns: How many changes there were then.
-  private func make(_ change: Change) -> Int {
+  /// - Returns: The number of changes up to and including this one.
+  private func apply(_ change: Change) -> Int {
     if let index = changes.firstIndex(where: { $0.key == change.key }) {
       guard changes[index].like == change.like else { TestChild.fail("\(change.key) names two likes") }
       return index + 1
@@ -110,7 +110,7 @@ extension LikesServer: UpdateMomentLikeSessionType {
     let fault = drawFault()
     if case .before = fault { throw .timedOut }
     let like = MomentLike(userID: userID, momentID: momentID, isLiked: isLiked)
-    let count = make(Change(key: idempotencyKey, like: like))
+    let count = apply(Change(key: idempotencyKey, like: like))
     if case .after = fault { throw .transport(URLError(.networkConnectionLost)) }
     return timeline(of: userID, after: count)
   }

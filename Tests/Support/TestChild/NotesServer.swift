@@ -11,33 +11,34 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// Notes that several processes write, each with numbered edits.
+/// Notes that several processes change with numbered edits.
 struct NumberedNotes: Codable, Equatable, Sendable {
-  /// The numbers of the edits that the value has, by writer, in the order they were applied.
+  /// The numbers of the applied edits, by writer, in the order of their application.
   var edits: [String: [Int]] = [:]
-  /// The number of the edit that wrote each note last, by the name of the note.
+  /// The number of the edit that last wrote each note, by the name of the note.
   var notes: [String: Int] = [:]
 
-  /// The edits of all writers.
+  /// The names of the applied edits of all writers.
   var editNames: Set<String> {
     Set(edits.flatMap { writer, numbers in numbers.map { "\(writer).\($0)" } })
   }
 }
 
-/// An edit of notes, which follows from its number.
+/// An edit of notes, determined by its writer and its number.
 ///
-/// Eight edits in a row are about two notes of their own, so that the edits of different writers can be applied in any
-/// order.
+/// Each group of eight consecutive edits has its own two notes, so that the edits of different writers can be applied
+/// in any order.
 struct NumberedEdit: RepositoryMutation, Hashable {
   enum Change: Int {
     case addFirst, setFirst
-    /// The server refuses it.
+    /// An edit that the server rejects.
     case addForbidden
-    /// Of the notes that ``NotesServer/isShared(_:)``, another client removes the first one at the same time.
+    /// An edit at which another client removes the first note, if the notes are shared, see
+    /// ``NotesServer/isShared(_:)``.
     case addSecond
-    /// Impossible where another client has removed the first note.
+    /// An edit that conflicts if another client has removed the first note.
     case setFirstAgain
-    /// In conflict with a note that only the server knows.
+    /// An edit that conflicts with a note that only the server knows.
     case addTaken
     case setSecond, removeSecond
   }
@@ -72,21 +73,22 @@ struct NumberedEdit: RepositoryMutation, Hashable {
   }
 }
 
-/// A server of notes in a file, which outlives the processes that ask it, and is used by several at the same time.
+/// A simulated server of notes, whose file outlives the processes that use it, several of them at the same time.
 ///
-/// Each edit it makes is one line, `ID KEY WRITER NUMBER`, written by one call. So it is made or not made, whenever the
-/// process is killed. An id is taken once. Its repetition gets the reply of the first time, which may be old by now.
+/// Each applied edit is one line, `ID KEY WRITER NUMBER`, written with a single call. An edit is therefore either
+/// applied or not, whenever the process is killed. An id is accepted only once. A request that repeats an id gets the
+/// original reply, which may be out of date.
 actor NotesServer {
   enum Failure: Error {
     case offline, brokenConnection, refused, conflict
   }
 
-  /// Which requests fail although the server could answer.
+  /// The requests that fail although the server could answer them.
   enum Faults {
     case none
-    /// The reply to the first attempt of each edit gets lost.
+    /// The reply to the first attempt of each edit is lost.
     case firstReplies
-    /// Half of all requests, at random.
+    /// Half of all requests fail, at random.
     case random(SplitMix64)
   }
 
@@ -94,7 +96,7 @@ actor NotesServer {
     case offline, brokenBefore, brokenAfter
   }
 
-  private struct Made {
+  private struct AppliedEdit {
     let id: String
     let key: String
     let edit: NumberedEdit
@@ -102,7 +104,7 @@ actor NotesServer {
 
   private let file: CInt
   private var faults: Faults
-  /// The ids that had a fault, for ``Faults/firstReplies``.
+  /// The ids whose first reply was lost, for ``Faults/firstReplies``.
   private var attempted: Set<MutationID> = []
 
   init(file url: URL, faults: Faults) {
@@ -111,10 +113,10 @@ actor NotesServer {
     self.faults = faults
   }
 
-  /// Whether another client edits the notes of a key too, so that the server answers with the whole value.
+  /// Whether another client also edits the notes of a key, so that the server replies with the whole value.
   static func isShared(_ key: String) -> Bool { key == "shared" }
 
-  /// The notes as they are now.
+  /// Returns the current notes.
   func notes(of key: String) -> NumberedNotes {
     exclusively { Self.notes(of: key, in: $0) }
   }
@@ -128,7 +130,7 @@ actor NotesServer {
     let fault = drawFault(id)
     if fault == .offline { throw .offline }
     if fault == .brokenBefore { throw .brokenConnection }
-    let result = exclusively { make(edit, key, id, $0) }
+    let result = exclusively { apply(edit, key, id, $0) }
     if fault == .brokenAfter { throw .brokenConnection }
     let notes = try result.get()
     return Self.isShared(key) ? .value(notes) : .done
@@ -145,20 +147,20 @@ actor NotesServer {
     }
   }
 
-  /// Makes an edit, unless its id was taken before.
-  private func make(
-    _ edit: NumberedEdit, _ key: String, _ id: MutationID, _ made: [Made]
+  /// Applies an edit, unless its id was accepted before.
+  private func apply(
+    _ edit: NumberedEdit, _ key: String, _ id: MutationID, _ applied: [AppliedEdit]
   ) -> Result<NumberedNotes, Failure> {
-    if let index = made.firstIndex(where: { $0.id == id.rawValue }) {
-      guard made[index].edit == edit, made[index].key == key else { TestChild.fail("\(id) names two edits") }
-      return .success(Self.notes(of: key, in: made[...index]))
+    if let index = applied.firstIndex(where: { $0.id == id.rawValue }) {
+      guard applied[index].edit == edit, applied[index].key == key else { TestChild.fail("\(id) names two edits") }
+      return .success(Self.notes(of: key, in: applied[...index]))
     }
     switch edit.change {
     case .addForbidden: return .failure(.refused)
     case .addTaken: return .failure(.conflict)
     default: break
     }
-    var notes = Self.notes(of: key, in: made)
+    var notes = Self.notes(of: key, in: applied)
     guard Self.apply(edit, key, to: &notes) else { return .failure(.conflict) }
     let line = Data("\(id) \(key) \(edit.writer) \(edit.number)\n".utf8)
     guard line.withUnsafeBytes({ write(file, $0.baseAddress, $0.count) }) == line.count else {
@@ -167,13 +169,13 @@ actor NotesServer {
     return .success(notes)
   }
 
-  private static func notes(of key: String, in made: some Sequence<Made>) -> NumberedNotes {
+  private static func notes(of key: String, in applied: some Sequence<AppliedEdit>) -> NumberedNotes {
     var notes = NumberedNotes()
-    for made in made where made.key == key { _ = apply(made.edit, key, to: &notes) }
+    for edit in applied where edit.key == key { _ = apply(edit.edit, key, to: &notes) }
     return notes
   }
 
-  /// - Returns: Whether the edit is possible.
+  /// - Returns: Whether the edit could be applied without a conflict.
   private static func apply(_ edit: NumberedEdit, _ key: String, to notes: inout NumberedNotes) -> Bool {
     do throws(MutationConflict) {
       try edit.apply(to: &notes)
@@ -184,8 +186,8 @@ actor NotesServer {
     return true
   }
 
-  /// Does work on all edits that were made while no other process makes one.
-  private func exclusively<R>(_ body: ([Made]) -> R) -> R {
+  /// Calls `body` with all applied edits, while no other process can apply one.
+  private func exclusively<R>(_ body: ([AppliedEdit]) -> R) -> R {
     while flock(file, LOCK_EX) != 0 {
       if errno != EINTR { TestChild.fail("flock: \(errno)") }
     }
@@ -196,8 +198,8 @@ actor NotesServer {
     return body(
       String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { line in
         let words = line.split(separator: " ").map(String.init)
-        guard words.count == 4, let number = Int(words[3]) else { TestChild.fail("half a line: \(line)") }
-        return Made(id: words[0], key: words[1], edit: NumberedEdit(writer: words[2], number: number))
+        guard words.count == 4, let number = Int(words[3]) else { TestChild.fail("incomplete line: \(line)") }
+        return AppliedEdit(id: words[0], key: words[1], edit: NumberedEdit(writer: words[2], number: number))
       })
   }
 }

@@ -9,16 +9,16 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// A store whose process may read its folder but no longer write there.
+/// A command that removes the write permissions of a store's folder.
 extension TestChild {
-  /// Saves, loses the permission, and tells what comes of another save and of a load; then the same with it again.
+  /// Prints the results of a save and a load without write permissions, and of a save after they are restored.
   static func losePermission(in place: URL, _ store: any KeyValueStore) async throws {
     let folder = place.pathExtension.isEmpty ? place : place.deletingLastPathComponent()
     let path = folder.path(percentEncoded: false)
-    // The superuser is asked for no permission.
+    // Permissions don't apply to the superuser.
     if geteuid() == 0 {
       guard mkdir(path, 0o700) == 0, chown(path, 65_534, 65_534) == 0, setgid(65_534) == 0, setuid(65_534) == 0 else {
-        fail("giving up the rights of the superuser: \(errno)")
+        fail("dropping superuser privileges: \(errno)")
       }
     }
     let key = StoreKey<String>("text")
@@ -30,7 +30,7 @@ extension TestChild {
       chmod(path, folderMode)
     }
     allow(0o400, 0o500)
-    // Another store, because an open file stays as it was opened.
+    // Uses another store, because an open file keeps the permissions with which it was opened.
     let second = open(place)
     do throws(StoreError) {
       try await second.save("new", for: key)

@@ -13,10 +13,10 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// Edits of notes by a process that may be killed at any instant.
+/// Commands that edit notes in a process that may be killed at any time.
 ///
-/// Each edit is reported by `durable KEY NUMBER ID` when it is durable, and by `ended KEY NUMBER RESULT` when its call has
-/// returned. `vanished KEY WRITER.NUMBER` reports that an observer saw an edit and then a value without it.
+/// The process prints `durable KEY NUMBER ID` when an edit is durable, and `ended KEY NUMBER RESULT` when its call has
+/// returned. It prints `vanished KEY WRITER.NUMBER` if an observer saw an edit and then a value without it.
 extension TestChild {
   private typealias Notes = SyncedRepository<NotesSource>
 
@@ -46,14 +46,14 @@ extension TestChild {
     }
   }
 
-  /// A record of a mutation, as far as it shows whether the mutation will be sent.
+  /// The part of a mutation's record that shows whether the mutation will still be sent.
   private struct Record: Codable, Equatable {
     struct Verdict: Codable, Equatable {}
 
     let verdict: Verdict?
   }
 
-  /// The notes that another client edits too, and those that none does.
+  /// The keys of the notes: those that another client edits as well, and those that no other client edits.
   private static let keys = ["shared", "own"]
 
   private static func notesServer(beside place: URL, _ faults: NotesServer.Faults) -> NotesServer {
@@ -68,7 +68,8 @@ extension TestChild {
 
   // MARK: - Editing
 
-  /// Makes edits of all notes at a server that fails half of the time, and fetches beside that, until it is killed.
+  /// Edits all notes on a server that fails half of the requests, and fetches concurrently, until the process is
+  /// killed.
   static func edit(as writer: String, from first: Int, seed: UInt64, in place: URL) async throws {
     let server = notesServer(beside: place, .random(SplitMix64(seed: seed)))
     let notes = notes(server, in: open(place))
@@ -80,7 +81,7 @@ extension TestChild {
     }
   }
 
-  /// Makes one edit of each of all notes, but kills the process in place of one of its calls of the file system.
+  /// Makes one edit under each key, but kills the process at the given file system call, before the call is made.
   static func edit(
     as writer: String, number: Int, losingReplies: Bool, dyingAtCall fatal: Int, in place: URL
   ) async throws {
@@ -96,12 +97,12 @@ extension TestChild {
         group.addTask { await makeEdits(of: key, as: writer, numbers: number..<number + 1, by: notes) }
       }
     }
-    // An edit whose reply got lost is sent again.
+    // An edit whose reply was lost is sent again.
     try await notes.waitForPendingMutations()
     say("done")
   }
 
-  /// Makes edits, the next one as soon as one is durable, with at most three calls under way.
+  /// Makes edits, each as soon as the previous one is durable, with at most three calls in flight.
   private static func makeEdits(of key: String, as writer: String, numbers: Range<Int>, by notes: Notes) async {
     let events = notes.events.subscribe()
     await withTaskGroup(of: Void.self) { group in
@@ -112,7 +113,7 @@ extension TestChild {
           callCount -= 1
         }
         let edit = NumberedEdit(writer: writer, number: number)
-        // It is durable unless it is impossible, and only one of these is.
+        // An edit becomes durable unless it is in conflict from the start, which is possible only for `setFirstAgain`.
         if edit.change == .setFirstAgain {
           guard await perform(edit, on: key, by: notes) else { continue }
         } else {
@@ -125,14 +126,16 @@ extension TestChild {
           break
         }
         if number.isMultiple(of: 3) {
-          // The server fails now and then. The next fetch is not far.
+          // The server fails at random. A failure is ignored, because the next fetch follows soon.
           do throws(RepositoryError<NotesServer.Failure>) { try await notes.reload(key) } catch {}
         }
       }
     }
   }
 
-  /// - Returns: Whether the edit was possible.
+  /// Performs an edit, and prints its result.
+  ///
+  /// - Returns: Whether the edit could be applied.
   private static func perform(_ edit: NumberedEdit, on key: String, by notes: Notes) async -> Bool {
     let result: String
     do throws(RepositoryError<NotesServer.Failure>) {
@@ -165,12 +168,12 @@ extension TestChild {
 
   // MARK: - Delivering
 
-  /// Waits until everything is delivered that other processes left, and reports what is there then.
+  /// Waits until all mutations that other processes left are delivered, and reports the resulting state.
   ///
-  /// - `first KEY WRITER.NUMBER…`: the edits that the first observed value has
-  /// - `listed KEY WRITER.NUMBER ID STANDING`: a mutation that is listed in the end
-  /// - `records COUNT`: how many are stored
-  /// - `stored KEY agrees` and `observed KEY agrees`, if that is so
+  /// - `first KEY WRITER.NUMBER…`: the edits in the first observed value
+  /// - `listed KEY WRITER.NUMBER ID STANDING`: a mutation that is still listed
+  /// - `records COUNT`: the number of stored records of mutations
+  /// - `stored KEY agrees` and `observed KEY agrees`: the stored and the observed value equal the server's
   static func deliverEdits(in place: URL) async throws {
     let server = notesServer(beside: place, .none)
     let store = open(place)
@@ -179,7 +182,7 @@ extension TestChild {
       let expected = await server.notes(of: key)
       let stored = try await store.load(StoreKey<NumberedNotes>("notes", id: key))?.value
       report("stored", key, stored, expected)
-      // The repository is released, so all of these end.
+      // The repository has been released, so these subscriptions finish.
       var state: RepositoryState<NumberedNotes, RepositoryError<NotesServer.Failure>>?
       for await next in states[key]! { state = next }
       report("observed", key, state?.value, expected)
@@ -195,14 +198,14 @@ extension TestChild {
     }
   }
 
-  /// - Returns: What observers were sent, from the first value to the last one.
+  /// - Returns: The subscriptions with all values and states that were sent to observers.
   private static func deliver(_ notes: Notes, in place: URL) async throws -> (
     [String: MulticastSubscription<NumberedNotes, Never>],
     [String: MulticastSubscription<RepositoryState<NumberedNotes, RepositoryError<NotesServer.Failure>>, Never>]
   ) {
     let values = Dictionary(uniqueKeysWithValues: keys.map { ($0, notes.values(of: $0).subscribe()) })
     let states = Dictionary(uniqueKeysWithValues: keys.map { ($0, notes.states(of: $0).subscribe()) })
-    // Sent once the stored value is read, also where there is none.
+    // The pending mutations are sent once the stored value has been read, even if there is none.
     for key in keys { for await _ in notes.pendingMutations(of: key) { break } }
     try await notes.waitForPendingMutations()
     for item in try await notes.mutations.list() {
@@ -214,12 +217,12 @@ extension TestChild {
         }
       say("listed \(item.key) \(item.mutation.name) \(item.id) \(standing)")
     }
-    // What became of a mutation is stored after it is known, by a repository that lives as long.
+    // A repository stores the result of a mutation after it has reported it, so the repository must still exist.
     try await reportRecords(in: open(place))
     return (values, states)
   }
 
-  /// Waits until what became of each mutation is stored.
+  /// Waits until the result of each mutation is stored, and reports the number of records.
   private static func reportRecords(in store: any KeyValueStore) async throws {
     let records = try await store.observe(collection: "notes.mutations", as: Record.self).stored
     var count = 0
@@ -237,7 +240,7 @@ extension TestChild {
   private static func report(
     _ what: String, _ key: String, _ notes: NumberedNotes?, _ expected: NumberedNotes
   ) {
-    // Where nothing was made, nothing need be stored.
+    // If no edit was applied, the store may be empty.
     let agrees = notes ?? NumberedNotes() == expected
     say("\(what) \(key) " + (agrees ? "agrees" : "differs: \(String(describing: notes)) for \(expected)"))
   }

@@ -3,14 +3,15 @@ internal import GraphQLClient
 internal import TestSupport
 
 extension TestChild {
-  /// Sends a request that wishes for a reply, by `URLSession`.
+  /// Sends a request with the script of its response, using `URLSession`.
   static func askByURLSession(_ address: String, _ script: String) async throws {
-    guard let url = URL(string: address) else { fail("\(address) is no address") }
-    let wish = ScriptedServer.Wish(try JSONDecoder().decode(ScriptedServer.Script.self, from: Data(script.utf8)))
+    guard let url = URL(string: address) else { fail("\(address) is not a URL") }
+    let variables = ScriptedServer.RequestedScript(
+      try JSONDecoder().decode(ScriptedServer.Script.self, from: Data(script.utf8)))
     let session = APISession(url: url, timeout: .seconds(4), transport: URLSessionTransport())
     say("asking")
     do {
-      _ = try await session.post(document: "{ a }", operationName: "", variables: wish, as: [String: Int].self)
+      _ = try await session.post(document: "{ a }", operationName: "", variables: variables, as: [String: Int].self)
     } catch {
       say("\(error)")
     }

@@ -12,13 +12,14 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// A sign-out by a process that may be killed at any instant.
+/// Commands that sign a user out in a process that may be killed at any time.
 ///
-/// Two users have a value each and a change of it that waits, Jake and Mary. Each has the user's name in it.
+/// There are two users, Jake and Mary. Each has a stored value and pending mutations of it, all of which contain the
+/// user's name.
 extension TestChild {
   private typealias Words = SyncedRepository<WordsSource>
 
-  /// The words of a user.
+  /// The key of a user's words.
   private struct WordsKey: RepositoryKey {
     let storeID: String
 
@@ -35,7 +36,7 @@ extension TestChild {
     func apply(to words: inout [String]) { words.append(text) }
   }
 
-  /// A server that can be read and not changed.
+  /// A server that rejects every mutation.
   private struct WordsSource: MutableSource {
     struct Failure: Error {}
 
@@ -50,7 +51,7 @@ extension TestChild {
     func disposition(of failure: Failure) -> FailureDisposition { .retryLater() }
   }
 
-  /// A record of a user, as far as it shows whether the user is being signed out.
+  /// The part of a user's record that shows whether the user is being signed out.
   private struct UserPhase: Codable {
     let phase: String
   }
@@ -59,7 +60,7 @@ extension TestChild {
     Words(WordsSource(), store: store, configuration: RepositoryConfiguration())
   }
 
-  /// Stores what both users have.
+  /// Stores the values and the pending mutations of both users.
   static func keepWords(in place: URL) async throws {
     let words = words(in: open(place))
     for key in WordsKey.all {
@@ -69,7 +70,7 @@ extension TestChild {
     say("kept")
   }
 
-  /// Signs Jake out, but kills the process in place of one of its calls of the file system.
+  /// Signs Jake out, but kills the process at the given file system call, before the call is made.
   static func signOut(dyingAtCall fatal: Int, in place: URL) async throws {
     let count = Atomic(0)
     let fileSystem = FileSystem { _ in
@@ -80,20 +81,20 @@ extension TestChild {
     say("done")
   }
 
-  /// Lets a repository finish a sign-out that another process has begun, and reports what is there then.
+  /// Lets a repository finish a sign-out that another process has begun, and reports the resulting state.
   ///
-  /// - `phase PHASE`: the state of the user who has signed out; none if no sign-out has begun
-  /// - `words KEY WORD…`: what the repository shows
+  /// - `phase PHASE`: the phases of the users' records; none if no sign-out has begun
+  /// - `words/KEY/WORD…`: the words that the repository shows for a user
   static func finishSignOut(in place: URL) async throws {
     let words = words(in: open(place))
-    // A collection has one type in a store.
+    // A second store, because a collection has only one type in each store.
     let store = open(place)
-    // The call for one user goes on with the sign-out of the other one.
+    // The call for one user continues the sign-out of the other user.
     try await words.reload(WordsKey.all[1])
     var phase = try await phases(in: store)
     let end = ContinuousClock.now + .seconds(60)
     while phase.contains("signingOut") {
-      if .now > end { fail("The sign-out isn't finished.") }
+      if .now > end { fail("The sign-out did not finish.") }
       try await Task.sleep(for: .milliseconds(1))
       phase = try await phases(in: store)
     }

@@ -4,9 +4,9 @@ internal import Multicast
 internal import Repository
 internal import Synchronization
 
-/// Steps of a writer in several lanes, made by one of several processes on a store.
+/// The command of a writer that performs steps in several lanes, as one of several processes that share a store.
 ///
-/// Each is reported by `durable LANE NUMBER` when it is durable, and by `ended LANE NUMBER RESULT` when its call has
+/// The process prints `durable LANE NUMBER` when a step is durable, and `ended LANE NUMBER RESULT` when its call has
 /// returned.
 extension TestChild {
   private typealias Steppers = SyncedRepository<StepsSource>
@@ -26,7 +26,8 @@ extension TestChild {
 
   private static let lanes = ["0", "1", "2", "3"]
 
-  /// Makes steps in all lanes until its input ends, waits until all processes' are made, and says whether it shows them.
+  /// Performs steps in all lanes until standard input ends, waits for the steps of all processes, and prints `agrees
+  /// LANE` when the repository shows the server's steps.
   static func takeSteps(as writer: String, in place: URL) async throws {
     let server = StepsServer(beside: place)
     let steps = Steppers(StepsSource(server: server), store: open(place))
@@ -36,19 +37,19 @@ extension TestChild {
     }
     try await steps.waitForPendingMutations()
     for lane in lanes {
-      // The states, because a value that shows a step before the server has it doesn't come a second time.
+      // Observes states instead of values, because the confirmation of a step that is already shown sends no new value.
       for await state in steps.states(of: lane) where state.value?.last == (await server.steps(of: lane)) { break }
       say("agrees \(lane)")
     }
   }
 
-  /// Whether the standard input has ended.
+  /// Watches for the end of standard input.
   private final class InputEnd: Sendable {
     private let hasCome = Atomic(false)
 
     init() {
       Thread.detachNewThread {
-        // What comes before the end says nothing.
+        // The content of the input doesn't matter.
         _ = FileHandle.standardInput.readDataToEndOfFile()
         self.hasCome.store(true, ordering: .relaxed)
       }
@@ -57,7 +58,7 @@ extension TestChild {
     var value: Bool { hasCome.load(ordering: .relaxed) }
   }
 
-  /// Makes steps, the next one as soon as one is durable, with at most four calls in progress.
+  /// Performs steps, each as soon as the previous one is durable, with at most four calls in flight.
   private static func takeSteps(
     as writer: String, _ lane: String, by steps: Steppers, until inputEnd: InputEnd
   ) async {

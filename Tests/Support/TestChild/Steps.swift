@@ -11,9 +11,9 @@ internal import TestSupport
   internal import Musl
 #endif
 
-/// Commits to a store, each reported when it is acknowledged, by a process that may be killed at any instant.
+/// Commands that commit to a store in a process that may be killed at any time, and report each acknowledged commit.
 extension TestChild {
-  /// Makes numbered commits until the last one, until one fails, or until the process is killed.
+  /// Makes numbered commits up to the last one, or until one fails or the process is killed.
   static func commit(
     _ kind: NumberedCommits, from first: Int, to last: Int, in store: any KeyValueStore
   ) async {
@@ -27,7 +27,7 @@ extension TestChild {
     }
   }
 
-  /// Makes numbered commits, but kills the process in place of one of its calls of the file system.
+  /// Makes numbered commits, but kills the process at the given file system call, before the call is made.
   static func dieAtCall(
     _ fatal: Int, committing kind: NumberedCommits, from first: Int, to last: Int, in place: URL
   ) async {
@@ -39,9 +39,9 @@ extension TestChild {
     await commit(kind, from: first, to: last, in: open(place, fileSystem))
   }
 
-  /// Commits the same stamp to three keys, again and again.
+  /// Commits stamps in a loop, each to three keys in one batch.
   ///
-  /// Says for each commit its number and the times of its beginning and its acknowledgement.
+  /// Prints for each commit its number, and the times at which it began and was acknowledged.
   static func stamp(as writer: Int, from first: Int, in store: any KeyValueStore) async throws {
     for number in first... {
       let stamp = Stamp(writer: writer, number: number)
@@ -53,7 +53,8 @@ extension TestChild {
     }
   }
 
-  /// Increments a number and its twin, again and again, on condition that no other process has done so meanwhile.
+  /// Increments a number and its copy in a loop, with a precondition that fails if another process has incremented it
+  /// in the meantime.
   static func countUp(in store: any KeyValueStore) async throws {
     let (key, twin) = (StoreKey<Int>("counters", id: "counter"), StoreKey<Int>("counters", id: "twin"))
     while true {
@@ -73,13 +74,13 @@ extension TestChild {
     }
   }
 
-  /// Commits five values, but halts with all of them staged until standard input ends.
+  /// Commits five values, but pauses when all of them are staged until standard input ends.
   static func stage(in folder: URL) async throws {
     let stagedCount = Atomic(0)
     let fileSystem = FileSystem { call in
       switch call.operation {
       case "create": stagedCount.add(1, ordering: .relaxed)
-      // The lock of the folder, without which nothing can take its place.
+      // The call locks the folder, which precedes moving the staged files into place.
       case "flock" where !call.path.contains(".DataStore-") && stagedCount.load(ordering: .relaxed) >= 5:
         stagedCount.store(0, ordering: .relaxed)
         say("staged")

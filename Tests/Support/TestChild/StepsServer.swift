@@ -9,13 +9,13 @@ internal import Repository
   internal import Musl
 #endif
 
-/// A server that counts the steps of writers, in a file that outlives the processes that ask it.
+/// A simulated server that records the steps of writers in a file, which outlives the processes that use it.
 ///
-/// Each step is one line, `ID LANE WRITER NUMBER PROCESS`. A process that asks while a request of another one is in flight
-/// leaves the line `overlap`.
+/// Each step is one line, `ID LANE WRITER NUMBER PROCESS`. If a process begins a request while another process has one
+/// in flight, it adds the line `overlap`.
 actor StepsServer {
   private let file: CInt
-  /// Locked by the process that has a request in flight.
+  /// A file that is locked by the process that has a request in flight.
   private let senders: CInt
   private var requestCount = 0
 
@@ -31,7 +31,7 @@ actor StepsServer {
     return file
   }
 
-  /// Begins a request; ``end()`` follows.
+  /// Begins a request, which ``end()`` must end.
   private func begin() {
     if requestCount == 0, flock(senders, LOCK_EX | LOCK_NB) != 0 { append("overlap") }
     requestCount += 1
@@ -56,18 +56,18 @@ actor StepsServer {
     return String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
   }
 
-  /// The last step of each writer in a lane.
+  /// Returns the number of the last step of each writer in a lane.
   func steps(of lane: String) -> [String: Int] {
     var steps: [String: Int] = [:]
     for line in lines where line.count == 5 && line[1] == lane { steps[String(line[2])] = Int(line[3]) }
     return steps
   }
 
-  /// Counts a step, unless its id was counted before.
+  /// Records a step, unless a step with the same id is already recorded.
   func take(_ step: Step, _ lane: String, _ id: MutationID) async -> MutationReply<Steps> {
     begin()
     defer { end() }
-    // Another process may have a request in flight until here.
+    // Gives another process the opportunity to send a request at the same time.
     await Task.yield()
     if !lines.contains(where: { $0[0] == id.rawValue }) {
       append("\(id) \(lane) \(step.writer) \(step.number) \(getpid())")

@@ -2,11 +2,11 @@ internal import DataStore
 internal import Foundation
 internal import TestSupport
 
-/// What a test does in another process than its own: `TestChild COMMAND PLACE ARGUMENTS…`.
+/// The commands that a test runs in another process: `TestChild COMMAND PLACE ARGUMENTS…`.
 ///
-/// The place is a folder of files, or a database if its name ends in `.sqlite`.
+/// The place is the folder of a store, or a database file if its name ends in `.sqlite`.
 ///
-/// It says what it did by lines on standard output, each written at once.
+/// A command reports its progress as lines on standard output, each of which is written immediately.
 @main
 enum TestChild {
   static func main() async throws {
@@ -31,7 +31,7 @@ enum TestChild {
     case "like-dying-at-call":
       try await like(from: number(rest[1]), to: number(rest[2]), dyingAtCall: number(rest[0]), in: url)
     case "like-at":
-      guard let server = URL(string: rest[0]) else { fail("\(rest[0]) is no address") }
+      guard let server = URL(string: rest[0]) else { fail("\(rest[0]) is not a URL") }
       try await like(Array(rest.dropFirst()), at: server, in: url)
     case "deliver-likes": try await deliverLikes(in: url)
     case "edit": try await edit(as: rest[0], from: number(rest[1]), seed: UInt64(number(rest[2])), in: url)
@@ -44,14 +44,14 @@ enum TestChild {
     case "keep-words": try await keepWords(in: url)
     case "sign-out-dying-at-call": try await signOut(dyingAtCall: number(rest[0]), in: url)
     case "finish-sign-out": try await finishSignOut(in: url)
-    case "serve-wishes": try serveWishes()
+    case "serve-requested-scripts": try serveRequestedScripts()
     case "meet-hostile-servers": try await meetHostileServers(rest[0], kindCount: number(rest[1]))
     case "ask-by-url-session": try await askByURLSession(rest[0], rest[1])
     default: fail("unknown command \(command)")
     }
   }
 
-  /// Opens a store that waits long for other processes, because many of them may share two cores.
+  /// Opens a store with a long lock timeout, because many processes may share two cores.
   static func open(_ place: URL, _ fileSystem: FileSystem = FileSystem()) -> any KeyValueStore {
     guard place.pathExtension == "sqlite" else {
       return FileStore(folder: place, fileSystem: fileSystem, lockTimeout: .seconds(60))
@@ -63,6 +63,7 @@ enum TestChild {
     #endif
   }
 
+  /// Prints a line to standard output, unbuffered.
   static func say(_ line: String) {
     FileHandle.standardOutput.write(Data("\(line)\n".utf8))
   }
@@ -72,12 +73,12 @@ enum TestChild {
   }
 
   private static func kind(_ text: String) -> NumberedCommits {
-    guard let kind = NumberedCommits(rawValue: text) else { fail("\(text) is no kind of commits") }
+    guard let kind = NumberedCommits(rawValue: text) else { fail("\(text) is not a kind of commits") }
     return kind
   }
 
   private static func number(_ text: String) -> Int {
-    guard let number = Int(text) else { fail("\(text) is no number") }
+    guard let number = Int(text) else { fail("\(text) is not a number") }
     return number
   }
 }

@@ -1,7 +1,7 @@
 internal import DataStore
 internal import Multicast
 
-/// Texts in a store that another process uses too.
+/// Commands that use the texts of a store that another process uses as well.
 extension TestChild {
   private static func key(_ userID: String) -> StoreKey<String> { StoreKey("text", id: userID) }
 
@@ -15,7 +15,7 @@ extension TestChild {
     try await store.remove(key(userID))
   }
 
-  /// Tells each change of a user's text, until standard input ends.
+  /// Prints each change of a user's text, until standard input ends.
   static func follow(_ userID: String, in store: any KeyValueStore) async throws {
     let changes = try await store.changes(of: key(userID)).subscribe()
     let following = Task {

@@ -8,14 +8,15 @@ package import Foundation
   internal import Musl
 #endif
 
-/// A run of the executable `TestChild`, and the lines it says.
+/// A running `TestChild` process, and the lines that it prints.
 package struct ChildProcess {
   package let identifier: pid_t
   private let socket: FileHandle
+  /// The result of the child, once it has ended.
   private let ends: Task<End, Never>
   private var lines: AsyncStream<String>.Iterator
 
-  /// How a child ended.
+  /// The termination status of a child.
   package enum End: Equatable, Sendable {
     case exit(CInt)
     case signal(CInt)
@@ -29,9 +30,15 @@ package struct ChildProcess {
     }
   }
 
+  /// Starts a child.
+  ///
+  /// - Parameters:
+  ///   - command: The command that the child runs.
+  ///   - folder: The folder or database of the command.
+  ///   - arguments: Further arguments of the command.
   package init(_ command: String, _ folder: URL, _ arguments: [String] = []) throws {
     let (ownSocket, childSocket) = try SocketPair.make()
-    // Else the output would not end with the child.
+    // If this process kept the socket open, the output wouldn't end with the child.
     defer { close(childSocket) }
     let words = [Self.executable, command, folder.path(percentEncoded: false)] + arguments
     let identifier: pid_t
@@ -48,7 +55,7 @@ package struct ChildProcess {
     self.lines = lines.makeAsyncIterator()
     ends = Task {
       await withCheckedContinuation { continuation in
-        // Reading blocks, which must not take a thread from those who count on it.
+        // Reading blocks, so it needs a thread that doesn't belong to Swift concurrency.
         Thread.detachNewThread {
           SocketPair.forEachLine(from: socket.fileDescriptor) { line.yield($0) }
           line.finish()
@@ -60,24 +67,24 @@ package struct ChildProcess {
     }
   }
 
-  /// The next line; nil when the child has ended.
+  /// Returns the next line; `nil` when the child has ended.
   package mutating func line() async -> String? {
     await lines.next()
   }
 
-  /// All lines until the child ends.
+  /// Returns all remaining lines, when the child has ended.
   package mutating func allLines() async -> [String] {
     var lines: [String] = []
     while let line = await line() { lines.append(line) }
     return lines
   }
 
-  /// Kills the child where it is.
+  /// Kills the child with `SIGKILL`.
   package func kill() {
     signal(SIGKILL)
   }
 
-  /// Stops the child where it is, until it is killed.
+  /// Suspends the child with `SIGSTOP`, until it is killed.
   package func stop() {
     signal(SIGSTOP)
   }
@@ -92,22 +99,22 @@ package struct ChildProcess {
     #endif
   }
 
-  /// Ends the child's standard input.
+  /// Closes the child's standard input.
   package func endInput() {
     shutdown(socket.fileDescriptor, CInt(SHUT_WR))
   }
 
-  /// Waits for the child's end.
+  /// Waits for the child to end, and returns its termination status.
   package func end() async -> End {
     await ends.value
   }
 
-  /// Runs a child to its end.
+  /// Starts a child, waits for it to end, and returns its termination status.
   package static func run(_ command: String, _ folder: URL, _ arguments: [String] = []) async throws -> End {
     try await ChildProcess(command, folder, arguments).end()
   }
 
-  /// The executable lies beside the bundle of the tests, or beside the executable that runs them.
+  /// The path of `TestChild`, which lies beside the bundle of the tests or beside the executable that runs them.
   private static let executable: String = {
     let bundle = Bundle.allBundles.first { $0.bundleURL.pathExtension == "xctest" }
     let tests = bundle?.bundleURL ?? Bundle.main.executableURL!
@@ -116,8 +123,8 @@ package struct ChildProcess {
 
   /// The environment of a child.
   ///
-  /// A child that crashes prints no backtrace. The runtime would start another process for it, which may hang when the
-  /// child is gone, and which keeps the child's output open.
+  /// It disables backtraces of crashes. To print one, the runtime would start another process, which may hang after the
+  /// child has ended and keeps the child's output open.
   private static var environment: [String] {
     var variables = ProcessInfo.processInfo.environment
     variables["SWIFT_BACKTRACE"] = "enable=no"

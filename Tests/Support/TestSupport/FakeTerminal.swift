@@ -1,10 +1,10 @@
 package import Multicast
 package import TerminalUI
 
-/// A terminal whose keyboard and size are a test's, and whose frames are kept.
+/// A terminal whose input and size a test controls, and which records its frames.
 package final class FakeTerminal: TerminalType {
   package let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
-  /// Every frame, in order; with replay, so that a test may look at those it missed.
+  /// All frames in order, with a replay, so that a test can inspect earlier frames.
   package let frames = MulticastRelay<Frame>(replay: 1_000, buffering: .unbounded)
   private let newFrames = MulticastRelay<Frame>(buffering: .unbounded)
   package let calls = MulticastRelay<String>(replay: 100, buffering: .unbounded)
@@ -46,19 +46,20 @@ package final class FakeTerminal: TerminalType {
     channel.send(.input(Array(text.utf8)))
   }
 
-  /// The lines of the first frame, from the first of all on, that is as wanted.
+  /// Returns the lines of the first frame that satisfies the condition, including frames that were shown before the
+  /// call.
   package func lines(where isWanted: @Sendable ([String]) -> Bool) async -> [String] {
-    // A frame without a size is no screen.
+    // Skips the frames without a size, which `allFrames()` sends.
     for await frame in frames.stream where frame.size.rows > 0 && isWanted(frame.lines) { return frame.lines }
     return []
   }
 }
 
 extension FakeTerminal {
-  /// The lines of all frames so far.
+  /// Returns the lines of all frames so far.
   package func allFrames() async -> [[String]] {
     let subscription = frames.stream.subscribe()
-    // The replay is there at once; what ends it is one more frame.
+    // An empty frame marks the end of the replay.
     frames.send(Frame(size: TerminalSize(columns: 0, rows: 0)))
     var all: [[String]] = []
     for await frame in subscription {
@@ -68,7 +69,7 @@ extension FakeTerminal {
     return all
   }
 
-  /// Types, and returns the lines of the first frame from then on that is as wanted.
+  /// Types a text, and returns the lines of the first frame after that which satisfies the condition.
   package func lines(afterTyping text: String, where isWanted: @Sendable ([String]) -> Bool) async -> [String] {
     let subscription = newFrames.stream.subscribe()
     type(text)

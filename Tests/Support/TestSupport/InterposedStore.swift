@@ -1,19 +1,20 @@
 package import DataStore
 package import Multicast
 
-/// A store that forwards to another one, after what a test puts in between.
+/// A store that runs a test's closures before it forwards calls to another store.
 package struct InterposedStore: KeyValueStore {
   private let store: any KeyValueStore
   private let beforeSaving: @Sendable (StoreKeyName) async throws(StoreError) -> Void
   private let beforeObserving: @Sendable (String) async throws(StoreError) -> Void
 
-  /// Creates a store over another.
+  /// Creates a store that forwards to another store.
   ///
   /// - Parameters:
-  ///   - store: The other; one in memory unless told otherwise.
-  ///   - beforeSaving: Runs before each save, with its key, and before each commit, with each of its keys; if it throws,
-  ///     nothing is saved.
-  ///   - beforeObserving: Runs before a collection is observed, with its name; if it throws, it isn't.
+  ///   - store: The other store; a store in memory by default.
+  ///   - beforeSaving: A closure that runs before each save, with its key, and before each commit, with each of its
+  ///     keys. If it throws, nothing is saved.
+  ///   - beforeObserving: A closure that runs before a collection is observed, with its name. If it throws, the
+  ///     collection isn't observed.
   package init(
     _ store: any KeyValueStore = InMemoryStore(),
     beforeSaving: @escaping @Sendable (StoreKeyName) async throws(StoreError) -> Void = { _ in },

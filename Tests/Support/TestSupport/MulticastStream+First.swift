@@ -1,7 +1,7 @@
 package import Multicast
 
 extension MulticastStream {
-  /// The first elements.
+  /// Returns the first `count` elements, or fewer if the stream finishes.
   package func first(_ count: Int) async -> [Element] where Failure == Never {
     var elements: [Element] = []
     for await element in self {

@@ -1,16 +1,17 @@
 package import DataStore
 
-/// Commits to a store that follow from their numbers.
+/// A kind of numbered commits, each of which is determined by its number.
 ///
-/// So the number of commits that were made determines what is stored, and a test can compare it with what is found.
+/// The number of commits therefore determines the content of the store, which a test can compare with the stored
+/// values.
 package enum NumberedCommits: String, CaseIterable, Sendable {
-  /// Each saves or removes one of three values.
+  /// Each commit saves or removes one of three values.
   case values
-  /// Each saves five values, except that every third one removes one of them.
+  /// Each commit saves five values, except that every third commit removes one of them.
   case batches
-  /// Each changes one element of a value in parts.
+  /// Each commit changes one element of a partitioned value.
   case parts
-  /// Those of all other kinds in turn, and commits of values with and without parts.
+  /// The commits alternate between all other kinds and batches of values with and without parts.
   case mixed
 
   private enum Edit {
@@ -38,7 +39,7 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
     }
   }
 
-  /// Makes the commit of a number.
+  /// Makes the commit with the given number.
   package func make(_ number: Int, in store: any KeyValueStore) async throws(StoreError) {
     let edits = edits(of: number)
     guard edits.count == 1 else {
@@ -60,7 +61,7 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
     }
   }
 
-  /// Does to a state what the commit of a number does to a store.
+  /// Applies the commit with the given number to a model of the store.
   package func apply(_ number: Int, to state: inout State) {
     for edit in edits(of: number) {
       switch edit {
@@ -74,14 +75,14 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
     }
   }
 
-  /// What is stored at one instant.
+  /// The content of a store at one instant.
   package struct State: Hashable, Sendable, CustomStringConvertible {
     package var values: [String: [Int]] = [:]
     package var document: NumberedDocument?
 
     package init() {}
 
-    /// A short form: a value that was changed in some of its numbers is shown with all of them.
+    /// A short description, which shows all numbers of a value only if they differ.
     package var description: String {
       let values = values.sorted { $0.key < $1.key }.map { id, value in
         "\(id): \(Set(value).count == 1 ? "\(value[0])" : "\(value)")"
@@ -90,15 +91,15 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
     }
   }
 
-  /// The ids of all values that commits of any kind save.
+  /// The ids of the values that commits of all kinds save.
   private static let ids = ["0", "1", "2", "before", "beside"] + (0..<5).map { "five-\($0)" }
 
-  /// Reads all values, by `observe` or by `load`.
+  /// Reads all values with `observe` or with `load`.
   package static func read(_ store: any KeyValueStore, observing: Bool) async throws(StoreError) -> State {
     observing ? try await observe(store) : try await load(from: store)
   }
 
-  /// Reads all values by `load`.
+  /// Reads all values with `load`.
   package static func load(from store: any KeyValueStore) async throws(StoreError) -> State {
     var state = State()
     for id in ids { state.values[id] = try await store.load(key(id))?.value }
@@ -106,7 +107,7 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
     return state
   }
 
-  /// Reads all values by `observe`.
+  /// Reads all values with `observe`.
   package static func observe(_ store: any KeyValueStore) async throws(StoreError) -> State {
     var state = State()
     for entry in try await store.observe(collection: collection, as: [Int].self).stored {
@@ -133,7 +134,7 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
   }
 }
 
-/// A value in parts whose elements have the numbers of the commits that changed them last.
+/// A partitioned value, each element of which holds the number of the commit that last changed it.
 package struct NumberedDocument: PartitionedValue, Hashable {
   package private(set) var head: Int
   package private(set) var elements: [Int]

@@ -11,16 +11,16 @@ package import TerminalUI
   internal import Musl
 #endif
 
-/// A terminal that a test holds the other end of.
+/// A pseudo-terminal whose controlling end belongs to a test.
 package final class PseudoTerminal {
-  /// The end a program has.
+  /// The program's end.
   package let device: TerminalDevice
   private let controller: CInt
   private let program: CInt
   private let controllerHold: DescriptorHold
   private let queue = DispatchQueue(label: "controller")
   private let source: any DispatchSourceRead
-  /// All that was written to the terminal so far; finished when no program has it any more.
+  /// The bytes written to the terminal so far; finishes when no program has the terminal open any more.
   private let written = CurrentValueChannel<[UInt8], Never>([])
 
   package init(size: TerminalSize) throws {
@@ -36,7 +36,8 @@ package final class PseudoTerminal {
     let source = DispatchSource.makeReadSource(fileDescriptor: controller, queue: queue)
     self.source = source
     resize(to: size)
-    // To its end, as a source may tell of a hang-up but once, also where there is more than one read takes.
+    // Each event reads until no bytes are left, because a source may report a hang-up only once, even if there are more
+    // bytes than one read returns.
     _ = fcntl(controller, F_SETFL, O_NONBLOCK)
     source.setEventHandler { [written] in
       var bytes = [UInt8](repeating: 0, count: 65_536)
@@ -53,15 +54,16 @@ package final class PseudoTerminal {
         }
       }
     }
-    // Not earlier: what next has the number of a descriptor that is closed under its source may never be told of.
+    // Keeps the descriptor open until the source is cancelled. If it were closed earlier, the next descriptor with the
+    // same number might never receive events.
     source.setCancelHandler { [controllerHold] in _ = controllerHold }
     source.activate()
   }
 
-  /// Gives a descriptor a number that no socket of another test has had.
+  /// Moves a descriptor to a number that no socket of another test has had.
   ///
-  /// `URLSession` closes sockets that libdispatch still watches, on Linux, and libdispatch never tells of a descriptor
-  /// that gets the number of such a one meanwhile.
+  /// On Linux, `URLSession` closes sockets that libdispatch still watches. If a new descriptor gets the number of such
+  /// a socket, libdispatch never reports events for it.
   private static func moveUp(_ descriptor: CInt) throws -> CInt {
     let moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 512)
     guard moved >= 0 else { throw TerminalError(code: errno, operation: "fcntl") }
@@ -79,9 +81,10 @@ package final class PseudoTerminal {
     _ = systemWrite(controller, bytes, bytes.count)
   }
 
-  /// Waits until the terminal was sent a text, and returns all it was sent up to its end, with `E` for escape.
+  /// Waits until a text was written to the terminal, and returns the output up to its end, with `E` for the escape
+  /// character.
   ///
-  /// Empty when no program has the terminal any more and the text never came.
+  /// Returns an empty string if no program has the terminal open any more and the text was never written.
   package func output(upTo text: String) async -> String {
     for await bytes in written.stream {
       let all = String(decoding: bytes, as: UTF8.self)
@@ -90,39 +93,39 @@ package final class PseudoTerminal {
     return ""
   }
 
-  /// The modes, as bytes to compare.
+  /// Returns the terminal modes as bytes, for comparison.
   package func modes() throws -> [UInt8] {
     var modes = termios()
     guard tcgetattr(program, &modes) == 0 else { throw TerminalError(code: errno, operation: "tcgetattr") }
     return withUnsafeBytes(of: modes) { Array($0) }
   }
 
-  /// Reads nothing any more, and writes until the terminal takes not one byte more.
+  /// Stops reading, and fills the terminal's buffer until it accepts no more bytes.
   package func stall() throws {
     source.suspend()
     queue.sync {}
-    // By a description of its own, so that whether it waits is not changed for those who have the terminal.
+    // Opens the terminal again, so that the nonblocking mode doesn't affect the program's own descriptor.
     let descriptor = open(ttyname(program), O_WRONLY | O_NONBLOCK | O_NOCTTY)
     guard descriptor >= 0 else { throw TerminalError(code: errno, operation: "open") }
     defer { _ = systemClose(descriptor) }
     let bytes = [UInt8](repeating: UInt8(ascii: "x"), count: 4096)
     var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-    // The system makes room again as it moves bytes on to the other end.
+    // Repeats, because the system frees space in the buffer as it moves bytes to the other end.
     repeat {
       var count = bytes.count
       while count > 0 { if systemWrite(descriptor, bytes, count) <= 0 { count /= 2 } }
     } while poll(&wanted, 1, 100) == 1
   }
 
-  /// Reads again after ``stall()``.
-  package func goOn() {
+  /// Resumes reading after ``stall()``.
+  package func resume() {
     source.resume()
   }
 
-  /// For a program that is started in the terminal.
+  /// A handle for a program that is started in the terminal.
   package var handle: FileHandle { FileHandle(fileDescriptor: program, closeOnDealloc: false) }
 
-  /// Gives this process's hold on the program's end up.
+  /// Closes this process's descriptor of the program's end.
   package func hangUp() {
     _ = systemClose(program)
   }
@@ -132,7 +135,7 @@ package final class PseudoTerminal {
   }
 }
 
-/// Closes a descriptor when nobody holds it any more.
+/// Closes a descriptor when the last reference to this object is released.
 private final class DescriptorHold: Sendable {
   private let descriptor: CInt
 

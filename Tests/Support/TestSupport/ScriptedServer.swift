@@ -9,25 +9,25 @@ internal import Multicast
   internal import Musl
 #endif
 
-/// An HTTP server on loopback that answers with the bytes it is given, well formed or not.
+/// An HTTP server on the loopback interface that answers with given bytes, whether or not they are well-formed.
 package struct ScriptedServer {
-  /// What to send.
+  /// The response to a request.
   package struct Script: Codable, Sendable {
-    /// What to do when the bytes are sent.
+    /// The action after the bytes are sent.
     package enum Ending: Codable, Sendable {
       case close
-      /// Waits for the client to close the connection.
+      /// Wait until the client closes the connection.
       case waitForClient
-      /// Sends a space, a hundred times in a second, until the client closes the connection.
+      /// Send one hundred spaces per second until the client closes the connection.
       case trickle
-      /// Sends these bytes again and again, until the client closes the connection.
+      /// Send the given bytes repeatedly until the client closes the connection.
       case flood(Data)
-      /// Answers the next request on the same connection.
+      /// Answer the next request on the same connection.
       case keepAlive
     }
 
     package var bytes: Data
-    /// Sent so many times behind the bytes.
+    /// The bytes that are sent `repetitionCount` times after `bytes`.
     package var repeated: Data
     package var repetitionCount: Int
     package var ending: Ending
@@ -39,15 +39,17 @@ package struct ScriptedServer {
       self.ending = ending
     }
 
+    /// Creates a script from the lines of a head and a body.
+    ///
     /// - Parameters:
-    ///   - head: The status line and headers, without the empty line after them.
-    ///   - body: The body, as sent.
-    ///   - ending: What to do when they are sent.
+    ///   - head: The status line and the headers, without the empty line that follows them.
+    ///   - body: The body, as it is sent.
+    ///   - ending: The action after the response is sent.
     package init(head: [String], body: String = "", ending: Ending = .close) {
       self.init(Data((head.map { $0 + "\r\n" }.joined() + "\r\n" + body).utf8), ending: ending)
     }
 
-    /// A response of status 200 with this body, and its length.
+    /// Returns a response with the status 200, a JSON body, and its length.
     package static func json(_ body: String, ending: Ending = .close) -> Script {
       Script(
         head: ["HTTP/1.1 200 OK", "Content-Type: application/json", "Content-Length: \(body.utf8.count)"], body: body,
@@ -55,8 +57,8 @@ package struct ScriptedServer {
     }
   }
 
-  /// The variables of a GraphQL request that says what it wants to be answered.
-  package struct Wish: Codable, Sendable {
+  /// The variables of a GraphQL request that contains the script of its own response.
+  package struct RequestedScript: Codable, Sendable {
     package let script: Script
 
     package init(_ script: Script) {
@@ -70,16 +72,16 @@ package struct ScriptedServer {
   }
 
   private let listener: Int32
-  private let wishes = Wishes()
+  private let served = Counter()
 
-  /// How many wishes were served.
-  package var wishCount: Int { wishes.count.withLock { $0 } }
+  /// The number of requests that ``serveRequestedScripts()`` has received.
+  package var servedCount: Int { served.count.withLock { $0 } }
 
-  private final class Wishes: Sendable {
+  private final class Counter: Sendable {
     let count = Lock(0)
   }
 
-  /// The address to send requests to.
+  /// The URL for requests.
   package let url: URL
 
   /// Listens on a free port.
@@ -88,7 +90,9 @@ package struct ScriptedServer {
     url = URL(string: "http://127.0.0.1:\(try Self.port(of: listener))/graphql")!
   }
 
-  /// Serves one connection while `body` runs; gives the result of `body` and the first request's head as received.
+  /// Serves one connection while `body` runs, and returns the result of `body` and the head of the first request.
+  ///
+  /// The head is empty if no client connected.
   package static func run<Result>(
     _ script: Script,
     isolation: isolated (any Actor)? = #isolation,
@@ -113,30 +117,30 @@ package struct ScriptedServer {
     return (result, received)
   }
 
-  /// Serves any number of connections, each by the ``Wish`` of its request, until the process ends.
-  package func serveWishes() -> Never {
+  /// Serves any number of connections until the process ends, and answers each request with its ``RequestedScript``.
+  package func serveRequestedScripts() -> Never {
     while true {
       let connection = accept(listener, nil, nil)
       guard connection >= 0 else { continue }
-      Thread.detachNewThread { serveWishes(on: connection) }
+      Thread.detachNewThread { serveRequestedScripts(on: connection) }
     }
   }
 
-  private func serveWishes(on connection: Int32) {
+  private func serveRequestedScripts(on connection: Int32) {
     struct Request: Decodable {
-      let variables: Wish
+      let variables: RequestedScript
     }
     defer { close(connection) }
     var rest: [UInt8] = []
     while let request = Self.readRequest(from: connection, &rest) {
       guard let script = try? JSONDecoder().decode(Request.self, from: Data(request.body)).variables.script
       else { return }
-      wishes.count.withLock { $0 += 1 }
+      served.count.withLock { $0 += 1 }
       guard Self.answer(script, on: connection) else { return }
     }
   }
 
-  /// Reads a request, answers it, and gives its head; empty if no client came.
+  /// Reads a request, answers it, and returns its head; empty if no client connected.
   private func serveOne(_ script: Script) -> String {
     let connection = accept(listener, nil, nil)
     guard connection >= 0 else { return "" }
@@ -147,14 +151,14 @@ package struct ScriptedServer {
     return request.head
   }
 
-  /// Answers a request; returns whether to expect another one on the connection.
+  /// Answers a request, and returns whether to read another one from the connection.
   private static func answer(_ script: Script, on connection: Int32) -> Bool {
     guard send(script.bytes, to: connection),
       send(repeating(script.repeated, script.repetitionCount), to: connection)
     else { return false }
     switch script.ending {
     case .close:
-      // Closing at once could reset the connection before the client has read the response.
+      // Closing the connection immediately could reset it before the client has read the response.
       shutdown(connection, Int32(SHUT_WR))
     case .waitForClient:
       var byte: UInt8 = 0
@@ -218,9 +222,11 @@ package struct ScriptedServer {
     return UInt16(bigEndian: address.sin_port)
   }
 
-  /// Reads the next request; nil when the client has left.
+  /// Reads the next request; `nil` if the client has closed the connection.
   ///
-  /// - Parameter rest: What was read behind the last request.
+  /// - Parameters:
+  ///   - connection: The descriptor of the connection.
+  ///   - rest: The bytes that were read after the previous request.
   private static func readRequest(
     from connection: Int32, _ rest: inout [UInt8]
   ) -> (head: String, body: [UInt8])? {
@@ -242,7 +248,7 @@ package struct ScriptedServer {
     }
   }
 
-  /// Sends all bytes; false when the client has left.
+  /// Sends all bytes, and returns false if the client has closed the connection.
   private static func send(_ bytes: Data, to connection: Int32) -> Bool {
     #if canImport(Darwin)
       var isOn: Int32 = 1
@@ -263,7 +269,7 @@ package struct ScriptedServer {
   }
 }
 
-/// The system's `send`, which the method of the same name hides.
+/// The system's `send`, which the method of the same name shadows.
 private func unsafeSend(_ connection: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int32) -> Int {
   send(connection, bytes, count, flags)
 }

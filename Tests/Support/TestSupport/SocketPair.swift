@@ -8,10 +8,11 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// The two ends of a connection to a child process.
+/// Creates the connection to a child process.
 ///
-/// Of a pipe, another child that starts at the same moment can inherit the ends, and then keeps the output of this one
-/// open. Two such children would wait for each other. A socket on Linux is closed in every child from the beginning.
+/// The connection is a pair of sockets, because another child that starts at the same time can inherit the ends of a
+/// pipe. It would then keep the output of this child open, and two such children would wait for each other. On Linux, a
+/// socket can be marked as closed in child processes when it is created.
 enum SocketPair {
   #if canImport(Darwin)
     private static let type = SOCK_STREAM
@@ -21,7 +22,7 @@ enum SocketPair {
     private static let type = SOCK_STREAM | SOCK_CLOEXEC
   #endif
 
-  /// Makes a connection.
+  /// Creates a connection, and returns the descriptors of its two ends.
   static func make() throws -> (own: CInt, child: CInt) {
     var sockets: [CInt] = [-1, -1]
     guard socketpair(AF_UNIX, type, 0, &sockets) == 0 else {
@@ -35,7 +36,7 @@ enum SocketPair {
     return (sockets[0], sockets[1])
   }
 
-  /// Reads lines until the other end is closed; one that is cut off is left out.
+  /// Calls `body` with each complete line, until the other end is closed.
   static func forEachLine(from socket: CInt, _ body: (String) -> Void) {
     var rest: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)

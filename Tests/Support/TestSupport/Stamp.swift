@@ -1,8 +1,8 @@
 internal import Dispatch
 
-/// Identifies one of many commits to the same keys by several processes.
+/// The identity of a commit, when several processes commit to the same keys.
 package struct Stamp: Codable, Hashable, Sendable {
-  /// The process.
+  /// The number of the process.
   package let writer: Int
 
   /// The position among the commits of the process, counted from 1.
@@ -12,26 +12,26 @@ package struct Stamp: Codable, Hashable, Sendable {
     (self.writer, self.number) = (writer, number)
   }
 
-  /// The time in nanoseconds, by a clock that all processes share.
+  /// The current time in nanoseconds, on a clock that all processes share.
   package static var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
 }
 
-/// Recognises a reader that goes back in time.
+/// Detects a reader that reads an older state after a newer one.
 ///
-/// A commit with a stamp replaces all that has an earlier one, and each process numbers its commits in ascending order.
-/// So a reader that has seen a stamp replaced never sees it again, nor one with a smaller number of the same process.
+/// A commit replaces the previous stamp, and each process numbers its commits in ascending order. A reader that has
+/// seen a stamp replaced must therefore never see it again, and never see a smaller number of the same process.
 package struct StampOrder: Sendable {
   private var last: Stamp?
   private var newest: [Int: Int] = [:]
 
   package init() {}
 
-  /// Records what was read next.
+  /// Records the next stamp that was read.
   ///
-  /// - Returns: Whether it is what was read before, or newer.
+  /// - Returns: Whether the stamp is the same as the previous one or newer.
   package mutating func record(_ stamp: Stamp?) -> Bool {
     if stamp == last { return true }
-    // Nothing is ever removed.
+    // The stamp is never removed, so `nil` after a stamp is an older state.
     guard let stamp, stamp.number > newest[stamp.writer] ?? 0 else { return false }
     newest[stamp.writer] = stamp.number
     last = stamp

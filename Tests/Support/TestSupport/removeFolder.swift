@@ -1,14 +1,14 @@
 package import Foundation
 
-/// Removes a folder in which a store may still be moving a file.
+/// Removes a folder in which a store may still be renaming files.
 ///
-/// - Throws: What the last of some attempts throws.
+/// - Throws: The error of the last of eleven attempts.
 package func removeFolder(at url: URL) throws {
   for _ in 0..<10 {
     do {
       return try FileManager.default.removeItem(at: url)
     } catch {
-      // A file that was listed may have another name by now.
+      // A listed file may have been renamed in the meantime.
     }
   }
   try FileManager.default.removeItem(at: url)

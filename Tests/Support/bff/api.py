@@ -1,4 +1,4 @@
-"""GraphQL over the timelines: from a request's body to the body of its answer."""
+"""The GraphQL API of the timelines, from the body of a request to the body of its answer."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def load_schema(path: Path) -> GraphQLSchema:
 
 
 class BadRequest(Exception):
-    """The body is not a GraphQL request, so there is nothing to execute."""
+    """The body isn't a GraphQL request."""
 
 
 class NotJSON(BadRequest):
-    """The body is not even JSON."""
+    """The body isn't JSON."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class GraphQLRequest:
     def from_body(cls, body: bytes, media_type: MediaType) -> GraphQLRequest:
         """Decodes a body; raises `BadRequest`.
 
-        Nothing uses `extensions`, and who asks for plain JSON may send anything as such.
+        `extensions` aren't used. They are checked only if the client accepts the GraphQL media type.
         """
         try:
             request = json.loads(body)
@@ -75,7 +75,7 @@ class GraphQLRequest:
 
     @property
     def label(self) -> Optional[str]:
-        """The operation's name, else its first field's; None if the document does not parse."""
+        """The name of the operation, or of its first field; None if the document can't be parsed."""
         if self.operation_name:
             return self.operation_name
         try:
@@ -86,7 +86,7 @@ class GraphQLRequest:
 
     @property
     def is_mutation(self) -> bool:
-        """Whether the operation to execute is a mutation; False if there is no such operation."""
+        """Whether the operation to execute is a mutation; False if the operation can't be determined."""
         try:
             operation = get_operation_ast(parse(self.query), self.operation_name)
         except GraphQLError:
@@ -95,7 +95,7 @@ class GraphQLRequest:
 
     @property
     def fingerprint(self) -> str:
-        """The same for two bodies that ask for the same, whatever the order of their members."""
+        """A hash that is equal for equivalent bodies, regardless of the order of their members."""
         content = [self.query, self.variables, self.operation_name]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -113,24 +113,24 @@ def _label(document: DocumentNode) -> Optional[str]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request came to: `data` and `errors`, and what was behind them."""
+    """The answer to a request, and how it came about."""
 
     content: dict[str, Any]
     was_parsed: bool
     was_executed: bool
-    """False if the document, the operation name or a variable forbade it."""
+    """False if the document, the operation name or a variable is invalid."""
     has_mutated: bool
-    """Whether a mutation's field was run, with success or not."""
+    """Whether a field of a mutation was executed, successfully or not."""
 
     @property
     def has_data(self) -> bool:
         return self.content.get("data") is not None
 
     def as_json(self, media_type: MediaType) -> dict[str, Any]:
-        """The content as the media type has it.
+        """Returns the content in the form of the media type.
 
-        A request that was not executed has no `data` there. In plain JSON it may have one that is null, which is
-        what many servers send.
+        With the GraphQL media type, a request that wasn't executed has no `data`. In plain JSON `data` may be null, as
+        many servers send it.
         """
         if media_type is MediaType.JSON or self.was_executed:
             return self.content
@@ -138,7 +138,7 @@ class Answer:
 
 
 def execute(request: GraphQLRequest, timelines: Timelines, schema: GraphQLSchema) -> Answer:
-    """Parses, validates and executes the request; every GraphQL error is part of the answer."""
+    """Parses, validates and executes a request; every GraphQL error is part of the answer."""
     try:
         document = parse(request.query)
     except GraphQLError as error:
@@ -154,7 +154,7 @@ def execute(request: GraphQLRequest, timelines: Timelines, schema: GraphQLSchema
         variable_values=request.variables,
         operation_name=request.operation_name,
     )
-    # An error of the execution has the path of its field; one that came before the execution has none.
+    # An error during the execution has the path of its field; an error before the execution has none.
     was_executed = result.data is not None or any(error.path for error in result.errors or [])
     return Answer(dict(result.formatted), was_parsed=True, was_executed=was_executed, has_mutated=root.has_mutated)
 
@@ -165,9 +165,9 @@ def _refusal(problems: list[GraphQLError], was_parsed: bool) -> Answer:
 
 
 class _Root:
-    """The root fields, named as the schema names them and their arguments.
+    """The root fields, with the names and arguments of the schema.
 
-    What a field raises becomes a GraphQL error with that message.
+    An exception in a field becomes a GraphQL error with its message.
     """
 
     def __init__(self, timelines: Timelines) -> None:

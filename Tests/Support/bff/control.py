@@ -1,4 +1,4 @@
-"""The endpoints by which a test controls the server: from a request to the JSON of its reply."""
+"""The control endpoints for tests, from a request to the JSON of its reply."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MAXIMUM_FAULT_COUNT = 10_000
 MAXIMUM_WAITED_COUNT = 10_000
 
 LONGEST_WAIT = 300.0
-"""In seconds: far longer than what is waited for takes, also where a thousand tests share two threads."""
+"""The longest wait in seconds, which is sufficient even if a thousand tests share two threads."""
 
 
 class HTTPError(Exception):
-    """A request that gets a status instead of an answer."""
+    """An error that is reported as the HTTP status of a request."""
 
     def __init__(self, status: int, message: str, headers: Optional[Mapping[str, str]] = None) -> None:
         super().__init__(message)
@@ -38,14 +38,14 @@ def arm(server: Server, _query: str, body: bytes) -> object:
     except InvalidFault as error:
         raise HTTPError(400, str(error)) from error
     server.stage.arm(fault, count)
-    server.close_resting_connections()
+    server.close_idle_connections()
     return {"armed": fault.kind.value, "count": count}
 
 
 def open_gate(server: Server, _query: str, body: bytes) -> object:
     arguments = _object(body)
     gate = _gate(arguments.pop("open", None))
-    _refuse_others(arguments)
+    _reject_unknown(arguments)
     return {"opened": gate, "passed": server.stage.gates.open(gate)}
 
 
@@ -53,9 +53,9 @@ def wait_at_gate(server: Server, query: str, _body: bytes) -> object:
     arguments = _query_arguments(query)
     gate = _gate(arguments.pop("gate", None))
     count = _whole_number(arguments.pop("waiting", "1"), "waiting")
-    _refuse_others(arguments)
+    _reject_unknown(arguments)
     if not server.stage.gates.wait_for(gate, count, LONGEST_WAIT):
-        raise HTTPError(408, f'In {LONGEST_WAIT:.0f} seconds fewer than {count} requests came to the gate "{gate}".')
+        raise HTTPError(408, f'Fewer than {count} requests reached the gate "{gate}" in {LONGEST_WAIT:.0f} seconds.')
     return {"gate": gate, "waiting": count}
 
 
@@ -66,7 +66,7 @@ def insert_moment(server: Server, _query: str, body: bytes) -> object:
     title = arguments.pop("title", None)
     if title is not None:
         _text(title, "title")
-    _refuse_others(arguments)
+    _reject_unknown(arguments)
     try:
         return server.stage.insert(user_id, moment_id, title)
     except (UnknownID, TakenID) as error:
@@ -78,13 +78,13 @@ def requests(server: Server, query: str, _body: bytes) -> object:
     count = _whole_number(arguments.pop("count", "0"), "count")
     settled = _whole_number(arguments.pop("settled", "0"), "settled")
     left = _whole_number(arguments.pop("left", "0"), "left")
-    _refuse_others(arguments)
+    _reject_unknown(arguments)
     stage = server.stage
     if not stage.wait_for_requests(count, settled, left, LONGEST_WAIT):
         raise HTTPError(
             408,
-            f"In {LONGEST_WAIT:.0f} seconds fewer than {count} requests came, "
-            f"fewer than {settled} were settled, or fewer than {left} clients left.",
+            f"Fewer than {count} requests arrived, fewer than {settled} have an outcome, "
+            f"or fewer than {left} clients left, in {LONGEST_WAIT:.0f} seconds.",
         )
     return stage.requests()
 
@@ -138,15 +138,15 @@ def _query_arguments(query: str) -> dict[str, Any]:
     return dict(parse_qsl(query, keep_blank_values=True))
 
 
-def _refuse_others(arguments: Mapping[str, Any]) -> None:
+def _reject_unknown(arguments: Mapping[str, Any]) -> None:
     if arguments:
-        raise HTTPError(400, f'There is no "{min(arguments)}" to give here.')
+        raise HTTPError(400, f'Unknown argument "{min(arguments)}".')
 
 
 def _text(value: object, key: str) -> str:
     if isinstance(value, str) and value:
         return value
-    raise HTTPError(400, f'"{key}" must be a text that is not empty.')
+    raise HTTPError(400, f'"{key}" must be a nonempty string.')
 
 
 def _count(value: object, key: str, minimum: int, maximum: int) -> int:

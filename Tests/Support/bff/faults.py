@@ -1,4 +1,4 @@
-"""Faults: the ways in which an answer goes wrong on purpose."""
+"""Faults that are injected into answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHUNK_SIZE = 64 * 1024
 
 
 class InvalidFault(Exception):
-    """A request asks for a fault that does not exist, or with a value it cannot have."""
+    """A request selects an unknown fault, or gives it an invalid parameter."""
 
 
 class FaultKind(Enum):
@@ -39,7 +39,7 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True)
 class Number:
-    """The one number that some kinds of fault take."""
+    """The number that is the parameter of some kinds of fault."""
 
     key: str
     default: float
@@ -48,7 +48,7 @@ class Number:
     is_whole: bool
 
     def checked(self, value: object) -> float:
-        """The value if it is a number in range; else raises `InvalidFault`."""
+        """Returns the value if it is a number in range; raises `InvalidFault` otherwise."""
         if (
             isinstance(value, (int, float))
             and not isinstance(value, bool)
@@ -60,7 +60,7 @@ class Number:
         raise InvalidFault(f'"{self.key}" must be {number} from {self.minimum:.0f} to {self.maximum:.0f}.')
 
     def read(self, text: str) -> object:
-        """The number of a header; raises `InvalidFault`."""
+        """Parses the value of a header; raises `InvalidFault`."""
         try:
             return float(text)
         except ValueError:
@@ -69,13 +69,13 @@ class Number:
 
 @dataclass(frozen=True)
 class Name:
-    """The name that some kinds of fault take; it has no default."""
+    """The name that is the parameter of some kinds of fault, without a default."""
 
     key: str
     default = None
 
     def checked(self, value: object) -> str:
-        """The value if it is a name; else raises `InvalidFault`."""
+        """Returns the value if it is a valid name; raises `InvalidFault` otherwise."""
         if isinstance(value, str) and 1 <= len(value) <= MAXIMUM_NAME_LENGTH:
             return value
         raise InvalidFault(f'"{self.key}" must be a name of 1 to {MAXIMUM_NAME_LENGTH} characters.')
@@ -100,14 +100,14 @@ PARAMETERS: Mapping[FaultKind, Union[Number, Name]] = {
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault; `value` is its parameter, and 0 for a kind without one."""
+    """A fault; `value` is its parameter, or 0 if its kind has none."""
 
     kind: FaultKind
     value: Union[float, str] = 0
 
     @classmethod
     def from_arguments(cls, name: object, arguments: Mapping[str, object]) -> Fault:
-        """A fault as the control endpoint arms it; raises `InvalidFault`."""
+        """Creates a fault from the arguments of the control endpoint; raises `InvalidFault`."""
         kind = _kind(name)
         parameter = PARAMETERS.get(kind)
         unknown = arguments.keys() - ({parameter.key} if parameter else set())
@@ -119,7 +119,7 @@ class Fault:
 
     @classmethod
     def from_headers(cls, name: str, value: Optional[str]) -> Fault:
-        """A fault as a request's own headers ask for it; raises `InvalidFault`."""
+        """Creates a fault from the headers of a request; raises `InvalidFault`."""
         if value is None:
             return cls.from_arguments(name, {})
         parameter = PARAMETERS.get(_kind(name))
@@ -133,12 +133,12 @@ def _kind(name: object) -> FaultKind:
         return FaultKind(name)
     except ValueError:
         known = ", ".join(kind.value for kind in FaultKind)
-        raise InvalidFault(f"No fault is named {name!r}. There are {known}.") from None
+        raise InvalidFault(f"No fault is named {name!r}. The faults are {known}.") from None
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An HTTP reply whose chunks may end before the length it declares."""
+    """An HTTP reply, whose chunks may be shorter than its declared length."""
 
     status: int
     content_type: str
@@ -164,7 +164,7 @@ class Reply:
 GRAPHQL_ERROR: Mapping[str, object] = {"data": None, "errors": [{"message": "Injected failure."}]}
 
 WRONG_SHAPE_BODY = b'{"data":{"getMomentsDetailsByUserID":{"moments":"none"},"updateMomentLike":{"moments":"none"}}}'
-"""It fits no selection, whichever field was asked for: `userDetails` is missing, `moments` is no list."""
+"""A body that doesn't match any selection, because `userDetails` is missing and `moments` isn't a list."""
 
 PARTIAL_ERROR_MESSAGE = "Injected partial failure."
 
@@ -172,11 +172,11 @@ PARTIAL_ERROR_EXTENSIONS: Mapping[str, object] = {"trace": "t-1"}
 
 
 def reply_with(fault: Fault, media_type: MediaType, answer: Callable[[], Reply]) -> Optional[Reply]:
-    """The reply that the fault leaves of the answer; None closes the connection without a reply.
+    """Returns the reply with the fault applied; None closes the connection without a reply.
 
-    `answer` executes the request and is called as often as the fault lets it be executed. Faults of the server
-    itself come before the execution; faults on the way back come after it, so they lose the answer and not the
-    change. The waits of `slow`, `hold` and `hold-after` are the caller's: to this function they change nothing.
+    `answer` executes the request, and is called as often as the fault allows. A fault of the server occurs before the
+    execution. A fault on the way back occurs after the execution, so it loses the answer but not the change. The caller
+    performs the waits of `slow`, `hold` and `hold-after`, which this function ignores.
     """
     kind = fault.kind
     if kind is FaultKind.DROP:
@@ -188,15 +188,15 @@ def reply_with(fault: Fault, media_type: MediaType, answer: Callable[[], Reply])
     if kind is FaultKind.GRAPHQL_ERROR:
         status = media_type.status(GRAPHQL_ERROR, was_parsed=True)
         return Reply.whole(encode(GRAPHQL_ERROR), status, media_type.content_type)
-    return _spoiled(fault, answer)
+    return _altered(fault, answer)
 
 
 def _status(status: int, headers: Optional[Mapping[str, str]] = None) -> Reply:
     return Reply.whole(f"Injected status {status}.\n".encode(), status, TEXT, headers)
 
 
-def _spoiled(fault: Fault, answer: Callable[[], Reply]) -> Optional[Reply]:
-    """What is left of an answer that was really made."""
+def _altered(fault: Fault, answer: Callable[[], Reply]) -> Optional[Reply]:
+    """Executes the request, and applies the fault to its answer."""
     reply = answer()
     kind = fault.kind
     if kind is FaultKind.DROP_AFTER:
@@ -223,7 +223,7 @@ def _half(body: bytes) -> bytes:
 
 
 def _partial(reply: Reply) -> Reply:
-    """The same answer with one more error beside its data; an answer without data stays as it is."""
+    """Returns the answer with an additional error; an answer without data is unchanged."""
     content: dict[str, Any] = json.loads(reply.body)
     data = content.get("data")
     if data is None:
@@ -237,7 +237,7 @@ def _partial(reply: Reply) -> Reply:
 
 
 def _path(data: Mapping[str, Any]) -> list[Union[str, int]]:
-    """The path of the first element of the first list in the first root field; without a list, of that field."""
+    """Returns the path of the first element of the first list in the first root field, or of that field."""
     for root, value in data.items():
         fields = value.items() if isinstance(value, dict) else []
         return next(([root, name, 0] for name, value in fields if isinstance(value, list) and value), [root])
@@ -245,7 +245,7 @@ def _path(data: Mapping[str, Any]) -> list[Union[str, int]]:
 
 
 def _padded(reply: Reply, size: int) -> Reply:
-    """The same answer with an extension that brings it to the size, made while it is sent."""
+    """Returns the answer padded to the size with an extension, which is generated while it is sent."""
     head = reply.body[:-1] + b',"extensions":{"padding":"'
     tail = b'"}}'
     padding = max(0, size - len(head) - len(tail))

@@ -1,4 +1,4 @@
-"""Gates: requests wait at them until the test lets them pass."""
+"""Gates, at which requests wait until a test opens them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Gates:
-    """Named gates, closed until they are opened once; safe to use from any thread."""
+    """Named gates, which are closed until they are opened once; thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -19,7 +19,7 @@ class Gates:
 
     @contextmanager
     def waiting(self, name: str) -> Iterator[socket.socket]:
-        """Gives a socket that becomes readable when the gate is open, and counts the caller among those who wait."""
+        """Provides a socket that becomes readable when the gate is open, and counts the caller as waiting."""
         reading, writing = socket.socketpair()
         with reading, writing:
             with self._changed:
@@ -36,7 +36,7 @@ class Gates:
                         self._waiting[name].remove(writing)
 
     def open(self, name: str) -> int:
-        """Lets all who wait pass, and all who come later; returns how many waited."""
+        """Opens the gate for all waiting and later requests; returns the number of waiting ones."""
         with self._changed:
             self._open.add(name)
             waiting = self._waiting.pop(name, [])
@@ -45,13 +45,13 @@ class Gates:
             return len(waiting)
 
     def open_all(self) -> None:
-        """Lets everyone pass, for good."""
+        """Opens all gates permanently."""
         with self._changed:
             self._are_all_open = True
             for name in list(self._waiting):
                 self.open(name)
 
     def wait_for(self, name: str, count: int, timeout: float) -> bool:
-        """Waits until so many, or more, wait at the gate; False if they do not come in time."""
+        """Waits until at least `count` requests wait at the gate; returns False at the timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self._waiting.get(name, [])) >= count, timeout)

@@ -1,4 +1,4 @@
-"""HTTP: the server, its connections, and the GraphQL endpoint."""
+"""The HTTP server, its connections, and the GraphQL endpoint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAXIMUM_KEY_LENGTH = 255
 
 
 class Server:
-    """The listening socket, the current stage, and the connections at rest."""
+    """The listening socket, the current stage, and the idle connections."""
 
     def __init__(
         self,
@@ -41,9 +41,9 @@ class Server:
         media_type: MediaType,
         is_verbose: bool,
     ) -> None:
-        """Takes the port, and refuses connections until `open`; raises `OSError`.
+        """Binds the port, and refuses connections until `open` is called; raises `OSError`.
 
-        A client gets the media type if it asks for it, and else plain JSON.
+        Replies have the media type if the client accepts it, and are plain JSON otherwise.
         """
         self._schema = schema
         self._seed = seed
@@ -54,8 +54,8 @@ class Server:
         self._control_lock = threading.Lock()
         self._listener = Listener(address, self._accept)
         self._control_listener: Optional[Listener] = None
-        self._resting: set[socket.socket] = set()
-        self._resting_lock = threading.Lock()
+        self._idle: set[socket.socket] = set()
+        self._idle_lock = threading.Lock()
 
     @property
     def address(self) -> tuple[str, int]:
@@ -71,14 +71,14 @@ class Server:
             self.stage = Stage(self._schema, self._seed, self._journal)
 
     def refuse(self) -> str:
-        """Refuses connections until `accept`; returns another address, where the server can be told to accept."""
+        """Refuses connections until `accept` is called; returns another address for control requests."""
         with self._control_lock:
             if self._control_listener is None:
                 control = Listener((self.address[0], 0), self._accept)
                 control.open()
                 self._control_listener = control
                 self._listener.close(keeps_port=True)
-                self.close_resting_connections()
+                self.close_idle_connections()
             host, port = self._control_listener.address
             return f"http://{host}:{port}"
 
@@ -99,43 +99,44 @@ class Server:
                 Handler(connection, address, self)  # type: ignore[arg-type]
                 connection.shutdown(socket.SHUT_WR)
             except OSError as error:
-                # A client that leaves is nothing wrong with the server.
+                # A client that closes its connection isn't an error of the server.
                 if self.is_verbose:
                     print(f"{address[0]}:{address[1]}: {error}", file=sys.stderr)
 
-    def rest(self, connection: socket.socket) -> None:
-        """Notes that the connection waits for its first request."""
-        with self._resting_lock:
-            self._resting.add(connection)
+    def add_idle(self, connection: socket.socket) -> None:
+        """Records that a connection waits for its first request."""
+        with self._idle_lock:
+            self._idle.add(connection)
 
     @contextmanager
-    def coming_to_rest(self, connection: socket.socket) -> Iterator[None]:
-        """Sends a reply, after which the connection waits for its next request.
+    def becoming_idle(self, connection: socket.socket) -> Iterator[None]:
+        """Runs a block that sends a reply, and records that the connection waits for its next request.
 
-        The lock makes the two one step: a client that has its reply and goes on to arm a fault must find its
-        connection among those at rest. Only whole answers are sent here; they fit the socket's buffer.
+        The lock makes both a single step: if the client arms a fault after it has received the reply, its connection
+        must already be recorded as idle. The block must be short, because it holds the lock: it sends only complete
+        answers, which fit into the socket's buffer.
         """
-        with self._resting_lock:
+        with self._idle_lock:
             yield
-            self._resting.add(connection)
+            self._idle.add(connection)
 
     def wake(self, connection: socket.socket) -> None:
-        """Notes that the connection has a request, or has ended."""
-        with self._resting_lock:
-            self._resting.discard(connection)
+        """Records that a connection has received a request, or has ended."""
+        with self._idle_lock:
+            self._idle.discard(connection)
 
-    def close_resting_connections(self) -> None:
-        """Ends the connections that wait for a request.
+    def close_idle_connections(self) -> None:
+        """Closes the connections that wait for a request.
 
-        HTTP clients send a request again by themselves, even a POST, when a connection they reused closes without
-        a reply. The next request must come on a fresh connection for a dropped one to be seen as dropped.
+        If a reused connection closes without a reply, HTTP clients resend the request on their own, even a POST. The
+        next request must therefore use a new connection, so that the client sees a drop.
         """
-        with self._resting_lock:
-            for connection in self._resting:
+        with self._idle_lock:
+            for connection in self._idle:
                 try:
                     connection.shutdown(socket.SHUT_RDWR)
                 except OSError:
-                    continue  # The client closed it first, which is as good.
+                    continue  # The client has already closed it.
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -147,7 +148,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.server.rest(self.connection)
+        self.server.add_idle(self.connection)
 
     def finish(self) -> None:
         self.server.wake(self.connection)
@@ -167,7 +168,7 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_GET
 
     def _read_body(self) -> bytes:
-        """Reads the body before anything is answered: bytes left over would pass for the next request."""
+        """Reads the complete body before any reply, because remaining bytes would be parsed as the next request."""
         if "Transfer-Encoding" in self.headers:
             self.close_connection = True
             raise HTTPError(411, "A request needs a Content-Length.")
@@ -180,7 +181,7 @@ class Handler(BaseHTTPRequestHandler):
             raise HTTPError(413, f"A body has at most {MAXIMUM_BODY_SIZE} bytes.")
         body = self.rfile.read(int(text))
         if len(body) < int(text):
-            raise ConnectionAbortedError("The client left in the middle of its request.")
+            raise ConnectionAbortedError("The client closed the connection during its request.")
         return body
 
     def _route(self, body: bytes) -> None:
@@ -230,19 +231,19 @@ class Handler(BaseHTTPRequestHandler):
         outcome, reply = self._outcome(fault, stage.gates, media_type, answer)
         if fault:
             self.close_connection = True
-        stage.settle(record, outcome)
+        stage.complete(record, outcome)
         if reply is None:
             return
         try:
             self._send(reply)
         except ConnectionError:
             self.close_connection = True
-            stage.settle(record, CLIENT_WENT_AWAY)
+            stage.complete(record, CLIENT_WENT_AWAY)
 
     def _outcome(
         self, fault: Optional[Fault], gates: Gates, media_type: MediaType, answer: Callable[[], Reply]
     ) -> tuple[str, Optional[Reply]]:
-        """What the client will have seen, and the reply to send; waits as the fault says."""
+        """Waits as the fault requires, and returns the outcome for the client and the reply to send."""
         if fault is None:
             return ANSWERED, answer()
         if fault.kind is FaultKind.SLOW and not self._client_stays(float(fault.value)):
@@ -255,7 +256,7 @@ class Handler(BaseHTTPRequestHandler):
         return fault.kind.value, reply
 
     def _media_type(self) -> MediaType:
-        """What the client asks for, as far as the server was started to give it."""
+        """The media type that the client accepts, if the server was started with it, and plain JSON otherwise."""
         asked = negotiated(", ".join(self.headers.get_all("Accept", [])))
         return asked if asked is self.server.media_type else MediaType.JSON
 
@@ -287,12 +288,12 @@ class Handler(BaseHTTPRequestHandler):
         return {name.lower(): ", ".join(self.headers.get_all(name, [])) for name in self.headers}
 
     def _passes(self, gate: str, gates: Gates) -> bool:
-        """Waits until the gate is open, and returns False at once when the client closes its end."""
+        """Waits until the gate is open; returns False immediately if the client closes the connection."""
         with gates.waiting(gate) as signal:
             return self._client_stays(None, signal)
 
     def _client_stays(self, seconds: Optional[float], signal: Optional[socket.socket] = None) -> bool:
-        """Waits for the time or the signal, and returns False at once when the client closes its end."""
+        """Waits for the time or the signal; returns False immediately if the client closes the connection."""
         deadline = None if seconds is None else time.monotonic() + seconds
         signals = [signal] if signal else []
         while True:
@@ -306,15 +307,15 @@ class Handler(BaseHTTPRequestHandler):
                         return False
                 except ConnectionError:
                     return False
-                # The client's next request is here already. It hides the end of the stream and keeps the socket
-                # readable, so all that is left is not to spin.
+                # The client has already sent its next request. It hides the end of the stream and keeps the socket
+                # readable, so this can only pause to avoid a busy loop.
                 pause = 0.05 if remaining is None else min(remaining, 0.05)
                 readable, _, _ = select.select(signals, [], [], pause)
             if signal in readable:
                 return True
 
     def _send_control(self, value: object) -> None:
-        """Replies and closes, so that no request to /graphql reuses a connection made for control."""
+        """Replies and closes the connection, so that no request to /graphql reuses a control connection."""
         self.close_connection = True
         self._send(Reply.whole(encode(value)))
 
@@ -322,7 +323,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.close_connection:
             self._write(reply, {"Connection": "close", **(headers or {})})
         else:
-            with self.server.coming_to_rest(self.connection):
+            with self.server.becoming_idle(self.connection):
                 self._write(reply, headers or {})
 
     def _write(self, reply: Reply, headers: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""What the tests share: the server as a process, and a client for it."""
+"""The test harness: the server process, and a client for it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def start(*arguments: str, environment: Optional[Mapping[str, str]] = None) -> s
 
 
 def port_of(process: subprocess.Popen[str]) -> int:
-    """The port in the line that says the server is ready."""
+    """Returns the port in the line that the server prints when it is ready."""
     assert process.stdout
     port = urlsplit(process.stdout.readline().removeprefix("listening on ").strip()).port
     assert port
@@ -115,7 +115,7 @@ class ClientTestCase(unittest.TestCase):
         self.assertEqual(self.control("faults", {"fault": fault, **arguments}).status, 200)
 
     def requests(self, **counts: int) -> list[dict[str, Any]]:
-        """The records, once there are so many of them as `count`, `settled` and `left` say."""
+        """Returns the records, after waiting for the numbers `count`, `settled` and `left`."""
         response = self.send(b"", method="GET", path=f"/control/requests?{urlencode(counts)}")
         self.assertEqual(response.status, 200, response.body)
         records: list[dict[str, Any]] = response.json
@@ -128,24 +128,24 @@ class ClientTestCase(unittest.TestCase):
         return [record["effect"] for record in self.requests()]
 
     def await_gate(self, gate: str, waiting: int = 1) -> None:
-        """Returns once so many requests wait at the gate."""
+        """Returns when at least `waiting` requests wait at the gate."""
         response = self.send(b"", method="GET", path=f"/control/gates?gate={gate}&waiting={waiting}")
         self.assertEqual(response.status, 200, response.body)
 
     def open_gate(self, gate: str) -> int:
-        """Opens the gate and returns how many requests waited at it."""
+        """Opens the gate, and returns the number of requests that waited at it."""
         response = self.control("gates", {"open": gate})
         self.assertEqual((response.status, response.json["opened"]), (200, gate))
         passed: int = response.json["passed"]
         return passed
 
     def likes(self, moment_id: str, user_id: str = "0") -> list[str]:
-        """Who likes the moment, asked with a request that is no part of the test."""
+        """Returns the ids of the users who like the moment, by sending an additional request."""
         moments = self.send(timeline(user_id)).json["data"]["getMomentsDetailsByUserID"]["moments"]
         return [like["id"] for moment in moments if moment["id"] == moment_id for like in moment["likes"]]
 
     def raw(self, body: object, headers: str = "") -> socket.socket:
-        """A connection on which the request is sent and nothing is read yet."""
+        """Sends a request, and returns its connection before anything is read."""
         content = json.dumps(body).encode()
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT)
         self.addCleanup(connection.close)
@@ -157,7 +157,7 @@ class ClientTestCase(unittest.TestCase):
 
 
 class ServerTestCase(ClientTestCase):
-    """One server for the class, reset for each test."""
+    """A test case with one server per class, which is reset before each test."""
 
     arguments: ClassVar[Sequence[str]] = ()
     process: ClassVar[subprocess.Popen[str]]

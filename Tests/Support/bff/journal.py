@@ -1,4 +1,4 @@
-"""What the server remembers beyond its end: a database in one file, or in memory for a server that may forget."""
+"""The durable state of the server, in a database file, or in memory if the server doesn't keep its state."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TABLES = (
 
 
 class InvalidState(Exception):
-    """The file holds something else than the state of a server, or another server has it open."""
+    """The file isn't the state of a server, or is in use by another server."""
 
 
 @dataclass(frozen=True)
 class KeptReply:
-    """The reply that every request with the same key gets, and what that request must be."""
+    """The stored reply for every request with the same key, and the fingerprint that such a request must have."""
 
     fingerprint: str
     status: int
@@ -34,14 +34,14 @@ class KeptReply:
 
 
 class Journal:
-    """Keeps timelines, replies and request records; each method is one transaction.
+    """Stores timelines, replies and request records; each method is one transaction.
 
-    A transaction that was committed survives the end of the process by whatever signal. Not safe to use from several
-    threads at once: the stage's lock is around every call.
+    A committed transaction survives the end of the process, regardless of the signal that ends it. The journal isn't
+    thread-safe: the lock of the stage must be held during every call.
     """
 
     def __init__(self, path: Optional[Path]) -> None:
-        """Opens the file, or makes it; raises `InvalidState`, and `OSError` for a file that cannot be had."""
+        """Opens or creates the file; raises `InvalidState`, or `OSError` if the file can't be opened or created."""
         try:
             self._database = sqlite3.connect(
                 str(path) if path else ":memory:", timeout=0, isolation_level=None, check_same_thread=False
@@ -55,7 +55,7 @@ class Journal:
             raise InvalidState(str(error)) from error
 
     def _prepare(self) -> None:
-        # One server to a file: two would each answer for what the other did.
+        # Only one server may use a file, because two servers would not see each other's changes.
         self._database.execute("PRAGMA locking_mode=EXCLUSIVE")
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=NORMAL")
@@ -64,14 +64,14 @@ class Journal:
             return
         (tables,) = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if found or tables:
-            raise InvalidState(f"it has format {found}, but {FORMAT} is known")
+            raise InvalidState(f"it has format {found} instead of {FORMAT}")
         with self._transaction():
             for table in TABLES:
                 self._database.execute(table)
             self._database.execute(f"PRAGMA user_version={FORMAT}")
 
     def timelines(self) -> dict[str, Any]:
-        """The moments of each user whose timeline was ever changed."""
+        """Returns the moments of each user whose timeline was changed."""
         return {user_id: json.loads(moments) for user_id, moments in self._rows("timelines", "user_id, moments")}
 
     def replies(self) -> dict[str, KeptReply]:
@@ -79,7 +79,7 @@ class Journal:
         return {key: KeptReply(*reply) for key, *reply in rows}
 
     def requests(self) -> list[tuple[int, dict[str, Any]]]:
-        """The records with their numbers, in order."""
+        """Returns the records with their numbers, in order."""
         rows = self._rows("requests", "number, record", "ORDER BY number")
         return [(number, json.loads(record)) for number, record in rows]
 
@@ -94,7 +94,7 @@ class Journal:
         number: int,
         record: Mapping[str, Any],
     ) -> None:
-        """Writes a change, its reply under the key if it has one, and its record: all of it or nothing."""
+        """Writes a change, its reply if it has a key, and its record in one transaction."""
         with self._transaction():
             self._put_timelines(timelines)
             if kept:
@@ -109,7 +109,7 @@ class Journal:
         self._database.execute("INSERT INTO requests VALUES (?, ?)", (number, json.dumps(record)))
 
     def update_request(self, number: int, record: Mapping[str, Any]) -> None:
-        """Replaces a record; one that was cleared in the meantime stays away."""
+        """Replaces a record, unless it was deleted in the meantime."""
         self._database.execute("UPDATE requests SET record = ? WHERE number = ?", (json.dumps(record), number))
 
     def clear_requests(self) -> None:
@@ -134,7 +134,7 @@ class Journal:
 
 
 class _Transaction:
-    """Commits at the end of a `with`, or rolls back what an exception cut short."""
+    """A transaction that is committed at the end of a `with` block, or rolled back if the block raises an exception."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database

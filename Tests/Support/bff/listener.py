@@ -1,4 +1,4 @@
-"""The listening socket: open, closed, and open again on the same port."""
+"""The listening socket, which can be closed and reopened on the same port."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ BACKLOG = 128
 class Listener:
     """Accepts connections at an address, from `open` to `close`.
 
-    The port is taken from the start to the end of the object. While the listener is closed its socket is bound and
-    does not listen, so the system refuses connections, and gives the port to no one else.
+    The port stays bound for the lifetime of the object. While the listener is closed, its socket is bound but doesn't
+    listen. The system then refuses connections, and doesn't give the port to another process.
     """
 
     def __init__(self, address: tuple[str, int], accept: Callable[[socket.socket, tuple[str, int]], None]) -> None:
-        """Takes the port; raises `OSError`. Each connection goes to `accept`, which must not block."""
+        """Binds the port; raises `OSError`. Each connection is passed to `accept`, which must not block."""
         self._accept = accept
         self._socket = _bound_socket(address)
         self.address: tuple[str, int] = self._socket.getsockname()
@@ -26,14 +26,14 @@ class Listener:
     def open(self) -> None:
         """Accepts connections from now on; raises `OSError`."""
         self._socket.listen(BACKLOG)
-        # A connection that is gone between select and accept must not block the loop.
+        # A connection that is closed between select and accept must not block the loop.
         self._socket.setblocking(False)
         self._wake_up, waking = socket.socketpair()
         self._thread = threading.Thread(target=self._run, args=(self._socket, waking), daemon=True)
         self._thread.start()
 
     def close(self, keeps_port: bool) -> None:
-        """Refuses connections from now on; those accepted go on."""
+        """Refuses connections from now on; accepted connections continue."""
         self._wake_up.close()
         self._thread.join()
         self._socket.close()
@@ -57,7 +57,7 @@ class Listener:
 def _bound_socket(address: tuple[str, int]) -> socket.socket:
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        # Connections of a server that ended on this port are remembered for a minute, and are no obstacle.
+        # The system remembers connections of an earlier server on this port for a minute; they must not block the port.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
     except OSError:

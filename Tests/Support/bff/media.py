@@ -1,4 +1,4 @@
-"""The media types of replies: which one a request gets, and which status goes with it."""
+"""The media types of replies: their negotiation, and their HTTP statuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 PARTIAL_SUCCESS = 294
 
 REASONS: Mapping[int, str] = {PARTIAL_SUCCESS: "Partial Success"}
-"""The phrases of statuses that the standard library does not know."""
+"""The reason phrases of statuses that the standard library doesn't define."""
 
 
 class MediaType(Enum):
@@ -23,13 +23,14 @@ class MediaType(Enum):
 
     @property
     def malformed_status(self) -> int:
-        """The status of a reply to JSON that is no GraphQL request."""
+        """The status of a reply to JSON that isn't a GraphQL request."""
         return 400 if self is MediaType.JSON else 422
 
     def status(self, answer: Mapping[str, Any], was_parsed: bool) -> int:
-        """The status of a reply with that answer: plain JSON has one for all of GraphQL.
+        """Returns the status of a reply with the answer.
 
-        Without data it tells a document that could not be parsed from a request that could not be executed.
+        Plain JSON always has the status 200. With the GraphQL media type, the status of an answer without `data`
+        distinguishes a document that couldn't be parsed from a request that couldn't be executed.
         """
         if self is MediaType.JSON:
             return 200
@@ -39,9 +40,10 @@ class MediaType(Enum):
 
 
 def negotiated(accept: str) -> MediaType:
-    """The media type that an Accept header asks for.
+    """Returns the media type for an Accept header.
 
-    It must list the one of GraphQL by name: a client that takes anything may be one that knows only plain JSON.
+    The header must list the GraphQL media type by name, because a client that accepts any type may only know plain
+    JSON.
     """
     qualities = _qualities(accept)
     plain = next((qualities[name] for name in (MediaType.JSON.value, "application/*", "*/*") if name in qualities), 0.0)
@@ -50,7 +52,7 @@ def negotiated(accept: str) -> MediaType:
 
 
 def _qualities(accept: str) -> dict[str, float]:
-    """The weight of each media range by its name in lower case; one whose weight cannot be read is left out."""
+    """Returns the weight of each media range by its lowercase name; ranges with an invalid weight are ignored."""
     qualities: dict[str, float] = {}
     for media_range in accept.split(","):
         name, *parameters = [part.strip().lower() for part in media_range.split(";")]
@@ -65,5 +67,5 @@ def _qualities(accept: str) -> dict[str, float]:
 
 
 def encode(value: object) -> bytes:
-    """JSON in UTF-8, with text as it is instead of escaped."""
+    """Encodes a value as JSON in UTF-8, without escaping non-ASCII text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""A GraphQL server for moments with faults to order: `python3 server.py`, then POST to the address it prints."""
+"""A GraphQL server for moments that can inject faults: run `python3 server.py`, and POST to the URL that it prints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXIT_CANNOT_CREATE = 73
 
 
 def loopback(text: str) -> str:
-    """An address of this machine only: the server does what anyone asks of it."""
+    """Parses an IPv4 loopback address; others are rejected, because the server has no access control."""
     host = "127.0.0.1" if text == "localhost" else text
     try:
         is_loopback = ipaddress.IPv4Address(host).is_loopback
@@ -50,38 +50,39 @@ def port(text: str) -> int:
 
 
 def options(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="A GraphQL server for moments, with faults to order.")
-    parser.add_argument("--port", type=port, default=0, help="0, the default, takes a free one")
-    parser.add_argument("--host", type=loopback, default="127.0.0.1", help="a loopback address")
+    parser = argparse.ArgumentParser(description="A GraphQL server for moments that can inject faults.")
+    parser.add_argument("--port", type=port, default=0, help="the port; the default, 0, chooses a free one")
+    parser.add_argument("--host", type=loopback, default="127.0.0.1", help="an IPv4 loopback address")
     parser.add_argument("--data", type=Path, default=FOLDER / "data.json", metavar="FILE")
-    parser.add_argument("--schema", choices=SCHEMAS, default="paging", help="paging, the default, is the larger one")
-    parser.add_argument("--media-type", choices=MEDIA_TYPES, default="json", help="of replies to those who ask for it")
+    parser.add_argument("--schema", choices=SCHEMAS, default="paging", help="the default, paging, is the larger one")
+    parser.add_argument("--media-type", choices=MEDIA_TYPES, default="json", help="for clients that accept it")
     parser.add_argument("--state", type=Path, metavar="FILE", help="keep likes, keys and requests across restarts")
-    parser.add_argument("--parent", type=int, default=os.getppid(), metavar="PID", help="end with that process")
-    parser.add_argument("--detached", action="store_true", help="keep running at the end of standard input")
+    parser.add_argument("--parent", type=int, default=os.getppid(), metavar="PID", help="end when this process ends")
+    parser.add_argument("--detached", action="store_true", help="keep running when standard input is closed")
     parser.add_argument("--verbose", action="store_true", help="log requests to standard error")
     return parser.parse_args(arguments)
 
 
 def catch_signals() -> tuple[socket.socket, socket.socket]:
-    """Turns SIGTERM and SIGINT into bytes, readable from the first socket; keep both.
+    """Turns SIGTERM and SIGINT into bytes that can be read from the first socket; both sockets must stay open.
 
-    A handler alone could run just before the wait for it, and the wait would never end.
+    Signal handlers alone aren't sufficient. A handler could run just before the wait begins, and the wait would never
+    end.
     """
     reading, writing = socket.socketpair()
     writing.setblocking(False)
     signal.set_wakeup_fd(writing.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    # A parent may start processes from a thread that blocks signals, and they inherit that.
+    # The signals may be blocked, because a process inherits the signal mask of the thread that starts it.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGINT])
     return reading, writing
 
 
 def end_of(process: int) -> Optional[int]:
-    """A descriptor that is readable once the process has ended; None where the system has none.
+    """Returns a descriptor that becomes readable when the process ends; None if the system doesn't support that.
 
-    Raises `ProcessLookupError` if it has ended already.
+    Raises `ProcessLookupError` if the process has already ended.
     """
     try:
         return os.pidfd_open(process)  # type: ignore[attr-defined,no-any-return,unused-ignore]
@@ -92,9 +93,10 @@ def end_of(process: int) -> Optional[int]:
 
 
 def wait_for_end(signals: socket.socket, parent: Optional[int], is_detached: bool) -> None:
-    """Waits for a signal or, unless detached, for the end of standard input or of the parent, however it died.
+    """Waits for a signal or, unless detached, until standard input is closed or the parent ends for any reason.
 
-    The end of the input alone does not tell: another child of the parent may have inherited the pipe's other end.
+    Waiting for the input isn't sufficient, because another child of the parent may have inherited the other end of the
+    pipe.
     """
     ends = [signals.fileno()]
     if not is_detached and parent is not None:
@@ -128,7 +130,7 @@ def main() -> int:
     except OSError as error:
         return failure(f"cannot open {chosen.state}: {error.strerror}", EXIT_CANNOT_CREATE)
     except InvalidState as error:
-        return failure(f"{chosen.state} is not a state file to use: {error}", EXIT_DATA)
+        return failure(f"{chosen.state} is not a usable state file: {error}", EXIT_DATA)
     try:
         from api import load_schema
         from handler import Server

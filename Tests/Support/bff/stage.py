@@ -1,4 +1,4 @@
-"""What the server knows between two resets: data, kept replies, armed faults, and the requests it received."""
+"""The state of the server between two resets: data, stored replies, armed faults, and received requests."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from journal import Journal, KeptReply
 from media import MediaType, encode
 from timeline import Seed, StoredMoment, Timelines
 
-# Outcomes: what the client saw, if it is not the name of a fault.
+# Outcomes for the client, unless the outcome is the name of a fault.
 ANSWERED = "answered"
 CLIENT_WENT_AWAY = "client-went-away"
 SERVER_STOPPED = "server-stopped"
 
-# Effects: what the request came to in the server.
+# Effects of a request on the server.
 READ = "read"
 APPLIED = "applied"
 REPLAYED = "replayed"
@@ -30,12 +30,12 @@ REFUSED = "refused"
 
 
 class ReusedKey(Exception):
-    """A request has the idempotency key of another request."""
+    """A request has the idempotency key of a different request."""
 
 
 @dataclass
 class RequestRecord:
-    """One POST to /graphql, as `GET /control/requests` reports it."""
+    """A POST to /graphql, as `GET /control/requests` reports it."""
 
     operation: Optional[str]
     variables: dict[str, Any]
@@ -64,7 +64,7 @@ class RequestRecord:
 
     @classmethod
     def from_json(cls, number: int, record: dict[str, Any]) -> RequestRecord:
-        """A record of a server that has ended: nothing of it is under way any more."""
+        """Creates the record of an earlier server, in which no request is in flight any more."""
         return cls(
             record["operation"],
             record["variables"],
@@ -78,21 +78,21 @@ class RequestRecord:
 
 
 class Stage:
-    """One life of the server, from a reset to the next; safe to use from any thread.
+    """The state of the server from one reset to the next; thread-safe.
 
-    A reset replaces the stage instead of clearing it, so that a request still under way finishes against the
-    discarded one and leaves no trace in the next test.
+    A reset replaces the stage instead of clearing it. A request that is still in flight then finishes on the discarded
+    stage, and leaves no trace in the next test.
     """
 
     def __init__(self, schema: GraphQLSchema, seed: Seed, journal: Journal) -> None:
-        """Takes up what the journal holds."""
+        """Creates a stage with the state of the journal."""
         self._schema = schema
         self.timelines = Timelines(seed, journal.timelines())
         self.gates = Gates()
         self._journal = journal
         self._is_retired = False
         self._changed = threading.Condition()
-        # Held while a mutation is executed: of two with one key, the second must find the reply of the first.
+        # Held while a mutation is executed, so that the second of two with the same key finds the reply of the first.
         self._mutations = threading.Lock()
         self._replies = journal.replies()
         self._armed: deque[Fault] = deque()
@@ -100,21 +100,21 @@ class Stage:
         self._last_number = self._records[-1].number if self._records else 0
 
     def retire(self) -> None:
-        """Ends this life: the journal is empty and no longer written to, and whoever waits at a gate passes."""
+        """Discards the stage: clears the journal, stops writing to it, and opens all gates."""
         with self._changed:
             self._is_retired = True
             self._journal.clear()
         self.gates.open_all()
 
     def arm(self, fault: Fault, count: int) -> None:
-        """Sets the fault for `count` requests, after those already armed."""
+        """Arms the fault for `count` requests, after the faults that are already armed."""
         with self._changed:
             self._armed.extend([fault] * count)
 
     def admit(self, record: RequestRecord, requested: Optional[Fault]) -> Optional[Fault]:
-        """Adds the record and returns the request's fault: the one it asks for, else the next one armed.
+        """Adds the record, and returns the fault of the request: the one it selects, or the next armed one.
 
-        Both happen at once, so the n-th armed fault goes to the n-th recorded request.
+        Both happen in one step, so that the n-th armed fault applies to the n-th recorded request.
         """
         with self._changed:
             fault = requested or (self._armed.popleft() if self._armed else None)
@@ -127,7 +127,7 @@ class Stage:
             return fault
 
     def answer(self, record: RequestRecord, request: GraphQLRequest, media_type: MediaType) -> Reply:
-        """Executes the request, or gives the reply kept under its key; raises `ReusedKey`."""
+        """Executes the request, or returns the reply stored under its key; raises `ReusedKey`."""
         if request.is_mutation:
             with self._mutations:
                 return self._answer_mutation(record, request, media_type)
@@ -164,33 +164,33 @@ class Stage:
                 self._write(lambda journal: journal.write_execution(timelines, keep, record.number, record.as_json()))
 
     def note(self, record: RequestRecord, effect: str) -> None:
-        """Sets what the request came to without an execution; one that was applied before stays so."""
+        """Sets the effect of a request that isn't executed, unless an earlier execution has already set it."""
         with self._changed:
             record.effect = record.effect or effect
 
-    def settle(self, record: RequestRecord, outcome: str) -> None:
-        """Sets the outcome; called before the reply is sent, so that a client with the reply finds it here."""
+    def complete(self, record: RequestRecord, outcome: str) -> None:
+        """Sets the outcome; called before the reply is sent, so that it is set when the client has the reply."""
         with self._changed:
             record.outcome = outcome
             self._write(lambda journal: journal.update_request(record.number, record.as_json()))
             self._changed.notify_all()
 
     def insert(self, user_id: str, moment_id: str, title: Optional[str]) -> StoredMoment:
-        """Puts a new moment at the head of a timeline."""
+        """Inserts a new moment at the head of a timeline."""
         moment = self.timelines.insert(user_id, moment_id, title)
         with self._changed:
             self._write(lambda journal: journal.write_timelines(self.timelines.moments()))
         return moment
 
     def requests(self) -> list[dict[str, Any]]:
-        """The records in the order of arrival; the outcome is None while a request is under way."""
+        """Returns the records in the order of arrival; the outcome of a request in flight is None."""
         with self._changed:
             return [record.as_json() for record in self._records]
 
     def wait_for_requests(self, count: int, settled: int, left: int, timeout: float) -> bool:
-        """Waits for so many records, so many with an outcome, and so many whose client left; False at the timeout."""
+        """Waits for `count` records, `settled` outcomes and `left` clients that left; returns False at the timeout."""
 
-        def has_come() -> bool:
+        def is_satisfied() -> bool:
             outcomes = [record.outcome for record in self._records]
             return (
                 len(outcomes) >= count
@@ -199,10 +199,10 @@ class Stage:
             )
 
         with self._changed:
-            return self._changed.wait_for(has_come, timeout)
+            return self._changed.wait_for(is_satisfied, timeout)
 
     def clear_requests(self) -> None:
-        """Forgets the records; a request still under way is forgotten too."""
+        """Deletes the records, including those of requests in flight."""
         with self._changed:
             self._records.clear()
             self._write(Journal.clear_requests)

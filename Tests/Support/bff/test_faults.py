@@ -1,4 +1,4 @@
-"""Every fault: what the client sees, and whether the mutation was executed."""
+"""The effect of each fault on the client, and whether the mutation was executed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class FaultTests(ServerTestCase):
         response = self.send_with("retry-after", timeline("0"), value=50_000)
         self.assertEqual(response.headers["Retry-After"], "50000")
 
-    def test_another_status_has_nothing_to_wait_for(self) -> None:
+    def test_another_status_requests_no_wait(self) -> None:
         self.assertNotIn("Retry-After", self.send_with("status", timeline("0"), value=503).headers)
 
     def test_graphql_error_answers_with_errors_before_the_execution(self) -> None:
@@ -96,7 +96,7 @@ class FaultTests(ServerTestCase):
         self.assertEqual(self.effects(), ["applied"])
         self.assertEqual(self.likes("1"), ["4", "0"])
 
-    def test_graphql_error_partial_names_what_the_answer_has(self) -> None:
+    def test_graphql_error_partial_has_a_path_that_exists_in_the_answer(self) -> None:
         field = 'getMomentsDetailsByUserID(userID: "0")'
         cases: list[tuple[str, list[object]]] = [
             (f"{{ a: {field} {{ userDetails {{ id }} m: moments {{ id }} }} }}", ["a", "m", 0]),
@@ -109,7 +109,7 @@ class FaultTests(ServerTestCase):
             response = self.send_with("graphql-error-partial", {"query": query})
             self.assertEqual(response.json["errors"][0]["path"], path)
 
-    def test_graphql_error_partial_leaves_what_has_no_data(self) -> None:
+    def test_graphql_error_partial_does_not_change_an_answer_without_data(self) -> None:
         for body in [timeline("7"), {"query": "query {"}, {}]:
             plain = self.send(body)
             response = self.send_with("graphql-error-partial", body)
@@ -164,7 +164,7 @@ class FaultTests(ServerTestCase):
     def test_oversized_is_16_mebibytes_by_default(self) -> None:
         self.assertEqual(len(self.send_with("oversized", timeline("0")).body), 16 << 20)
 
-    def test_a_client_that_leaves_an_oversized_answer_is_recorded(self) -> None:
+    def test_a_client_that_leaves_during_an_oversized_answer_is_recorded(self) -> None:
         self.arm("oversized", size=1 << 30)
         connection = self.raw(timeline("0"))
         self.assertTrue(connection.recv(1024).startswith(b"HTTP/1.1 200 OK"))
@@ -180,7 +180,7 @@ class FaultTests(ServerTestCase):
         self.assert_recorded("slow", executions=1)
         self.assertEqual(self.likes("1"), ["4", "0"])
 
-    def test_slow_sees_at_once_that_the_client_went_away_and_executes_nothing(self) -> None:
+    def test_slow_detects_immediately_that_the_client_went_away_and_executes_nothing(self) -> None:
         self.arm("slow", delay=3600)
         connection = self.raw(like("1"))
         self.requests(count=1)
@@ -191,7 +191,7 @@ class FaultTests(ServerTestCase):
         )
         self.assertEqual(self.likes("1"), ["4"])
 
-    def test_slow_sees_a_reset_connection(self) -> None:
+    def test_slow_detects_a_reset_connection(self) -> None:
         self.arm("slow", delay=3600)
         connection = self.raw(like("1"))
         self.assertEqual(self.outcomes(count=1), [None])
@@ -199,21 +199,21 @@ class FaultTests(ServerTestCase):
         connection.close()
         self.assertEqual(self.outcomes(left=1), ["client-went-away"])
 
-    def test_slow_waits_through_the_next_request_of_its_connection(self) -> None:
+    def test_slow_keeps_waiting_when_its_connection_has_another_request(self) -> None:
         self.arm("slow", delay=0.2)
         connection = self.raw(timeline("0"))
         connection.sendall(b"POST")
         self.assertTrue(connection.recv(1024).startswith(b"HTTP/1.1 200 OK"))
         self.assertEqual(self.outcomes(), ["slow"])
 
-    def test_a_slow_request_does_not_hold_others_up(self) -> None:
+    def test_a_slow_request_does_not_block_other_requests(self) -> None:
         self.arm("slow", delay=3600)
         self.raw(timeline("0"))
         self.assertEqual(self.outcomes(count=1), [None])
         self.assertEqual(self.send(timeline("0")).status, 200)
         self.assertEqual(self.outcomes(), [None, "answered"])
 
-    def test_a_request_under_way_at_a_reset_leaves_no_trace(self) -> None:
+    def test_a_request_in_flight_at_a_reset_leaves_no_trace(self) -> None:
         self.arm("slow", delay=0.2)
         connection = self.raw(like("1"))
         self.assertEqual(self.outcomes(count=1), [None])
@@ -224,20 +224,20 @@ class FaultTests(ServerTestCase):
 
 
 class ArmingTests(ServerTestCase):
-    def test_faults_apply_in_the_order_armed_and_then_no_more(self) -> None:
+    def test_each_armed_fault_applies_once_in_order(self) -> None:
         self.arm("status", value=502, count=2)
         self.arm("empty")
         statuses = [(response.status, len(response.body) > 0) for response in map(self.send, [timeline("0")] * 4)]
         self.assertEqual(statuses, [(502, True), (502, True), (200, False), (200, True)])
         self.assertEqual(self.outcomes(), ["status", "status", "empty", "answered"])
 
-    def test_a_malformed_request_takes_its_fault_too(self) -> None:
+    def test_a_malformed_request_uses_up_a_fault(self) -> None:
         self.arm("status", value=503)
         self.arm("malformed")
         self.assertEqual([self.send(b"{").status for _ in range(3)], [503, 200, 400])
         self.assertEqual([record["executions"] for record in self.requests()], [0, 0, 0])
 
-    def test_a_header_asks_for_a_fault_and_leaves_the_armed_ones(self) -> None:
+    def test_a_header_selects_a_fault_and_keeps_the_armed_ones(self) -> None:
         self.arm("empty")
         response = self.send(timeline("0"), {"X-Fault": "status", "X-Fault-Value": "429"})
         self.assertEqual(response.status, 429)
@@ -248,7 +248,7 @@ class ArmingTests(ServerTestCase):
 
     def test_a_header_that_names_no_fault_is_a_400(self) -> None:
         for headers, message in [
-            ({"X-Fault": "fire"}, "No fault is named 'fire'. There are drop, drop-after,"),
+            ({"X-Fault": "fire"}, "No fault is named 'fire'. The faults are drop, drop-after,"),
             ({"X-Fault": "status", "X-Fault-Value": "200"}, '"value" must be a whole number from 400 to 599.'),
             ({"X-Fault": "status", "X-Fault-Value": "bad"}, "X-Fault-Value must be a number."),
             ({"X-Fault": "slow", "X-Fault-Value": "nan"}, '"delay" must be a number from 0 to 3600.'),
@@ -258,7 +258,7 @@ class ArmingTests(ServerTestCase):
             self.assertEqual(response.status, 400)
             self.assertTrue(response.json["errors"][0]["message"].startswith(message), response.body)
 
-    def test_arming_what_is_not_a_fault_is_a_400(self) -> None:
+    def test_arming_an_invalid_fault_is_a_400(self) -> None:
         cases: list[tuple[object, str]] = [
             (b"{", "The body is not JSON"),
             ([], "The body must be a JSON object."),
@@ -280,11 +280,11 @@ class ArmingTests(ServerTestCase):
             self.assertTrue(response.json["errors"][0]["message"].startswith(message), response.body)
         self.assertEqual(self.send(timeline("0")).status, 200)
 
-    def test_arming_closes_connections_at_rest_and_a_fault_closes_its_own(self) -> None:
+    def test_arming_closes_idle_connections_and_a_fault_closes_its_own(self) -> None:
         connection = self.connect()
         self.send(timeline("0"), connection=connection)
-        resting = connection.sock
-        assert resting
+        idle = connection.sock
+        assert idle
         self.arm("graphql-error")
-        self.assertEqual(resting.recv(1), b"")
+        self.assertEqual(idle.recv(1), b"")
         self.assertEqual(self.send(timeline("0")).headers["Connection"], "close")

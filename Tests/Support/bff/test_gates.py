@@ -1,4 +1,4 @@
-"""Gates: requests that wait until the test lets them pass."""
+"""Gates, at which requests wait until a test opens them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GateTests(ServerTestCase):
         self.assertIn(b'"isLiked":true', read_to_end(connection))
         self.assertEqual(self.outcomes(), ["hold-after", "answered"])
 
-    def test_a_gate_lets_all_pass_and_stays_open(self) -> None:
+    def test_an_opened_gate_releases_all_requests_and_stays_open(self) -> None:
         self.arm("hold", gate="a", count=3)
         with ThreadPoolExecutor(2) as pool:
             calls = [pool.submit(self.send, timeline("0")) for _ in range(2)]
@@ -44,12 +44,12 @@ class GateTests(ServerTestCase):
         self.assertEqual(self.send(timeline("0")).status, 200)
         self.assertEqual(self.open_gate("a"), 0)
 
-    def test_a_gate_opened_before_anyone_came_holds_nobody(self) -> None:
+    def test_a_gate_that_was_opened_before_a_request_does_not_hold_it(self) -> None:
         self.open_gate("a")
         self.arm("hold", gate="a")
         self.assertEqual(self.send(timeline("0")).status, 200)
 
-    def test_gates_open_one_by_one(self) -> None:
+    def test_gates_open_independently(self) -> None:
         self.arm("hold", gate="a")
         self.arm("hold", gate="b")
         first = self.raw(timeline("0"))
@@ -62,13 +62,13 @@ class GateTests(ServerTestCase):
         self.open_gate("a")
         self.assertIn("Jake Lin", read_to_end(first).decode())
 
-    def test_a_header_asks_for_a_gate(self) -> None:
+    def test_a_header_selects_a_gate(self) -> None:
         connection = self.raw(timeline("0"), "X-Fault: hold\r\nX-Fault-Value: 7\r\n")
         self.await_gate("7")
         self.open_gate("7")
         self.assertTrue(read_to_end(connection).startswith(b"HTTP/1.1 200 OK"))
 
-    def test_a_client_that_leaves_a_gate_is_seen_at_once_and_counts_no_more(self) -> None:
+    def test_a_client_that_leaves_a_gate_is_detected_immediately_and_no_longer_counted(self) -> None:
         self.arm("hold", gate="a")
         connection = self.raw(like("1"))
         self.await_gate("a")
@@ -78,7 +78,7 @@ class GateTests(ServerTestCase):
         self.assertEqual(self.open_gate("a"), 0)
         self.assertEqual(self.likes("1"), ["4"])
 
-    def test_a_request_that_hides_the_end_of_its_connection_passes_too(self) -> None:
+    def test_a_request_followed_by_more_bytes_passes_an_opened_gate(self) -> None:
         self.arm("hold", gate="a")
         connection = self.raw(timeline("0"))
         connection.sendall(b"POST")
@@ -86,7 +86,7 @@ class GateTests(ServerTestCase):
         self.open_gate("a")
         self.assertTrue(connection.recv(1024).startswith(b"HTTP/1.1 200 OK"))
 
-    def test_a_reset_lets_everyone_pass_and_closes_the_gates(self) -> None:
+    def test_a_reset_releases_all_requests_and_closes_the_gates(self) -> None:
         self.arm("hold", gate="a")
         connection = self.raw(like("1"))
         self.await_gate("a")

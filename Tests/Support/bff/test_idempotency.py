@@ -1,4 +1,4 @@
-"""Idempotency keys: a mutation is applied once, and every request for it gets its one reply."""
+"""Idempotency keys: a mutation is applied once, and every request with its key gets the same reply."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class IdempotencyTests(ServerTestCase):
         self.assertEqual([record["executions"] for record in self.requests()], [1, 1, 0, 0, 1])
         self.assertEqual(self.outcomes(), ["answered"] * 5)
 
-    def test_each_key_is_a_change_of_its_own(self) -> None:
+    def test_each_key_identifies_a_separate_change(self) -> None:
         self.assert_first(self.send_keyed("a", like("1")))
         self.assert_first(self.send_keyed("b", like("1", is_liked=False)))
         self.assert_first(self.send_keyed("A", like("1")))
@@ -57,19 +57,19 @@ class IdempotencyTests(ServerTestCase):
         self.assertEqual(self.likes("2"), ["0", "6", "9"])
         self.assert_replay(self.send_keyed("k", like("1")), first)
 
-    def test_a_request_is_the_same_whatever_the_order_of_its_members(self) -> None:
+    def test_the_order_of_a_requests_members_does_not_matter(self) -> None:
         body = like("1")
         first = self.send_keyed("k", body)
-        turned: dict[str, Any] = {
+        reordered: dict[str, Any] = {
             "operationName": None,
             "variables": dict(reversed(list(body["variables"].items()))),
             "query": body["query"],
         }
-        self.assertNotEqual(json.dumps(turned), json.dumps(body))
-        self.assert_replay(self.send_keyed("k", turned), first)
+        self.assertNotEqual(json.dumps(reordered), json.dumps(body))
+        self.assert_replay(self.send_keyed("k", reordered), first)
 
-    def test_two_at_once_are_applied_once_and_both_get_the_reply(self) -> None:
-        # Fields enough that an execution takes many turns of the threads, so each would find the others under way.
+    def test_concurrent_requests_are_applied_once_and_all_get_the_reply(self) -> None:
+        # Enough fields that the threads are switched many times during an execution, so that the executions overlap.
         field = 'updateMomentLike(momentID: "1", userID: "0", isLiked: true) { moments { id } }'
         fields = " ".join(f"f{number}: {field}" for number in range(30))
         body = {"query": f"mutation {{ {fields} }}"}
@@ -86,7 +86,7 @@ class IdempotencyTests(ServerTestCase):
         self.assertEqual((effects.count("applied"), effects.count("replayed")), (1, 15))
         self.assertEqual(self.likes("1"), ["4", "0"])
 
-    def test_one_that_comes_while_the_first_reply_is_held_gets_it(self) -> None:
+    def test_a_request_that_arrives_while_the_first_reply_is_held_gets_it(self) -> None:
         self.arm("hold-after", gate="a")
         with ThreadPoolExecutor(1) as pool:
             held = pool.submit(self.send_keyed, "k", like("1"))
@@ -96,7 +96,7 @@ class IdempotencyTests(ServerTestCase):
             self.assert_first(held.result())
             self.assert_replay(replay, held.result())
 
-    def test_a_reply_that_was_lost_comes_with_the_next_request(self) -> None:
+    def test_the_next_request_gets_a_reply_that_was_lost(self) -> None:
         for fault in ["drop-after", "drop-after-headers", "malformed", "empty", "wrong-shape", "graphql-error-partial"]:
             self.control("reset", {})
             plain = self.send(like("1"))
@@ -108,7 +108,7 @@ class IdempotencyTests(ServerTestCase):
             self.assertEqual(self.effects(), ["applied", "applied", "replayed"])
             self.assertEqual(self.likes("1"), ["4"])
 
-    def test_a_fault_before_the_execution_keeps_nothing(self) -> None:
+    def test_a_fault_before_the_execution_stores_nothing(self) -> None:
         for fault in ["drop", "status", "retry-after", "graphql-error"]:
             self.control("reset", {})
             self.arm(fault)
@@ -117,7 +117,7 @@ class IdempotencyTests(ServerTestCase):
             self.assert_first(self.send_keyed("k", like("1")))
             self.assertEqual(self.effects(), [None, "read", "applied"])
 
-    def test_a_client_that_leaves_before_the_execution_keeps_nothing(self) -> None:
+    def test_a_client_that_leaves_before_the_execution_stores_nothing(self) -> None:
         self.arm("hold", gate="a")
         connection = self.raw(like("1"), "Idempotency-Key: k\r\n")
         self.await_gate("a")
@@ -126,7 +126,7 @@ class IdempotencyTests(ServerTestCase):
         self.assertEqual((record["outcome"], record["effect"]), ("client-went-away", None))
         self.assert_first(self.send_keyed("k", like("1")))
 
-    def test_a_client_that_leaves_after_the_execution_finds_its_reply(self) -> None:
+    def test_a_client_that_leaves_after_the_execution_can_get_its_reply(self) -> None:
         self.arm("hold-after", gate="a")
         connection = self.raw(like("1"), "Idempotency-Key: k\r\n")
         self.await_gate("a")
@@ -144,7 +144,7 @@ class IdempotencyTests(ServerTestCase):
         (record,) = self.requests()
         self.assertEqual((record["effect"], record["executions"]), ("applied", 1))
 
-    def test_a_refusal_of_the_mutation_is_kept(self) -> None:
+    def test_an_error_of_the_mutation_is_stored(self) -> None:
         first = self.send_keyed("k", like("new"))
         self.assertEqual(
             [error["message"] for error in first.json["errors"]],
@@ -155,20 +155,20 @@ class IdempotencyTests(ServerTestCase):
         self.assertEqual(self.effects(), ["refused", "replayed"])
         self.assertEqual(self.likes("new"), [])
 
-    def test_a_document_that_cannot_be_run_keeps_nothing(self) -> None:
+    def test_a_document_that_cannot_be_executed_stores_nothing(self) -> None:
         broken = {**like("1"), "variables": {}}
         for body in [broken, {"query": "mutation {"}, {"query": "mutation { likeAll }"}]:
             self.assertIn("errors", self.send_keyed("k", body).json)
         self.assert_first(self.send_keyed("k", like("1")))
 
-    def test_a_query_has_no_use_for_a_key(self) -> None:
+    def test_a_query_ignores_its_key(self) -> None:
         self.assert_first(self.send_keyed("k", timeline("0")))
         self.assert_first(self.send_keyed("k", page("0", 1)))
         self.assert_first(self.send_keyed("k", like("1")))
         self.assert_first(self.send_keyed("k", timeline("0")))
         self.assertEqual([record["idempotencyKey"] for record in self.requests()], ["k"] * 4)
 
-    def test_a_key_has_a_length(self) -> None:
+    def test_a_key_that_is_empty_or_too_long_is_a_400(self) -> None:
         for key in ["", "k" * 256]:
             response = self.send_keyed(key, like("1"))
             self.assertEqual(response.status, 400)

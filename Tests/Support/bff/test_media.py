@@ -1,4 +1,4 @@
-"""The media type of replies, and the status that goes with it."""
+"""The media type of replies, and their HTTP statuses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JSON = "application/json; charset=utf-8"
 GRAPHQL = "application/graphql-response+json; charset=utf-8"
 ACCEPT = {"Accept": "application/graphql-response+json, application/json;q=0.9"}
 
-# What each of these comes to: the status with the GraphQL media type, and the members of the answer.
+# Requests, grouped by their status with the GraphQL media type and by the members of their answers.
 DATA = [timeline("0"), like("1")]
 NULL_DATA = [timeline("7"), like("100")]
 NOT_PARSED: list[dict[str, Any]] = [{"query": "query {"}, {"query": ""}]
@@ -60,7 +60,7 @@ WRONG_EXTENSIONS: list[dict[str, Any]] = [{**timeline("0"), "extensions": "trace
 
 
 class NegotiationTests(unittest.TestCase):
-    def test_the_media_type_of_graphql_is_listed_and_not_behind(self) -> None:
+    def test_the_graphql_media_type_is_chosen_if_it_is_listed_and_not_less_preferred(self) -> None:
         for accept in [
             "application/graphql-response+json",
             "application/graphql-response+json, application/json",
@@ -75,7 +75,7 @@ class NegotiationTests(unittest.TestCase):
         ]:
             self.assertIs(negotiated(accept), MediaType.GRAPHQL_RESPONSE, accept)
 
-    def test_it_is_not_listed_or_is_behind(self) -> None:
+    def test_plain_json_is_chosen_if_the_graphql_media_type_is_not_listed_or_less_preferred(self) -> None:
         for accept in [
             "",
             ",;=",
@@ -123,26 +123,26 @@ class GraphQLResponseTests(MediaTestCase):
             self.assertEqual(list(response.json), ["errors"])
         self.assertEqual(self.effects(), ["refused"] * len(bodies))
 
-    def test_a_document_that_does_not_parse_is_a_400(self) -> None:
+    def test_a_document_that_cannot_be_parsed_is_a_400(self) -> None:
         self.assert_refused(NOT_PARSED, 400)
 
     def test_a_document_that_is_not_valid_is_a_422(self) -> None:
         self.assert_refused(NOT_VALID, 422)
 
-    def test_an_operation_or_variables_that_do_not_fit_are_a_422(self) -> None:
+    def test_an_undetermined_operation_or_invalid_variables_are_a_422(self) -> None:
         self.assert_refused(NOT_EXECUTED, 422)
 
     def test_a_body_that_is_not_json_is_a_400(self) -> None:
         self.assert_refused(NOT_JSON, 400)
 
-    def test_json_that_is_no_request_is_a_422(self) -> None:
+    def test_json_that_is_not_a_request_is_a_422(self) -> None:
         self.assert_refused(MALFORMED + WRONG_EXTENSIONS, 422)
 
-    def test_extensions_are_an_object_or_null(self) -> None:
+    def test_extensions_must_be_an_object_or_null(self) -> None:
         for extensions in ({}, {"trace": True}, None):
             self.assert_reply(self.send({**timeline("0"), "extensions": extensions}, ACCEPT), 200, GRAPHQL)
 
-    def test_a_refusal_of_the_content_or_the_key_has_the_media_type_too(self) -> None:
+    def test_an_error_of_the_content_type_or_the_key_has_the_media_type(self) -> None:
         self.assert_reply(self.send(timeline("0"), {**ACCEPT, "Content-Type": "text/plain"}), 415, GRAPHQL)
         self.assert_reply(self.send(like("1"), {**ACCEPT, "Idempotency-Key": "k" * 256}), 400, GRAPHQL)
         self.send(like("1"), {**ACCEPT, "Idempotency-Key": "k"})
@@ -150,13 +150,13 @@ class GraphQLResponseTests(MediaTestCase):
         self.assert_reply(response, 422, GRAPHQL)
         self.assertEqual(list(response.json), ["errors"])
 
-    def test_what_is_not_graphql_is_plain_json(self) -> None:
+    def test_replies_outside_of_graphql_are_plain_json(self) -> None:
         self.assert_reply(self.send(timeline("0"), ACCEPT, path="/"), 404, JSON)
         self.assert_reply(self.send(b"", ACCEPT, method="GET"), 405, JSON)
         self.assert_reply(self.send(timeline("0"), {**ACCEPT, "X-Fault": "fire"}), 400, JSON)
         self.assert_reply(self.send(b"", ACCEPT, method="GET", path="/control/health"), 200, JSON)
 
-    def test_who_does_not_ask_for_it_gets_plain_json(self) -> None:
+    def test_a_client_that_does_not_accept_it_gets_plain_json(self) -> None:
         headers: list[dict[str, str]] = [{}, {"Accept": "*/*"}, {"Accept": "application/json"}]
         for header in headers:
             for body in DATA + NULL_DATA + NO_DATA + WRONG_EXTENSIONS:
@@ -183,21 +183,21 @@ class GraphQLResponseTests(MediaTestCase):
         self.arm("status", value=503)
         self.assert_reply(self.send(timeline("0"), ACCEPT), 503, "text/plain; charset=utf-8")
 
-    def test_an_error_instead_of_the_answer_is_a_294(self) -> None:
+    def test_an_injected_error_is_a_294(self) -> None:
         for headers, status, content_type in [(ACCEPT, 294, GRAPHQL), ({}, 200, JSON)]:
             self.arm("graphql-error")
             response = self.send(timeline("0"), headers)
             self.assert_reply(response, status, content_type)
             self.assertEqual(response.body, b'{"data":null,"errors":[{"message":"Injected failure."}]}')
 
-    def test_a_partial_error_is_a_294_with_its_phrase(self) -> None:
+    def test_a_partial_error_is_a_294_with_its_reason_phrase(self) -> None:
         self.arm("graphql-error-partial")
         received = read_to_end(self.raw(timeline("0"), f"Accept: {ACCEPT['Accept']}\r\n"))
         self.assertTrue(received.startswith(b"HTTP/1.1 294 Partial Success\r\n"), received[:100])
         self.arm("graphql-error-partial")
         self.assert_reply(self.send(timeline("0")), 200, JSON)
 
-    def test_a_partial_error_beside_no_data_changes_nothing(self) -> None:
+    def test_a_partial_error_does_not_change_an_answer_without_data(self) -> None:
         for body, status in [(NULL_DATA[0], 294), (NOT_PARSED[0], 400), (NOT_VALID[0], 422)]:
             plain = self.send(body, ACCEPT)
             self.arm("graphql-error-partial")
@@ -205,7 +205,7 @@ class GraphQLResponseTests(MediaTestCase):
             self.assert_reply(response, status, GRAPHQL)
             self.assertEqual(response.body, plain.body)
 
-    def test_a_kept_reply_keeps_its_media_type_whatever_the_next_request_accepts(self) -> None:
+    def test_a_stored_reply_keeps_its_media_type_regardless_of_the_accept_header(self) -> None:
         for first, next_one, moment_id, status, content_type in [
             (ACCEPT, {}, "1", 200, GRAPHQL),
             (ACCEPT, {}, "100", 294, GRAPHQL),
@@ -219,7 +219,7 @@ class GraphQLResponseTests(MediaTestCase):
             self.assert_reply(replay, status, content_type)
             self.assertEqual((replay.headers["Idempotent-Replayed"], replay.body), ("true", kept.body))
 
-    def test_a_partial_error_is_not_kept(self) -> None:
+    def test_a_partial_error_is_not_stored(self) -> None:
         self.arm("graphql-error-partial")
         self.assert_reply(self.send(like("1"), {**ACCEPT, "Idempotency-Key": "k"}), 294, GRAPHQL)
         replay = self.send(like("1"), {**ACCEPT, "Idempotency-Key": "k"})
@@ -228,7 +228,7 @@ class GraphQLResponseTests(MediaTestCase):
 
 
 class PlainTests(MediaTestCase):
-    def test_by_default_replies_are_plain_json_whatever_is_accepted(self) -> None:
+    def test_replies_are_plain_json_by_default_regardless_of_the_accept_header(self) -> None:
         for body in DATA + NULL_DATA + NO_DATA + WRONG_EXTENSIONS:
             plain = self.send(body)
             self.assert_reply(plain, 200, JSON)
@@ -240,12 +240,12 @@ class PlainTests(MediaTestCase):
         self.arm("graphql-error-partial")
         self.assert_reply(self.send(timeline("0"), ACCEPT), 200, JSON)
 
-    def test_variables_that_do_not_fit_leave_null_data(self) -> None:
+    def test_invalid_variables_result_in_null_data(self) -> None:
         for bodies, data in [(NOT_PARSED + NOT_VALID, "none"), (NOT_EXECUTED, None)]:
             for body in bodies:
                 self.assertEqual(self.send(body).json.get("data", "none"), data)
 
-    def test_a_media_type_that_does_not_exist_is_refused(self) -> None:
+    def test_an_unknown_media_type_is_rejected(self) -> None:
         process = start("--media-type", "text")
         output, errors = process.communicate(timeout=TIMEOUT)
         self.assertEqual((process.returncode, output), (2, ""))
@@ -253,7 +253,7 @@ class PlainTests(MediaTestCase):
 
 
 class PartialDataTests(ClientTestCase):
-    """A data file with a title that is no text: its field fails, and the rest of the answer is there."""
+    """A data file with a title that isn't text, so that this field fails and the data is partial."""
 
     folder: ClassVar[tempfile.TemporaryDirectory[str]]
     data: ClassVar[Path]
@@ -271,7 +271,7 @@ class PartialDataTests(ClientTestCase):
         self.state = Path(self.folder.name) / self.id()
 
     def serve(self, media_type: str) -> None:
-        """Starts the server, or ends the one there is and goes on with its state."""
+        """Starts a server with the state of the previous one, which is ended first."""
         self.doCleanups()
         process = start("--data", str(self.data), "--state", str(self.state), "--media-type", media_type)
         self.addCleanup(lambda: self.assertEqual(process.communicate(timeout=TIMEOUT), ("", "")))
@@ -293,7 +293,7 @@ class PartialDataTests(ClientTestCase):
         self.serve("json")
         self.assert_partial(self.send(timeline("0"), ACCEPT), 200, JSON)
 
-    def test_a_change_with_errors_is_applied_and_kept_with_its_status(self) -> None:
+    def test_a_change_with_errors_is_applied_and_stored_with_its_status(self) -> None:
         self.serve("graphql-response")
         first = self.send_keyed(ACCEPT)
         self.assert_partial(first, 294, GRAPHQL)
@@ -305,7 +305,7 @@ class PartialDataTests(ClientTestCase):
         self.assertEqual(self.effects(), ["applied", "replayed", "replayed", "replayed"])
         self.assertEqual(self.likes("1"), ["4", "0"])
 
-    def test_a_partial_error_comes_after_the_others(self) -> None:
+    def test_a_partial_error_comes_after_the_other_errors(self) -> None:
         self.serve("graphql-response")
         self.arm("graphql-error-partial")
         response = self.send(timeline("0"), ACCEPT)
@@ -314,7 +314,7 @@ class PartialDataTests(ClientTestCase):
             [error["path"][1:] for error in response.json["errors"]], [["moments", 1, "title"], ["moments", 0]]
         )
 
-    def test_a_change_with_errors_and_without_a_key_survives(self) -> None:
+    def test_a_change_with_errors_and_without_a_key_survives_a_restart(self) -> None:
         self.serve("json")
         self.assert_partial(self.send(like("1")), 200, JSON)
         self.serve("json")

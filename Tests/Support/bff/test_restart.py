@@ -1,4 +1,4 @@
-"""The server stopped and started again, refusing connections, and left behind by its parent."""
+"""Restarts of the server, refused connections, and the end of the server's parent."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class RestartTests(ClientTestCase):
         self.start()
 
     def start(self) -> None:
-        """Starts the server, on the port it had if it had one."""
+        """Starts the server, on the same port as before if it was already started."""
         self.process = start("--port", str(self.port), "--state", str(self.state))
         self.port = port_of(self.process)
 
     def stop(self, how: Optional[signal.Signals] = None) -> None:
-        """Ends the server with a signal, or with its standard input."""
+        """Ends the server with a signal, or by closing its standard input."""
         if self.process:
             if how:
                 self.process.send_signal(how)
@@ -46,7 +46,7 @@ class RestartTests(ClientTestCase):
         self.start()
         self.assertEqual(self.port, port)
 
-    def test_likes_keys_cursors_and_requests_survive_whatever_ends_the_server(self) -> None:
+    def test_likes_keys_cursors_and_requests_survive_any_end_of_the_server(self) -> None:
         info = self.send(page("0", 1)).json["data"]["getMomentsDetailsByUserID"]["pageInfo"]
         self.send(b"", method="DELETE", path="/control/requests")
         first = self.send(like("1"), {"Idempotency-Key": "k"})
@@ -69,7 +69,7 @@ class RestartTests(ClientTestCase):
         answer = self.send(page("0", 2, info["endCursor"])).json["data"]["getMomentsDetailsByUserID"]
         self.assertEqual([moment["id"] for moment in answer["moments"]], ["1", "2"])
 
-    def test_a_change_whose_reply_the_end_of_the_server_cut_off_is_not_made_again(self) -> None:
+    def test_a_change_whose_reply_is_lost_when_the_server_ends_is_not_applied_again(self) -> None:
         self.control("faults", {"fault": "hold-after", "gate": "a"})
         connection = self.raw(like("1"), "Idempotency-Key: k\r\n")
         self.await_gate("a")
@@ -83,7 +83,7 @@ class RestartTests(ClientTestCase):
         self.assertIn(b'"isLiked":true', replay.body)
         self.assertEqual(self.likes("1"), ["4"])
 
-    def test_a_request_that_the_end_of_the_server_cut_off_before_its_execution_is_made_later(self) -> None:
+    def test_a_request_that_is_lost_before_its_execution_when_the_server_ends_can_be_sent_again(self) -> None:
         self.control("faults", {"fault": "hold", "gate": "a"})
         self.raw(like("1"), "Idempotency-Key: k\r\n")
         self.await_gate("a")
@@ -94,7 +94,7 @@ class RestartTests(ClientTestCase):
             [(None, "server-stopped"), ("applied", "answered")],
         )
 
-    def test_what_was_cleared_or_reset_stays_away(self) -> None:
+    def test_cleared_and_reset_state_does_not_return(self) -> None:
         self.send(like("1"), {"Idempotency-Key": "k"})
         self.send(b"", method="DELETE", path="/control/requests")
         self.restart(signal.SIGKILL)
@@ -106,7 +106,7 @@ class RestartTests(ClientTestCase):
         self.assertEqual(self.likes("1"), ["4"])
         self.assertNotIn("Idempotent-Replayed", self.send(like("1"), {"Idempotency-Key": "k"}).headers)
 
-    def test_a_request_under_way_at_a_reset_leaves_no_trace_in_the_file(self) -> None:
+    def test_a_request_in_flight_at_a_reset_leaves_no_trace_in_the_file(self) -> None:
         self.control("faults", {"fault": "hold", "gate": "a"})
         connection = self.raw(like("1"), "Idempotency-Key: k\r\n")
         self.await_gate("a")
@@ -125,7 +125,7 @@ class RestartTests(ClientTestCase):
         self.raw(timeline("0"))
         self.await_gate("a")
 
-    def test_connections_of_the_ended_server_do_not_hold_the_port(self) -> None:
+    def test_connections_of_the_ended_server_do_not_block_the_port(self) -> None:
         connections = [self.connect() for _ in range(3)]
         for connection in connections:
             self.send(timeline("0"), connection=connection)
@@ -137,8 +137,8 @@ class RestartTests(ClientTestCase):
         self.start()
         self.assertEqual(self.send(timeline("0")).status, 200)
 
-    def test_a_file_serves_one_server(self) -> None:
-        assert_refused(self, self.state, 65, f"{self.state} is not a state file to use: another server has it open")
+    def test_a_state_file_can_be_used_by_one_server_only(self) -> None:
+        assert_refused(self, self.state, 65, f"{self.state} is not a usable state file: another server has it open")
         self.send(like("1"))
         self.restart()
         self.assertEqual(self.likes("1"), ["4", "0"])
@@ -156,34 +156,34 @@ class StateFileTests(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def test_a_file_that_holds_something_else_is_left_alone(self) -> None:
+    def test_a_file_with_other_content_is_not_changed(self) -> None:
         path = self.folder / "text"
         path.write_text("a text that is no database, and long enough to be taken for none")
         before = path.read_bytes()
-        assert_refused(self, path, 65, f"{path} is not a state file to use: file is not a database")
+        assert_refused(self, path, 65, f"{path} is not a usable state file: file is not a database")
         self.assertEqual(path.read_bytes(), before)
 
-    def test_a_database_of_something_else_or_of_another_server_is_refused(self) -> None:
+    def test_a_database_with_another_content_or_format_is_rejected(self) -> None:
         for name, statement, message in [
-            ("foreign", "CREATE TABLE t (c)", "it has format 0, but 2 is known"),
-            ("older", "PRAGMA user_version=1", "it has format 1, but 2 is known"),
-            ("newer", "PRAGMA user_version=3", "it has format 3, but 2 is known"),
+            ("foreign", "CREATE TABLE t (c)", "it has format 0 instead of 2"),
+            ("older", "PRAGMA user_version=1", "it has format 1 instead of 2"),
+            ("newer", "PRAGMA user_version=3", "it has format 3 instead of 2"),
         ]:
             path = self.folder / name
             database = sqlite3.connect(path)
             database.execute(statement)
             database.commit()
             database.close()
-            assert_refused(self, path, 65, f"{path} is not a state file to use: {message}")
+            assert_refused(self, path, 65, f"{path} is not a usable state file: {message}")
 
-    def test_a_file_that_cannot_be_made_is_one_line_and_73(self) -> None:
+    def test_a_file_that_cannot_be_created_ends_the_server_with_73(self) -> None:
         path = self.folder / "no" / "folder"
         assert_refused(self, path, 73, f"cannot open {path}: unable to open database file")
 
 
 class RefusalTests(ServerTestCase):
     def refuse(self) -> int:
-        """Has the server refuse connections, and returns the port that still takes control requests."""
+        """Makes the server refuse connections, and returns the port that still accepts control requests."""
         response = self.control("refuse", {})
         self.assertEqual(response.status, 200)
         control: str = response.json["control"]
@@ -196,7 +196,7 @@ class RefusalTests(ServerTestCase):
         finally:
             self.port = served
 
-    def test_connections_are_refused_until_the_server_is_told_to_accept(self) -> None:
+    def test_connections_are_refused_until_they_are_accepted_again(self) -> None:
         self.send(timeline("0"))
         port = self.refuse()
         for _ in range(3):
@@ -209,7 +209,7 @@ class RefusalTests(ServerTestCase):
         with self.assertRaises(ConnectionRefusedError):
             self.at(port, "/control/health", "GET")
 
-    def test_it_can_be_done_again_and_again(self) -> None:
+    def test_connections_can_be_refused_repeatedly(self) -> None:
         for _ in range(3):
             port = self.refuse()
             self.assertEqual(self.at(port, "/control/refuse"), {"control": f"http://127.0.0.1:{port}"})
@@ -217,9 +217,9 @@ class RefusalTests(ServerTestCase):
             self.assertEqual(self.control("accept", {}).json, {"status": "ok"})
             self.assertEqual(self.send(timeline("0")).status, 200)
 
-    def test_connections_at_rest_are_closed_and_requests_under_way_go_on(self) -> None:
-        resting = self.connect()
-        self.send(timeline("0"), connection=resting)
+    def test_idle_connections_are_closed_and_requests_in_flight_continue(self) -> None:
+        idle = self.connect()
+        self.send(timeline("0"), connection=idle)
         self.arm("hold", gate="a")
         held = self.raw(like("1"))
         self.await_gate("a")
@@ -237,9 +237,9 @@ class RefusalTests(ServerTestCase):
 
 
 class OrphanTests(unittest.TestCase):
-    @unittest.skipUnless(hasattr(os, "pidfd_open"), "the system does not tell of the end of a process")
+    @unittest.skipUnless(hasattr(os, "pidfd_open"), "requires os.pidfd_open")
     def test_the_server_ends_with_its_parent_even_if_another_process_holds_its_input(self) -> None:
-        # The middle process starts the server, and then a sleeper that inherits the pipe to the server's input.
+        # The parent process starts the server, and then a sleeper that inherits the pipe to the server's input.
         middle = (
             "import os, subprocess, sys\n"
             "reading, writing = os.pipe()\n"
@@ -264,7 +264,7 @@ class OrphanTests(unittest.TestCase):
                 pass
             process.kill()
             process.wait(TIMEOUT)
-            # The server's end is the end of what it prints: nobody else has that pipe.
+            # The output ends when the server ends, because no other process has that pipe.
             self.assertTrue(select.select([process.stdout], [], [], TIMEOUT)[0])
             self.assertEqual(process.stdout.read(), "")
             with self.assertRaises(ConnectionRefusedError):
@@ -274,7 +274,7 @@ class OrphanTests(unittest.TestCase):
             process.stdout.close()
             process.stderr.close()
 
-    @unittest.skipUnless(hasattr(os, "pidfd_open"), "the system does not tell of the end of a process")
+    @unittest.skipUnless(hasattr(os, "pidfd_open"), "requires os.pidfd_open")
     def test_the_server_does_not_start_for_a_parent_that_has_ended(self) -> None:
         with subprocess.Popen([sys.executable, "-c", ""]) as ended:
             ended.wait(TIMEOUT)

@@ -1,4 +1,4 @@
-"""The schema of the lecture, which has no pages and no links."""
+"""The schema of the lecture, without pages and links, and the default schema with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def without_url(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def written(reference: dict[str, Any]) -> str:
-    """A type as a schema writes it."""
+    """Returns a type in the notation of a schema."""
     if reference["kind"] == "NON_NULL":
         return f"{written(reference['ofType'])}!"
     if reference["kind"] == "LIST":
@@ -28,7 +28,7 @@ def written(reference: dict[str, Any]) -> str:
 
 class SchemaTestCase(ServerTestCase):
     def types(self) -> dict[str, Any]:
-        """The names of the enums' values, and the fields as a schema writes them, by type."""
+        """Returns, by type, the values of the enums, and the fields in the notation of a schema."""
         types = self.send({"query": INTROSPECTION}).json["data"]["__schema"]["types"]
         served: dict[str, Any] = {}
         for kind in types:
@@ -51,7 +51,7 @@ class LectureSchemaTests(SchemaTestCase):
         self.assertEqual((response.status, list(response.json)), (200, ["errors"]))
         return [error["message"] for error in response.json["errors"]]
 
-    def test_it_is_the_schema_of_the_lecture_and_no_more(self) -> None:
+    def test_the_schema_is_exactly_the_schema_of_the_lecture(self) -> None:
         self.assertEqual(
             self.types(),
             {
@@ -90,7 +90,7 @@ class LectureSchemaTests(SchemaTestCase):
             expected.append({**moment, "isLiked": "0" in [like["id"] for like in moment["likes"]]})
         self.assertEqual(details["moments"], expected)
 
-    def test_a_like_is_answered_and_applied(self) -> None:
+    def test_a_like_is_applied_and_answered(self) -> None:
         for body in [like("1"), timeline("0")]:
             (details,) = self.send(without_url(body)).json["data"].values()
             moment = details["moments"][1]
@@ -100,7 +100,7 @@ class LectureSchemaTests(SchemaTestCase):
         self.control("reset", {})
         self.assertNotIn("Int", self.types())
 
-    def test_pages_are_refused_by_the_validation(self) -> None:
+    def test_pages_are_rejected_by_the_validation(self) -> None:
         field = "getMomentsDetailsByUserID"
         for query, messages in [
             (
@@ -132,7 +132,7 @@ class LectureSchemaTests(SchemaTestCase):
         )
         self.assertEqual([record["effect"] for record in self.requests()], ["refused"] * 5)
 
-    def test_links_are_refused_by_the_validation_before_anything_is_changed(self) -> None:
+    def test_links_are_rejected_by_the_validation_before_anything_is_changed(self) -> None:
         message = "Cannot query field 'url' on type 'Moment'."
         for body in [timeline("0"), like("1")]:
             self.assertIn(" url", body["query"])
@@ -144,7 +144,7 @@ class LectureSchemaTests(SchemaTestCase):
 class PagingSchemaTests(SchemaTestCase):
     arguments = ("--schema", "paging")
 
-    def test_it_has_pages_and_links(self) -> None:
+    def test_the_schema_has_pages_and_links(self) -> None:
         types = self.types()
         self.assertEqual(
             types["Query"],
@@ -157,10 +157,10 @@ class PagingSchemaTests(SchemaTestCase):
 
 
 class DefaultSchemaTests(SchemaTestCase):
-    def test_it_is_the_one_with_pages(self) -> None:
+    def test_the_default_schema_has_pages(self) -> None:
         self.assertIn("PageInfo", self.types())
 
-    def test_a_schema_that_does_not_exist_is_refused(self) -> None:
+    def test_an_unknown_schema_is_rejected(self) -> None:
         process = start("--schema", "other")
         output, errors = process.communicate(timeout=TIMEOUT)
         self.assertEqual((process.returncode, output), (2, ""))

@@ -1,4 +1,4 @@
-"""The GraphQL endpoint, the control endpoints, the data, and the process."""
+"""The GraphQL endpoint, the control endpoints, the data, and the process of the server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GraphQLTests(ServerTestCase):
     def moment(self, details: Any, moment_id: str) -> Any:
         return next(moment for moment in details["moments"] if moment["id"] == moment_id)
 
-    def test_a_timeline_is_the_data_file_with_is_liked_derived(self) -> None:
+    def test_a_timeline_is_the_data_file_with_a_derived_is_liked(self) -> None:
         for user in SEED["users"]:
             expected = [
                 {**moment, "isLiked": user["id"] in [like["id"] for like in moment["likes"]]}
@@ -36,11 +36,11 @@ class GraphQLTests(ServerTestCase):
             ]
             self.assertEqual(self.details(timeline(user["id"])), {"userDetails": user, "moments": expected})
 
-    def test_without_likes_the_answer_has_neither_likes_nor_is_liked(self) -> None:
+    def test_an_answer_without_likes_has_no_is_liked_either(self) -> None:
         moment = self.details(timeline("0", with_likes=False))["moments"][0]
         self.assertEqual(list(moment), ["id", "userDetails", "type", "title", "url", "photos", "createdDate"])
 
-    def test_a_like_is_added_after_the_others_once(self) -> None:
+    def test_a_like_is_added_once_after_the_other_likes(self) -> None:
         for _ in range(2):
             moment = self.moment(self.details(like("1")), "1")
             self.assertTrue(moment["isLiked"])
@@ -50,17 +50,17 @@ class GraphQLTests(ServerTestCase):
             )
         self.assertEqual(self.details(timeline("0"))["moments"][1]["isLiked"], True)
 
-    def test_an_unlike_removes_only_the_users_like_once(self) -> None:
+    def test_an_unlike_removes_only_the_users_like(self) -> None:
         for _ in range(2):
             moment = self.moment(self.details(like("2", is_liked=False)), "2")
             self.assertFalse(moment["isLiked"])
             self.assertEqual([like["id"] for like in moment["likes"]], ["6", "9"])
 
-    def test_a_like_that_is_there_keeps_its_place(self) -> None:
+    def test_an_existing_like_keeps_its_position(self) -> None:
         moment = self.moment(self.details(like("2")), "2")
         self.assertEqual(moment["likes"], SEED["timelines"]["0"][2]["likes"])
 
-    def test_a_like_on_one_timeline_leaves_the_other_alone(self) -> None:
+    def test_a_like_on_one_timeline_does_not_change_the_other(self) -> None:
         before = self.details(timeline("0"))
         self.details(like("101", user_id="1"))
         self.assertEqual(self.details(timeline("0")), before)
@@ -89,7 +89,7 @@ class GraphQLTests(ServerTestCase):
             self.assertEqual(response.json["data"], None)
             self.assertEqual([error["message"] for error in response.json["errors"]], [message])
 
-    def test_a_document_that_does_not_hold_is_a_graphql_error(self) -> None:
+    def test_an_invalid_document_is_a_graphql_error(self) -> None:
         cases = [
             ({"query": "query {"}, "Syntax Error: Expected Name, found <EOF>."),
             ({"query": '{ getMomentsDetailsByUserID(userID: "0") { likes } }'}, "Cannot query field 'likes'"),
@@ -120,7 +120,7 @@ class GraphQLTests(ServerTestCase):
     def test_other_content_is_a_415(self) -> None:
         self.assertEqual(self.send(timeline("0"), {"Content-Type": "text/plain"}).status, 415)
 
-    def test_a_body_has_a_length_and_a_limit(self) -> None:
+    def test_a_body_without_a_length_or_beyond_the_limit_is_rejected(self) -> None:
         for headers, status in [
             ("Transfer-Encoding: chunked", 411),
             ("Content-Length: many", 400),
@@ -185,7 +185,7 @@ class ControlTests(ServerTestCase):
         self.assertEqual(self.likes("1"), ["4", "0"])
         self.assertEqual(self.effects(), ["read"])
 
-    def test_a_request_under_way_as_requests_are_cleared_is_forgotten(self) -> None:
+    def test_a_request_in_flight_is_deleted_when_requests_are_cleared(self) -> None:
         self.arm("hold", gate="a")
         connection = self.raw(timeline("0"))
         self.await_gate("a")
@@ -194,7 +194,7 @@ class ControlTests(ServerTestCase):
         self.assertTrue(read_to_end(connection).startswith(b"HTTP/1.1 200 OK"))
         self.assertEqual(self.requests(), [])
 
-    def test_requests_are_waited_for(self) -> None:
+    def test_a_control_request_can_wait_for_requests(self) -> None:
         self.arm("hold", gate="a", count=2)
         with ThreadPoolExecutor(4) as pool:
             two_came = pool.submit(self.outcomes, count=2)
@@ -206,20 +206,20 @@ class ControlTests(ServerTestCase):
             self.assertIn("hold", one_settled.result())
             self.assertEqual([answer.result().status for answer in answers], [200, 200])
 
-    def test_a_control_request_with_something_unknown_is_a_400(self) -> None:
+    def test_an_invalid_control_request_is_a_400(self) -> None:
         for method, path, body, message in [
             ("GET", "requests?settled=x", b"", '"settled" must be a whole number from 0 to 10000.'),
-            ("GET", "requests?first=1", b"", 'There is no "first" to give here.'),
+            ("GET", "requests?first=1", b"", 'Unknown argument "first".'),
             ("GET", "gates", b"", '"gate" must be a name of 1 to 100 characters.'),
             ("POST", "gates", b"{}", '"gate" must be a name of 1 to 100 characters.'),
-            ("POST", "gates", b'{"open": "a", "close": "b"}', 'There is no "close" to give here.'),
+            ("POST", "gates", b'{"open": "a", "close": "b"}', 'Unknown argument "close".'),
             ("POST", "moments", b"{", "The body is not JSON"),
         ]:
             response = self.send(body, method=method, path=f"/control/{path}")
             self.assertEqual(response.status, 400, response.body)
             self.assertTrue(response.json["errors"][0]["message"].startswith(message), response.body)
 
-    def test_header_names_are_lower_cased(self) -> None:
+    def test_recorded_header_names_are_lowercase(self) -> None:
         self.send(timeline("0"), {"X-Client-Version": "2.0 B"})
         headers = self.requests()[0]["headers"]
         self.assertEqual(headers["x-client-version"], "2.0 B")
@@ -231,7 +231,7 @@ class ControlTests(ServerTestCase):
         self.send(b"", method="GET", path="/control/health")
         self.assertEqual(self.requests(), [])
 
-    def test_a_reset_brings_back_data_faults_and_requests(self) -> None:
+    def test_a_reset_restores_data_faults_and_requests(self) -> None:
         self.send(like("1"))
         self.arm("status", count=3)
         self.assertEqual(self.send(timeline("0")).status, 500)
@@ -258,7 +258,7 @@ class DataTests(unittest.TestCase):
         for moments in SEED["timelines"].values():
             self.assertEqual([list(moment) for moment in moments], [fields] * len(moments))
 
-    def test_moments_are_newest_first_and_have_ids_of_their_own(self) -> None:
+    def test_moments_are_newest_first_and_have_unique_ids(self) -> None:
         for moments in SEED["timelines"].values():
             created = [int(moment["createdDate"]) for moment in moments]
             self.assertEqual(created, sorted(set(created), reverse=True))
@@ -291,14 +291,14 @@ class DataTests(unittest.TestCase):
 
 
 class ProcessTests(unittest.TestCase):
-    def test_it_prints_one_line_and_ends_with_its_input(self) -> None:
+    def test_the_server_prints_one_line_and_ends_with_its_input(self) -> None:
         process = start()
         port = port_of(process)
         with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT):
             output, errors = process.communicate("a line is not the end\n", timeout=TIMEOUT)
         self.assertEqual((process.returncode, output, errors), (0, "", ""))
 
-    def test_detached_it_outlives_its_input_and_ends_with_a_signal(self) -> None:
+    def test_a_detached_server_outlives_its_input_and_ends_with_a_signal(self) -> None:
         processes = [start("--detached"), start("--detached")]
         for process, number in zip(processes, [signal.SIGTERM, signal.SIGINT]):
             port = port_of(process)
@@ -310,14 +310,14 @@ class ProcessTests(unittest.TestCase):
             self.assertEqual(process.communicate(timeout=TIMEOUT), ("", ""))
             self.assertEqual(process.returncode, 0)
 
-    def test_attached_it_ends_with_a_signal_too(self) -> None:
+    def test_an_attached_server_also_ends_with_a_signal(self) -> None:
         process = start()
         port_of(process)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(TIMEOUT), 0)
         process.communicate()
 
-    def test_it_ends_with_a_signal_that_its_parent_blocks(self) -> None:
+    def test_the_server_ends_with_a_signal_that_its_parent_blocks(self) -> None:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         try:
             process = start()
@@ -328,14 +328,14 @@ class ProcessTests(unittest.TestCase):
         self.assertEqual(process.wait(TIMEOUT), 0)
         process.communicate()
 
-    def test_a_taken_port_is_one_line_and_69(self) -> None:
+    def test_a_port_in_use_ends_the_server_with_69(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             self.assert_refused(
                 69, f"server.py: cannot listen on 127.0.0.1:{port}: Address already in use\n", "--port", str(port)
             )
 
-    def test_without_graphql_core_it_is_one_line_and_69(self) -> None:
+    def test_a_missing_graphql_core_ends_the_server_with_69(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             stub = "raise ModuleNotFoundError(\"No module named 'graphql'\", name='graphql')\n"
             (Path(folder) / "graphql.py").write_text(stub)
@@ -345,7 +345,7 @@ class ProcessTests(unittest.TestCase):
                 PYTHONPATH=folder,
             )
 
-    def test_a_data_file_must_exist_and_hold_timelines(self) -> None:
+    def test_a_missing_or_invalid_data_file_is_an_error(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "data.json"
             missing = f"server.py: cannot read {path}: No such file or directory\n"
@@ -374,13 +374,13 @@ class ProcessTests(unittest.TestCase):
                 self.assertTrue(read_to_end(connection).endswith(b'"moments":[]}}}'))
             process.communicate(timeout=TIMEOUT)
 
-    def test_it_listens_on_loopback_only(self) -> None:
+    def test_the_server_listens_on_loopback_only(self) -> None:
         for process in [start("--host", host) for host in ["0.0.0.0", "192.168.1.1", "example.com", ""]]:
             _, errors = process.communicate(timeout=TIMEOUT)
             self.assertEqual(process.returncode, 2)
             self.assertIn("is not an IPv4 loopback address", errors)
 
-    def test_verbose_it_logs_requests_to_standard_error(self) -> None:
+    def test_a_verbose_server_logs_requests_to_standard_error(self) -> None:
         process = start("--verbose")
         with socket.create_connection(("127.0.0.1", port_of(process)), timeout=TIMEOUT) as connection:
             connection.sendall(b"GET /control/health HTTP/1.1\r\n\r\n")

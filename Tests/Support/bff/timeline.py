@@ -1,4 +1,4 @@
-"""The users, their timelines, and the likes on them."""
+"""The users, their timelines, and the likes of their moments."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Like(TypedDict):
 
 
 class StoredMoment(TypedDict):
-    """A moment as the data file has it.
+    """A moment as it is stored in the data file.
 
-    It carries no `isLiked`: that follows from the likes, and two sources of one fact would drift apart.
+    It has no `isLiked`, because that is derived from the likes.
     """
 
     id: str
@@ -68,19 +68,19 @@ class Seed(TypedDict):
 
 
 class InvalidSeed(Exception):
-    """The data file has content that is not a seed."""
+    """The content of the data file is invalid."""
 
 
 class UnknownID(Exception):
-    """The request names a user or a moment that does not exist."""
+    """The request has the id of a user or a moment that doesn't exist."""
 
 
 class InvalidPage(Exception):
-    """The request asks for a page that cannot be."""
+    """The request has an invalid page size or cursor."""
 
 
 class TakenID(Exception):
-    """The new moment has the id of another one."""
+    """The new moment has the id of an existing one."""
 
 
 def load_seed(path: Path) -> Seed:
@@ -105,14 +105,14 @@ SECONDS_BETWEEN_INSERTIONS = 60
 
 
 class Timelines:
-    """The current timelines, safe to use from any thread.
+    """The current timelines; thread-safe.
 
-    Moments are never changed in place. A change puts a new moment in the old one's place, so a reader needs the
-    lock only to copy the list, and the seed stays as it was for the next reset.
+    Moments are never changed in place. A change replaces the old moment with a new one, so a reader needs the lock only
+    to copy the list, and the seed stays unchanged for the next reset.
     """
 
     def __init__(self, seed: Seed, changed: Mapping[str, list[StoredMoment]]) -> None:
-        """The timelines of the seed, or in its place what became of one."""
+        """Creates the timelines of the seed, with `changed` timelines in place of the original ones."""
         self._lock = threading.Lock()
         self._users = {user["id"]: user for user in seed["users"]}
         self._moments = {
@@ -120,14 +120,14 @@ class Timelines:
         }
 
     def moments(self) -> dict[str, list[StoredMoment]]:
-        """The moments of every user, as they are now."""
+        """Returns the current moments of every user."""
         with self._lock:
             return {user_id: list(moments) for user_id, moments in self._moments.items()}
 
     def details(self, user_id: str, first: Optional[int] = None, after: Optional[str] = None) -> MomentsDetails:
-        """What the user sees now: at most `first` moments, of those that come after the cursor's moment."""
+        """Returns what the user sees now: at most `first` of the moments that follow the cursor's moment."""
         if first is not None and not 1 <= first <= MAXIMUM_PAGE_SIZE:
-            raise InvalidPage(f'"first" must be from 1 to {MAXIMUM_PAGE_SIZE}, and not {first}.')
+            raise InvalidPage(f'"first" must be from 1 to {MAXIMUM_PAGE_SIZE}, not {first}.')
         user = self._user(user_id)
         with self._lock:
             moments = list(self._moments[user_id])
@@ -136,11 +136,11 @@ class Timelines:
         return _details(user, moments[:first], has_next_page=first is not None and first < len(moments))
 
     def insert(self, user_id: str, moment_id: str, title: Optional[str]) -> StoredMoment:
-        """Puts a new moment by the user before all others of the user's timeline, and returns it."""
+        """Inserts a new moment by the user at the head of the user's timeline, and returns it."""
         user = self._user(user_id)
         with self._lock:
             if any(moment["id"] == moment_id for moments in self._moments.values() for moment in moments):
-                raise TakenID(f'There is a moment with the id "{moment_id}" already.')
+                raise TakenID(f'A moment with the id "{moment_id}" already exists.')
             newest = max((int(moment["createdDate"]) for moment in self._moments[user_id]), default=0)
             moment: StoredMoment = {
                 "id": moment_id,
@@ -156,7 +156,7 @@ class Timelines:
         return moment
 
     def update_like(self, moment_id: str, user_id: str, is_liked: bool) -> MomentsDetails:
-        """Sets whether the user likes the moment, and returns what the user sees right after that change."""
+        """Sets whether the user likes the moment, and returns what the user sees immediately after the change."""
         user = self._user(user_id)
         with self._lock:
             moments = self._moments[user_id]
@@ -185,9 +185,10 @@ def _details(user: User, moments: list[StoredMoment], has_next_page: bool = Fals
 
 
 def _cursor(moment: StoredMoment) -> str:
-    """The place of a moment, in letters that tell a client not to look inside.
+    """Returns the opaque cursor of a moment.
 
-    It names the moment instead of counting, so a page after it is the same whatever was inserted before it.
+    It contains the id of the moment instead of its index, so inserting moments before it doesn't change the page after
+    it.
     """
     return base64.urlsafe_b64encode(f"moment:{moment['id']}".encode()).decode()
 
@@ -204,7 +205,7 @@ def _is_liked(moment: StoredMoment, user: User) -> bool:
 
 
 def _with_like(moment: StoredMoment, user: User, is_liked: bool) -> StoredMoment:
-    """The moment with the user's like set; an unchanged moment keeps the order of its likes."""
+    """Returns the moment with the user's like set or removed; an unchanged moment keeps the order of its likes."""
     if _is_liked(moment, user) == is_liked:
         return moment
     likes = [like for like in moment["likes"] if like["id"] != user["id"]]

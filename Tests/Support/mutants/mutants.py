@@ -1,4 +1,4 @@
-"""The ways in which Sources/Multicast is broken on purpose."""
+"""The mutants: deliberate defects of Sources/Multicast that the tests must detect."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,9 @@ RING = "Core/ElementRing.swift"
 @dataclass(frozen=True)
 class Mutant:
     name: str
-    # What the contract says and the mutant does not do.
+    # The part of the contract that the mutant violates.
     contract: str
-    # Each: a file in Sources/Multicast, a text that is in it once, and what stands there instead.
+    # Triples of a file in Sources/Multicast, a text that occurs in it exactly once, and its replacement.
     patches: tuple
 
 
@@ -47,7 +47,7 @@ MUTANTS = [
         ),
     ),
     mutant(
-        "collector-registered-in-two-steps",
+        "buffered-subscriber-registered-in-two-steps",
         "the replay is taken in the same critical section as the registration (C4)",
         (
             CORE,
@@ -110,7 +110,7 @@ MUTANTS = [
     ),
     mutant(
         "no-deinit-unregistration",
-        "dropping the last iterator unregisters (C16)",
+        "releasing the last iterator unregisters its subscriber (C16)",
         (READER, "    core.remove(id)\n", ""),
     ),
     mutant(
@@ -123,7 +123,7 @@ MUTANTS = [
         ),
     ),
     mutant(
-        "collector-kept-after-cancellation",
+        "buffered-backlog-kept-after-cancellation",
         "cancelling releases the backlog (C15)",
         (CONTENTS, "    if state.isCollector(id) { emptyCollector(id, into: &released) }\n", ""),
     ),
@@ -139,7 +139,7 @@ MUTANTS = [
     ),
     mutant(
         "floor-one-too-high",
-        "what a reader needs is kept (C26)",
+        "an element that a subscriber still needs is kept (C26)",
         (
             STATE,
             "        if place < needed {\n          needed = place\n",
@@ -153,22 +153,22 @@ MUTANTS = [
     ),
     mutant(
         "floor-never-raised",
-        "what nobody needs is released (C26)",
+        "an element that no subscriber needs is released (C26)",
         (STATE, "    defer { floor = needed }\n    return needed - floor\n", "    return 0\n"),
     ),
     mutant(
         "floor-raised-half-as-often",
-        "what nobody needs outlives its last need by at most 16 sends (C26)",
+        "an element that no subscriber needs is released after at most 16 sends (C26)",
         (STATE, "head % Self.releaseInterval == 0", "head % (2 * Self.releaseInterval) == 0"),
     ),
     mutant(
-        "floor-stays-when-the-last-reader-waits",
-        "while every reader waits nothing is alive but the replay (C26)",
+        "floor-stays-when-the-last-subscriber-waits",
+        "while every subscriber waits, only the replay is kept (C26)",
         (CONTENTS, "    if state.isReleaseDueAfterParking { release(into: &released) }\n", ""),
     ),
     mutant(
-        "slowest-reader-remembered-wrongly",
-        "what nobody needs is released (C26)",
+        "wrong-slowest-subscriber",
+        "an element that no subscriber needs is released (C26)",
         (STATE, "          slowestFollower = id\n", "          slowestFollower = 0\n"),
         (
             STATE,
@@ -182,7 +182,7 @@ MUTANTS = [
         (READING, "    readers[id].droppedCount += position - cursors[id].position\n", ""),
     ),
     mutant(
-        "collector-drops-not-counted",
+        "buffer-drops-not-counted",
         "droppedCount is exact (C22)",
         (STATE, "    readers[id].droppedCount += 1\n", ""),
     ),
@@ -193,17 +193,17 @@ MUTANTS = [
     ),
     mutant(
         "pending-drops-not-counted",
-        "droppedCount is exact before the next read, too (C22)",
+        "droppedCount is also exact before the next read (C22)",
         (READING, "(cursor.position == .max ? 0 : place(of: cursor) - cursor.position)", "0"),
     ),
     mutant(
         "batch-kept-on-cancel",
-        "cancelling releases the backlog, of which a batch is part (C15)",
+        "cancelling releases the backlog, including the batch (C15)",
         (READER, "    if !batch.isEmpty {\n", "    if !batch.isEmpty, batchLimit == 0 {\n"),
     ),
     mutant(
-        "batch-kept-by-a-call-under-way",
-        "cancelling releases the batch that a call is taking from, too (C15)",
+        "batch-kept-by-a-call-in-flight",
+        "cancelling also releases the batch that a call is taking from (C15)",
         (
             READER,
             "      while self?.discardBatchIfFree() == false { await Task.yield() }\n",
@@ -220,8 +220,8 @@ MUTANTS = [
         ),
     ),
     mutant(
-        "base-asked-when-nobody-reads",
-        "a base is not asked once more when its last reader leaves",
+        "base-read-without-subscribers",
+        "a base is not read again after its last subscriber leaves",
         (
             "Sharing/Upstream.swift",
             "          await core.demand()\n          if Task.isCancelled { return }\n",
@@ -229,8 +229,8 @@ MUTANTS = [
         ),
     ),
     mutant(
-        "memory-kept-by-the-only-reader",
-        "the memory of a backlog that was read is given back (C26)",
+        "memory-kept-by-the-only-subscriber",
+        "the memory of a backlog is freed after it is read (C26)",
         (CONTENTS, "      kept.shrink()\n      return", "      return"),
     ),
     mutant(
@@ -258,13 +258,13 @@ MUTANTS = [
         (READER, "    core.countDropped(id, batch.count)\n", ""),
     ),
     mutant(
-        "batch-leaked-with-its-reader",
-        "dropping a reader releases its backlog (C16)",
+        "batch-leaked-with-its-subscriber",
+        "releasing a subscriber releases its backlog (C16)",
         (READER, "    (memory + batch.lowerBound).deinitialize(count: batch.count)\n", ""),
     ),
     mutant(
         "batch-without-a-gate",
-        "two tasks on one subscription get each element once (C18)",
+        "two tasks that read one subscription receive each element once (C18)",
         (
             READER,
             "    !gate.exchange(true, ordering: .acquiring)\n",
@@ -272,8 +272,8 @@ MUTANTS = [
         ),
     ),
     mutant(
-        "bounded-reader-takes-batches",
-        "a full buffer drops what has not been read (C6)",
+        "bounded-subscriber-takes-batches",
+        "a full buffer drops elements that have not been read (C6)",
         (
             READER,
             "policy.isUnbounded ? min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64) : 1",
@@ -291,12 +291,12 @@ MUTANTS = [
     ),
     mutant(
         "send-after-the-end",
-        "send after the end changes nothing (C12)",
+        "send after termination has no effect (C12)",
         (CONTENTS, "    if state.hasEnded { return nil }\n", ""),
     ),
     mutant(
-        "hand-over-leaves-the-cursor",
-        "an element that was handed over is not read again (C1)",
+        "hand-off-keeps-the-cursor",
+        "an element that was handed off is not read again (C1)",
         (
             STATE,
             "      if isFollower { cursors[id].position = head }\n      if !isWaiting { removeFromWaiting",
@@ -304,8 +304,8 @@ MUTANTS = [
         ),
     ),
     mutant(
-        "hand-over-to-many-leaves-the-cursors",
-        "an element that was handed over is not read again (C1)",
+        "hand-off-to-many-keeps-the-cursors",
+        "an element that was handed off is not read again (C1)",
         (
             STATE,
             "      if isFollower { cursors[id].position = head }\n      if isWaiting {\n",
@@ -313,23 +313,23 @@ MUTANTS = [
         ),
     ),
     mutant(
-        "hand-over-forgets-the-second-waiter",
+        "hand-off-forgets-the-second-waiter",
         "several calls of one subscription are all served (C18)",
         (READER_STATE, "    if !otherWaiters.isEmpty { firstWaiter = otherWaiters.removeFirst() }\n", ""),
     ),
     mutant(
-        "hand-over-to-the-last-waiter",
-        "several calls of one subscription are served in turn (C18)",
+        "hand-off-to-the-last-waiter",
+        "several calls of one subscription are served in FIFO order (C18)",
         (READER_STATE, "firstWaiter = otherWaiters.removeFirst()", "firstWaiter = otherWaiters.removeLast()"),
     ),
     mutant(
-        "buffered-although-handed-over",
-        "an element that was handed over does not use the buffer (C5)",
+        "buffered-although-handed-off",
+        "an element that was handed off does not use the buffer (C5)",
         (STATE, "guard readers[id].firstWaiter == nil, let collection", "guard let collection"),
     ),
     mutant(
         "overflow-does-not-close",
-        "an overflow ends the reader's intake (C8)",
+        "a subscriber accepts no elements after an overflow (C8)",
         (
             STATE,
             "      readers[id].intake = .closed\n      subscriberCount -= 1\n      collectors.remove(at: index)\n",
@@ -338,7 +338,7 @@ MUTANTS = [
     ),
     mutant(
         "overflow-delivered-twice",
-        "an overflow is thrown once (C8)",
+        "an overflow is thrown exactly once (C8)",
         (
             READING,
             "      readers[id].intake = .ended\n      return collection.hasOverflowed",
@@ -346,13 +346,13 @@ MUTANTS = [
         ),
     ),
     mutant(
-        "end-delivered-twice",
-        "the end is delivered once (C9)",
+        "termination-delivered-twice",
+        "the termination is delivered exactly once (C9)",
         (READING, "    readers[id].intake = .ended\n    stopFollowing(id)\n    return .end\n", "    return .end\n"),
     ),
     mutant(
-        "replay-not-given-to-collectors",
-        "every reader gets the replay (C4)",
+        "replay-not-given-to-buffered-subscribers",
+        "every subscriber receives the replay (C4)",
         (READING, "overflow: overflow, count: head - replayStart)", "overflow: overflow, count: 0)"),
         (
             CONTENTS,
@@ -367,17 +367,17 @@ MUTANTS = [
     ),
     mutant(
         "waiter-kept-at-cancel",
-        "cancelling resumes whoever waits (C14)",
+        "cancelling resumes all suspended calls (C14)",
         (READING, "    takeAllWaiters(of: id, into: &waiters)\n", ""),
     ),
     mutant(
         "waiter-resumed-by-finish-only-once",
-        "the end resumes all calls that wait (C18)",
+        "the termination resumes all suspended calls (C18)",
         (STATE, "    waiters.append(contentsOf: readers[id].otherWaiters)\n", ""),
     ),
     mutant(
-        "park-without-another-look",
-        "what came between the look and the wait is found (C5)",
+        "suspend-without-checking-again",
+        "an element that arrives between the read and the suspension is delivered (C5)",
         (CONTENTS, "    if state.isReadable(id) { return false }\n", ""),
     ),
     mutant(
@@ -386,25 +386,25 @@ MUTANTS = [
         (READING, "    if wasOpen { subscriberCount -= 1 }\n", ""),
     ),
     mutant(
-        "collector-offered-after-cancel",
-        "a cancelled reader takes nothing more (C14)",
+        "buffered-after-cancel",
+        "a cancelled subscriber receives no more elements (C14)",
         (READING, "      if wasOpen { collectors.removeAll { $0 == id } }\n", ""),
     ),
     mutant(
-        "reset-replays-still",
+        "reset-keeps-the-replay",
         "resetReplay empties the replay (C25)",
         (STATE, "    resetPosition = head\n", ""),
     ),
     mutant(
         "ring-copies-without-wrapping",
-        "what is read is what was sent (C1)",
+        "the received elements are the sent ones (C1)",
         (RING, "    if untilWrap < count { (target + untilWrap).initialize(from: slots, count: count &- untilWrap) }\n",
          "    if untilWrap < count {"
             " (target + untilWrap).initialize(from: slots + first, count: count &- untilWrap) }\n"),
     ),
     mutant(
         "ring-never-shrinks",
-        "memory that a burst took is given back",
+        "the memory of a burst is freed",
         (
             RING,
             "    guard capacity > 64, count <= capacity / 8 else { return }\n",
@@ -412,13 +412,13 @@ MUTANTS = [
         ),
     ),
     mutant(
-        "batch-not-seen-before-waiting",
+        "batch-ignored-before-suspending",
         "several calls of one subscription are all served (C18)",
         (READER_STATE, "if intake != .open || hasBatch { return true }", "if intake != .open { return true }"),
     ),
     mutant(
-        "end-keeps-the-log",
-        "a reader that has read to the end keeps nothing alive (C26)",
+        "termination-keeps-the-log",
+        "a subscriber that has read everything keeps no elements alive (C26)",
         (
             CONTENTS,
             "      release(into: &released)\n      return failureBox == nil ? .finished : .failed\n",

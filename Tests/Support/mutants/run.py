@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks Sources/Multicast in one named way after the other and sees whether a test notices.
+"""Applies the mutants to Sources/Multicast one at a time, and checks that a test fails for each.
 
 usage: run.py [--list] [--keep] [name ...]
 """
@@ -22,7 +22,7 @@ BUILD = ["swift", "build", "--build-tests"]
 BUILD_TIMEOUT = 600
 TEST_TIMEOUT = 60
 
-# The module and its tests alone: the rest of the package would be built anew for every mutant.
+# Only the module and its tests, because the whole package would be rebuilt for every mutant.
 MANIFEST = """\
 // swift-tools-version: 6.1
 
@@ -55,9 +55,9 @@ def copy_package(folder):
 
 
 def kill_session(session):
-    """Ends whoever waits for ever or was left over.
+    """Kills all remaining processes of a session, such as tests that hang.
 
-    The test runner and the processes of exit tests have process groups of their own, but all are in one session.
+    The test runner and the processes of exit tests have separate process groups, but belong to one session.
     """
     listing = subprocess.run(["ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True).stdout
     for pid in map(int, listing.split()):
@@ -65,11 +65,11 @@ def kill_session(session):
             if os.getsid(pid) == session:
                 os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
-            pass  # It ended meanwhile.
+            pass  # The process has already ended.
 
 
 def run(command, folder, timeout):
-    """Returns the exit status, or None after the timeout, and the output."""
+    """Runs a command, and returns its exit status (None after the timeout) and its output."""
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(
             command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -86,19 +86,19 @@ def run(command, folder, timeout):
 
 
 def patched(mutant, folder):
-    """Returns the new text of each file that the mutant changes; raises LookupError if it cannot."""
+    """Returns the new text of each file that the mutant changes; raises LookupError if the mutant doesn't apply."""
     texts = {}
     for name, search, replacement in mutant.patches:
         path = folder / "Sources/Multicast" / name
         text = texts.get(path) or path.read_text()
         if text.count(search) != 1:
-            raise LookupError(f"{name} has {text.count(search)} places like: {search.strip().splitlines()[0]}")
+            raise LookupError(f"{name} has {text.count(search)} occurrences of: {search.strip().splitlines()[0]}")
         texts[path] = text.replace(search, replacement)
     return texts
 
 
 def inapplicable(mutant):
-    """Returns why a mutant cannot be applied any more; None if it can."""
+    """Returns the reason why a mutant no longer applies; None if it applies."""
     try:
         patched(mutant, ROOT)
         return None
@@ -107,7 +107,7 @@ def inapplicable(mutant):
 
 
 def verdict(mutant, folder):
-    """Returns how a mutant fared, and what noticed it or went wrong."""
+    """Tests a mutant, and returns the result and its details."""
     texts = patched(mutant, folder)
     originals = {path: path.read_text() for path in texts}
     try:
@@ -120,9 +120,9 @@ def verdict(mutant, folder):
         status, output = run(TEST + ["--skip-build"], folder, TEST_TIMEOUT)
         if status == 0:
             return "SURVIVED", mutant.contract
-        tests = noticed_by(output)
+        tests = failed_tests(output)
         if tests:
-            hang = ", and something hung" if status is None else ""
+            hang = ", and a test hung" if status is None else ""
             return "killed", f"by {len(tests)} tests, such as: {min(tests, key=len)}{hang}"
         if status is None:
             return "killed", "by the timeout"
@@ -133,7 +133,7 @@ def verdict(mutant, folder):
             path.write_text(text)
 
 
-def noticed_by(output):
+def failed_tests(output):
     """Returns the names of the tests that failed."""
     return {
         line.split('"')[1] for line in output.splitlines() if line.startswith("✘ Test ") and line.count('"') > 1
@@ -142,9 +142,9 @@ def noticed_by(output):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--list", action="store_true", help="name the mutants and stop")
+    parser.add_argument("--list", action="store_true", help="list the mutants and exit")
     parser.add_argument("--keep", action="store_true", help="keep the temporary copy of the package")
-    parser.add_argument("names", nargs="*", help="the mutants to try; all without any")
+    parser.add_argument("names", nargs="*", help="the mutants to test; all by default")
     arguments = parser.parse_args()
     unknown = set(arguments.names) - {mutant.name for mutant in MUTANTS}
     if unknown:
@@ -160,9 +160,9 @@ def main():
         print("\n".join(faults))
         return 1
 
-    # To be ended is no reason to leave something running or lying about.
+    # On SIGTERM, the `finally` blocks must still end all processes and remove the temporary files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
-    # The system's folder for temporary files may be too small for a build.
+    # The system's temporary folder may be too small for a build.
     parent = ROOT / ".build"
     parent.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="mutants-", dir=parent))
@@ -173,7 +173,7 @@ def main():
             status, output = run(TEST + ["--skip-build"], folder, TEST_TIMEOUT)
         if status != 0:
             print(output[-3000:])
-            print("The tests must pass before the code is broken.")
+            print("The tests failed without a mutant; they must pass before mutants can be tested.")
             return 2
         for mutant in chosen:
             start = time.monotonic()

@@ -58,7 +58,7 @@ import Testing
     async let closed: Void = terminal.close()
     // Time enough to find it full.
     for _ in 0..<1_000 { await Task.yield() }
-    pseudo.goOn()
+    pseudo.resume()
     await closed
     #expect(try pseudo.modes() == before)
     pseudo.hangUp()
@@ -76,7 +76,7 @@ import Testing
     await terminal.close()
     #expect(try pseudo.modes() == before)
     pseudo.hangUp()
-    pseudo.goOn()
+    pseudo.resume()
     // All that was written, and then the end.
     #expect(await pseudo.output(upTo: TerminalRestoration.sequence) == "")
     pseudo.close()

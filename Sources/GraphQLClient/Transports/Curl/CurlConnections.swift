@@ -2,31 +2,31 @@
   internal import CCurl
   internal import Foundation
 
-  /// The connections of one thread, and the exchange that runs over one of them.
+  /// The connections of one thread, over which it runs one exchange at a time.
   ///
-  /// That thread alone uses them.
+  /// Only that thread may use them.
   struct CurlConnections {
     private let multi = CurlMulti()
 
-    /// Whether libcurl could make its handle.
+    /// Whether libcurl could create its handle.
     var isUsable: Bool { multi.handle != nil }
 
-    /// Runs an exchange to its end, or until its transfer is cancelled.
+    /// Runs an exchange until it completes or its transfer is cancelled.
     func run(_ job: CurlJob) {
       let exchange = CurlExchange(transfer: job.transfer)
       let network = Transfer.Network(
-        stop: { [multi, room = exchange.room] in
-          room.signal()
+        stop: { [multi, resumeSignal = exchange.resumeSignal] in
+          resumeSignal.signal()
           multi.wake()
         },
-        goOn: { [room = exchange.room] in room.signal() })
+        resume: { [resumeSignal = exchange.resumeSignal] in resumeSignal.signal() })
       guard job.transfer.begin(network) else { return }
       job.transfer.end(error: perform(job.request, exchange))
     }
 
     private func perform(_ request: HTTPRequest, _ exchange: CurlExchange) -> URLError? {
       guard let handle = multi.handle, let easy = CurlEasy(request, exchange) else {
-        return URLError(.unknown, userInfo: [NSLocalizedDescriptionKey: "libcurl cannot make a handle"])
+        return URLError(.unknown, userInfo: [NSLocalizedDescriptionKey: "libcurl cannot create a handle"])
       }
       return withExtendedLifetime(easy) {
         guard CCurlMultiAdd(handle, easy.handle) else { return CurlFailure.outOfMemory }
@@ -42,7 +42,8 @@
         if CCurlMultiTakeResult(handle, &result) {
           return exchange.failure ?? CurlFailure.error(result, easy.errorText, wasSent: easy.wasSent)
         }
-        // Not for long, as libcurl makes a handle that cannot be woken where the process has no free descriptors.
+        // Waits at most 500 ms, because libcurl creates a handle that can't be woken if the process has no free file
+        // descriptors.
         _ = CCurlMultiWait(handle, 500)
       }
       return URLError(.cancelled)
@@ -51,9 +52,9 @@
 
   /// libcurl's handle for a set of connections.
   ///
-  /// Unchecked, because it holds a pointer: ``wake()`` is the one function that libcurl lets other threads call, and
-  /// all other functions are called by the one thread that has the ``CurlConnections``. It is freed when no thread has
-  /// it.
+  /// Its `Sendable` conformance is unchecked, because it holds a pointer. libcurl allows other threads to call only
+  /// ``wake()``. All other functions are called by the thread that owns the ``CurlConnections``. The handle is freed
+  /// when its last reference is released.
   private final class CurlMulti: @unchecked Sendable {
     let handle = CCurlMultiMake()
 
@@ -61,22 +62,24 @@
       if let handle { CCurlMultiFree(handle) }
     }
 
-    /// Ends a wait of the thread that uses it.
+    /// Wakes the thread that waits on the handle.
     func wake() {
       if let handle { CCurlMultiWake(handle) }
     }
   }
 
-  /// libcurl's handle for one exchange, and the memory that libcurl uses until its end.
+  /// libcurl's handle for one exchange, and the memory that libcurl uses during the exchange.
   private final class CurlEasy {
     let handle: OpaquePointer
     private let fields: OpaquePointer?
     private let body: UnsafeMutableRawBufferPointer
     private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CCurlErrorSize))
-    /// How often libcurl began to send the request.
+    /// The number of times that libcurl began to send the request.
     private let sendCount = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
-    /// - Parameter exchange: Gets what libcurl reads. It must live as long as this handle.
+    /// - Parameters:
+    ///   - request: The request to send.
+    ///   - exchange: The exchange that receives the response. It must outlive this handle.
     init?(_ request: HTTPRequest, _ exchange: CurlExchange) {
       guard let handle = CCurlEasyMake() else {
         errorBuffer.deallocate()
@@ -90,7 +93,7 @@
       CCurlEasySetDefaults(handle)
       CCurlEasySetErrorBuffer(handle, errorBuffer)
       CCurlEasySendOnce(handle, sendCount)
-      // A caller that waits longer than a day for a connection does not wait for that.
+      // The limit on connecting is longer than the caller's timeout, up to a day.
       CCurlEasySetConnectTimeout(handle, Int(min(request.timeout, .seconds(86_400)) / .milliseconds(1)) + 1_000)
       CCurlEasySetCallbacks(handle, receiveHeader, receiveBody, Unmanaged.passUnretained(exchange).toOpaque())
       let isSet = CCurlEasySetRequest(
@@ -108,10 +111,10 @@
       sendCount.deallocate()
     }
 
-    /// Whether the server may have got the request, or a part of it.
+    /// Whether the server may have received at least a part of the request.
     var wasSent: Bool { sendCount.pointee > 0 }
 
-    /// libcurl's words for a failure; they may quote the server.
+    /// libcurl's description of a failure, sanitized because it may quote the server.
     var errorText: String { ServerText.line(String(cString: errorBuffer)) }
 
     private static func fields(of request: HTTPRequest) -> OpaquePointer? {
@@ -122,10 +125,10 @@
       var list: OpaquePointer?
       for var field in headers.fields {
         field.value = field.value.trimmingCharacters(in: .whitespaces)
-        // A field without a value is written with a semicolon; with a colon libcurl would take it for one to leave out.
+        // An empty field is written with a semicolon, because libcurl omits a field that is written with a colon only.
         list = CCurlListAppend(list, field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
       }
-      // A large body is sent at once, without asking whether the server wants it.
+      // Disables the `Expect` field, so that a large body is sent without waiting for the server's permission.
       return CCurlListAppend(list, "Expect:")
     }
 
@@ -145,7 +148,7 @@
     receive(bytes, size * count, context) { $0.receive(chunk: $1) }
   }
 
-  /// Returns how many bytes were accepted: all, or none to end the exchange.
+  /// Returns the number of accepted bytes: all of them, or 0 to end the exchange.
   private func receive(
     _ bytes: UnsafeMutablePointer<CChar>, _ count: Int, _ context: UnsafeMutableRawPointer?,
     _ body: (CurlExchange, Data) -> Bool

@@ -3,16 +3,17 @@
   internal import Dispatch
   internal import Foundation
 
-  /// What libcurl reads of one response, on its way to the transfer.
+  /// Receives the bytes of one response from libcurl and passes them to the transfer.
   ///
-  /// The thread of the exchange uses all of it; other threads only signal ``room``, when the transfer goes on or stops.
+  /// Only the thread of the exchange uses this object, except for ``resumeSignal``, which other threads signal when the
+  /// transfer resumes or stops.
   final class CurlExchange {
     let transfer: Transfer
-    /// Signalled when a chunk that waited was taken, and when the transfer was cancelled.
-    let room = DispatchSemaphore(value: 0)
-    /// The handle that the response belongs to.
+    /// Signalled when the pending chunk is taken, and when the transfer is cancelled.
+    let resumeSignal = DispatchSemaphore(value: 0)
+    /// libcurl's handle for the exchange.
     var easy: OpaquePointer?
-    /// Why this side ended the exchange.
+    /// The error with which this object ended the exchange, if it did.
     private(set) var failure: URLError?
     private var head = HTTPHeadReader()
 
@@ -20,13 +21,13 @@
       self.transfer = transfer
     }
 
-    /// Takes a line of a head; returns whether to go on.
+    /// Receives a line of a head, and returns whether to continue the exchange.
     func receive(line: Data) -> Bool {
       switch head.receive(line: line) {
       case .proceed:
         return true
       case .head(let headers):
-        // Interim responses come before the final one; a switch of protocols is final.
+        // Interim responses (1xx) precede the final one, except for 101 (Switching Protocols), which is final.
         let status = easy.map { Int(CCurlEasyStatus($0)) } ?? 0
         if status >= 200 || status == 101 { transfer.receive(head: HTTPHead(status: status, headers: headers)) }
         return true
@@ -40,13 +41,13 @@
       }
     }
 
-    /// Takes a chunk of the body, and waits until there is room for more; returns whether to go on.
+    /// Receives a chunk of the body, blocks until the transfer accepts the next one, and returns whether to continue.
     func receive(chunk: Data) -> Bool {
       switch transfer.receive(chunk: chunk) {
       case .proceed:
         return true
-      case .holdUp:
-        room.wait()
+      case .pause:
+        resumeSignal.wait()
         return transfer.isRunning
       case .refuse:
         return false

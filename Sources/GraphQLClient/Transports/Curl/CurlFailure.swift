@@ -1,24 +1,25 @@
 #if os(Linux)
   internal import Foundation
 
-  /// What libcurl's result codes mean as `URLError`.
+  /// The conversion of libcurl's result codes to `URLError`.
   enum CurlFailure {
     static let outOfMemory = URLError(.unknown, userInfo: [NSLocalizedDescriptionKey: "libcurl is out of memory"])
 
-    /// Returns the error of a result, whose numbers are those of `CURLcode`; `nil` for success.
+    /// Returns the error for a result code; `nil` for success.
     ///
     /// - Parameters:
-    ///   - result: The result.
-    ///   - text: libcurl's words for it.
-    ///   - wasSent: Whether the server may have got the request. If so, no error may say that it surely got nothing.
+    ///   - result: The result code, a `CURLcode`.
+    ///   - text: libcurl's description of the failure.
+    ///   - wasSent: Whether the server may have received the request. If so, the error never implies that the server
+    ///     received nothing.
     static func error(_ result: CInt, _ text: String, wasSent: Bool) -> URLError? {
       guard result != 0 else { return nil }
-      let description = text.isEmpty ? "libcurl's error \(result)" : text
+      let description = text.isEmpty ? "libcurl failed with error \(result)" : text
       var code = code(of: result)
       if wasSent, [.cannotFindHost, .cannotConnectToHost].contains(code) || result == 42 {
         code = .networkConnectionLost
       } else if !wasSent, code == .networkConnectionLost {
-        // A proxy refused to connect.
+        // A proxy rejected the connection.
         code = .cannotConnectToHost
       }
       return URLError(code, userInfo: [NSLocalizedDescriptionKey: description])
@@ -29,9 +30,9 @@
       case 3: .badURL
       case 5, 6: .cannotFindHost
       case 7, 97: .cannotConnectToHost
-      // A response that is not HTTP, or HTTP of another version.
+      // The response isn't HTTP, or has an unsupported version.
       case 1, 8: .badServerResponse
-      // An incomplete response, none at all, or a connection that broke.
+      // The response is incomplete or missing, or the connection was lost.
       case 18, 52, 55, 56, 92, 95: .networkConnectionLost
       case 28: .timedOut
       case 35: .secureConnectionFailed

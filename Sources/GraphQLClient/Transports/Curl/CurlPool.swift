@@ -2,20 +2,20 @@
   internal import Foundation
   internal import Multicast
 
-  /// A request, and the transfer that takes its response.
+  /// A request, and the transfer that receives its response.
   struct CurlJob: Sendable {
     let request: HTTPRequest
     let transfer: Transfer
 
-    /// Ends the transfer without an exchange, as the system has no thread for it.
+    /// Fails the transfer without an exchange, because the system couldn't create a thread for it.
     func fail() {
-      guard transfer.begin(Transfer.Network(stop: {}, goOn: {})) else { return }
-      let description = "The system has no thread left for the request"
+      guard transfer.begin(Transfer.Network(stop: {}, resume: {})) else { return }
+      let description = "The system could not create a thread for the request"
       transfer.end(error: URLError(.cannotConnectToHost, userInfo: [NSLocalizedDescriptionKey: description]))
     }
   }
 
-  /// The threads of a `CurlTransport`: performs what ``CurlPoolState`` decides.
+  /// The threads of a `CurlTransport`, which perform the actions of a ``CurlPoolState``.
   final class CurlPool: Sendable {
     private let state: Lock<CurlPoolState<CurlWorker, CurlJob>>
 
@@ -23,7 +23,7 @@
       state = Lock(CurlPoolState(maximumConnectionsPerHost: maximumConnectionsPerHost))
     }
 
-    /// Has a job run as soon as its host has a free connection.
+    /// Schedules a job, which runs as soon as a connection to its host is free.
     func add(_ job: CurlJob, to origin: Origin) {
       switch state.withLock({ $0.add(job, to: origin) }) {
       case .wake(let worker): worker.give(.run(job, origin))
@@ -38,13 +38,13 @@
       state.withLock { $0.finish(worker, of: origin) }
     }
 
-    func leave(_ worker: CurlWorker) -> Bool {
-      state.withLock { $0.leave(worker) }
+    func retire(_ worker: CurlWorker) -> Bool {
+      state.withLock { $0.retire(worker) }
     }
 
-    /// Ends the idle threads; the busy ones end with their jobs.
+    /// Ends the idle threads; busy threads end after the jobs of their queues.
     func close() {
-      for worker in state.withLock({ $0.close() }) { worker.give(.leave) }
+      for worker in state.withLock({ $0.close() }) { worker.give(.exit) }
     }
   }
 #endif

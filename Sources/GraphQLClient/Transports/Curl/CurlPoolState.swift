@@ -1,16 +1,18 @@
-/// Which worker runs which job, and which jobs wait: a pure state machine.
+/// A pure state machine that assigns jobs to workers.
 ///
-/// A host has a limited number of workers at once; its other jobs wait in line. A worker that is done takes the next
-/// job of its host, else it rests, and the one that rested least is used first.
+/// Each host has a limited number of busy workers; its further jobs wait in a FIFO queue. A worker that finishes a job
+/// runs the next job of its host. If there is none, the worker becomes idle. A new job goes to the worker that became
+/// idle last, preferably one with a connection to the job's host.
 struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
-  private struct Line {
+  private struct HostQueue {
     var workerCount = 0
     var jobs: [Job] = []
   }
 
   private let maximumConnectionsPerHost: Int
-  private var lines: [Origin: Line] = [:]
-  private var resting: [(worker: Worker, origin: Origin)] = []
+  private var queues: [Origin: HostQueue] = [:]
+  /// The idle workers, in the order in which they became idle.
+  private var idle: [(worker: Worker, origin: Origin)] = []
   private var isClosed = false
 
   init(maximumConnectionsPerHost: Int) {
@@ -18,72 +20,76 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
   }
 
   enum AddAction {
-    /// Give the job to a worker that rests.
+    /// Give the job to an idle worker.
     case wake(Worker)
     /// Give the job to a new worker.
     case start
-    /// The job waits in line.
+    /// The job waits in the queue of its host.
     case wait
   }
 
-  /// A job is added.
+  /// Adds a job.
   mutating func add(_ job: Job, to origin: Origin) -> AddAction {
-    var line = lines[origin, default: Line()]
-    defer { lines[origin] = line }
-    guard line.workerCount < maximumConnectionsPerHost else {
-      line.jobs.append(job)
+    var queue = queues[origin, default: HostQueue()]
+    defer { queues[origin] = queue }
+    guard queue.workerCount < maximumConnectionsPerHost else {
+      queue.jobs.append(job)
       return .wait
     }
-    line.workerCount += 1
-    // One that has a connection to this host, if any.
-    guard let index = resting.lastIndex(where: { $0.origin == origin }) ?? resting.indices.last else { return .start }
-    return .wake(resting.remove(at: index).worker)
+    queue.workerCount += 1
+    // Prefers a worker that has a connection to this host.
+    guard let index = idle.lastIndex(where: { $0.origin == origin }) ?? idle.indices.last else { return .start }
+    return .wake(idle.remove(at: index).worker)
   }
 
-  /// A new worker could not be started for a job.
+  /// Records that a new worker couldn't be started for a job.
   ///
-  /// - Returns: The jobs that no worker is left for, to be given up with that job.
+  /// - Returns: The waiting jobs that no worker will run. They must fail, like the job itself.
   mutating func startFailed(of origin: Origin) -> [Job] {
-    guard var line = lines[origin] else { preconditionFailure("The host of a worker has a line.") }
-    line.workerCount -= 1
-    guard line.workerCount == 0 else {
-      lines[origin] = line
+    guard var queue = queues[origin] else { preconditionFailure("The host of a worker has a queue.") }
+    queue.workerCount -= 1
+    guard queue.workerCount == 0 else {
+      queues[origin] = queue
       return []
     }
-    lines[origin] = nil
-    return line.jobs
+    queues[origin] = nil
+    return queue.jobs
   }
 
   enum FinishAction {
     case run(Job)
     /// Wait for another job.
-    case rest
-    /// End: there are enough that rest, or the pool is closed.
-    case leave
+    case idle
+    /// End, because enough workers are idle or the pool is closed.
+    case exit
   }
 
-  /// A worker has finished a job.
+  /// Records that a worker has finished a job, and returns its next action.
   mutating func finish(_ worker: Worker, of origin: Origin) -> FinishAction {
-    guard var line = lines[origin] else { preconditionFailure("The host of a finished job has a line.") }
-    defer { lines[origin] = line.workerCount == 0 ? nil : line }
-    if !line.jobs.isEmpty { return .run(line.jobs.removeFirst()) }
-    line.workerCount -= 1
-    guard !isClosed, resting.count < maximumConnectionsPerHost else { return .leave }
-    resting.append((worker, origin))
-    return .rest
+    guard var queue = queues[origin] else { preconditionFailure("The host of a finished job has a queue.") }
+    defer { queues[origin] = queue.workerCount == 0 ? nil : queue }
+    if !queue.jobs.isEmpty { return .run(queue.jobs.removeFirst()) }
+    queue.workerCount -= 1
+    guard !isClosed, idle.count < maximumConnectionsPerHost else { return .exit }
+    idle.append((worker, origin))
+    return .idle
   }
 
-  /// A worker has rested for long; returns whether it may leave, which it may not where it was given a job meanwhile.
-  mutating func leave(_ worker: Worker) -> Bool {
-    guard let index = resting.firstIndex(where: { $0.worker == worker }) else { return false }
-    resting.remove(at: index)
+  /// Removes a worker that has been idle for too long.
+  ///
+  /// - Returns: Whether the worker may end. If false, the worker is no longer idle and must wait for an order.
+  mutating func retire(_ worker: Worker) -> Bool {
+    guard let index = idle.firstIndex(where: { $0.worker == worker }) else { return false }
+    idle.remove(at: index)
     return true
   }
 
-  /// No more jobs are added; returns the workers that rest, which have to leave.
+  /// Closes the pool, to which no further jobs are added.
+  ///
+  /// - Returns: The idle workers, which must end.
   mutating func close() -> [Worker] {
     isClosed = true
-    defer { resting = [] }
-    return resting.map(\.worker)
+    defer { idle = [] }
+    return idle.map(\.worker)
   }
 }

@@ -2,31 +2,32 @@
   internal import CCurl
   public import Foundation
 
-  /// Carries requests by libcurl, the library that Foundation's `URLSession` is built on outside Apple's systems.
+  /// A transport that sends requests with libcurl, the library underneath Foundation's `URLSession` on Linux.
   ///
   /// ## Behavior
   ///
-  /// - **Hostile servers**: A response's head may have 256 fields and 64 KiB, and the lengths and redirections it
-  ///   claims mean nothing to the transport. An exchange that is cancelled or over a limit is closed at once, however
-  ///   fast the server sends.
-  /// - **Once**: A request is sent once. Where a connection that was kept turns out to be closed, the exchange fails
-  ///   with `networkConnectionLost`, because the server may have acted on the request.
-  /// - **Connections**: Each exchange has a thread and a connection of its own, so none holds up another. Both are used
-  ///   again for 30 seconds. Beyond the limit for a host, requests wait in line.
-  /// - **Backpressure**: A chunk has 16 KiB at most. While one waits to be taken, the transport reads nothing more.
-  /// - **TLS and proxies**: As libcurl is configured on the system, with the certificates of the system and the
-  ///   variables `https_proxy`, `http_proxy` and `no_proxy`.
+  /// - **Hostile servers**: Each head of a response may have at most 256 fields, and all its heads together at most
+  ///   64 KiB. The transport doesn't rely on the lengths that a response declares, and ignores its redirections. An
+  ///   exchange that is cancelled or exceeds a limit is closed immediately, however fast the server sends.
+  /// - **Single attempt**: A request is sent only once. If a reused connection turns out to be closed, the exchange
+  ///   fails with `networkConnectionLost`, because the server may have acted on the request.
+  /// - **Connections**: Each exchange has its own thread and its own connection, so that exchanges don't block each
+  ///   other. Idle threads and their connections are kept for 30 seconds for reuse. Requests beyond the limit for a
+  ///   host wait in a FIFO queue.
+  /// - **Backpressure**: A chunk has at most 16 KiB. The transport reads nothing more until the chunk is taken.
+  /// - **TLS and proxies**: The transport uses libcurl's configuration on the system, the certificates of the system,
+  ///   and the environment variables `https_proxy`, `http_proxy` and `no_proxy`.
   ///
-  /// Copies of a transport share their connections, which are closed when the last copy is gone.
+  /// The connections close when the transport is released.
   public final class CurlTransport: HTTPTransport {
     private let pool: CurlPool
 
     /// Creates a transport.
     ///
-    /// - Parameter maximumConnectionsPerHost: How many exchanges with one host run at once, at least 1.
-    /// - Returns: `nil` where libcurl 7.68 or newer cannot be found at run time, as in a statically linked program.
+    /// - Parameter maximumConnectionsPerHost: The maximum number of concurrent exchanges with one host, at least 1.
+    /// - Returns: `nil` if libcurl 7.68 or newer can't be found at run time, as in a statically linked program.
     public init?(maximumConnectionsPerHost: Int = 6) {
-      precondition(maximumConnectionsPerHost > 0, "A host needs one connection at least.")
+      precondition(maximumConnectionsPerHost > 0, "A host needs at least one connection.")
       guard Self.isAvailable else { return nil }
       pool = CurlPool(maximumConnectionsPerHost: maximumConnectionsPerHost)
     }
@@ -35,10 +36,10 @@
       pool.close()
     }
 
-    /// Whether libcurl was found; the search runs once.
+    /// Whether libcurl was found; determined once.
     private static let isAvailable = CCurlOpen()
 
-    /// Sends a request and returns the response as soon as its head has arrived.
+    /// Sends a request on one of the transport's threads.
     public func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
       if Task.isCancelled { throw URLError(.cancelled) }
       try request.check()

@@ -9,15 +9,15 @@
     internal import Musl
   #endif
 
-  /// A thread that runs one exchange after the other, over connections that it keeps.
+  /// A thread that runs one exchange after another and keeps its connections between them.
   final class CurlWorker: Sendable {
     enum Order {
       case run(CurlJob, Origin)
-      case leave
+      case exit
     }
 
-    /// How long a thread rests, and its connections stay open.
-    private static let restTime = DispatchTimeInterval.seconds(30)
+    /// The time that an idle thread waits for an order, and that its connections stay open.
+    private static let idleTime = DispatchTimeInterval.seconds(30)
 
     private let pool: CurlPool
     private let order = Lock<Order?>(nil)
@@ -27,13 +27,13 @@
       self.pool = pool
     }
 
-    /// Starts the thread; returns whether the system could make one.
+    /// Starts the thread, and returns whether the system could create it.
     func start(with job: CurlJob, of origin: Origin) -> Bool {
       give(.run(job, origin))
       var thread: pthread_t = 0
       let worker = Unmanaged.passRetained(self)
-      // Not Foundation's `Thread`, which does not say when the system has no thread left.
-      let code = pthread_create(&thread, nil, workOfThread, worker.toOpaque())
+      // Foundation's `Thread` doesn't report that the system couldn't create a thread.
+      let code = pthread_create(&thread, nil, runWorker, worker.toOpaque())
       guard code == 0 else {
         worker.release()
         return false
@@ -42,19 +42,19 @@
       return true
     }
 
-    /// Gives an order to the thread, which rests.
+    /// Gives an order to the thread, which must be new or idle.
     func give(_ order: Order) {
       self.order.withLock { $0 = order }
       orders.signal()
     }
 
     fileprivate func work() {
-      // The app's signals are not this thread's; and a broken connection is an error here, not a SIGPIPE.
+      // The program's signals are handled by other threads. Blocking SIGPIPE makes a lost connection an ordinary error.
       var signals = sigset_t()
       sigfillset(&signals)
       pthread_sigmask(SIG_BLOCK, &signals, nil)
 
-      guard case .run(var job, var origin) = rest() else { return }
+      guard case .run(var job, var origin) = waitForOrder() else { return }
       var connections = CurlConnections()
       while true {
         if !connections.isUsable { connections = CurlConnections() }
@@ -62,25 +62,26 @@
         switch pool.finish(self, of: origin) {
         case .run(let next):
           job = next
-        case .rest:
-          guard case .run(let next, let nextOrigin) = rest() else { return }
+        case .idle:
+          guard case .run(let next, let nextOrigin) = waitForOrder() else { return }
           (job, origin) = (next, nextOrigin)
-        case .leave:
+        case .exit:
           return
         }
       }
     }
 
-    private func rest() -> Order {
-      if orders.wait(timeout: .now() + Self.restTime) == .timedOut {
-        if pool.leave(self) { return .leave }
+    private func waitForOrder() -> Order {
+      if orders.wait(timeout: .now() + Self.idleTime) == .timedOut {
+        if pool.retire(self) { return .exit }
+        // In the meantime the pool has chosen this thread for an order.
         orders.wait()
       }
-      return order.withLock { $0.take() } ?? .leave
+      return order.withLock { $0.take() } ?? .exit
     }
   }
 
-  private func workOfThread(_ worker: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  private func runWorker(_ worker: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     if let worker { Unmanaged<CurlWorker>.fromOpaque(worker).takeRetainedValue().work() }
     return nil
   }

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// Collects the lines of a response's heads and trailers: a pure reader.
+/// A pure parser for the lines of a response's heads and trailers.
 struct HTTPHeadReader {
-  /// The most bytes of all heads of one response, interim ones and trailers included.
+  /// The maximum size of all heads of one response in bytes, including interim heads and trailers.
   static let maximumSize = 64 * 1024
-  /// The most fields of one head.
+  /// The maximum number of fields of one head.
   static let maximumFieldCount = 256
 
   enum Action: Equatable {
@@ -15,14 +15,15 @@ struct HTTPHeadReader {
   }
 
   private var size = 0
-  /// With the status line.
+  /// The number of lines of the current head, including the status line.
   private var lineCount = 0
   private var headers = HTTPHeaders()
 
-  /// Takes a line as it came, with its line break: the status line, fields, and an empty one that ends the head.
+  /// Receives a line, including its line break: the status line, a field, or the empty line that ends a head.
   ///
-  /// Lines that are no field are left out. A value that is not UTF-8, or has much of it, is read as Latin-1. Control
-  /// characters become spaces, as RFC 9110, section 5.5, asks.
+  /// A line that isn't a field is ignored. A value is decoded as Latin-1 if it isn't valid UTF-8, or if it has more
+  /// than ``CombiningMarks/maximumRun`` non-ASCII bytes. Control characters become spaces, as RFC 9110, section 5.5,
+  /// requires.
   mutating func receive(line: Data) -> Action {
     size += line.count
     guard size <= Self.maximumSize else { return .tooLarge }
@@ -46,7 +47,7 @@ struct HTTPHeadReader {
 
   private static func text(_ bytes: Data) -> String {
     let clean = bytes.map { $0.isBlank ? UInt8(ascii: " ") : $0 }
-    // Latin-1 has no combining marks, see `CombiningMarks`.
+    // Latin-1 has no combining marks, which could make the text expensive to compare; see `CombiningMarks`.
     let isShort = clean.count { $0 >= 0x80 } <= CombiningMarks.maximumRun
     if isShort, let text = String(validating: clean, as: UTF8.self) { return text }
     return String(String.UnicodeScalarView(clean.map { Unicode.Scalar($0) }))
@@ -54,7 +55,7 @@ struct HTTPHeadReader {
 }
 
 extension UInt8 {
-  /// Whether it is a space or a control character.
+  /// Whether the byte is a space or a control character.
   fileprivate var isBlank: Bool { self <= UInt8(ascii: " ") || self == 0x7F }
 }
 

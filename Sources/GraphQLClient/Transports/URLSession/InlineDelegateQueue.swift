@@ -1,16 +1,16 @@
 #if canImport(FoundationNetworking)
   internal import Foundation
 
-  /// A delegate queue that runs each call where the session makes it.
+  /// A delegate queue that runs each operation synchronously on the thread that adds it.
   ///
-  /// On Linux a session adds a call for each part of a response that it reads, and reads on whatever happens to the
-  /// calls, so a server that sends fast would fill the memory with parts that wait. Run in place, each part is handled
-  /// before the next one is read.
+  /// On Linux a session adds an operation for each part of a response that it reads, and continues to read whether or
+  /// not the operations have run. A fast server could therefore fill the memory with pending parts. Running each
+  /// operation synchronously handles a part before the session reads the next one.
   ///
-  /// The session calls on the queue that all sessions of a process share. So a delegate must neither wait nor call back
-  /// into a session, which would wait for that queue.
+  /// The operations run on the queue that all sessions of a process share. A delegate must therefore neither block nor
+  /// call a session, because that call would wait for the same queue.
   final class InlineDelegateQueue: OperationQueue, @unchecked Sendable {
-    // The superclass is safe to share between threads, and this class adds no state.
+    // Sendable because the superclass is thread-safe and this class adds no state.
 
     override func addOperation(_ block: @escaping @Sendable () -> Void) {
       block()

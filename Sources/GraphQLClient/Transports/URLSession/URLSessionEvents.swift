@@ -6,9 +6,9 @@ internal import Multicast
   internal import FoundationNetworking
 #endif
 
-/// The delegate of a `URLSession` that passes each task's events to the task's transfer.
+/// The delegate of a `URLSession`, which forwards the events of each task to the task's transfer.
 ///
-/// A registry rather than delegates of single tasks, which Linux does not call.
+/// It is one delegate with a registry of tasks, because Linux doesn't call the delegates of individual tasks.
 final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
   private struct Entry {
     let transfer: Transfer
@@ -16,14 +16,15 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
   }
 
   private let entries = Lock<[Int: Entry]>([:])
-  /// Where to answer challenges, see ``InlineDelegateQueue``.
+  /// The queue on which to answer challenges, because the delegate must not call the session; see
+  /// ``InlineDelegateQueue``.
   private let queue: DispatchQueue
 
   init(queue: DispatchQueue) {
     self.queue = queue
   }
 
-  /// Passes the events of `task` to `transfer` until the task completes.
+  /// Forwards the events of `task` to `transfer` until the task completes.
   func register(_ transfer: Transfer, _ flow: URLSessionFlow, for task: URLSessionTask) {
     entries.withLock { $0[task.taskIdentifier] = Entry(transfer: transfer, flow: flow) }
   }
@@ -51,7 +52,7 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
       .end(error: error.map { $0 as? URLError ?? URLError(.unknown, userInfo: [NSUnderlyingErrorKey: $0]) })
   }
 
-  /// Refuses redirections: the redirecting response is the response.
+  /// Declines a redirection, so that the redirecting response becomes the final response.
   func urlSession(
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
     newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
@@ -59,7 +60,8 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
     completionHandler(nil)
   }
 
-  /// Leaves the trust in a server to the system and answers no other challenge: a status of 401 is a response.
+  /// Lets the system evaluate the trust in a server, and rejects requests for credentials, so that a response with
+  /// status 401 becomes the final response.
   func urlSession(
     _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
     completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
@@ -68,7 +70,8 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
     case NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodDefault,
       NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate:
       #if canImport(FoundationNetworking)
-        // Linux asks when the response is complete, and takes a refusal for a cancellation of the task.
+        // Linux sends the challenge when the response is complete, and treats a rejection as a cancellation of the
+        // task.
         entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }?.transfer.end(error: nil)
       #endif
       queue.async { completionHandler(.rejectProtectionSpace, nil) }
@@ -79,7 +82,7 @@ final class URLSessionEvents: NSObject, URLSessionDataDelegate, Sendable {
 }
 
 extension HTTPURLResponse {
-  /// Whether no other response follows this one; Linux passes interim ones on as well.
+  /// Whether this is the final response; Linux also reports interim responses.
   fileprivate var isFinal: Bool { statusCode >= 200 || statusCode == 101 }
 }
 
@@ -88,7 +91,7 @@ extension HTTPHead {
     var headers = HTTPHeaders()
     for (name, value) in response.allHeaderFields {
       guard let name = name as? String, let value = value as? String else { continue }
-      // Linux leaves blanks behind a value.
+      // Linux doesn't remove trailing white space.
       headers[name] = value.trimmingCharacters(in: .whitespaces)
     }
     self.init(status: response.statusCode, headers: headers)

@@ -5,11 +5,11 @@ internal import Foundation
   internal import FoundationNetworking
 #endif
 
-/// Steers one task of a session for its transfer.
+/// The flow control of one task of a session, on behalf of its transfer.
 struct URLSessionFlow: Sendable {
   private let task: URLSessionDataTask
   private let transfer: Transfer
-  /// Where to call the task, which may wait for the session's own work.
+  /// The queue on which to call the task, because such a call may wait for the session's own work.
   private let queue: DispatchQueue
 
   init(task: URLSessionDataTask, transfer: Transfer, queue: DispatchQueue) {
@@ -21,7 +21,7 @@ struct URLSessionFlow: Sendable {
   var network: Transfer.Network {
     Transfer.Network(
       stop: { [task, queue] in queue.async { task.cancel() } },
-      goOn: { [task, queue] in
+      resume: { [task, queue] in
         #if !canImport(FoundationNetworking)
           queue.async { if task.state == .suspended { task.resume() } }
         #endif
@@ -29,29 +29,31 @@ struct URLSessionFlow: Sendable {
   }
 
   #if canImport(FoundationNetworking)
-    /// The most bytes that wait to be taken.
-    private static let maximumWaitingByteCount = 64 * 1024 * 1024
+    /// The maximum number of pending bytes.
+    private static let maximumPendingByteCount = 64 * 1024 * 1024
 
-    /// Ends the exchange when too much of it waits.
+    /// Ends the exchange if it has too many pending bytes.
     ///
-    /// Nothing gentler is possible: a suspended task closes its connection and later sends its request again, and a
-    /// delegate that waits stops all sessions of the process.
-    func holdUp() {
-      guard transfer.waitingByteCount > Self.maximumWaitingByteCount else { return }
+    /// The task can't be paused instead: a suspended task closes its connection and later sends its request again, and
+    /// a delegate that blocks stops all sessions of the process.
+    func pause() {
+      guard transfer.pendingByteCount > Self.maximumPendingByteCount else { return }
       transfer.end(error: URLError(.dataLengthExceedsMaximum))
       network.stop()
     }
   #else
-    /// Suspends the task until what waits was taken, unless it was taken meanwhile: then the call to go on has run.
-    func holdUp() {
+    /// Suspends the task until the pending chunks are taken.
+    ///
+    /// If the caller has taken them in the meantime, the call to resume has already run, so the task isn't suspended.
+    func pause() {
       queue.async { [task, transfer] in
-        if transfer.waitingByteCount > 0, task.state == .running { task.suspend() }
+        if transfer.pendingByteCount > 0, task.state == .running { task.suspend() }
       }
     }
   #endif
 
-  /// Passes a chunk on.
+  /// Passes a chunk to the transfer, and pauses the task if the transfer requires it.
   func receive(_ chunk: Data) {
-    if transfer.receive(chunk: chunk) == .holdUp { holdUp() }
+    if transfer.receive(chunk: chunk) == .pause { pause() }
   }
 }

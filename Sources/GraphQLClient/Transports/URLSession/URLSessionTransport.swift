@@ -5,41 +5,45 @@ public import Foundation
   public import FoundationNetworking
 #endif
 
-/// Carries requests by a `URLSession`.
+/// A transport that sends requests with a `URLSession`.
 ///
-/// Copies of a transport share their connections, which are closed when the last copy is gone.
+/// Its connections close when the transport is released.
 ///
 /// ## Linux
 ///
-/// Choose this transport on Linux only for servers that you trust, and use `CurlTransport` otherwise. Foundation's
-/// `URLSession` ends the **process** there, as of Swift 6.3, on responses with
+/// > Important: On Linux use this transport only for servers that you trust, and use `CurlTransport` otherwise.
 ///
-/// - a head that is cut off, as when a server is stopped in the middle of it,
+/// As of Swift 6.3, Foundation's `URLSession` on Linux crashes the **process** on responses with
+///
+/// - a truncated head, for example because the server stopped while sending it,
 /// - a `Content-Length` from 9223372036854775296 to 9223372036854775807,
-/// - trailers behind a chunked body,
-/// - the status 301 to 308 and a `Location` whose host cannot be part of a URL, such as `//%00/`.
+/// - trailers after a chunked body,
+/// - a status from 301 to 308 and a `Location` whose host can't be part of a URL, such as `//%00/`.
 ///
-/// All sessions of a process share one queue there. So a response that keeps it busy delays every other request of the
-/// process: an endless redirection, which is kept in memory and cannot be stopped, or many header fields, which take
-/// time that grows with the square of their number. A caller's timeout and cancellation hold all the same, because this
-/// transport calls the session on a queue of its own. A task there cannot be held up either, so an exchange of which
-/// 64 MiB wait to be taken ends with `URLError(.dataLengthExceedsMaximum)`.
+/// On Linux all sessions of a process share one queue, so a response that keeps the queue busy delays every other
+/// request of the process. Examples are a redirection with an endless body, which is kept in memory and can't be
+/// stopped, and a response with many header fields, which take time quadratic in their number. The caller's timeout and
+/// cancellation still work, because this transport calls the session on a separate queue.
+///
+/// A task can't be paused on Linux either. An exchange that accumulates more than 64 MiB of pending chunks therefore
+/// ends with `URLError(.dataLengthExceedsMaximum)`.
 ///
 /// - SeeAlso: [swift-corelibs-foundation](https://github.com/swiftlang/swift-corelibs-foundation)
 public final class URLSessionTransport: HTTPTransport {
   private let session: URLSession
   private let events: URLSessionEvents
-  /// Where tasks are made, started and cancelled: on Linux that waits for the session's own work.
+  /// The queue on which tasks are created, started and cancelled, because on Linux these calls wait for the session's
+  /// own work.
   private let queue: DispatchQueue
 
   /// Creates a transport.
   ///
-  /// - Parameter configuration: How the session behaves. The transport takes a copy, and ignores its cache, its cookies
-  ///   and its credential storage.
+  /// - Parameter configuration: The configuration of the session. The transport copies it, and ignores its cache, its
+  ///   cookies and its credential storage.
   public init(configuration: URLSessionConfiguration = .ephemeral) {
     let configuration = configuration.copy() as? URLSessionConfiguration ?? .ephemeral
-    // No response comes from a cache; and on Linux a task that is cancelled while its session looks into one, or into
-    // the stored credentials, ends the process.
+    // A transport uses no cache. Moreover, on Linux a task that is cancelled while its session accesses a cache or the
+    // stored credentials crashes the process.
     configuration.urlCache = nil
     configuration.urlCredentialStorage = nil
     configuration.httpCookieStorage = nil
@@ -56,12 +60,12 @@ public final class URLSessionTransport: HTTPTransport {
   }
 
   deinit {
-    // A session keeps its delegate, its threads and its connections until it is invalidated. That comes behind the
-    // requests that were sent before, since making a task of an invalidated session ends the process.
+    // A session keeps its delegate, its threads and its connections until it is invalidated. The invalidation is queued
+    // after earlier requests, because creating a task in an invalidated session crashes the process.
     queue.async { [session] in session.finishTasksAndInvalidate() }
   }
 
-  /// Sends a request and returns the response as soon as its head has arrived.
+  /// Sends a request with a task of the transport's session.
   public func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
     if Task.isCancelled { throw URLError(.cancelled) }
     try request.check()
@@ -87,7 +91,7 @@ extension URLRequest {
     httpMethod = request.method
     for field in request.headers.fields { setValue(field.value, forHTTPHeaderField: field.name) }
     if !request.body.isEmpty { httpBody = request.body }
-    // A limit on idleness that the caller's own always precedes. Whole seconds, since Linux rounds down.
+    // Limits the idle time. The caller's own limit always expires first. Whole seconds, because Linux rounds down.
     let oneDay = 24 * 60 * 60.0
     timeoutInterval = min(max(request.timeout / .seconds(1), 0) + 2, oneDay).rounded(.up)
   }

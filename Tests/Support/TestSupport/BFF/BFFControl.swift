@@ -4,13 +4,13 @@ internal import Foundation
   internal import FoundationNetworking
 #endif
 
-/// The control endpoints of the GraphQL server; see `Tests/Support/bff/README.md` for what each does.
+/// A client for the control endpoints of the GraphQL server; see `Tests/Support/bff/README.md`.
 actor BFFControl {
   private let ownURL: URL
-  /// Where control requests go while the server refuses connections.
+  /// The URL for control requests while the server refuses connections.
   private var otherURL: URL?
 
-  /// - Parameter url: The address of the GraphQL endpoint.
+  /// - Parameter url: The URL of the GraphQL endpoint.
   init(url: URL) {
     ownURL = url.deletingLastPathComponent()
   }
@@ -56,9 +56,9 @@ actor BFFControl {
 
   private static let session: URLSession = {
     let configuration = URLSessionConfiguration.ephemeral
-    // A request that waits for something must not hold up the one that makes it happen.
+    // A waiting request must not block the request that it waits for.
     configuration.httpMaximumConnectionsPerHost = 100
-    // The server gives up first, and says what didn't happen.
+    // Longer than the server's own timeout, because the server's error says which condition wasn't met.
     configuration.timeoutIntervalForRequest = 330
     return URLSession(configuration: configuration)
   }()

@@ -8,13 +8,13 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// The process of a GraphQL server, which can be stopped and started again on the same port.
+/// The process of a GraphQL server, which can be stopped and restarted on the same port.
 actor BFFProcess {
   private struct Running {
     let process: Process
-    /// Closed with the tests' own process at the latest, by which the server ends.
+    /// The server's standard input, which ends the server when it is closed, at the latest with the tests' own process.
     let input: FileHandle
-    /// Ends with the process.
+    /// A stream that finishes when the process ends.
     let exits: AsyncStream<Void>
   }
 
@@ -24,16 +24,16 @@ actor BFFProcess {
   private var running: Running?
 
   /// - Parameters:
-  ///   - state: Where the server keeps its state; nil for one that forgets at its end.
-  ///   - options: More options of its command line.
+  ///   - state: The file in which the server keeps its state; `nil` for a server that doesn't keep it.
+  ///   - options: Further command line options.
   init(state: URL?, options: [String]) {
     self.state = state
     self.options = options
   }
 
-  /// Starts the server, and gives the address of its GraphQL endpoint once it accepts connections.
+  /// Starts the server, and returns the URL of its GraphQL endpoint once it accepts connections.
   func start() async throws -> URL {
-    precondition(running == nil, "The server runs already: stop it first.")
+    precondition(running == nil, "The server is already running; stop it first.")
     var arguments = [Self.scriptURL.path, "--port", "\(port)"]
     arguments += ["--parent", "\(ProcessInfo.processInfo.processIdentifier)"]
     if let state { arguments += ["--state", state.path] }
@@ -52,12 +52,12 @@ actor BFFProcess {
     return url
   }
 
-  /// Has the server end in its own way, and waits for it; nothing happens where none runs.
+  /// Ends the server with `SIGTERM`, and waits for it; does nothing if none is running.
   func stop() async {
     await end(with: SIGTERM)
   }
 
-  /// Ends the server at once, and waits for it; nothing happens where none runs.
+  /// Ends the server with `SIGKILL`, and waits for it; does nothing if none is running.
   func kill() async {
     await end(with: SIGKILL)
   }
@@ -65,15 +65,16 @@ actor BFFProcess {
   private func end(with signal: Int32) async {
     guard let running else { return }
     self.running = nil
-    // The end of its input would not do: processes started at the same time may have inherited the pipe's other end.
+    // Closing the input isn't sufficient, because processes that started at the same time may have inherited the other
+    // end of the pipe.
     if running.process.isRunning { sendSignal(signal, to: running.process.processIdentifier) }
     for await _ in running.exits {}
   }
 
-  /// Waits for the line by which the server says that it is ready.
+  /// Waits for the line that the server prints when it is ready, and returns the URL in it.
   private static func address(output: Pipe, errors: Pipe) async throws -> URL {
     let line = await withCheckedContinuation { continuation in
-      // Reading blocks, which must not take a thread from those who count on it.
+      // Reading blocks, so it needs a thread that doesn't belong to Swift concurrency.
       Thread.detachNewThread {
         var line = Data()
         while true {
@@ -96,7 +97,7 @@ actor BFFProcess {
   static func python(arguments: [String]) -> Process {
     var environment = ProcessInfo.processInfo.environment
     let python = environment["MOMENTS_BFF_PYTHON"] ?? "python3"
-    // The sources stay as they were checked out.
+    // Keeps Python from writing compiled files next to the sources.
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")
@@ -114,13 +115,13 @@ actor BFFProcess {
     let errors: Data
 
     var description: String {
-      "The GraphQL server did not start. It said “\(output)” and “\(String(decoding: errors, as: UTF8.self))”. "
-        + "Install what it needs: pip install -r Tests/Support/bff/requirements.txt"
+      "The GraphQL server did not start. It printed “\(output)” and “\(String(decoding: errors, as: UTF8.self))”. "
+        + "Install its dependencies: pip install -r Tests/Support/bff/requirements.txt"
     }
   }
 }
 
-/// The system's `kill`, which the method of the same name hides.
+/// The system's `kill`, which the method of the same name shadows.
 private func sendSignal(_ signal: Int32, to process: pid_t) {
   kill(process, signal)
 }

@@ -1,23 +1,23 @@
 internal import Foundation
 
 extension BFFServer {
-  /// A request the server received.
+  /// A request that the server received.
   package struct Request: Decodable, Sendable {
     package let operation: String?
     package let variables: [String: Variable]
-    /// With names in lower case.
+    /// The headers, with lowercase names.
     package let headers: [String: String]
     package let idempotencyKey: String?
-    /// What it came to in the server; nil if it was not executed, or not yet.
+    /// The effect of the request on the server; `nil` if it wasn't executed, or hasn't been yet.
     package let effect: Effect?
-    /// What the client saw: `answered`, `client-went-away`, `server-stopped`, or the name of a fault; nil while it is
-    /// under way.
+    /// The outcome for the client: `answered`, `client-went-away`, `server-stopped`, or the name of a fault; `nil`
+    /// while the request is in flight.
     package let outcome: String?
-    /// How often the server executed it.
+    /// The number of times that the server executed the request.
     package let executions: Int
   }
 
-  /// What a request came to in the server.
+  /// The effect of a request on the server.
   package enum Effect: String, Decodable, Sendable {
     case read, applied, replayed, refused
   }
@@ -54,7 +54,7 @@ extension BFFServer {
     }
   }
 
-  /// A way for the server to spoil its answers.
+  /// A fault in the server's responses; see `Tests/Support/bff/README.md`.
   package struct Fault: Encodable, Sendable {
     package var fault: String
     package var count: Int
@@ -75,17 +75,17 @@ extension BFFServer {
     }
   }
 
-  /// Spoils the next answers.
+  /// Applies a fault to the next responses.
   package func arm(_ fault: Fault) async throws {
     _ = try await control.post("faults", fault)
   }
 
-  /// The requests received so far, in order.
+  /// Returns the requests received so far, in the order of their arrival, after the given conditions are met.
   ///
   /// - Parameters:
-  ///   - count: Waits until so many have come.
-  ///   - settled: Waits until so many have an outcome.
-  ///   - left: Waits until the clients of so many have left before their reply.
+  ///   - count: The number of requests to wait for.
+  ///   - settled: The number of requests with an outcome to wait for.
+  ///   - left: The number of requests to wait for whose clients closed the connection before the reply.
   package func received(count: Int = 0, settled: Int = 0, left: Int = 0) async throws -> [Request] {
     let query = [("count", count), ("settled", settled), ("left", left)].map { name, value in
       URLQueryItem(name: name, value: "\(value)")
@@ -93,18 +93,18 @@ extension BFFServer {
     return try JSONDecoder().decode([Request].self, from: await control.get("requests", query: query))
   }
 
-  /// Forgets the requests received so far.
+  /// Deletes the records of the requests received so far.
   package func clearReceived() async throws {
     try await control.delete("requests")
   }
 
-  /// Returns once so many requests wait at a gate, held by the faults `hold` and `hold-after`.
+  /// Returns when at least `count` requests wait at a gate, held by the fault `hold` or `hold-after`.
   package func waits(at gate: String, count: Int = 1) async throws {
     let query = [URLQueryItem(name: "gate", value: gate), URLQueryItem(name: "waiting", value: "\(count)")]
     _ = try await control.get("gates", query: query)
   }
 
-  /// Lets the requests that wait at a gate pass, and those that come to it later; returns how many waited.
+  /// Opens a gate for the requests that wait at it and for all later ones, and returns the number that waited.
   @discardableResult
   package func open(gate: String) async throws -> Int {
     struct Reply: Decodable {
@@ -113,14 +113,14 @@ extension BFFServer {
     return try JSONDecoder().decode(Reply.self, from: await control.post("gates", ["open": gate])).passed
   }
 
-  /// Puts a new moment at the head of a user's timeline.
+  /// Inserts a new moment at the head of a user's timeline.
   package func insertMoment(id: String, title: String? = nil, userID: String) async throws {
     var body = ["id": id, "userID": userID]
     body["title"] = title
     _ = try await control.post("moments", body)
   }
 
-  /// Refuses connections, and closes those that wait for a request; requests under way go on.
+  /// Refuses new connections and closes idle ones; requests in flight continue.
   package func refuseConnections() async throws {
     try await control.refuseConnections()
   }

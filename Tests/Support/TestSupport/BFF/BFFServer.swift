@@ -1,18 +1,18 @@
 package import Foundation
 
-/// The GraphQL server of `Tests/Support/bff`, in a process of its own on a free port.
+/// The GraphQL server of `Tests/Support/bff`, in a separate process on a free port.
 ///
-/// One server serves one test, so tests run side by side and none sees the requests of another. The process ends with
-/// its standard input and with its parent, so it never outlives the tests, however they end.
+/// Each test starts its own server, so tests can run in parallel without seeing each other's requests. The server
+/// process ends when its standard input is closed or its parent ends, so it never outlives the tests.
 package struct BFFServer: Sendable {
-  /// The address of the GraphQL endpoint, the same after each start.
+  /// The URL of the GraphQL endpoint, which stays the same when the server is restarted.
   package let url: URL
 
   let control: BFFControl
 
   private let process: BFFProcess
 
-  /// Whether the interpreter exists and has graphql-core; found out once.
+  /// Whether the Python interpreter exists and has graphql-core; determined once.
   package static let isAvailable: Bool = {
     let probe = BFFProcess.python(arguments: ["-c", "import graphql"])
     probe.standardInput = FileHandle.nullDevice
@@ -27,19 +27,20 @@ package struct BFFServer: Sendable {
     return probe.terminationStatus == 0
   }()
 
-  /// Where the server can run, as a test that is skipped says it.
+  /// The requirements of the server, as the message of a skipped test states them.
   package static let requirement =
     "needs Python 3 with graphql-core: pip install -r Tests/Support/bff/requirements.txt (MOMENTS_BFF_PYTHON names another python3)"
 
-  /// Whether a missing server is a failure: `MOMENTS_REQUIRE_BFF=1` in the environment.
+  /// Whether tests fail if the server isn't available (`MOMENTS_REQUIRE_BFF=1` in the environment).
   package static let isRequired = ProcessInfo.processInfo.environment["MOMENTS_REQUIRE_BFF"] == "1"
 
-  /// Starts a server, passes it to `body`, and stops it, however `body` ends.
+  /// Starts a server, passes it to `body`, and stops it when `body` returns or throws.
   ///
   /// - Parameters:
-  ///   - keepsState: Whether a server that is stopped and started again goes on where it ended; if not, it begins anew.
-  ///   - options: Options of the command line; see `Tests/Support/bff/README.md`.
-  ///   - body: What to do with the server.
+  ///   - keepsState: Whether the server keeps its state when it is stopped and started again.
+  ///   - options: Command line options; see `Tests/Support/bff/README.md`.
+  ///   - isolation: The isolation of the caller, which `body` inherits.
+  ///   - body: A closure that uses the server.
   package static func run<Result>(
     keepsState: Bool = false,
     options: [String] = [],
@@ -47,7 +48,7 @@ package struct BFFServer: Sendable {
     _ body: (BFFServer) async throws -> sending Result
   ) async throws -> sending Result {
     let folder = keepsState ? try makeFolder() : nil
-    // The state must not go before the server that writes it has ended.
+    // Removes the state only after the server that writes it has ended.
     defer { if let folder { try? FileManager.default.removeItem(at: folder) } }
     let process = BFFProcess(state: folder?.appending(path: "state"), options: options)
     let result: Swift.Result<Result, any Error>
@@ -67,17 +68,17 @@ package struct BFFServer: Sendable {
     return folder
   }
 
-  /// Stops the server and waits for its end; connections are refused from then on.
+  /// Stops the server and waits for it to end, after which connections are refused.
   package func stop() async {
     await process.stop()
   }
 
-  /// Kills the server in the middle of whatever it does, and waits for its end.
+  /// Kills the server with `SIGKILL` and waits for it to end.
   package func kill() async {
     await process.kill()
   }
 
-  /// Starts the server again, on the port it had.
+  /// Starts the server again on the same port.
   package func start() async throws {
     _ = try await process.start()
   }

@@ -8,25 +8,25 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// The process of a volume that can lose power: commands to it, and its replies in their order.
+/// The process that serves a volume that can lose power. It receives commands and sends a reply to each, in order.
 actor PowerLossProcess {
   private struct Running {
     /// Standard input and output of the process.
     ///
-    /// A socket, because a write to a pipe that the process has closed would end the tests with `SIGPIPE`.
+    /// It is a socket, because writing to a pipe that the process has closed would end the tests with `SIGPIPE`.
     let socket: CInt
-    /// Ends with the process.
+    /// A stream that finishes when the process ends.
     let exits: AsyncStream<Void>
-    /// Delivers replies until the process closes its output.
+    /// The task that delivers replies until the process closes its output.
     let replies: Task<Void, Never>
   }
 
   private var running: Running?
   private var isOpen = false
-  /// Callers whose replies have not arrived, in the order of their commands.
+  /// The callers that wait for a reply, in the order of their commands.
   private var waiting: [CheckedContinuation<String, any Error>] = []
 
-  /// Starts the process, and returns once the volume is mounted.
+  /// Starts the process, and returns when the volume is mounted.
   func start(mountPoint: URL) async throws {
     let (own, other) = try SocketPair.make()
     let process = Self.python(arguments: [mountPoint.path(percentEncoded: false)])
@@ -44,7 +44,7 @@ actor PowerLossProcess {
       close(other)
       throw error
     }
-    // Otherwise the output would not end with the process.
+    // If this process kept the socket open, the output wouldn't end with the other process.
     close(other)
     isOpen = true
     let lines = Self.lines(from: own)
@@ -81,7 +81,7 @@ actor PowerLossProcess {
     guard reply == "ok" else { throw Failure(command: command, reply: reply) }
   }
 
-  /// Unmounts the volume, and waits for the end of the process; nothing happens if none runs.
+  /// Unmounts the volume, and waits for the process to end; does nothing if none is running.
   func end() async {
     guard let running else { return }
     self.running = nil
@@ -106,7 +106,7 @@ actor PowerLossProcess {
   static func python(arguments: [String]) -> Process {
     var environment = ProcessInfo.processInfo.environment
     let python = environment["MOMENTS_POWER_LOSS_PYTHON"] ?? "python3"
-    // The sources stay as they were checked out.
+    // Keeps Python from writing compiled files next to the sources.
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")
@@ -140,7 +140,7 @@ actor PowerLossProcess {
 }
 
 extension PowerLossProcess {
-  /// Returns whether all was written; a command always fits into the socket's buffer.
+  /// Writes a command, which always fits into the socket's buffer, and returns whether it was written completely.
   private static func write(_ text: String, to socket: CInt) -> Bool {
     #if canImport(Darwin)
       let flags: CInt = 0
@@ -151,10 +151,10 @@ extension PowerLossProcess {
     return systemSend(socket, bytes, flags) == bytes.count
   }
 
-  /// The lines a process writes, until it closes its output.
+  /// Returns the lines that the process writes until it closes its output.
   private static func lines(from socket: CInt) -> AsyncStream<String> {
     let (lines, line) = AsyncStream<String>.makeStream()
-    // Reading blocks, which must not take a thread from the tasks' pool.
+    // Reading blocks, so it needs a thread that doesn't belong to Swift concurrency.
     Thread.detachNewThread {
       SocketPair.forEachLine(from: socket) { line.yield($0) }
       line.finish()
@@ -163,7 +163,7 @@ extension PowerLossProcess {
   }
 }
 
-/// The system's `send`, which the method of the same name hides.
+/// The system's `send`, which the method of the same name shadows.
 private func systemSend(_ socket: CInt, _ bytes: [UInt8], _ flags: CInt) -> Int {
   send(socket, bytes, bytes.count, flags)
 }

@@ -1,24 +1,24 @@
 package import Foundation
 
-/// A mounted volume that can lose power: `Tests/Support/power-loss`, in a process of its own.
+/// A mounted volume that can lose power, served by `Tests/Support/power-loss` in a separate process.
 ///
-/// One volume serves one test, so tests run side by side. The process unmounts it and ends with its standard input and
-/// with its parent, so it never outlives the tests, however they end.
+/// Each test mounts its own volume, so tests can run in parallel. The process unmounts the volume and ends when its
+/// standard input is closed or its parent ends, so it never outlives the tests.
 package struct PowerLossVolume: Sendable {
-  /// What a loss of power does to changes that were not synchronized.
+  /// The effect of a power loss on changes that weren't synchronized.
   package enum Restoration: Sendable {
-    /// Loses all of them.
+    /// All of them are lost.
     case forget
-    /// Keeps or loses each by chance; a seed always gives the same result.
+    /// Each of them is kept or lost at random; the same seed always gives the same result.
     case keep(seed: UInt64)
   }
 
-  /// The folder at which the volume is mounted.
+  /// The mount point of the volume.
   package let url: URL
 
   private let process: PowerLossProcess
 
-  /// Whether a volume can be mounted, which is tried once.
+  /// Whether a volume can be mounted; determined once.
   package static let isAvailable: Bool = {
     #if os(Linux)
       let check = PowerLossProcess.python(arguments: ["--check"])
@@ -37,16 +37,16 @@ package struct PowerLossVolume: Sendable {
     #endif
   }()
 
-  /// Where a volume can be mounted, as a skipped test states it.
+  /// The requirements of a volume, as the message of a skipped test states them.
   package static let requirement =
     "needs Linux with /dev/fuse, fusermount3 and Python 3 (MOMENTS_POWER_LOSS_PYTHON names another python3)"
 
-  /// Whether a missing volume is a failure: `MOMENTS_REQUIRE_POWER_LOSS=1` in the environment.
+  /// Whether tests fail if a volume isn't available (`MOMENTS_REQUIRE_POWER_LOSS=1` in the environment).
   package static let isRequired = ProcessInfo.processInfo.environment["MOMENTS_REQUIRE_POWER_LOSS"] == "1"
 
-  /// Mounts an empty volume, passes it to `body`, and unmounts it, however `body` ends.
+  /// Mounts an empty volume, passes it to `body`, and unmounts it when `body` returns or throws.
   ///
-  /// Files that are still open afterwards fail.
+  /// Operations on files that are still open after that fail.
   package static func run<Result>(
     isolation: isolated (any Actor)? = #isolation,
     _ body: (PowerLossVolume) async throws -> sending Result
@@ -54,7 +54,7 @@ package struct PowerLossVolume: Sendable {
     let folder = FileManager.default.temporaryDirectory.appending(
       path: "PowerLossVolume-\(UUID().uuidString)", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-    // Not by removing what is in it, which would empty a volume that could not be unmounted.
+    // Removes only an empty folder, because removing its contents would empty a volume that couldn't be unmounted.
     defer { rmdir(folder.path(percentEncoded: false)) }
     let process = PowerLossProcess()
     let result: Swift.Result<Result, any Error>
@@ -68,24 +68,24 @@ package struct PowerLossVolume: Sendable {
     return try result.get()
   }
 
-  /// Cuts the power: every call on the volume fails with `EIO` until it is restored.
+  /// Cuts the power, so that every call on the volume fails with `EIO` until the power is restored.
   package func cut() async throws {
     try await process.execute("cut")
   }
 
-  /// Cuts the power once `count` more operations were executed, the last of which still succeeds.
+  /// Cuts the power after `count` more operations, the last of which still succeeds.
   ///
-  /// Operations are what changes or synchronizes something; see `Tests/Support/power-loss/README.md`.
+  /// An operation is a call that changes or synchronizes something; see `Tests/Support/power-loss/README.md`.
   package func arm(after count: Int) async throws {
     try await process.execute("arm \(count)")
   }
 
-  /// Withdraws ``arm(after:)``.
+  /// Cancels ``arm(after:)``.
   package func disarm() async throws {
     try await process.execute("disarm")
   }
 
-  /// Returns how many operations were executed since the volume was mounted.
+  /// Returns the number of operations since the volume was mounted.
   package func operationCount() async throws -> Int {
     let reply = try await process.send("count")
     guard let count = Int(reply) else { throw PowerLossProcess.Failure(command: "count", reply: reply) }
@@ -97,9 +97,9 @@ package struct PowerLossVolume: Sendable {
     try await process.send("is-cut") == "yes"
   }
 
-  /// Supplies power again, cutting it first if it was not, and ends ``arm(after:)``.
+  /// Restores the power, after cutting it if it wasn't cut yet, and cancels ``arm(after:)``.
   ///
-  /// Files and folders opened earlier stay unusable. What the restored volume has is durable.
+  /// Files and folders that were opened earlier stay unusable. The content of the restored volume is durable.
   package func restore(_ restoration: Restoration) async throws {
     switch restoration {
     case .forget: try await process.execute("restore forget")

@@ -1,4 +1,6 @@
-/// What the thread sanitizer does not report in the program this is linked into: it asks for it by this name at the start.
+/// Returns the suppressions of the thread sanitizer for the program that this target is linked into.
 ///
-/// - Returns: Suppressions in the sanitizer's own form, a line each.
+/// The sanitizer looks up this name and calls the function at startup.
+///
+/// - Returns: The suppressions in the sanitizer's format, one per line.
 const char *__tsan_default_suppressions(void);
