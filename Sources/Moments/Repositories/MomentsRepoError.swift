@@ -42,7 +42,7 @@ extension MomentsRepoError: CustomStringConvertible {
     case .store(let error): error.description
     case .queueFull: RepositoryError<APISessionError>.queueFull.description
     case .signedOut: RepositoryError<APISessionError>.signedOut.description
-    case .cancelled: "The call was cancelled before it was done. Call again if the result is still wanted."
+    case .cancelled: "The call was cancelled before it was completed. Call again if the result is still needed."
     }
   }
 }

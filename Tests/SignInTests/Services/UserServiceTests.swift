@@ -385,10 +385,10 @@ import Testing
     ),
     (
       .userData(.notErased(reason: "The disk is full. Make room.")),
-      "What is kept of you could not be erased: The disk is full. Make room."
+      "Your data on this device could not be erased: The disk is full. Make room."
     ),
     (.userData(.cancelled), SignInError.cancelled.description),
-    (.cancelled, "The call was cancelled before it was done. Call again if the result is still wanted."),
+    (.cancelled, "The call was cancelled before it was completed. Call again if the result is still needed."),
   ])
   func `Errors say what to do`(_ error: SignInError, _ text: String) {
     #expect(error.description == text)

@@ -11,14 +11,14 @@ import Testing
     var form = SignInForm(state: states[0])
     form.username = "jake"
     form.password = Password("secret")
-    for state in states.dropFirst() { form.follow(state) }
+    for state in states.dropFirst() { form.update(state) }
     return form
   }
 
   @Test func `A failed sign-in is told, whether it is heard of before or after the state`() {
     var before = form(.unsigned, .signingIn)
     before.report = .failedToSignIn(Self.error)
-    before.follow(.unsigned)
+    before.update(.unsigned)
     var after = form(.unsigned, .signingIn, .unsigned)
     after.report = .failedToSignIn(Self.error)
     #expect(before == after)
@@ -26,15 +26,15 @@ import Testing
     // Heard of before the model has heard of the sign-in itself.
     var first = form(.unsigned)
     first.report = .failedToSignIn(Self.error)
-    first.follow(.signingIn)
-    first.follow(.unsigned)
+    first.update(.signingIn)
+    first.update(.unsigned)
     #expect(first == after)
   }
 
   @Test func `A failed sign-out is told, whether it is heard of before or after the state`() {
     var before = form(.signed(Self.user), .signingOut)
     before.report = .failedToSignOut(Self.error)
-    before.follow(.signed(Self.user))
+    before.update(.signed(Self.user))
     var after = form(.signed(Self.user), .signingOut, .signed(Self.user))
     after.report = .failedToSignOut(Self.error)
     #expect(before == after)
@@ -44,12 +44,12 @@ import Testing
   @Test func `A failure is forgotten when a later call succeeds, on whatever screen`() {
     var signedIn = form(.unsigned)
     signedIn.report = .failedToSignIn(Self.error)
-    signedIn.follow(.signingIn)
-    signedIn.follow(.signed(Self.user))
+    signedIn.update(.signingIn)
+    signedIn.update(.signed(Self.user))
     #expect(signedIn.message == "当前用户: jake\n登录时间: 2018-12-01 12:00:00 +0000")
     signedIn.report = .failedToSignOut(Self.error)
-    signedIn.follow(.signingOut)
-    signedIn.follow(.unsigned)
+    signedIn.update(.signingOut)
+    signedIn.update(.unsigned)
     #expect(signedIn.message == "已经退出登录")
   }
 
@@ -58,14 +58,14 @@ import Testing
     var form = form(.signed(Self.user), .signingOut)
     form.report = .failedToSignOut(unsent)
     #expect(!form.asksToDiscard)
-    form.follow(.signed(Self.user))
+    form.update(.signed(Self.user))
     #expect(form.asksToDiscard)
     // Another screen signs out.
-    form.follow(.signingOut)
-    form.follow(.unsigned)
+    form.update(.signingOut)
+    form.update(.unsigned)
     #expect(!form.asksToDiscard)
-    form.follow(.signingIn)
-    form.follow(.signed(Self.user))
+    form.update(.signingIn)
+    form.update(.signed(Self.user))
     #expect(!form.asksToDiscard)
     form.report = .failedToSignOut(Self.error)
     #expect(!form.asksToDiscard)
