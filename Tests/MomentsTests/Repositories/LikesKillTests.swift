@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `Killed at any instant, every acknowledged like is made once, under one key, and in its turn`()
+  @Test func `A process killed at any instant loses no acknowledged like, and makes each once and in order`()
     async throws
   {
     let kills = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
@@ -125,7 +125,7 @@ import Testing
     try await history.finish()
   }
 
-  @Test func `Killed in the place of any call of the file system, every acknowledged like is made once`() async throws {
+  @Test func `A process killed at any file system call loses no acknowledged like, and makes each once`() async throws {
     try await sideBySide(4) { number in
       for fatal in stride(from: number + 1, through: .max, by: 4) {
         if try await Self.dieAtCall(fatal) { break }

@@ -54,7 +54,7 @@ import Testing
     return bytes
   }
 
-  @Test func `What rots is kept and told, and all other likes are delivered in order`() async throws {
+  @Test func `Corrupt files are quarantined and reported, and all other likes are delivered in order`() async throws {
     let files = try await Self.makeFiles()
     try await sideBySide(8) { first in
       for seed in stride(from: first, to: Self.rounds, by: 8) { try await Self.spoilSome(of: files, seed: seed) }

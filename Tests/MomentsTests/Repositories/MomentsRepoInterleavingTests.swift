@@ -16,7 +16,7 @@ import Testing
     ProcessInfo.processInfo.environment["MOMENTS_INTERLEAVINGS"].flatMap { Int($0) } ?? 1_000
   private static let momentIDs = ["a", "b", "c"]
 
-  @Test func `Nobody sees an older timeline after a newer one, or a like that flickers`() async throws {
+  @Test func `No observer sees an older timeline after a newer one, or a like that flickers`() async throws {
     let first = UInt64.random(in: 0...UInt64(UInt32.max))
     for seed in first..<first + UInt64(Self.count) { try await play(seed: seed) }
   }

@@ -10,7 +10,7 @@ import Testing
   private let liking = UpdateMomentLikeSessionStub { _ in .fixture(likedMomentIDs: ["0"]) }
 
   @Test(arguments: ["", String(repeating: "a", count: 300)])
-  func `Nothing is asked of the server and nothing is queued for a user whose id no key can have`(
+  func `No request is sent and no like is queued for a user whose id isn't a valid key`(
     userID: String
   ) async throws {
     let repo = MomentsRepo(

@@ -29,13 +29,13 @@ import Testing
     return repo
   }
 
-  @Test func `Where the stored timeline is fresh, a refresh still brings it to the observers`() async throws {
+  @Test func `A refresh delivers the stored timeline to observers even if it is fresh`() async throws {
     let repo = await repoOnMendedStore()
     try await repo.refreshMoments(userID: "0")
     #expect(await repo.momentsDetails(userID: "0").first(1) == [.fixture()])
   }
 
-  @Test func `Where the stored timeline is whole, to ask for more still brings it to the observers`() async throws {
+  @Test func `Loading more delivers the stored timeline to observers even if it is complete`() async throws {
     let repo = await repoOnMendedStore()
     try await repo.loadMoreMoments(userID: "0")
     #expect(await repo.momentsDetails(userID: "0").first(1) == [.fixture()])

@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `A reply that was asked for before somebody else's save is not stored over it, and asked for once more`()
+  @Test func `A reply to a request before an external save is not stored over it, and is fetched once more`()
     async throws
   {
     let replies = Replies(["old", "newest"])
@@ -94,7 +94,7 @@ import Testing
     #expect(try await others.momentsDetails(userID: "0")?.value.userDetails.name == "newest")
   }
 
-  @Test func `The repository's own saves discard no reply that was asked for after they were accepted`() async throws {
+  @Test func `The repository's own saves don't discard replies to requests that were made after them`() async throws {
     let harness = RepoHarness()
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
     for _ in 0..<20 { try await harness.repo.getMoments(userID: "0") }

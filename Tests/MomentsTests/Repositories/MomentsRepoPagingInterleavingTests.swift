@@ -9,7 +9,7 @@ import Testing
 /// Pages, likes and whole timelines at the same time, with replies that overtake each other or are lost, while the
 /// server's timeline grows: whatever the order, what observers see is a stretch of it.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoPagingInterleavingTests {
-  @Test func `Nobody sees a gap, a duplicate, or an older head after a newer one`() async throws {
+  @Test func `No observer sees a gap, a duplicate, or an older head after a newer one`() async throws {
     let first = UInt64.random(in: 0...UInt64(UInt32.max))
     for seed in first..<first + 300 { try await play(seed: seed) }
   }

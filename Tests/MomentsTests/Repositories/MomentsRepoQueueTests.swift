@@ -34,7 +34,7 @@ import Testing
       retryPolicy: RetryPolicy(maximumAttempts: maximumAttempts), clock: clock)
   }
 
-  @Test func `A like that is cancelled in the queue is shown no more`() async throws {
+  @Test func `A like that is cancelled in the queue is rolled back`() async throws {
     let repo = try await makeRepo()
     let observer = repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
@@ -46,7 +46,7 @@ import Testing
     for await pending in repo.pendingLikes(userID: "0") where pending.isEmpty { break }
   }
 
-  @Test func `A like whose attempts are used up is shown no more, until it is requeued and sent`() async throws {
+  @Test func `A like without attempts left is rolled back, and visible again when it is requeued`() async throws {
     let repo = try await makeRepo(maximumAttempts: 2)
     let observer = repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
@@ -67,7 +67,7 @@ import Testing
     #expect(try await repo.mutations.list() == [])
   }
 
-  @Test func `A like with one attempt is taken back before its caller is told`() async throws {
+  @Test func `A like with one attempt is rolled back before its call throws`() async throws {
     let repo = try await makeRepo(maximumAttempts: 1)
     let observer = repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
@@ -79,7 +79,7 @@ import Testing
     #expect(try await repo.mutations.list() == [])
   }
 
-  @Test func `A like that is made while the queue is read lies over those of an earlier process`() async throws {
+  @Test func `A like that is made while the queue is read is applied over those of an earlier process`() async throws {
     let storage = InMemoryStorage()
     do {
       let repo = makeRepo(on: PersistentDataStore(InMemoryStore(storage: storage)))

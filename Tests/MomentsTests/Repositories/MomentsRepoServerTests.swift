@@ -51,7 +51,7 @@ struct MomentsRepoServerTests {
   private static let absences = End.allCases.flatMap { end in Return.allCases.map { (end, $0) } }
 
   @Test(arguments: absences, ServerSchema.allCases)
-  func `Likes made offline are shown, outlive the app, and are delivered once, in order`(
+  func `Likes made offline are shown, survive a relaunch, and are delivered once, in order`(
     absence: (end: End, return: Return), schema: ServerSchema
   ) async throws {
     let folder = try TemporaryFolder()
@@ -113,7 +113,7 @@ struct MomentsRepoServerTests {
 
   // MARK: - Lost replies
 
-  @Test func `A like whose reply is lost is made once, and is never seen to go off`() async throws {
+  @Test func `A like whose reply is lost is made once, and stays visible`() async throws {
     let folder = try TemporaryFolder()
     try await BFFServer.run { server in
       var launch: Relaunch? = Relaunch(in: folder.url, at: server)
@@ -145,7 +145,7 @@ struct MomentsRepoServerTests {
   // MARK: - Sharing
 
   @Test(arguments: [true, false])
-  func `A hundred callers make one request, which ends with the last of them`(lastIsCancelled: Bool) async throws {
+  func `A hundred callers make one request, which ends with the last caller`(lastIsCancelled: Bool) async throws {
     let folder = try TemporaryFolder()
     try await BFFServer.run { server in
       let launch = Relaunch(in: folder.url, at: server)
@@ -193,7 +193,7 @@ struct MomentsRepoServerTests {
     if case .session(.graphQL) = error { true } else { false }
   }
 
-  @Test func `A like that the server refuses is taken back, told to its caller, and not kept`() async throws {
+  @Test func `A like that the server refuses is rolled back, thrown to its caller, and not kept`() async throws {
     let folder = try TemporaryFolder()
     try await BFFServer.run { server in
       let launch = Relaunch(in: folder.url, at: server)
@@ -213,7 +213,7 @@ struct MomentsRepoServerTests {
     }
   }
 
-  @Test func `A like refused after a relaunch is taken back, told, and kept as a dead letter`() async throws {
+  @Test func `A like refused after a relaunch is rolled back, reported, and kept as a dead letter`() async throws {
     let folder = try TemporaryFolder()
     try await BFFServer.run(keepsState: true) { server in
       await server.stop()

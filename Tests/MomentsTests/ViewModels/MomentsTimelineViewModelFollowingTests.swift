@@ -18,7 +18,7 @@ import Testing
 
   // MARK: - Lifetime
 
-  @Test func `A model that is released while it follows is gone, and what ran for it ends`() async throws {
+  @Test func `A model that is dropped while it runs is released, and its run ends`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     var model: MomentsTimelineViewModel? = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
@@ -32,7 +32,7 @@ import Testing
     #expect(await harness.repo.momentsDetails(userID: "0").first(1) == [.fixture()])
   }
 
-  @Test func `To follow does not keep the repository either, which goes with the model`()
+  @Test func `A run doesn't keep the repository alive, which is released with the model`()
     async throws
   {
     var harness: RepoHarness? = RepoHarness()
@@ -50,7 +50,7 @@ import Testing
     await running.value
   }
 
-  @Test func `Cancelling the task ends following, and the model can follow again`() async throws {
+  @Test func `Cancelling the task ends the run, and the model can run again`() async throws {
     let harness = RepoHarness()
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
     let first = Task { await model.run() }
@@ -66,7 +66,7 @@ import Testing
 
   // MARK: - Loads of others
 
-  @Test func `A load of another screen shows, its failure too, and that goes with the retry`() async throws {
+  @Test func `A load by another screen is shown, and so is its failure until a retry begins`() async throws {
     let fails = Lock(true)
     let gates = [Gate(), Gate()]
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
@@ -99,7 +99,7 @@ import Testing
     await running.value
   }
 
-  @Test func `Loading is over when loadItems returns, also while the timeline is followed`() async throws {
+  @Test func `Loading has ended when loadItems returns, even while the model runs`() async throws {
     let fails = Lock(false)
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       if fails.withLock({ $0 }) { throw .timedOut }
@@ -117,7 +117,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A screen that goes while it loads does not show that for ever, and comes back as things stand`()
+  @Test func `A screen that stops during a load shows the current state when it runs again`()
     async throws
   {
     let gate = Gate()
@@ -147,7 +147,7 @@ import Testing
     await again.value
   }
 
-  @Test func `A screen that is not followed loads while it does so itself`() async throws {
+  @Test func `A screen that doesn't run is loading only during its own loads`() async throws {
     let gate = Gate()
     let server = PagedTimeline(
       (0...4).map(String.init),
@@ -168,7 +168,7 @@ import Testing
 
   // MARK: - Content
 
-  @Test func `A removed timeline shows no more, and a new one does`() async throws {
+  @Test func `A removed timeline disappears, and a new one appears`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
@@ -186,7 +186,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A timeline that is removed as soon as it came does not stay on the screen`() async throws {
+  @Test func `A timeline that is removed right after it arrives doesn't stay on the screen`() async throws {
     let repo = RelayRepo()
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
     let running = Task { await model.run() }
@@ -207,7 +207,7 @@ import Testing
     await running.value
   }
 
-  @Test func `The age counts from when the timeline was saved`() async throws {
+  @Test func `The age counts from the time at which the timeline was saved`() async throws {
     let saved = Date(timeIntervalSince1970: 1_000)
     let store = PersistentDataStore(InMemoryStore(now: { saved }))
     let harness = RepoHarness(store: store)
@@ -226,7 +226,7 @@ import Testing
     await running.value
   }
 
-  @Test func `Dates are brought up to date when asked for`() async throws {
+  @Test func `Updating the dates makes them relative to the current time`() async throws {
     let harness = RepoHarness()
     try await harness.store.save(momentsDetails: .fixture(), userID: "0")
     let time = Lock(Date(timeIntervalSince1970: 1_605_521_420))
@@ -272,7 +272,7 @@ import Testing
 
   // MARK: - Pages
 
-  @Test func `Pages are shown one behind the other, and newer moments before them`() async throws {
+  @Test func `Pages are shown one after another, and newer moments before them`() async throws {
     let server = PagedTimeline((0...4).map(String.init))
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
@@ -296,7 +296,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A page that failed is an error, and the next call asks for it again`() async throws {
+  @Test func `A failed page sets the error, and the next call fetches it again`() async throws {
     let fails = Lock(false)
     let server = PagedTimeline(
       (0...4).map(String.init),

@@ -15,7 +15,7 @@ import Testing
     return form
   }
 
-  @Test func `A failed sign-in is told, whether it is heard of before or after the state`() {
+  @Test func `A failed sign-in is shown, whether it is reported before or after the state`() {
     var before = form(.unsigned, .signingIn)
     before.report = .failedToSignIn(Self.error)
     before.update(.unsigned)
@@ -31,7 +31,7 @@ import Testing
     #expect(first == after)
   }
 
-  @Test func `A failed sign-out is told, whether it is heard of before or after the state`() {
+  @Test func `A failed sign-out is shown, whether it is reported before or after the state`() {
     var before = form(.signed(Self.user), .signingOut)
     before.report = .failedToSignOut(Self.error)
     before.update(.signed(Self.user))
@@ -41,7 +41,7 @@ import Testing
     #expect(before.message == Self.error.description)
   }
 
-  @Test func `A failure is forgotten when a later call succeeds, on whatever screen`() {
+  @Test func `A failure is cleared when a later call succeeds on any screen`() {
     var signedIn = form(.unsigned)
     signedIn.report = .failedToSignIn(Self.error)
     signedIn.update(.signingIn)
@@ -53,7 +53,7 @@ import Testing
     #expect(signedIn.message == "已经退出登录")
   }
 
-  @Test func `To discard is asked of a user who is signed in and would lose changes, whatever else is tried`() {
+  @Test func `The form asks to discard only while a user who would lose changes is signed in`() {
     let unsent = SignInError.userData(.unsent(2))
     var form = form(.signed(Self.user), .signingOut)
     form.report = .failedToSignOut(unsent)
@@ -72,11 +72,11 @@ import Testing
     #expect(form.submitTitle == "SignOut")
   }
 
-  @Test func `A sign-in that comes to nothing is no sign-out`() {
+  @Test func `A failed sign-in isn't reported as a sign-out`() {
     #expect(form(.unsigned, .signingIn, .unsigned).message == "")
   }
 
-  @Test func `The password goes with its user, and stays while the sign-out is not made`() {
+  @Test func `A sign-out clears the password, and a failed sign-out keeps it`() {
     #expect(form(.signed(Self.user), .signingOut, .signed(Self.user)).password == Password("secret"))
     #expect(form(.signed(Self.user), .signingOut, .unsigned).password.isEmpty)
     // The screen did not follow meanwhile.
@@ -84,7 +84,7 @@ import Testing
     #expect(form(.unsigned, .signingIn, .unsigned).password == Password("secret"))
   }
 
-  @Test func `What is typed replaces a failure`() {
+  @Test func `Changed input clears a failure`() {
     var form = form(.unsigned)
     form.report = .failedToSignIn(Self.error)
     form.username = "jak"
