@@ -8,7 +8,7 @@ import Repository
 import TestSupport
 import Testing
 
-/// What becomes of likes in the queue, whoever brings it about, is seen by the observers.
+/// Observers see all changes of the queued likes.
 @Suite(.timeLimit(.minutes(15))) final class MomentsRepoQueueTests: Sendable {
   private let isAway = Lock(true)
   private let clock = ManualClock()
@@ -60,8 +60,8 @@ import Testing
     #expect(!letter.isLive)
     isAway.withLock { $0 = false }
     try await repo.mutations.requeue(letter.id)
-    await repo.sendsAll()
-    // Again shown when it is sent, and confirmed.
+    await repo.waitUntilSent()
+    // The requeued and the confirmed timeline.
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
     #expect(await repo.pendingLikes(userID: "0").first(1) == [[:]])
     #expect(try await repo.mutations.list() == [])

@@ -4,7 +4,7 @@ import Moments
 import TestSupport
 import Testing
 
-/// That the server does for the Swift tests what they count on.
+/// The behavior of the GraphQL server that the other tests rely on.
 @Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct BFFServerTests {
   private struct PageVariables: Encodable {
