@@ -110,7 +110,7 @@ struct DemonstrationServerKeyTests {
   @Test func `A change that can't be stored is not acknowledged, and a later attempt makes it once`() async throws {
     try await withFolder { folder in
       let backend = try await DemonstrationServer.open(FileStore(folder: folder))
-      // Where the folder should be, a file is in the way.
+      // A file in place of the folder.
       try Data().write(to: folder)
       let error = await #expect(throws: APISessionError.self) {
         try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")

@@ -111,7 +111,7 @@ struct MomentsDetailsTests {
     #expect(MomentType.unknown("VIDEO") != .unknown("video"))
   }
 
-  @Test func `A change is laid over a copy`() {
+  @Test func `Changing a copy of a timeline leaves the original unchanged`() {
     var changed = Self.value
     changed.moments[0].isLiked = false
     changed.moments[0].likes = []

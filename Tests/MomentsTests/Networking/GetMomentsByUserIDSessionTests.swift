@@ -30,7 +30,7 @@ struct GetMomentsByUserIDSessionTests {
             isLiked: true,
             likes: [.init(id: "0", avatar: "https://example.com/avatars/jake-lin.png")]))
       #expect(details.moments[3].type == .url)
-      // Only a page asks for addresses.
+      // Only the query of a page requests URLs.
       #expect(details.moments.allSatisfy { $0.url == nil })
       #expect(details.pageInfo == nil)
       #expect(details.moments[5].type == .unknown("VIDEO"))

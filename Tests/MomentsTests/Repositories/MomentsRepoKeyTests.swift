@@ -4,7 +4,7 @@ import MomentsTesting
 import Repository
 import Testing
 
-/// What a repository does with a user whose timeline its store can't keep.
+/// The behavior of a repository for a user whose id isn't a valid key of its store.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoKeyTests {
   private let fetching = GetMomentsByUserIDSessionStub { _ in .fixture() }
   private let liking = UpdateMomentLikeSessionStub { _ in .fixture(likedMomentIDs: ["0"]) }

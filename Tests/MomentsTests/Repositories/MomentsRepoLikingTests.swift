@@ -48,7 +48,7 @@ import Testing
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .queued)
     try await harness.store.save(momentsDetails: Self.liked(), userID: "0")
-    // The repository observes a save of others a moment after the save returns.
+    // The repository receives an external save shortly after the save returns.
     #expect(await observer.first(3) == [Self.liked("0"), Self.liked("0", "1"), Self.liked("0", "1")])
     #expect(try await harness.repo.updateLike(isLiked: false, momentID: "0", fromUserID: "0") == .queued)
     #expect(await observer.first(1) == [Self.liked("1")])
@@ -72,7 +72,7 @@ import Testing
     gate.open()
     await #expect(throws: MomentsRepoError.session(.statusCode(403, bodyExcerpt: "no"))) { try await like.value }
     #expect(await observer.first(1) == [Self.liked()])
-    // Its caller knows, so nothing is left of it.
+    // The queue keeps no refused like whose caller received the error.
     #expect(try await harness.repo.mutations.list() == [])
   }
 
@@ -116,7 +116,7 @@ import Testing
     let folder = try TemporaryFolder()
     let session = UpdateMomentLikeSessionStub { _ in Self.liked("0") }
     let blocked = folder.url.appending(path: "store")
-    // A file where the folder should be.
+    // A file in place of the folder.
     try Data().write(to: blocked)
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(FileStore(folder: blocked)),
@@ -158,7 +158,7 @@ import Testing
   }
 }
 
-/// A session that tells the key of each like.
+/// A session that passes the key of each like to a closure.
 private struct KeyedSession: UpdateMomentLikeSessionType {
   let reply: @Sendable (String) async throws(APISessionError) -> MomentsDetails
 
@@ -169,7 +169,7 @@ private struct KeyedSession: UpdateMomentLikeSessionType {
   func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails {
-    throw .unsupportedURL("A like comes with a key.")
+    throw .unsupportedURL("A like needs a key.")
   }
 
   func updateLike(

@@ -32,7 +32,7 @@ import Testing
   @Test func `Cancelling the last caller cancels the request`() async throws {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
-      // Ends by cancellation alone, as the gate stays closed.
+      // Ends by cancellation only, because the gate stays closed.
       await gate.pass()
       throw .cancelled
     })
@@ -75,7 +75,7 @@ import Testing
     clock.withLock { $0 = Date(timeIntervalSince1970: 1_060) }
     try await repo.refreshMoments(userID: "0")
     #expect(await observer.first(1).map(\.userDetails.name) == ["Fresh"])
-    // It was saved now, so it is fresh, also for the next process.
+    // The timeline was just saved, so it is fresh, also for the next process.
     try await repo.refreshMoments(userID: "0")
     try await open().refreshMoments(userID: "0")
     #expect(session.requestedUserIDs == ["0"])

@@ -20,7 +20,7 @@ import Testing
       pageSize: pageSize)
   }
 
-  /// The ids that are stored, and whether the server has more.
+  /// Returns the ids of the stored moments, and whether there is a next page.
   private func stored() async throws -> (ids: [String], hasNextPage: Bool?) {
     let details = try await store.momentsDetails(userID: "0")?.value
     return (details?.moments.map(\.id) ?? [], details?.pageInfo?.hasNextPage)
@@ -150,7 +150,7 @@ import Testing
     let repo = repo(server)
     let reload = Task { try await repo.reloadMoments(userID: "0") }
     await gate.arrivals()
-    // As another process does.
+    // An external save, as another process makes it.
     var details = MomentsDetails.fixture(momentIDs: Self.ids(2...4), likedMomentIDs: ["4"])
     details.pageInfo = .init(endCursor: "4", hasNextPage: true)
     try await store.save(momentsDetails: details, userID: "0")
@@ -218,7 +218,7 @@ import Testing
     #expect(try await stored() == (Self.ids(0...2), true))
     try await repo.loadMoreMoments(userID: "0")
     #expect(try await stored() == (Self.ids(0...4) + ["6"], true))
-    // From here on nothing is refused.
+    // The refusal has no further effect.
     server.insert("new")
     try await repo.reloadMoments(userID: "0")
     #expect(try await stored() == (["new"] + Self.ids(0...4) + ["6"], true))
@@ -254,7 +254,7 @@ import Testing
     await #expect(throws: MomentsRepoError.self) { try await repo.loadMoreMoments(userID: "0") }
     refuses.withLock { $0 = false }
     try await repo.loadMoreMoments(userID: "0")
-    // The stored timeline ends once more where the page was refused.
+    // The stored timeline ends again at the cursor of the refused page.
     var details = MomentsDetails.fixture(momentIDs: Self.ids(0...2) + ["x"])
     details.pageInfo = .init(endCursor: "2", hasNextPage: true)
     try await store.save(momentsDetails: details, userID: "0")
@@ -283,7 +283,7 @@ import Testing
     clock.withLock { $0 += 1 }
     try await repo.loadMoreMoments(userID: "0")
     server.insert("new")
-    // To another repository, such as the next process, the time of saving is all that is known.
+    // Another repository, such as that of the next process, knows only the time of the last save.
     try await open().refreshMoments(userID: "0")
     #expect(server.requests.map(\.first) == [3, 3, 3])
     try await repo.refreshMoments(userID: "0")
@@ -348,10 +348,10 @@ import Testing
       try await repo.loadMoreMoments(userID: "0")
       #expect(try await stored() == (["new"] + Self.ids(0...15), false))
       #expect(try await repo.updateLike(isLiked: true, momentID: "15", fromUserID: "0") == .confirmed)
-      // The mutation's reply is the whole timeline, so there is nothing more to load.
+      // The reply to the mutation is the complete timeline, so there is no next page.
       try await repo.loadMoreMoments(userID: "0")
       #expect(try await stored() == (["new"] + Self.ids(0...15), nil))
-      // Its document asks for no address, and the page before it did.
+      // The document of the mutation doesn't request URLs, but that of the page before it did.
       let link = try await store.momentsDetails(userID: "0")?.value.moments.first { $0.id == "3" }
       #expect(link?.url == "https://example.com/articles/structured-concurrency")
       #expect(try await server.received().map { $0.variables["first"] } == [6, 6, 6, 6, nil])

@@ -41,7 +41,7 @@ import Testing
     let observer = harness.repo.momentsDetails.subscribe()
     try await harness.repo.getMoments(userID: "0")
     try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
-    // The timeline, the like at once, and the timeline the server answered with.
+    // The fetched timeline, the timeline with the pending like, and the server's reply to the like.
     let seen = await observer.first(3)
     #expect(seen.map { $0.moments[0].isLiked } == [false, true, true])
     #expect(observer.droppedCount == 0)
@@ -110,7 +110,7 @@ import Testing
     await gate.arrivals()
     caller.cancel()
     #expect(await caller.value == .cancelled)
-    // The caller doesn't wait for it.
+    // The cancelled caller doesn't wait until the request has ended.
     #expect(await ends.first { _ in true } == true)
     #expect(try await harness.store.momentsDetails(userID: "0") == nil)
   }
@@ -138,12 +138,12 @@ import Testing
     ]
     let stranger = harness.repo.momentsDetails(userID: "1").subscribe()
     try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
-    // At once, and confirmed.
+    // The pending and the confirmed like.
     #expect(await observers[0].first(3).map { $0.moments[0].isLiked } == [false, true, true])
     #expect(await observers[1].first(3).map { $0.moments[0].isLiked } == [false, true, true])
     #expect(await observers[2].first(1).map { $0.moments[0].isLiked } == [true])
     #expect(await observers[3].first(3).map { $0.moments[0].isLiked } == [false, true, true])
-    // The other user's first timeline is their own.
+    // The observer of the other user received no timeline of this user.
     try await harness.repo.getMoments(userID: "1")
     #expect(await stranger.first(1).map(\.userDetails.id) == ["1"])
   }
@@ -164,7 +164,7 @@ import Testing
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     try await harness.store.removeMomentsDetails(userID: "0")
-    // The next change is behind the removal, so when it has arrived the removal has too.
+    // Changes arrive in order, so the removal has arrived when the next change has.
     try await harness.repo.getMoments(userID: "1")
     let late = harness.repo.momentsDetails(userID: "0").subscribe()
     try await harness.store.save(momentsDetails: .fixture(name: "Again"), userID: "0")
@@ -196,7 +196,7 @@ import Testing
   @Test func `A store that can't be opened throws, and the next call opens it again`() async throws {
     let folder = try TemporaryFolder()
     let blocked = folder.url.appending(path: "store")
-    // A file where the folder should be.
+    // A file in place of the folder.
     try Data().write(to: blocked)
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(FileStore(folder: blocked)),

@@ -9,7 +9,7 @@ import Repository
 import TestSupport
 import Testing
 
-/// The server made a like, and what it answers cannot be used: the like stays, and a timeline with it is fetched.
+/// If the server makes a like but its reply can't be used, the like stays and a timeline is fetched to confirm it.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoUnusableReplyTests {
   private static func liked(_ isLiked: Bool) -> MomentsDetails {
     .fixture(likedMomentIDs: isLiked ? ["0"] : [])
@@ -29,7 +29,7 @@ import Testing
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1) == [Self.liked(false)])
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
-    // At once, and confirmed.
+    // The pending and the confirmed like.
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
     #expect(harness.updateLike.requests.count == 1)
     #expect(try await harness.repo.mutations.list() == [])
@@ -37,10 +37,10 @@ import Testing
   }
 
   @Test func `If no timeline can be fetched, a like stays queued until a timeline contains it`() async throws {
-    let isMended = Lock(false)
+    let isRepaired = Lock(false)
     let harness = RepoHarness(
       getMoments: { _ throws(APISessionError) in
-        if !isMended.withLock({ $0 }) { throw .emptyReply }
+        if !isRepaired.withLock({ $0 }) { throw .emptyReply }
         return Self.liked(true)
       },
       updateLike: { _ throws(APISessionError) in throw .emptyReply })
@@ -50,7 +50,7 @@ import Testing
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
     #expect(try await harness.repo.mutations.list().map(\.isLive) == [true])
     #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [["0": true]])
-    isMended.withLock { $0 = true }
+    isRepaired.withLock { $0 = true }
     try await harness.repo.getMoments(userID: "0")
     #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [[:]])
     #expect(try await harness.repo.mutations.list() == [])

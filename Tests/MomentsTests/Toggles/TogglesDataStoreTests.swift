@@ -60,7 +60,7 @@ import Testing
   @Test func `A toggle that can't be read or stored throws`() async throws {
     let folder = try TemporaryFolder()
     let blocked = folder.url.appending(path: "store")
-    // A file where the folder should be.
+    // A file in place of the folder.
     try Data().write(to: blocked)
     let toggles = TogglesDataStore(FileStore(folder: blocked))
     do throws(TogglesDataStoreError) {
@@ -105,13 +105,13 @@ import Testing
       }
     }
     try await BFFServer.run { server async throws in
-      let told = Lock<[TogglesDataStoreError]>([])
+      let reported = Lock<[TogglesDataStoreError]>([])
       let session = GetMomentsByUserIDSession(
         apiSession: APISession(url: server.url), togglesDataStore: Unreadable(),
-        onUnreadableToggle: { error in told.withLock { $0.append(error) } })
+        onUnreadableToggle: { error in reported.withLock { $0.append(error) } })
       let details = try await session.getMoments(userID: "0")
       #expect(details.moments[0].isLiked == nil)
-      #expect(told.withLock { $0 } == [.foreignToggle("isLikeButtonForMomentEnabled")])
+      #expect(reported.withLock { $0 } == [.foreignToggle("isLikeButtonForMomentEnabled")])
     }
   }
 }

@@ -78,7 +78,7 @@ import Testing
         group.addTask { for number in 0..<250 { repo.track(event(task * 1_000 + number)) } }
       }
     }
-    // Whoever delivered has returned, so all is delivered.
+    // The calls that delivered have returned, so all events are delivered.
     #expect(providers[0].events == providers[1].events)
     for task in 0..<4 {
       let own = (0..<250).map { event(task * 1_000 + $0) }

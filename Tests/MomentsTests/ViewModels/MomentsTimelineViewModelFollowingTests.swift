@@ -9,7 +9,7 @@ import Observation
 import Repository
 import Testing
 
-/// What a timeline screen shows of what others do, and how long it follows them.
+/// A timeline screen shows changes by other screens and processes while it runs.
 @MainActor
 @Suite(.timeLimit(.minutes(15))) struct MomentsTimelineViewModelFollowingTests {
   private func rows(_ model: MomentsTimelineViewModel) -> [MomentListItemViewModel] {
@@ -28,7 +28,7 @@ import Testing
     model = nil
     try #require(released == nil)
     await running.value
-    // The repository goes on without it.
+    // The repository is still usable.
     #expect(await harness.repo.momentsDetails(userID: "0").first(1) == [.fixture()])
   }
 
@@ -43,7 +43,7 @@ import Testing
     let running = Task { [weak model] in await model?.run() }
     await until { [weak model] in model?.hasContent != false }
     harness = nil
-    // The model itself keeps the repository, for what its screen may ask for.
+    // The model keeps the repository alive, because its screen may call it.
     #expect(repo != nil)
     model = nil
     try #require(repo == nil)
@@ -64,7 +64,7 @@ import Testing
     await second.value
   }
 
-  // MARK: - Loads of others
+  // MARK: - Loads by other screens
 
   @Test func `A load by another screen is shown, and so is its failure until a retry begins`() async throws {
     let fails = Lock(true)
@@ -128,7 +128,7 @@ import Testing
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
     let running = Task { await model.run() }
     let other = Task { try await harness.repo.getMoments(userID: "0") }
-    // The state says so, as this screen has asked for nothing yet.
+    // The load state comes from the repository, because this screen hasn't begun a load yet.
     await until { model.isLoading }
     let load = Task { await model.loadItems() }
     for await event in harness.repo.events where event == .requestJoined(key: "0", callers: 2) { break }
@@ -192,7 +192,7 @@ import Testing
     let running = Task { await model.run() }
     repo.loadStates.send(.loading(previous: nil))
     await until { model.isLoading }
-    // The screen is busy, and meanwhile:
+    // These states arrive before the screen can receive the first one.
     repo.loadStates.send(.loading(previous: nil))
     repo.details.send(.fixture())
     repo.loadStates.send(.loaded(LoadedValue(.fixture(), savedAt: Date(timeIntervalSince1970: 0))))

@@ -7,7 +7,7 @@ import Testing
 @Suite struct PasswordTests {
   private nonisolated static let secret = "correct-horse-battery"
 
-  /// Everything that text, dumps and mirrors tell of a value.
+  /// Returns all texts that descriptions, dumps and mirrors of a value produce.
   private func texts(of value: Any) -> [String] {
     var dumped = ""
     dump(value, to: &dumped)

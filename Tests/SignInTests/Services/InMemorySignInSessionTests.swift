@@ -10,7 +10,7 @@ import Testing
     InMemorySignInSession.Account(uid: "007", username: "jake", password: Password("secret"))
   ]
 
-  /// A clock that goes on by a second whenever it is asked.
+  /// Returns a clock that advances by one second with each call.
   private func ticking() -> @Sendable () -> Date {
     let ticks = Ticks()
     return { Self.start.addingTimeInterval(ticks.next()) }

@@ -61,7 +61,7 @@ import Testing
     let gate = Gate()
     var service: UserService? = UserService(
       session: SignInSessionStub(signIn: {
-        await gate.pass()  // Lets a cancelled task pass, and so answers it.
+        await gate.pass()  // Lets a cancelled task pass, so the server answers it.
         return Self.user
       }))
     let states = try #require(service?.signStates.subscribe())
@@ -314,7 +314,7 @@ import Testing
     await #expect(throws: SignInError.userData(.unsent(2))) { try await service.performSignout() }
     #expect(service.signState == .signed(Self.user))
     #expect(signOuts.withLock { $0 } == 0)
-    // What was erased already may be used again.
+    // Data that was already erased is opened again.
     #expect(other.log == ["open 007", "erase 007", "open 007"])
     #expect(waiting.log == ["open 007", "erase 007", "open 007"])
     try await service.performSignout(discardingUnsent: true)

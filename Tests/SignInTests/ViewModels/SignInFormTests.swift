@@ -6,7 +6,7 @@ import Testing
   private static let user = SignInSessionStub.user
   private static let error = SignInError.session(.unreachable(reason: "no route"))
 
-  /// A form that is filled in and has seen some states.
+  /// Returns a form with a username and a password, after a series of states.
   private func form(_ states: SignState...) -> SignInForm {
     var form = SignInForm(state: states[0])
     form.username = "jake"
@@ -23,7 +23,7 @@ import Testing
     after.report = .failedToSignIn(Self.error)
     #expect(before == after)
     #expect(before.message == Self.error.description)
-    // Heard of before the model has heard of the sign-in itself.
+    // The failure is reported even before the state of the sign-in itself.
     var first = form(.unsigned)
     first.report = .failedToSignIn(Self.error)
     first.update(.signingIn)
@@ -79,7 +79,7 @@ import Testing
   @Test func `A sign-out clears the password, and a failed sign-out keeps it`() {
     #expect(form(.signed(Self.user), .signingOut, .signed(Self.user)).password == Password("secret"))
     #expect(form(.signed(Self.user), .signingOut, .unsigned).password.isEmpty)
-    // The screen did not follow meanwhile.
+    // The screen missed the state in between.
     #expect(form(.signed(Self.user), .unsigned).password.isEmpty)
     #expect(form(.unsigned, .signingIn, .unsigned).password == Password("secret"))
   }

@@ -9,7 +9,7 @@ import Testing
   private nonisolated static let user = SignInSessionStub.user
   private static let signedMessage = "当前用户: jake\n登录时间: 2018-12-01 12:00:00 +0000"
 
-  /// What a screen shows, in one value.
+  /// The outputs of a screen.
   private struct Shown: Equatable {
     var isUsernameEnabled: Bool
     var isPasswordEnabled: Bool
@@ -87,7 +87,7 @@ import Testing
     signOut.open()
     await signingOut.value
     await until { !model.showsIndicator }
-    // Whoever comes next signs in with a password of their own.
+    // The next user has to enter a password.
     #expect(model.username == "jake")
     #expect(model.password.isEmpty)
     model.password = Password("secret")
@@ -213,13 +213,13 @@ import Testing
     })
     let service = UserService(session: session)
     let model = filledIn(service)
-    let unaware = filledIn(service)
+    let stale = filledIn(service)
     let running = Task { await model.run() }
     let first = Task { await model.submit() }
     await until { model.showsIndicator }
     await model.submit()
-    await unaware.submit()
-    #expect(unaware.message == "")
+    await stale.submit()
+    #expect(stale.message == "")
     gate.open()
     await first.value
     await until { model.submitTitle == "SignOut" }
@@ -248,7 +248,7 @@ import Testing
     let late = SignInViewModel(userService: service)
     #expect(late.submitTitle == "SignOut")
     #expect(late.message == Self.signedMessage)
-    // Nothing needs to be typed to sign out.
+    // A sign-out needs no input.
     #expect(late.isSubmitEnabled)
     await late.submit()
     #expect(service.signState == .unsigned)

@@ -75,8 +75,8 @@ import Todo
   }
 
   @Test func `Subscribers have a stream and can't send`() {
-    // `detail.todo.send(item)`, `detail.todo.finish()` and `detail.todoChannel` do not compile: a stream has neither
-    // function, and the channel is private.
+    // `detail.todo.send(item)`, `detail.todo.finish()` and `detail.todoChannel` don't compile, because a stream has
+    // neither method and the channel is private.
     let detail = TodoDetailViewModel()
     let todo: Any = detail.todo
     #expect(todo is MulticastStream<TodoItem, Never>)

@@ -7,7 +7,7 @@ import Todo
 
 @MainActor
 @Suite(.timeLimit(.minutes(15))) struct TodoListViewModelTests {
-  /// A list, its model, and what the model prints.
+  /// A list, its running model, and the lines that the model has printed.
   @MainActor
   private final class Screen {
     let storage = InMemoryStorage()
@@ -24,7 +24,7 @@ import Todo
       await until { [model] in model?.isLoaded == true && model?.items == items }
     }
 
-    /// Waits until the open detail has been dealt with and the model shows what is stored.
+    /// Waits until the detail screen is closed and the model shows the stored list.
     func settle() async throws {
       await until { [model] in model?.detail == nil }
       let stored = try await list.fetchItems()
@@ -171,10 +171,10 @@ import Todo
   {
     let screen = try await Screen(items: [milk])
     screen.storage[try TodoList.key.keyName.encoded()] = Data("no list".utf8)
-    let met = try await #require(throws: TodoListError.self) { try await screen.list.fetchItems() }
+    let thrown = try await #require(throws: TodoListError.self) { try await screen.list.fetchItems() }
     await until { screen.model.error != nil }
-    #expect(screen.model.error == met)
-    // What is shown is what is stored: nothing.
+    #expect(screen.model.error == thrown)
+    // The stored list is empty now, and so is the shown one.
     await until { screen.model.items.isEmpty }
     await screen.close()
   }
@@ -191,8 +191,8 @@ import Todo
     let running = Task { await model.run() }
     try await screen.list.add(report)
     await until { model.items == [report] }
-    let told = screen.list.events.subscribe()
-    for await _ in told { break }
+    let events = screen.list.events.subscribe()
+    for await _ in events { break }
     for _ in 0..<100 { await Task.yield() }
     #expect(model.error == nil)
     running.cancel()
@@ -252,7 +252,7 @@ import Todo
   }
 
   @Test func `After a thousand openings, as many objects are alive as before`() async {
-    // In a process of its own, where nothing else is alive.
+    // In a separate process, in which no other objects are alive.
     await #expect(processExitsWith: .success) {
       try await Self.openAThousandTimes()
     }
