@@ -138,7 +138,7 @@ import Testing
     ]
     let stranger = harness.repo.momentsDetails(userID: "1").subscribe()
     try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
-    // The pending and the confirmed like.
+    // The stored timeline, then the timelines with the pending and with the confirmed like.
     #expect(await observers[0].first(3).map { $0.moments[0].isLiked } == [false, true, true])
     #expect(await observers[1].first(3).map { $0.moments[0].isLiked } == [false, true, true])
     #expect(await observers[2].first(1).map { $0.moments[0].isLiked } == [true])
