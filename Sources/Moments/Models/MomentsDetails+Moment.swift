@@ -3,35 +3,35 @@ extension MomentsDetails {
   public struct Moment: Codable, Hashable, Identifiable, Sendable {
     /// The server's identifier of the moment.
     public var id: String
-    /// Who posted the moment.
+    /// The author of the moment.
     public var userDetails: MomentUserDetails
-    /// What the moment shows.
+    /// The kind of the moment's content.
     public var type: MomentType
     /// The text of the moment, if it has any.
     public var title: String?
-    /// The address of the link, as text, if the moment has one.
+    /// The URL of the link, as text, if the moment has a link.
     public var url: String?
-    /// The addresses of the photos, as text, in the order to show them.
+    /// The URLs of the photos, as text, in display order.
     public var photos: [String]
-    /// When the moment was created: seconds since 1970 in decimal digits, as the server sends them.
+    /// The creation date in seconds since 1970, in decimal digits as the server sends them.
     public var createdDate: String
-    /// Whether the reader likes the moment; `nil` when the request left likes out.
+    /// Whether the timeline's user likes the moment; `nil` if the request excluded likes.
     public var isLiked: Bool?
-    /// Who likes the moment; `nil` when the request left likes out.
+    /// The likes of the moment; `nil` if the request excluded likes.
     public var likes: [Like]?
 
     /// Creates a moment.
     ///
     /// - Parameters:
     ///   - id: The server's identifier of the moment.
-    ///   - userDetails: Who posted it.
-    ///   - type: What it shows.
+    ///   - userDetails: The author of the moment.
+    ///   - type: The kind of its content.
     ///   - title: Its text, if any.
-    ///   - url: The address of its link, if any.
-    ///   - photos: The addresses of its photos in order.
-    ///   - createdDate: Seconds since 1970 in decimal digits.
-    ///   - isLiked: Whether the reader likes it; `nil` when unknown.
-    ///   - likes: Who likes it; `nil` when unknown.
+    ///   - url: The URL of its link, if any.
+    ///   - photos: The URLs of its photos, in display order.
+    ///   - createdDate: The creation date in seconds since 1970, in decimal digits.
+    ///   - isLiked: Whether the timeline's user likes the moment; `nil` if unknown.
+    ///   - likes: The likes of the moment; `nil` if unknown.
     public init(
       id: String,
       userDetails: MomentUserDetails,
@@ -54,11 +54,11 @@ extension MomentsDetails {
       self.likes = likes
     }
 
-    /// The author of a moment, as shown beside it.
+    /// The author of a moment.
     public struct MomentUserDetails: Codable, Hashable, Sendable {
-      /// The name to show.
+      /// The display name of the author.
       public var name: String
-      /// The address of the avatar, as text.
+      /// The URL of the avatar, as text.
       public var avatar: String
 
       /// Creates the author of a moment.
@@ -72,7 +72,7 @@ extension MomentsDetails {
     public struct Like: Codable, Hashable, Identifiable, Sendable {
       /// The server's identifier of the user who likes the moment.
       public var id: String
-      /// The address of that user's avatar, as text.
+      /// The URL of that user's avatar, as text.
       public var avatar: String
 
       /// Creates a like.

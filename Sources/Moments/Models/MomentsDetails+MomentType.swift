@@ -1,17 +1,17 @@
 extension MomentsDetails.Moment {
-  /// What a moment shows.
+  /// The kind of a moment's content.
   ///
-  /// A type this program does not know is kept as text: the moment stays on the timeline, and encoding it again gives
-  /// the server's word back unchanged.
+  /// A type that this version doesn't know is kept as ``unknown(_:)``. The moment stays on the timeline, and encoding it
+  /// produces the server's raw value unchanged.
   public enum MomentType: RawRepresentable, Codable, Hashable, Sendable {
     /// A link, in ``MomentsDetails/Moment/url``.
     case url
-    /// One photo or several, in ``MomentsDetails/Moment/photos``.
+    /// One or more photos, in ``MomentsDetails/Moment/photos``.
     case photos
-    /// A type added to the server later, by its raw text.
+    /// A type that this version doesn't know, with the server's raw value.
     case unknown(String)
 
-    /// Creates the type the server calls by `rawValue`; a word that is not known gives ``unknown(_:)``.
+    /// Creates a type from the server's raw value; ``unknown(_:)`` if the value isn't known.
     public init(rawValue: String) {
       switch rawValue {
       case "URL": self = .url
@@ -20,7 +20,7 @@ extension MomentsDetails.Moment {
       }
     }
 
-    /// The server's word for the type.
+    /// The server's name of the type.
     public var rawValue: String {
       switch self {
       case .url: "URL"
@@ -29,12 +29,12 @@ extension MomentsDetails.Moment {
       }
     }
 
-    /// Compares by the server's word, so that a value equals what decoding its encoding gives.
+    /// Compares two types by their raw values, so that a type equals itself after encoding and decoding.
     public static func == (lhs: Self, rhs: Self) -> Bool {
       lhs.rawValue == rhs.rawValue
     }
 
-    /// Hashes the server's word.
+    /// Hashes the raw value.
     public func hash(into hasher: inout Hasher) {
       hasher.combine(rawValue)
     }

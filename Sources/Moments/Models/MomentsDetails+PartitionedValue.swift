@@ -1,6 +1,6 @@
 public import DataStore
 
-/// A store keeps the moments in chunks, so a like writes one of them and not the whole timeline.
+/// A store keeps the moments in chunks, so a like writes one chunk and not the entire timeline.
 extension MomentsDetails: PartitionedValue {
   /// The timeline without its moments.
   public struct Head: Codable, Hashable, Sendable {
@@ -8,7 +8,7 @@ extension MomentsDetails: PartitionedValue {
     fileprivate let pageInfo: PageInfo?
   }
 
-  /// Joins a timeline.
+  /// Creates a timeline from its head and its moments.
   public init(head: Head, elements: [Moment]) {
     self.init(userDetails: head.userDetails, moments: elements, pageInfo: head.pageInfo)
   }

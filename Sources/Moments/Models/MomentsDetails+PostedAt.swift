@@ -1,9 +1,9 @@
 package import Foundation
 
 extension MomentsDetails.Moment {
-  /// When it was posted; nil when the server's text is no time.
+  /// The creation date; `nil` if the server's text isn't a number of seconds.
   package var postedAt: Date? {
-    // "nan" and "inf" are numbers too.
+    // `TimeInterval` accepts "nan" and "inf".
     guard let seconds = TimeInterval(createdDate), seconds.isFinite else { return nil }
     return Date(timeIntervalSince1970: seconds)
   }

@@ -1,14 +1,16 @@
-/// The timeline of one user: who it belongs to, and the moments on it, newest first as the server sends them.
+/// The timeline of one user: its owner, and its moments in the server's order, newest first.
 ///
-/// A plain value that mirrors the server's JSON field by field, so that it can be stored, compared and edited by
-/// laying a change over a copy. It decodes replies with fields it does not know, and keeps moments whose type it does
-/// not know (see ``MomentType/unknown(_:)``): a newer server never costs the reader the timeline.
+/// A plain value that mirrors the server's JSON field by field, so that it can be stored, compared and changed. It ignores
+/// unknown fields and keeps moments of an unknown type (see ``MomentType/unknown(_:)``), so a timeline from a newer server
+/// can still be decoded.
 public struct MomentsDetails: Codable, Hashable, Sendable {
   /// The user the timeline belongs to.
   public var userDetails: UserDetails
   /// The moments in the server's order.
   public var moments: [Moment]
-  /// Where the moments end; `nil` where the server does not page, and in what was stored before it did.
+  /// The position at which the moments end.
+  ///
+  /// `nil` if the server doesn't support pages, or if the timeline was stored before it did.
   public var pageInfo: PageInfo?
 
   /// Creates a timeline from its parts.
@@ -18,15 +20,15 @@ public struct MomentsDetails: Codable, Hashable, Sendable {
     self.pageInfo = pageInfo
   }
 
-  /// The owner of a timeline, as shown in its header.
+  /// The owner of a timeline.
   public struct UserDetails: Codable, Hashable, Identifiable, Sendable {
     /// The server's identifier of the user.
     public var id: String
-    /// The name to show.
+    /// The display name of the user.
     public var name: String
-    /// The address of the avatar, as text: the server may send what is not a URL.
+    /// The URL of the avatar, as text, because the server may send text that isn't a valid URL.
     public var avatar: String
-    /// The address of the picture behind the header, as text.
+    /// The URL of the background picture, as text.
     public var backgroundImage: String
 
     /// Creates the owner of a timeline.

@@ -1,4 +1,4 @@
-// A program that makes the sessions of this module makes an `APISession` for them, and handles its errors.
+// The initializers of the sessions take an `APISession`, and their methods throw its errors.
 @_exported public import GraphQLClient
-// `MomentsRepo` can't be observed without it.
+// The streams of `MomentsRepo` have a type of this module.
 @_exported public import Repository

@@ -1,12 +1,12 @@
 public import GraphQLClient
 
-/// Fetches timelines from a GraphQL server.
+/// A session that fetches timelines from a GraphQL server.
 ///
-/// ## Servers that do not page
+/// ## Servers without pages
 ///
-/// A server with the lecture's schema knows neither pages nor the addresses of links, and refuses a document that asks
-/// for them before it executes anything. When the first page that is asked for is refused like that, the session asks
-/// for the whole timeline instead, and does so from then on. So such a server costs one request more, once.
+/// A server with the lecture's schema supports neither pages nor the URLs of links, and refuses a document that requests
+/// them before it executes anything. If the server refuses the first request for a page in this way, the session fetches
+/// the complete timeline instead, then and from then on. Such a server costs one additional request, once.
 public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   private let apiSession: APISession
   private let withLikes: @Sendable () async -> Bool
@@ -16,20 +16,21 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   ///
   /// - Parameters:
   ///   - apiSession: The client of the server.
-  ///   - withLikes: Whether to ask for likes; asked anew at each request, so that a toggle acts on the next one.
+  ///   - withLikes: A closure that returns whether to request likes. It is called for each request, so a changed toggle
+  ///     affects the next one.
   public init(apiSession: APISession, withLikes: @escaping @Sendable () async -> Bool = { true }) {
     self.apiSession = apiSession
     self.withLikes = withLikes
   }
 
-  /// Creates a session that asks for likes while ``InternalToggle/isLikeButtonForMomentEnabled`` is on.
+  /// Creates a session that requests likes while ``InternalToggle/isLikeButtonForMomentEnabled`` is on.
   ///
-  /// A toggle that cannot be read counts as off: it never costs the reader the timeline.
+  /// A toggle that can't be read counts as off, so the timeline is fetched all the same.
   ///
   /// - Parameters:
   ///   - apiSession: The client of the server.
-  ///   - togglesDataStore: Where the toggle is kept; asked anew at each request, so that a change acts on the next one.
-  ///   - onUnreadableToggle: Called with the reason at each request for which the toggle could not be read.
+  ///   - togglesDataStore: The store of the toggle. It is read for each request, so a changed toggle affects the next one.
+  ///   - onUnreadableToggle: A closure that is called with the error for each request whose toggle can't be read.
   public init(
     apiSession: APISession, togglesDataStore: any TogglesDataStoreType,
     onUnreadableToggle: @escaping @Sendable (TogglesDataStoreError) -> Void
@@ -44,11 +45,11 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
     }
   }
 
-  /// Fetches the timeline of the user with this id, with one request.
+  /// Fetches the timeline of a user with one request.
   ///
   /// - Parameter userID: The server's identifier of the user.
-  /// - Returns: The timeline; its moments have `isLiked` and `likes` only if likes were asked for, and no `url`.
-  /// - Throws: `APISessionError`; an unknown user is `APISessionError.graphQL`.
+  /// - Returns: The timeline. Its moments have `isLiked` and `likes` only if likes were requested, and no `url`.
+  /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown user.
   public func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
     typealias Document = MomentsDocument.GetMomentsDetailsByUserID
     return try await apiSession.post(
@@ -59,15 +60,15 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
     ).getMomentsDetailsByUserID
   }
 
-  /// Fetches a page of the timeline of the user with this id, or the whole timeline where the server does not page.
+  /// Fetches a page of a user's timeline, or the complete timeline if the server doesn't support pages.
   ///
   /// - Parameters:
   ///   - userID: The server's identifier of the user.
-  ///   - first: How many moments at most.
-  ///   - after: The cursor of the moment behind which they begin; nil for the newest.
-  /// - Returns: The page; its moments have `isLiked` and `likes` only if likes were asked for. Without
-  ///   ``MomentsDetails/pageInfo`` it is the whole timeline.
-  /// - Throws: `APISessionError`; an unknown user or cursor is `APISessionError.graphQL`.
+  ///   - first: The maximum number of moments.
+  ///   - after: The cursor after which the page begins; `nil` for the newest page.
+  /// - Returns: The page, or the complete timeline, whose ``MomentsDetails/pageInfo`` is `nil`. Its moments have `isLiked`
+  ///   and `likes` only if likes were requested.
+  /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown user or cursor.
   public func getMoments(
     userID: String, first: Int, after: String?
   ) async throws(APISessionError) -> MomentsDetails {
@@ -77,7 +78,7 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
       paging.confirm()
       return page
     } catch {
-      guard paging.isInDoubt, error.isRefusalOfDocument else { throw error }
+      guard paging.isUnknown, error.isRefusalOfDocument else { throw error }
       let whole = try await getMoments(userID: userID)
       paging.ruleOut()
       return whole
@@ -98,7 +99,7 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
 extension APISessionError {
   /// Whether the server may have refused the document itself, before it executed anything.
   ///
-  /// Errors of fields have a path; those of a document have none.
+  /// Errors in the execution of a field have a path, and errors in the document don't.
   fileprivate var isRefusalOfDocument: Bool {
     switch self {
     case _ where isTransient: false

@@ -1,39 +1,39 @@
 public import GraphQLClient
 
-/// Fetches the timeline of a user.
+/// A session that fetches timelines from the server.
 public protocol GetMomentsByUserIDSessionType: Sendable {
-  /// Fetches the timeline of the user with this id, once.
+  /// Fetches the timeline of a user.
   ///
-  /// Cancelling the calling task cancels the request and throws `APISessionError.cancelled`.
+  /// Sends one request. Cancelling the calling task cancels the request and throws `APISessionError.cancelled`.
   ///
   /// - Parameter userID: The server's identifier of the user.
-  /// - Returns: The timeline as the server has it now.
-  /// - Throws: `APISessionError`.
+  /// - Returns: The server's current timeline.
+  /// - Throws: An `APISessionError`.
   func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails
 
-  /// Fetches a page of the timeline of the user with this id, once.
+  /// Fetches a page of a user's timeline.
   ///
-  /// A session of a server that does not page need not implement this: by default it fetches the whole timeline, whose
-  /// ``MomentsDetails/pageInfo`` is nil, and which is an answer to any page.
+  /// The default implementation is for servers without pages. It fetches the complete timeline for any page, and sets its
+  /// ``MomentsDetails/pageInfo`` to `nil`.
   ///
   /// - Parameters:
   ///   - userID: The server's identifier of the user.
-  ///   - first: How many moments at most.
-  ///   - after: The cursor of the moment behind which they begin; nil for the newest.
-  /// - Returns: The page as the server has it now, with its ``MomentsDetails/pageInfo``.
-  /// - Throws: `APISessionError`.
+  ///   - first: The maximum number of moments.
+  ///   - after: The cursor after which the page begins; `nil` for the newest page.
+  /// - Returns: The server's current page, with its ``MomentsDetails/pageInfo``.
+  /// - Throws: An `APISessionError`.
   func getMoments(userID: String, first: Int, after: String?) async throws(APISessionError) -> MomentsDetails
 }
 
 extension GetMomentsByUserIDSessionType {
-  /// Fetches the whole timeline, whichever page is asked for.
+  /// Fetches the complete timeline for any page.
   ///
   /// - Parameters:
   ///   - userID: The server's identifier of the user.
-  ///   - first: Not used.
-  ///   - after: Not used.
+  ///   - first: Ignored.
+  ///   - after: Ignored.
   /// - Returns: The timeline, without ``MomentsDetails/pageInfo``.
-  /// - Throws: `APISessionError`.
+  /// - Throws: An `APISessionError`.
   public func getMoments(
     userID: String, first: Int, after: String?
   ) async throws(APISessionError) -> MomentsDetails {

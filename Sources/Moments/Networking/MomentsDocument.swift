@@ -1,11 +1,11 @@
-/// The GraphQL documents of the Moments feature, and the variables they take.
+/// The GraphQL documents of the Moments feature, and their variables.
 ///
-/// The query of a whole timeline and the mutation are those of the lecture's app, field by field, so that a server with
-/// its schema answers them. Only ``Page`` asks for what such a server does not have.
+/// The query of a complete timeline and the mutation are those of the lecture's app, field by field, so a server with its
+/// schema answers them. Only ``Page`` requests fields that such a server doesn't have.
 enum MomentsDocument {
-  /// A whole timeline.
+  /// The query of a complete timeline.
   ///
-  /// Likes are left out of the reply unless `withLikes` is true.
+  /// The reply excludes likes unless `withLikes` is true.
   enum GetMomentsDetailsByUserID {
     static let operationName = "getMomentsDetailsByUserID"
 
@@ -27,7 +27,7 @@ enum MomentsDocument {
     }
   }
 
-  /// A page of a timeline, with the addresses of links.
+  /// The query of a page of a timeline, including the URLs of links.
   enum Page {
     static let operationName = "getMomentsPage"
 
@@ -43,16 +43,16 @@ enum MomentsDocument {
       let userID: String
       let withLikes: Bool
       let first: Int
-      /// Left out of the request where nil.
+      /// The cursor; omitted from the request if it is `nil`.
       let after: String?
     }
 
     typealias Reply = GetMomentsDetailsByUserID.Reply
   }
 
-  /// A like or an unlike.
+  /// The mutation that likes or unlikes a moment.
   ///
-  /// The reply is the whole timeline, with likes.
+  /// The reply is the complete timeline, including likes.
   enum UpdateMomentLike {
     static let operationName = "updateMomentLike"
 

@@ -1,26 +1,26 @@
 internal import Multicast
 
-/// What is known of whether a server pages; shared by the copies of a session.
+/// Whether a server supports pages, as far as its replies have shown; shared by the copies of a session.
 final class PagingSupport: Sendable {
-  private enum Knowledge {
-    case inDoubt, pages, doesNotPage
+  private enum Support {
+    case unknown, supported, unsupported
   }
 
-  private let knowledge = Lock(Knowledge.inDoubt)
+  private let support = Lock(Support.unknown)
 
-  /// Whether it is worth asking for a page.
-  var isPossible: Bool { knowledge.withLock { $0 != .doesNotPage } }
+  /// Whether to request a page: `false` only if the server is known not to support pages.
+  var isPossible: Bool { support.withLock { $0 != .unsupported } }
 
-  /// Whether the server has answered no request for a page yet.
-  var isInDoubt: Bool { knowledge.withLock { $0 == .inDoubt } }
+  /// Whether no reply has shown yet if the server supports pages.
+  var isUnknown: Bool { support.withLock { $0 == .unknown } }
 
-  /// The server has given a page.
+  /// Records that the server returned a page.
   func confirm() {
-    knowledge.withLock { $0 = .pages }
+    support.withLock { $0 = .supported }
   }
 
-  /// The server refused the document of a page, and gave the whole timeline.
+  /// Records that the server refused the document of a page, and returned the complete timeline.
   func ruleOut() {
-    knowledge.withLock { if $0 == .inDoubt { $0 = .doesNotPage } }
+    support.withLock { if $0 == .unknown { $0 = .unsupported } }
   }
 }

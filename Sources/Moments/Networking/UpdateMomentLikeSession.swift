@@ -1,10 +1,10 @@
 internal import Foundation
 public import GraphQLClient
 
-/// Likes and unlikes moments on a GraphQL server.
+/// A session that likes and unlikes moments on a GraphQL server.
 ///
-/// Every request carries an `Idempotency-Key` header, so that a server that knows the header makes a change once,
-/// however often the request for it arrives.
+/// Every request has an `Idempotency-Key` header. A server that supports the header makes each change once, even if it
+/// receives the request several times.
 public struct UpdateMomentLikeSession: UpdateMomentLikeSessionType {
   private let apiSession: APISession
 
@@ -17,12 +17,7 @@ public struct UpdateMomentLikeSession: UpdateMomentLikeSessionType {
 
   /// Sets whether a user likes a moment, with one request under a new key.
   ///
-  /// - Parameters:
-  ///   - isLiked: Whether the user likes the moment from now on.
-  ///   - momentID: The server's identifier of the moment.
-  ///   - userID: The server's identifier of the user.
-  /// - Returns: The timeline after the change, with likes.
-  /// - Throws: `APISessionError`; an unknown moment or user is `APISessionError.graphQL`.
+  /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown moment or user.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails {
@@ -31,13 +26,9 @@ public struct UpdateMomentLikeSession: UpdateMomentLikeSessionType {
 
   /// Sets whether a user likes a moment, with one request under the given key.
   ///
-  /// - Parameters:
-  ///   - isLiked: Whether the user likes the moment from now on.
-  ///   - momentID: The server's identifier of the moment.
-  ///   - userID: The server's identifier of the user.
-  ///   - idempotencyKey: The value of the `Idempotency-Key` header.
-  /// - Returns: The timeline after the change, with likes.
-  /// - Throws: `APISessionError`; an unknown moment or user is `APISessionError.graphQL`.
+  /// Sends the key as the value of the `Idempotency-Key` header.
+  ///
+  /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown moment or user.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) async throws(APISessionError) -> MomentsDetails {

@@ -1,49 +1,41 @@
 public import GraphQLClient
 
-/// Likes and unlikes moments on the server.
+/// A session that likes and unlikes moments on the server.
 public protocol UpdateMomentLikeSessionType: Sendable {
   /// Sets whether a user likes a moment.
   ///
-  /// Cancelling the calling task cancels the request and throws `APISessionError.cancelled`; the server may have
-  /// made the change all the same.
+  /// Cancelling the calling task cancels the request and throws `APISessionError.cancelled`. The server may have made the
+  /// change nevertheless.
   ///
   /// - Parameters:
   ///   - isLiked: Whether the user likes the moment from now on.
   ///   - momentID: The server's identifier of the moment.
   ///   - userID: The server's identifier of the user.
-  /// - Returns: The timeline after the change, with likes.
-  /// - Throws: `APISessionError`.
+  /// - Returns: The timeline after the change, including likes.
+  /// - Throws: An `APISessionError`.
   func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails
 
-  /// Sets whether a user likes a moment, under a key by which the server knows a repetition of the same change.
+  /// Sets whether a user likes a moment, under a key by which the server recognizes repeated attempts at the same change.
   ///
-  /// A change that is sent again, because its reply was lost, carries the key it had the first time. A session that
-  /// has no use for keys need not implement this: by default it does the same as the other requirement.
+  /// A change that is sent again because its reply was lost has the same key as before. The default implementation ignores
+  /// the key.
   ///
   /// - Parameters:
   ///   - isLiked: Whether the user likes the moment from now on.
   ///   - momentID: The server's identifier of the moment.
   ///   - userID: The server's identifier of the user.
-  ///   - idempotencyKey: The same for each attempt at one change, and for no other change.
-  /// - Returns: The timeline after the change, with likes.
-  /// - Throws: `APISessionError`.
+  ///   - idempotencyKey: The key of the change, the same for all attempts and different from that of any other change.
+  /// - Returns: The timeline after the change, including likes.
+  /// - Throws: An `APISessionError`.
   func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) async throws(APISessionError) -> MomentsDetails
 }
 
 extension UpdateMomentLikeSessionType {
-  /// Sets whether a user likes a moment, without use of the key.
-  ///
-  /// - Parameters:
-  ///   - isLiked: Whether the user likes the moment from now on.
-  ///   - momentID: The server's identifier of the moment.
-  ///   - userID: The server's identifier of the user.
-  ///   - idempotencyKey: Not used.
-  /// - Returns: The timeline after the change, with likes.
-  /// - Throws: `APISessionError`.
+  /// Sets whether a user likes a moment, ignoring the key.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) async throws(APISessionError) -> MomentsDetails {

@@ -1,26 +1,29 @@
 public import Repository
 
-/// A user's wish to like a moment, or to like it no more.
+/// A mutation that sets whether a user likes a moment.
 ///
-/// A ``MomentsRepo`` queues and sends it, and applies it to the stored timeline meanwhile.
+/// A ``MomentsRepo`` queues and sends it, and applies it to the stored timeline until the server confirms it.
 public struct MomentLike: RepositoryMutation, Codable, Hashable, Sendable {
-  /// Who likes it, and whose timeline shows it.
+  /// The identifier of the user who likes the moment, and whose timeline shows it.
   public let userID: String
-  /// The moment.
+  /// The identifier of the moment.
   public let momentID: String
   /// Whether the user likes the moment from now on.
   public let isLiked: Bool
 
-  /// Creates a like, or the end of one.
+  /// Creates a like, or an unlike if `isLiked` is false.
   public init(userID: String, momentID: String, isLiked: Bool) {
     self.userID = userID
     self.momentID = momentID
     self.isLiked = isLiked
   }
 
-  /// Makes a timeline what it will be when the server has taken the like.
+  /// Changes a timeline as the server changes it when it accepts the like.
   ///
-  /// A timeline without the moment stays as it is, and so does one that has the like, and likes that the server left out.
+  /// Leaves the timeline unchanged if it doesn't contain the moment, or if the moment already has this state. A list of
+  /// likes that the server left out stays `nil`.
+  ///
+  /// - Complexity: O(*n* + *m*), where *n* is the number of moments and *m* is the number of the moment's likes.
   public func apply(to details: inout MomentsDetails) {
     guard let index = details.moments.firstIndex(where: { $0.id == momentID }),
       details.moments[index].isLiked != isLiked

@@ -1,12 +1,11 @@
-/// The result of a like, as ``MomentsRepoType/updateLike(isLiked:momentID:fromUserID:)`` returns it.
+/// The result of ``MomentsRepoType/updateLike(isLiked:momentID:fromUserID:)``.
 public enum MomentLikeOutcome: Hashable, Sendable {
-  /// The server has it, and a timeline with it is stored.
-  ///
-  /// Where the server answers with success and gives no timeline that can be read, none is stored: then the like is
-  /// shown until one comes, though not after a relaunch.
+  /// The server has the like, and a timeline that contains it is stored.
   case confirmed
 
-  /// The network or the server is away, or the server wants the user to sign in again: the like is durable, is shown,
-  /// and will be sent, also after a relaunch.
+  /// The like is durable and visible, and will be sent, also after a relaunch.
+  ///
+  /// The network or the server can't be reached, the server's answer can't be used, or the server requires the user to
+  /// sign in again.
   case queued
 }

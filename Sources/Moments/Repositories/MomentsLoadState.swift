@@ -1,4 +1,5 @@
 public import Repository
 
-/// What there is to show of a user's timeline: whether it loads, its age, whether likes are pending, what failed.
+/// The loading state of a user's timeline: the timeline, its age, whether likes are pending, whether it is being loaded,
+/// and the error of the last load.
 public typealias MomentsLoadState = LoadState<MomentsDetails, MomentsRepoError>

@@ -4,15 +4,17 @@ internal import GraphQLClient
 public import Multicast
 public import Repository
 
-/// The repository of timelines: fetches them, keeps them, and broadcasts what is stored with the likes that are pending.
+/// The repository of timelines: fetches them, stores them, and broadcasts the stored timelines with the pending likes
+/// applied to them.
 ///
-/// It is a `SyncedRepository` of a ``MomentsSource``, which makes its promises:
-/// - **Start**: What was stored before reaches observers first, with the likes of earlier processes that the server does
-///   not have yet. Those are sent at once, unless another process on the store sends them.
-/// - **Ordering**: Observers see all saves in the order of the store, each once, and never an older timeline after a
-///   newer one.
-/// - **Lifetime**: Streams do not keep the repository alive. They finish when it is released. What is queued stays in
-///   the store, and the next repository on it sends it.
+/// A facade of a `SyncedRepository` of a ``MomentsSource``, whose guarantees it shares:
+/// - **Start**: Observers receive the stored timelines first, including the unsent likes of earlier processes. The
+///   repository sends those likes at once, unless another process on the same store sends them.
+/// - **Ordering**: Observers see every save once, in the order of the store, and never an older timeline after a newer
+///   one.
+/// - **Cancellation**: Cancelling a caller ends its call. A request is cancelled with its last caller, but a like is not.
+/// - **Lifetime**: Streams don't keep the repository alive. They finish when it is released. Queued likes stay in the
+///   store, and the next repository on the store sends them.
 public actor MomentsRepo: MomentsRepoType {
   private nonisolated let timelines: SyncedRepository<MomentsSource>
   private nonisolated let validate: @Sendable (String) throws(StoreError) -> Void
@@ -20,18 +22,19 @@ public actor MomentsRepo: MomentsRepoType {
   /// Creates a repository on a data store and two sessions, and starts to send the likes that are queued in the store.
   ///
   /// - Parameters:
-  ///   - persistentDataStore: Where timelines are kept, and likes until the server has them.
-  ///   - getMomentsByUserIDSession: Fetches timelines.
-  ///   - updateMomentLikeSession: Sends likes, each under an idempotency key that stays the same for all attempts.
-  ///   - pageSize: How many moments a page has at most; at least 1.
-  ///   - freshness: When ``refreshMoments(userID:)`` takes a stored timeline for good enough.
-  ///   - retryPolicy: When a like that could not be sent is tried again.
-  ///   - clock: Measures the waits between attempts.
-  ///   - now: Returns the present time, for the age of timelines.
-  ///   - random: Where the length of the waits comes from.
-  ///   - network: Tells when the network comes and goes.
-  ///   - leadership: Decides which of the repositories on one store sends the likes of all.
-  ///   - eviction: How many timelines the store keeps, and for how long; all by default.
+  ///   - persistentDataStore: The store that keeps the timelines, and the likes until the server has them.
+  ///   - getMomentsByUserIDSession: The session that fetches timelines.
+  ///   - updateMomentLikeSession: The session that sends likes. Each like has an idempotency key, which stays the same for
+  ///     all attempts.
+  ///   - pageSize: The maximum number of moments on a page; at least 1.
+  ///   - freshness: The rule by which ``refreshMoments(userID:)`` decides whether a stored timeline is fresh.
+  ///   - retryPolicy: The delays before a failed like is sent again.
+  ///   - clock: The clock that measures these delays.
+  ///   - now: A closure that returns the current time, for the age of timelines.
+  ///   - random: The source of randomness for the delays.
+  ///   - network: The monitor that reports whether the network is available.
+  ///   - leadership: The election that decides which of the repositories on one store sends the likes of all.
+  ///   - eviction: The limits on how many timelines the store keeps, and for how long; unlimited by default.
   public init(
     persistentDataStore: any PersistentDataStoreType,
     getMomentsByUserIDSession: any GetMomentsByUserIDSessionType,
@@ -55,47 +58,33 @@ public actor MomentsRepo: MomentsRepoType {
         network: network, leadership: leadership, eviction: eviction))
   }
 
-  /// What happens, for a log or a chart: requests, retries, the queue.
+  /// The events of the repository, such as requests, retries and changes of the queue, for a log or a chart.
   public nonisolated var events: MulticastStream<RepositoryEvent, Never> { timelines.events }
 
-  /// The likes that the server doesn't have yet, and those it refused when no caller waited.
+  /// The likes that the server doesn't have yet, and those that it refused after their call had ended.
   public nonisolated var mutations: PendingMutations<MomentsSource> { timelines.mutations }
 
-  /// Every timeline that is saved or edited, of any user: the newest first for a new observer, then each one once, in
-  /// order.
-  ///
-  /// An observer of an empty store waits for the first save. Nothing is dropped however slow the observer is; one that
-  /// needs only the newest uses `buffering(.latest)`.
+  /// The saved and changed timelines of all users: the newest one first, then every later one, once and in order.
   public nonisolated var momentsDetails: ObservedValues<MomentsDetails> { timelines.everyValue }
 
-  /// As ``momentsDetails``, of one user.
+  /// Returns the saved and changed timelines of one user.
   public nonisolated func momentsDetails(userID: String) -> ObservedValues<MomentsDetails> {
     timelines.values(of: Key(userID))
   }
 
-  /// How a user's timeline is being loaded: the present state first, then the newest after each change.
-  ///
-  /// A timeline that is there stays in the state whatever becomes of a load.
+  /// Returns the loading states of a user's timeline: the current state first, then the newest after each change.
   public nonisolated func loadState(userID: String) -> ObservedValues<MomentsLoadState> {
     .mapping(timelines.states(of: Key(userID)), .latest) { MomentsLoadState($0) }
   }
 
-  /// The moments on a user's timeline whose likes no stored timeline has yet, and whether they are liked: the present
-  /// ones first, then the newest after each change.
+  /// Returns the pending likes of a user: the current ones first, then the newest after each change.
   public nonisolated func pendingLikes(userID: String) -> ObservedValues<[String: Bool]> {
     .mapping(timelines.pendingMutations(of: Key(userID)), .latest) { likes in
       likes.reduce(into: [:]) { $0[$1.momentID] = $1.isLiked }
     }
   }
 
-  /// Fetches the timeline of a user: one request, one save.
-  ///
-  /// Callers that ask for the same user at the same time share the request. When it returns, the timeline is durable,
-  /// and an observer that comes now gets it. Cancelling ends this call alone, and the request with the last call.
-  /// Where a like was confirmed meanwhile, or another process stored a timeline, the reply may be older: then the timeline
-  /// is asked for once more.
-  ///
-  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  /// Fetches the timeline of a user with one request, and saves it once.
   public func getMoments(userID: String) async throws(MomentsRepoError) {
     try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.reloadWhole(key)
     }
@@ -103,45 +92,39 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// Fetches the timeline of a user unless the stored one is fresh.
   ///
-  /// Observers have the stored one meanwhile. A next page that was appended makes nothing fresh. After a relaunch the time
-  /// of the last save counts.
-  ///
-  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  /// Observers have the stored timeline in the meantime. Appending a next page doesn't make a timeline fresh. After a
+  /// relaunch, its age counts from the last save.
   public func refreshMoments(userID: String) async throws(MomentsRepoError) {
     try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.refreshWhole(key)
     }
   }
 
-  /// Fetches the newest page of the timeline of a user, and joins it to what is stored, so that there is no gap.
+  /// Fetches the newest page of a user's timeline, and joins it to the stored pages without a gap.
   ///
-  /// Callers and cancellation are as in ``getMoments(userID:)``.
-  ///
-  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  /// Callers share a request as in ``getMoments(userID:)``.
   public func reloadMoments(userID: String) async throws(MomentsRepoError) {
     try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.reload(key) }
   }
 
-  /// Fetches the page behind the last stored moment of the timeline of a user, and appends it, without duplicates.
+  /// Fetches the page after the last stored moment of a user's timeline, and appends it without duplicates.
   ///
-  /// Where the stored timeline is whole, nothing is fetched; where nothing is stored, the newest page is. After a failure,
-  /// the next call asks for the same page. Where the server refuses the page for good, because the moment before it is
-  /// gone, the next ``reloadMoments(userID:)`` keeps the newest page alone, and the next pages lead on from there.
-  ///
-  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  /// After a failure, the next call fetches the same page. If the server refuses the page permanently, because the moment
+  /// before it was deleted, the next ``reloadMoments(userID:)`` keeps the newest page alone. Later calls then continue
+  /// from that page.
   public func loadMoreMoments(userID: String) async throws(MomentsRepoError) {
     try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.loadMore(key) }
   }
 
   /// Sets whether a user likes a moment.
   ///
-  /// Every observer sees it at once. Then it is written down, sent, and confirmed by the timeline the server answers
-  /// with. A user's likes are sent in the order they were made. Cancelling ends the call and not the like.
+  /// Every observer sees the like at once. The repository then stores it, sends it, and confirms it with the timeline that
+  /// the server returns. A user's likes are sent in the order in which they were made.
   ///
-  /// - Returns: ``MomentLikeOutcome/confirmed`` when the server has it and the timeline with it is durable, or
-  ///   ``MomentLikeOutcome/queued`` when it is durable and will be sent, because the server is away, what it says can't be
-  ///   used, or it wants the user to sign in again.
-  /// - Throws: ``MomentsRepoError``: the server refused, the like could not be written down, or was cancelled in
-  ///   ``mutations``, and observers see it no more; or ``MomentsRepoError/cancelled`` as the calling task was cancelled.
+  /// - Returns: ``MomentLikeOutcome/confirmed`` if the server has the like and a timeline that contains it is durable, or
+  ///   ``MomentLikeOutcome/queued`` if the like is durable and has to wait.
+  /// - Throws: A ``MomentsRepoError``. The like is rolled back if the server refuses it, if the store can't write it, or if
+  ///   it is cancelled through ``mutations``. ``MomentsRepoError/cancelled`` is also thrown if the calling task is
+  ///   cancelled, which doesn't cancel the like.
   @discardableResult
   public func updateLike(
     isLiked: Bool, momentID: String, fromUserID userID: String
@@ -153,32 +136,34 @@ public actor MomentsRepo: MomentsRepoType {
     return result == .confirmed ? .confirmed : .queued
   }
 
-  /// Tries again at once to send the likes that wait: call it when the network is back, or the user has signed in.
+  /// Sends the waiting likes at once, including those that wait for a sign-in.
+  ///
+  /// Call it when the network is available again, or after the user has signed in.
   public func retryLikes() async {
     await timelines.resumeAll()
   }
 
-  /// Sends the likes of a user that wait for the user to sign in, and lets one who has signed out use the repository again.
+  /// Resumes sending the likes of a user after a sign-in, and makes the repository usable again after a sign-out.
   ///
-  /// Every repository on the store learns of it.
+  /// Every repository on the store is notified.
   public func credentialsChanged(userID: String) async {
     await timelines.credentialsChanged(userID: userID)
   }
 
-  /// Signs a user out: erases the user's timeline and likes, in every process on the store.
+  /// Signs a user out, and erases the user's timeline and likes in every process on the store.
   ///
-  /// From here on calls for the user throw ``MomentsRepoError/signedOut``, until ``credentialsChanged(userID:)``. See
+  /// Until ``credentialsChanged(userID:)``, calls for the user throw ``MomentsRepoError/signedOut``. See
   /// `SyncedRepository.signOut(userID:unsent:)`.
   ///
   /// - Parameters:
-  ///   - userID: The user.
-  ///   - policy: What becomes of the likes that the server doesn't have.
-  /// - Throws: `SignOutError`.
+  ///   - userID: The id of the user.
+  ///   - policy: The treatment of likes that the server doesn't have.
+  /// - Throws: A `SignOutError`.
   public func signOut(userID: String, unsent policy: UnsentPolicy) async throws(SignOutError) {
     try await timelines.signOut(userID: userID, unsent: policy)
   }
 
-  /// Returns what the repository has and does, for a log or a report of a fault.
+  /// Returns a report of the repository's state and activity, for a log or a bug report.
   public func report() async -> RepositoryReport {
     await timelines.report()
   }

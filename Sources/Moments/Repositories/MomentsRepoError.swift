@@ -3,19 +3,19 @@ public import Foundation
 public import GraphQLClient
 internal import Repository
 
-/// Why a ``MomentsRepo`` could not do what it was asked.
+/// An error thrown by a ``MomentsRepo``.
 ///
-/// What was stored before is intact.
+/// The stored timelines are unchanged.
 public enum MomentsRepoError: Error, Sendable, Equatable {
-  /// The server could not be reached, or refused.
+  /// The server couldn't be reached, or it refused the request.
   case session(APISessionError)
-  /// The device could not read or keep the data.
+  /// The store couldn't read or write the data.
   case store(StoreError)
-  /// Too many likes wait to be sent. Nothing is kept of this one.
+  /// The queue of unsent likes is full. The like was not queued.
   case queueFull
-  /// The user has signed out. Nothing of the user is kept.
+  /// The user has signed out. The device keeps no data of the user.
   case signedOut
-  /// The calling task was cancelled. The server may have done its part, but nothing says so.
+  /// The calling task was cancelled. Whether the server made the change is unknown.
   case cancelled
 
   init(_ error: APISessionError) {
@@ -35,14 +35,14 @@ public enum MomentsRepoError: Error, Sendable, Equatable {
 }
 
 extension MomentsRepoError: CustomStringConvertible {
-  /// What happened, and what to do about it.
+  /// A sentence that says what happened and what to do.
   public var description: String {
     switch self {
     case .session(let error): error.description
     case .store(let error): error.description
     case .queueFull: RepositoryError<APISessionError>.queueFull.description
     case .signedOut: RepositoryError<APISessionError>.signedOut.description
-    case .cancelled: "The call was cancelled before it was done. Call again if the result is still wanted."
+    case .cancelled: "The call was cancelled before it was completed. Call again if the result is still needed."
     }
   }
 }

@@ -1,71 +1,73 @@
 public import Repository
 
-/// The one source of truth for timelines: every screen reads from it, and every change goes through it.
+/// The single source of truth for timelines: every screen reads from it, and every change goes through it.
 ///
-/// Observe a timeline by `for await`. Ask for a newer one by ``getMoments(userID:)``; change it by
-/// ``updateLike(isLiked:momentID:fromUserID:)``. The functions return no timeline: whatever they bring arrives at every
-/// observer.
+/// Observe a timeline with `for await`. Fetch a newer one with ``getMoments(userID:)``, and change it with
+/// ``updateLike(isLiked:momentID:fromUserID:)``. These methods return no timeline, because every observer receives the
+/// result.
 ///
 /// ## Names
 ///
-/// What a function's name begins with says what it does to the streams, here and in every repository:
-/// - `get…`, `refresh…`, `reload…`, `loadMore…` and `update…` return no value; what they bring, the streams emit.
+/// The first word of a method's name says what the method does to the streams, here and in every repository:
+/// - `get…`, `refresh…`, `reload…`, `loadMore…` and `update…` return no value; the streams emit the result.
 /// - `fetch…` returns a value, and no stream emits anything.
-/// - `perform…` acts on something else, and neither returns a value nor makes a stream emit.
+/// - `perform…` has another effect. It neither returns a value nor makes a stream emit.
 public protocol MomentsRepoType: Sendable {
-  /// Every timeline that is saved or edited, of any user: the newest first for a new observer, then each one once, in
-  /// order.
+  /// The saved and changed timelines of all users: the newest one first, then every later one, once and in order.
   ///
-  /// An observer of an empty store waits for the first save. Nothing is dropped however slow the observer; where only
-  /// the newest counts, say so by `buffering(.latest)`.
+  /// If the store is empty, an observer waits for the first save. Nothing is dropped, however slow the observer is. An
+  /// observer that needs only the newest timeline uses `buffering(.latest)`.
   var momentsDetails: ObservedValues<MomentsDetails> { get }
 
-  /// As ``momentsDetails``, of one user.
+  /// Returns the saved and changed timelines of one user, as ``momentsDetails`` does for all users.
   func momentsDetails(userID: String) -> ObservedValues<MomentsDetails>
 
-  /// How a user's timeline is being loaded: the present state first, then the newest after each change.
+  /// Returns the loading states of a user's timeline: the current state first, then the newest after each change.
   ///
-  /// A timeline that is there stays in the state whatever becomes of a load.
+  /// A known timeline stays in the state, whether later loads succeed, fail or are cancelled.
   func loadState(userID: String) -> ObservedValues<MomentsLoadState>
 
-  /// The moments on a user's timeline whose likes no stored timeline has yet, and whether they are liked: the present
-  /// ones first, then the newest after each change.
+  /// Returns the pending likes of a user: the current ones first, then the newest after each change.
+  ///
+  /// A like is pending until a stored timeline contains it. Each element maps the id of a moment to whether the user
+  /// likes it.
   func pendingLikes(userID: String) -> ObservedValues<[String: Bool]>
 
-  /// Fetches the timeline of a user: one request, one save.
+  /// Fetches the timeline of a user with one request, and saves it once.
   ///
-  /// Callers that ask for the same user at the same time share the request.
-  /// Where a like was confirmed meanwhile, or another process stored a timeline, the reply may be older: then the timeline
-  /// is asked for once more.
+  /// Callers that fetch the same timeline at the same time share the request. If a like is confirmed during the request,
+  /// or another process stores a timeline, the reply may be outdated, so the timeline is fetched once more.
   ///
-  /// When it returns, the timeline is durable, and an observer that comes now gets it.
+  /// When the call returns, the timeline is durable, and a new observer receives it.
   ///
-  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged.
   func getMoments(userID: String) async throws(MomentsRepoError)
 
   /// Fetches the timeline of a user unless the stored one is fresh.
   ///
-  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged.
   func refreshMoments(userID: String) async throws(MomentsRepoError)
 
-  /// Fetches the newest page of the timeline of a user, and joins it to what is stored, so that there is no gap.
+  /// Fetches the newest page of a user's timeline, and joins it to the stored pages without a gap.
   ///
-  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged.
   func reloadMoments(userID: String) async throws(MomentsRepoError)
 
-  /// Fetches the page behind the last stored moment of the timeline of a user, and appends it, without duplicates.
+  /// Fetches the page after the last stored moment of a user's timeline, and appends it without duplicates.
   ///
-  /// Where the stored timeline is whole, nothing is asked for; where nothing is stored, the newest page is. Where the
-  /// server refuses the page, as the moment before it is gone, ``reloadMoments(userID:)`` leads on from there.
+  /// Fetches nothing if the stored timeline is complete, and the newest page if no timeline is stored. If the server
+  /// refuses the page because the moment before it was deleted, call ``reloadMoments(userID:)`` first.
   ///
-  /// - Throws: ``MomentsRepoError``; then the stored timeline is what it was.
+  /// - Throws: A ``MomentsRepoError``; the stored timeline is unchanged.
   func loadMoreMoments(userID: String) async throws(MomentsRepoError)
 
-  /// Sets whether a user likes a moment: observers see it at once, and the server has it as soon as it can be reached.
+  /// Sets whether a user likes a moment.
   ///
-  /// - Returns: Whether the server has it, or it is durably queued.
-  /// - Throws: ``MomentsRepoError``: the server refused, or the like could not be written down, and observers see it
-  ///   no more; or ``MomentsRepoError/cancelled``, which ends the call and not the like.
+  /// Observers see the like at once. The server receives it as soon as it can be reached.
+  ///
+  /// - Returns: Whether the server has the like, or the like is durably queued.
+  /// - Throws: A ``MomentsRepoError``. If the server refuses the like or the store can't write it, the like is rolled
+  ///   back. ``MomentsRepoError/cancelled`` ends the call but doesn't cancel the like.
   @discardableResult
   func updateLike(
     isLiked: Bool, momentID: String, fromUserID userID: String

@@ -2,20 +2,20 @@ internal import Foundation
 public import GraphQLClient
 public import Repository
 
-/// The timelines of a server, and the likes it is sent, for the engine under a ``MomentsRepo``.
+/// The source of a ``MomentsRepo``'s timelines, which also sends likes.
 public struct MomentsSource: PagedSource, MutableSource {
-  /// What the app changes.
+  /// The mutations of a timeline.
   public typealias Mutation = MomentLike
 
-  /// A user, whose timeline it is and who likes.
+  /// The key of a timeline: the id of its user.
   public struct Key: RepositoryKey {
-    /// The user.
+    /// The id of the user the timeline belongs to, who also makes the likes.
     public let userID: String?
 
-    /// The id of the user.
+    /// The id of the user, as the id of the timeline in the store.
     public var storeID: String { userID ?? "" }
 
-    /// Creates the key of a user.
+    /// Creates the key of a user's timeline.
     public init(storeID: String) {
       userID = storeID
     }
@@ -27,10 +27,10 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   let getMoments: any GetMomentsByUserIDSessionType
   let updateLike: any UpdateMomentLikeSessionType
-  /// The collection of the timelines in the store.
+  /// The store collection that contains the timelines.
   public let name = "moments-details"
 
-  /// Fetches the whole timeline of a user.
+  /// Fetches the complete timeline of a user.
   public func fetch(_ key: Key) async throws(APISessionError) -> MomentsDetails {
     try await getMoments.getMoments(userID: key.storeID)
   }
@@ -42,7 +42,7 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   /// Sends a like.
   ///
-  /// A timeline that is fetched confirms one whose reply can't be used.
+  /// If the server answers with success but its reply can't be used, a fetched timeline confirms the like.
   public func send(
     _ like: MomentLike, to key: Key, id: MutationID
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {
@@ -56,10 +56,11 @@ public struct MomentsSource: PagedSource, MutableSource {
     }
   }
 
-  /// Fetches the timeline after a success whose reply can't be used, because something else than the server may have
-  /// answered.
+  /// Fetches the timeline after a success whose reply can't be used.
   ///
-  /// - Returns: The timeline if it has the like.
+  /// Success alone doesn't confirm a like, because a proxy or a login page may have answered in place of the server.
+  ///
+  /// - Returns: The timeline, or `nil` if it doesn't contain the like or can't be fetched.
   private func detailsThatShow(_ like: MomentLike) async -> MomentsDetails? {
     do throws(APISessionError) {
       let details = try await getMoments.getMoments(userID: like.userID)
@@ -67,12 +68,12 @@ public struct MomentsSource: PagedSource, MutableSource {
       like.apply(to: &liked)
       return liked == details ? details : nil
     } catch {
-      // Then nothing is known, and the like is sent again.
+      // Whether the server has the like is unknown, so the like is sent again.
       return nil
     }
   }
 
-  /// Returns what a failed request means.
+  /// Returns how to proceed after a failed request.
   public func disposition(of failure: APISessionError) -> FailureDisposition {
     switch failure {
     case .emptyReply, .replyTooLarge, .undecodable, .notAnAPIResponse, .timedOut, .cancelled: .unknownOutcome
@@ -87,10 +88,12 @@ public struct MomentsSource: PagedSource, MutableSource {
 }
 
 extension MomentsSource: CompletingSource {
-  /// Keeps the addresses of links, which a server without pages doesn't send, and the end of the stored pages if they end
-  /// the timeline still.
+  /// Adds the stored information that a fetched timeline lacks.
+  ///
+  /// Keeps the URLs of links, because a server without pages doesn't send them. Keeps the stored page info if both
+  /// timelines end with the same moment and the same cursor.
   package func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
-    var details = fetched.withAddresses(from: stored)
+    var details = fetched.withURLs(from: stored)
     let endsAlike = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor
     if details.pageInfo != nil, endsAlike { details.pageInfo = stored.pageInfo }
     return details
@@ -98,7 +101,7 @@ extension MomentsSource: CompletingSource {
 }
 
 extension MomentsDetails: PagedValue {
-  /// Where the next page begins; `nil` if there is no next page, or if the server doesn't page.
+  /// The cursor of the next page; `nil` if there is no next page, or if the server doesn't support pages.
   public var nextCursor: String? {
     get { pageInfo.flatMap { $0.hasNextPage ? $0.endCursor : nil } }
     set {
@@ -107,26 +110,26 @@ extension MomentsDetails: PagedValue {
     }
   }
 
-  /// Whether there are links whose address was not asked for.
-  private var lacksAddresses: Bool { moments.contains { $0.type == .url && $0.url == nil } }
+  /// Whether the URLs of some links are missing.
+  private var lacksURLs: Bool { moments.contains { $0.type == .url && $0.url == nil } }
 
-  /// The timeline with the addresses of links that an earlier reply brought and this one doesn't have.
+  /// Returns the timeline with missing URLs of links taken from a stored timeline.
   ///
-  /// - Complexity: O(*n*), where *n* is the number of moments; O(1) extra where no address is missing.
-  fileprivate func withAddresses(from stored: MomentsDetails) -> MomentsDetails {
-    guard lacksAddresses else { return self }
+  /// - Complexity: O(*n*), where *n* is the number of moments. If no URL is missing, it needs no additional memory.
+  fileprivate func withURLs(from stored: MomentsDetails) -> MomentsDetails {
+    guard lacksURLs else { return self }
     let known = stored.moments.compactMap { moment in moment.url.map { (moment.id, $0) } }
-    let addresses = Dictionary(known, uniquingKeysWith: { first, _ in first })
+    let urls = Dictionary(known, uniquingKeysWith: { first, _ in first })
     var details = self
     for index in details.moments.indices where details.moments[index].url == nil {
-      details.moments[index].url = addresses[details.moments[index].id]
+      details.moments[index].url = urls[details.moments[index].id]
     }
     return details
   }
 }
 
 extension APISessionError {
-  /// Whether the server, or something that took its place, answered with success, and what it said can't be used.
+  /// Whether the answer, from the server or from something in its place, was a success with a reply that can't be used.
   fileprivate var isUnusableSuccess: Bool {
     switch self {
     case .emptyReply, .replyTooLarge, .undecodable: true

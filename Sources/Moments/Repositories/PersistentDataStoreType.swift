@@ -2,42 +2,45 @@ public import DataStore
 
 /// A store that keeps the timelines of all users, each under its own key, and broadcasts their changes.
 ///
-/// A ``MomentsRepo`` sits on one, and keeps the likes beside them that the server does not have yet. ``PersistentDataStore`` makes one of any `KeyValueStore`, so to change the database is
-/// to name another store where the app is put together, and nowhere else.
+/// A ``MomentsRepo`` keeps its timelines in such a store, and beside them the likes that the server doesn't have yet.
+/// ``PersistentDataStore`` turns any `KeyValueStore` into one. To change the database, pass another store to the
+/// repository's initializer; no other code changes.
 public protocol PersistentDataStoreType: KeyValueStore {
-  /// The timelines there are, and every later change of any of them, without a gap between the two.
+  /// Returns the stored timelines and a subscription to every later change, with no gap between the two.
   ///
-  /// - Throws: `StoreError`, but never for bytes that could not be decoded: for those see ``events``.
+  /// - Throws: A `StoreError`, except for bytes that can't be decoded, which ``events`` reports.
   func observeMomentsDetails() async throws(StoreError) -> StoreObservation<MomentsDetails>
 
-  /// The stored timeline of a user, with the time at which it was saved; `nil` if there is no timeline.
+  /// Returns the stored timeline of a user with the time at which it was saved, or `nil` if none is stored.
   ///
-  /// - Throws: `StoreError`.
+  /// - Throws: A `StoreError`.
   func momentsDetails(userID: String) async throws(StoreError) -> StoredValue<MomentsDetails>?
 
-  /// Saves the timeline of a user and broadcasts it. When this returns, it is durable.
+  /// Saves the timeline of a user, and sends it to every observer.
   ///
-  /// - Returns: What was stored, with its place in the order of all changes.
-  /// - Throws: `StoreError`; then the old timeline is intact and nothing is broadcast.
+  /// When the call returns, the timeline is durable.
+  ///
+  /// - Returns: The stored timeline with its time, revision and tag.
+  /// - Throws: A `StoreError`; then the old timeline is intact and nothing is sent.
   @discardableResult
   func save(
     momentsDetails: MomentsDetails, userID: String
   ) async throws(StoreError) -> StoredValue<MomentsDetails>
 
-  /// Checks that the timeline of a user can be kept, before a request or a like depends on it.
+  /// Checks that the store accepts a user's id as a key, before a request or a like depends on it.
   ///
-  /// Without an implementation every id is valid.
+  /// The default implementation accepts every id.
   ///
   /// - Throws: `StoreError.invalidKey(_:)`.
   func validate(userID: String) throws(StoreError)
 
-  /// Removes the timeline of a user, for example when the user logs out.
+  /// Removes the timeline of a user, for example when the user signs out.
   ///
-  /// - Throws: `StoreError`; then the timeline is still there.
+  /// - Throws: A `StoreError`; then the timeline is still stored.
   func removeMomentsDetails(userID: String) async throws(StoreError)
 }
 
 extension PersistentDataStoreType {
-  /// Takes every id for valid.
+  /// Accepts every id.
   public func validate(userID: String) throws(StoreError) {}
 }

@@ -1,7 +1,7 @@
-/// A toggle that is kept on the device.
+/// A toggle that is stored on the device.
 public enum InternalToggle: String, ToggleType, CaseIterable {
-  /// Whether moments come with their likes, and with a button for one's own.
+  /// Whether moments are fetched with their likes and displayed with a like button.
   case isLikeButtonForMomentEnabled
-  /// Whether the app shows what only its makers need.
+  /// Whether the app shows debugging features.
   case debug
 }

@@ -1,4 +1,4 @@
-/// Something that can be switched on and off while the app runs.
+/// A switch that can be turned on and off while the app runs.
 ///
-/// Each source of toggles has a type of its own, such as ``InternalToggle``, and a data store that knows that type.
+/// Each source of toggles has its own type, such as ``InternalToggle``, and a data store for that type.
 public protocol ToggleType: Hashable, Sendable {}

@@ -1,19 +1,21 @@
 public import DataStore
 
-/// Keeps the toggles of the app, ``InternalToggle``, in any `KeyValueStore`.
+/// A data store that keeps the app's toggles, ``InternalToggle``, in any `KeyValueStore`.
 ///
-/// Each toggle has a key of its own, so that two processes which switch different ones do not undo each other.
+/// Each toggle has its own key, so two processes that update different toggles don't overwrite each other.
 public struct TogglesDataStore<Store: KeyValueStore>: TogglesDataStoreType {
   private let store: Store
 
-  /// Creates a data store that keeps its toggles in `store`.
+  /// Creates a data store.
+  ///
+  /// - Parameter store: The store that keeps the toggles.
   public init(_ store: Store) {
     self.store = store
   }
 
-  /// Whether a toggle is on; false for one that was never switched, and for one that is no ``InternalToggle``.
+  /// Returns whether a toggle is on.
   ///
-  /// - Throws: ``TogglesDataStoreError/store(_:)``.
+  /// - Returns: The stored state; `false` if the toggle was never updated, or if it isn't an ``InternalToggle``.
   public func isToggleOn(_ toggle: any ToggleType) async throws(TogglesDataStoreError) -> Bool {
     guard let toggle = toggle as? InternalToggle else { return false }
     do throws(StoreError) {
@@ -23,11 +25,10 @@ public struct TogglesDataStore<Store: KeyValueStore>: TogglesDataStoreType {
     }
   }
 
-  /// Switches a toggle.
+  /// Turns a toggle on or off.
   ///
-  /// When this returns, it is durable.
-  ///
-  /// - Throws: ``TogglesDataStoreError``, also for one that is no ``InternalToggle``; then nothing has changed.
+  /// - Throws: ``TogglesDataStoreError/foreignToggle(_:)`` if the toggle isn't an ``InternalToggle``, or
+  ///   ``TogglesDataStoreError/store(_:)``.
   public func update(_ toggle: any ToggleType, isOn: Bool) async throws(TogglesDataStoreError) {
     let key = try key(ofAny: toggle)
     do throws(StoreError) {
@@ -37,19 +38,18 @@ public struct TogglesDataStore<Store: KeyValueStore>: TogglesDataStoreType {
     }
   }
 
-  /// Whether a toggle is on, now and after each change, whichever process makes it.
+  /// Returns the states of a toggle: the current state first, then the state after each change, by any process.
   ///
-  /// For one reader, which misses nothing however late it comes; ask again for another. It ends with the store.
-  ///
-  /// - Throws: ``TogglesDataStoreError``, also for one that is no ``InternalToggle``.
+  /// - Throws: ``TogglesDataStoreError/foreignToggle(_:)`` if the toggle isn't an ``InternalToggle``, or
+  ///   ``TogglesDataStoreError/store(_:)``.
   public func states(
     of toggle: any ToggleType
   ) async throws(TogglesDataStoreError) -> any AsyncSequence<Bool, Never> & Sendable {
     let key = try key(ofAny: toggle)
     do throws(StoreError) {
       let observation = try await store.observe(collection: key.collection, as: Bool.self)
-      let present = observation.stored.last?.stored.value ?? false
-      return ToggleStates(present: present, changes: observation.changes)
+      let initial = observation.stored.last?.stored.value ?? false
+      return ToggleStates(initial: initial, changes: observation.changes)
     } catch {
       throw .store(error)
     }

@@ -1,21 +1,22 @@
 public import DataStore
 public import Foundation
 
-/// Why a toggle could not be read or changed.
+/// An error thrown by a store of toggles.
 ///
-/// It is what it was before.
+/// The toggle is unchanged.
 public enum TogglesDataStoreError: Error, Hashable, Sendable {
-  /// The data store does not keep toggles of this type.
+  /// The data store doesn't keep toggles of this type.
   case foreignToggle(String)
-  /// The device could not read or keep it.
+  /// The store couldn't read or write the toggle.
   case store(StoreError)
 }
 
 extension TogglesDataStoreError: CustomStringConvertible {
-  /// What happened, and what to do about it.
+  /// A sentence that says what happened and what to do.
   public var description: String {
     switch self {
-    case .foreignToggle(let toggle): "\(toggle) is not kept here, and is always off: ask the data store of its type."
+    case .foreignToggle(let toggle):
+      "This store doesn't keep \(toggle), so it is always off. Use the data store of its type."
     case .store(let error): error.description
     }
   }

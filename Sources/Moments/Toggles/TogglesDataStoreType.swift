@@ -1,22 +1,26 @@
-/// Keeps toggles of one type.
+/// A data store that keeps toggles of one type.
 public protocol TogglesDataStoreType: Sendable {
-  /// Whether a toggle is on; false for one that was never switched, and for one of a type that is not kept here.
+  /// Returns whether a toggle is on.
   ///
+  /// - Returns: The stored state; `false` if the toggle was never updated, or if it is of another type.
   /// - Throws: ``TogglesDataStoreError/store(_:)``.
   func isToggleOn(_ toggle: any ToggleType) async throws(TogglesDataStoreError) -> Bool
 
-  /// Switches a toggle.
+  /// Turns a toggle on or off.
   ///
-  /// When this returns, it is durable.
+  /// When the call returns, the change is durable.
   ///
-  /// - Throws: ``TogglesDataStoreError``, also for a toggle of a type that is not kept here; then nothing has changed.
+  /// - Throws: ``TogglesDataStoreError/foreignToggle(_:)`` if the toggle is of another type, or
+  ///   ``TogglesDataStoreError/store(_:)``; then the toggle is unchanged.
   func update(_ toggle: any ToggleType, isOn: Bool) async throws(TogglesDataStoreError)
 
-  /// Whether a toggle is on, now and after each change, whichever process makes it.
+  /// Returns the states of a toggle: the current state first, then the state after each change, by any process.
   ///
-  /// For one reader, which misses nothing however late it comes; ask again for another. It ends with the store.
+  /// The sequence serves one subscriber, which misses no change, however late it begins to iterate. Call the method again
+  /// for another subscriber. The sequence finishes when the store is released.
   ///
-  /// - Throws: ``TogglesDataStoreError``, also for a toggle of a type that is not kept here: it would never change.
+  /// - Throws: ``TogglesDataStoreError/foreignToggle(_:)`` if the toggle is of another type, because its state would never
+  ///   change, or ``TogglesDataStoreError/store(_:)``.
   func states(
     of toggle: any ToggleType
   ) async throws(TogglesDataStoreError) -> any AsyncSequence<Bool, Never> & Sendable

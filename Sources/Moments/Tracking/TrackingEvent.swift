@@ -1,18 +1,18 @@
-/// Something a person did or saw that an app wants to count.
+/// An event for analytics: a screen view, an action, or another event.
 public enum TrackingEvent: Hashable, Sendable {
-  /// A screen was shown: its name, and the name of the type behind it.
+  /// A screen was shown, with its name and the name of its type.
   case screenview(name: String, screenClass: String)
-  /// A person acted on something: what was done, and to which item.
+  /// The user acted on an item, with the name of the action and the id of the item.
   case action(name: String, itemID: String)
-  /// Anything else, with what is to be known about it.
+  /// Any other event, with its parameters.
   case event(name: String, parameters: [String: String])
 
-  /// A user taps the like of a moment: the action `moment-like`.
+  /// The action `moment-like`: a user likes a moment.
   public static func momentLike(momentID: String, userID: String) -> Self {
     .action(name: "moment-like", itemID: itemID(momentID: momentID, userID: userID))
   }
 
-  /// A user takes the like of a moment back: the action `moment-unlike`.
+  /// The action `moment-unlike`: a user removes the like of a moment.
   public static func momentUnlike(momentID: String, userID: String) -> Self {
     .action(name: "moment-unlike", itemID: itemID(momentID: momentID, userID: userID))
   }

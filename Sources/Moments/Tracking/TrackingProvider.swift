@@ -1,10 +1,11 @@
-/// Takes events to where they are counted: an adapter of an analytics service.
+/// An adapter of an analytics service, which receives tracked events.
 ///
-/// Bound to classes, because a provider is one thing wherever it is named: registered twice, it still counts once.
+/// Only classes can conform, because a provider is identified by its instance: registered twice, it receives each event
+/// once.
 public protocol TrackingProvider: AnyObject, Sendable {
-  /// Takes an event.
+  /// Receives an event.
   ///
-  /// A repository calls it for one event at a time, in the order in which they were tracked, from the isolation of the
-  /// caller that tracks. What takes long belongs in a task of the provider's own.
+  /// A repository calls this method for one event at a time, in the order in which the events were tracked, in the
+  /// isolation of a caller that tracks. Do long work in a task of the provider.
   func track(_ event: TrackingEvent)
 }

@@ -1,44 +1,44 @@
-/// Where features report what happens, without knowing what counts it.
+/// Receives the tracking events of features, and passes them on to analytics providers.
 ///
-/// The functions are synchronous and may be called from any isolation.
+/// All methods are synchronous and may be called from any isolation.
 public protocol TrackingRepoType: Sendable {
-  /// Adds a provider, which gets every event that is tracked from now on.
+  /// Adds a provider, which receives every event that is tracked from now on.
   ///
-  /// One that is registered already is not added again.
+  /// Registering a provider again has no effect.
   func register(_ provider: any TrackingProvider)
 
-  /// Takes an event to every provider that is registered now, once.
+  /// Sends an event to every registered provider once.
   func track(_ event: TrackingEvent)
 }
 
 extension TrackingRepoType {
   /// Tracks that a screen is shown.
   ///
-  /// The event's screen class is the name of the type alone: without its module or the type it is nested in, with its
-  /// generic arguments, and whatever `description` the instance has.
+  /// The event's screen class is the plain name of the type, including its generic arguments, but without its module or an
+  /// enclosing type. The instance's `description` has no influence on it.
   ///
   /// - Parameters:
   ///   - name: The name of the screen.
-  ///   - screen: The object behind the screen, or its type.
+  ///   - screen: The object that represents the screen, or its type.
   public func trackScreenviews(name: String, of screen: Any) {
     let type = screen as? any Any.Type ?? type(of: screen)
     track(.screenview(name: name, screenClass: String(describing: type)))
   }
 
-  /// Tracks that a person acted on something.
+  /// Tracks that the user acted on an item.
   ///
   /// - Parameters:
-  ///   - name: What was done.
-  ///   - itemID: To which item.
+  ///   - name: The name of the action.
+  ///   - itemID: The id of the item.
   public func trackAction(name: String, itemID: String) {
     track(.action(name: name, itemID: itemID))
   }
 
-  /// Tracks anything else.
+  /// Tracks any other event.
   ///
   /// - Parameters:
-  ///   - name: What happened.
-  ///   - parameters: What is to be known about it.
+  ///   - name: The name of the event.
+  ///   - parameters: The details of the event.
   public func trackEvent(name: String, parameters: [String: String] = [:]) {
     track(.event(name: name, parameters: parameters))
   }

@@ -1,28 +1,31 @@
 public import Foundation
 
-/// A moment of a timeline, ready to show, and what a person can do with it.
+/// The row of a moment on a timeline, with the actions to like and unlike it.
 ///
-/// Two rows are equal when they show the same.
+/// Two rows are equal if they display the same content.
 public struct MomentListItemViewModel: Sendable, Identifiable {
   /// The server's identifier of the moment.
   public let id: String
-  /// The name of the user who posted it.
+  /// The name of the moment's author.
   public let userName: String
-  /// The picture of the user who posted it; nil when the server's text is no URL.
+  /// The URL of the author's avatar; `nil` if the server's text isn't a URL.
   public let userAvatarURL: URL?
-  /// What the user wrote.
+  /// The text of the moment, if it has any.
   public let title: String?
-  /// The first photo; `nil` if there is no photo, or the server's text isn't a URL.
+  /// The URL of the first photo; `nil` if there is no photo, or if the server's text isn't a URL.
   public let photoURL: URL?
-  /// How long ago it was posted, in words; nil when the server's text is no time.
+  /// The time since the moment was created, in words such as “3 hours ago”.
+  ///
+  /// `nil` if the server's text isn't a number of seconds. Seconds, minutes and hours are rounded to the nearest value: 90
+  /// seconds are “2 minutes ago”. Longer times are counted in calendar days, weeks, months and years.
   public let postDateDescription: String?
-  /// Whether the timeline's user likes it; false when the server left that out.
+  /// Whether the timeline's user likes the moment; `false` if the request excluded likes.
   public let isLiked: Bool
-  /// Whether that is a wish of the user that the server does not have yet.
+  /// Whether ``isLiked`` is a change that the server doesn't have yet.
   public let isPending: Bool
-  /// The pictures of the users who like it, in the server's order, without texts that aren't a URL.
+  /// The avatar URLs of the users who like the moment, in the server's order, without texts that aren't a URL.
   public let likes: [URL]
-  /// How many users like it.
+  /// The number of users who like the moment.
   public let likeCount: Int
 
   private let momentsRepo: any MomentsRepoType
@@ -31,11 +34,11 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   /// Creates the row of a moment.
   ///
   /// - Parameters:
-  ///   - moment: What to show.
-  ///   - isPending: Whether the server does not have the moment's like yet.
-  ///   - momentsRepo: Where a like goes.
-  ///   - trackingRepo: Where taps are reported; by default nowhere.
-  ///   - now: The time that `postDateDescription` counts from.
+  ///   - moment: The moment.
+  ///   - isPending: Whether the server doesn't have the moment's like yet.
+  ///   - momentsRepo: The repository that receives likes.
+  ///   - trackingRepo: The repository that receives tracking events; by default, they are discarded.
+  ///   - now: The current time, to which `postDateDescription` is relative.
   ///   - locale: The language of `postDateDescription`.
   public init(
     moment: MomentsDetails.Moment, isPending: Bool = false, momentsRepo: any MomentsRepoType,
@@ -55,7 +58,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
     postDateDescription = moment.postedAt.map { Self.describe($0, from: now, locale: locale) }
   }
 
-  /// A time in words, seen from another: "3 hours ago".
+  /// Describes a date relative to the current time, such as "3 hours ago".
   private static func describe(_ date: Date, from now: Date, locale: Locale) -> String {
     var style = Date.AnchoredRelativeFormatStyle(anchor: date, presentation: .numeric, unitsStyle: .wide)
     style.locale = locale
@@ -64,26 +67,26 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
 
   /// Likes the moment.
   ///
-  /// The tap is tracked first, whatever becomes of the call. The change arrives at every observer of the repository, so
-  /// at this row's screen too.
+  /// The tap is tracked first, even if the call fails. Every observer of the repository sees the change, including the
+  /// screen of this row.
   ///
-  /// - Parameter userID: Who likes it.
-  /// - Returns: Whether the server has it, or it is durably queued.
-  /// - Throws: ``MomentsRepoError``; then nothing changed.
+  /// - Parameter userID: The id of the user who likes the moment.
+  /// - Returns: Whether the server has the like, or the like is durably queued.
+  /// - Throws: A ``MomentsRepoError``; see ``MomentsRepoType/updateLike(isLiked:momentID:fromUserID:)``.
   @discardableResult
   public func like(from userID: String) async throws(MomentsRepoError) -> MomentLikeOutcome {
     trackingRepo.track(.momentLike(momentID: id, userID: userID))
     return try await momentsRepo.updateLike(isLiked: true, momentID: id, fromUserID: userID)
   }
 
-  /// Takes a like back.
+  /// Removes the like of a user.
   ///
-  /// The tap is tracked first, whatever becomes of the call. The change arrives at every observer of the repository, so
-  /// at this row's screen too.
+  /// The tap is tracked first, even if the call fails. Every observer of the repository sees the change, including the
+  /// screen of this row.
   ///
-  /// - Parameter userID: Who liked it.
-  /// - Returns: Whether the server has it, or it is durably queued.
-  /// - Throws: ``MomentsRepoError``; then nothing changed.
+  /// - Parameter userID: The id of the user who liked the moment.
+  /// - Returns: Whether the server has the change, or the change is durably queued.
+  /// - Throws: A ``MomentsRepoError``; see ``MomentsRepoType/updateLike(isLiked:momentID:fromUserID:)``.
   @discardableResult
   public func unlike(from userID: String) async throws(MomentsRepoError) -> MomentLikeOutcome {
     trackingRepo.track(.momentUnlike(momentID: id, userID: userID))
@@ -92,7 +95,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
 }
 
 extension MomentListItemViewModel: Equatable {
-  /// Whether two rows show the same.
+  /// Returns whether two rows display the same content.
   public static func == (left: Self, right: Self) -> Bool {
     left.id == right.id && left.userName == right.userName && left.userAvatarURL == right.userAvatarURL
       && left.title == right.title && left.photoURL == right.photoURL

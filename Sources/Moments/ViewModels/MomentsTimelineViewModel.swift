@@ -3,27 +3,25 @@ internal import Multicast
 public import Observation
 internal import Repository
 
-/// The timeline screen: the profile and the moments of a user, how old they are, whether they load, and whether that
-/// failed.
+/// The model of a timeline screen: a user's profile and moments, their age, and the state of loading.
 ///
 /// ```swift
 /// .task { await viewModel.run() }
 /// .refreshable { await viewModel.loadItems() }
 /// ```
 ///
-/// While ``run()`` is awaited, everything here shows what the repository has, whichever screen or process made a
-/// change.
+/// While ``run()`` is awaited, the properties reflect the repository, including changes by other screens and processes.
 @MainActor
 @Observable
 public final class MomentsTimelineViewModel {
   /// A row of the timeline.
   public enum ListItem: Sendable, Equatable, Identifiable {
-    /// The user the timeline belongs to.
+    /// The profile of the timeline's user.
     case profile(UserProfileListItemViewModel)
     /// A moment.
     case moment(MomentListItemViewModel)
 
-    /// Unique in a timeline.
+    /// The identifier of the row, unique in a timeline.
     public var id: String {
       switch self {
       case .profile: "profile"
@@ -32,23 +30,25 @@ public final class MomentsTimelineViewModel {
     }
   }
 
-  /// The shown timeline; `nil` if no timeline is known.
+  /// The displayed timeline; `nil` if no timeline is known.
   public private(set) var momentsDetails: MomentsDetails?
-  /// The rows of ``momentsDetails``: the profile and the moments, in the server's order; empty if no timeline is known.
+  /// The rows of ``momentsDetails``: the profile, then the moments in the server's order; empty if no timeline is known.
   public private(set) var listItems: [ListItem] = []
-  /// Whether there is something to show.
+  /// Whether a timeline is displayed.
   ///
-  /// Observers are notified only when it changes.
+  /// Observers are notified only when the value changes.
   public private(set) var hasContent = false
-  /// Whether the server has moments behind the last one, for ``loadMoreItems()``.
+  /// Whether the server has moments after the last one, which ``loadMoreItems()`` fetches.
   public private(set) var hasMoreItems = false
-  /// The moments whose likes the server doesn't have yet, also those that the shown timeline doesn't have.
+  /// The ids of the moments whose likes the server doesn't have yet, including moments that aren't displayed.
   public private(set) var pendingMomentIDs: Set<String> = []
-  /// When the shown timeline was saved; `nil` if no timeline is shown.
+  /// The time at which the displayed timeline was saved; `nil` if no timeline is displayed.
   public private(set) var savedAt: Date?
-  /// Whether the timeline, or a page of it, is being loaded: by this screen, or, while ``run()`` is awaited, by another.
+  /// Whether the timeline or one of its pages is being loaded by this screen.
+  ///
+  /// While ``run()`` is awaited, loads by other screens count too.
   public private(set) var isLoading = false
-  /// Why the last load failed; nil while there is no failure, so from the start of a retry on.
+  /// The error of the last load; `nil` if it didn't fail, or if another load has begun.
   public private(set) var error: MomentsRepoError?
   /// Whether the last load failed.
   public var hasError: Bool { error != nil }
@@ -59,20 +59,21 @@ public final class MomentsTimelineViewModel {
   @ObservationIgnored private let now: @Sendable () -> Date
   @ObservationIgnored private let locale: Locale
   @ObservationIgnored private var loads = 0
-  /// How many calls of ``run()`` are awaited: without one, ``loadState`` is what it was.
-  @ObservationIgnored private var followers = 0
+  /// The number of calls of ``run()`` in flight; if it is zero, ``loadState`` isn't kept up to date.
+  @ObservationIgnored private var runs = 0
   @ObservationIgnored private var loadState = MomentsLoadState.idle
-  /// Ends its streams when the model is released.
+  /// A relay whose streams finish when the model is released.
   @ObservationIgnored private let lifetime = MulticastRelay<Void>(buffering: .latest)
 
   /// Creates the model of a user's timeline.
   ///
   /// - Parameters:
-  ///   - userID: Whose timeline it is.
-  ///   - momentsRepo: Where it comes from. The rows use the same.
-  ///   - trackingRepo: Where the screen and the taps on its rows are reported; by default nowhere.
-  ///   - now: The time that the rows' dates count from, asked whenever the timeline changes, and by
-  ///     ``updateDates()``.
+  ///   - userID: The id of the user the timeline belongs to.
+  ///   - momentsRepo: The repository of the timeline. The rows use the same one.
+  ///   - trackingRepo: The repository that receives the tracking events of the screen and its rows; by default, they are
+  ///     discarded.
+  ///   - now: A closure that returns the current time, to which the rows' dates are relative. It is called when the
+  ///     timeline changes, and by ``updateDates()``.
   ///   - locale: The language of the rows' dates.
   public init(
     userID: String, momentsRepo: any MomentsRepoType, trackingRepo: any TrackingRepoType = TrackingRepo(),
@@ -85,24 +86,24 @@ public final class MomentsTimelineViewModel {
     self.locale = locale
   }
 
-  /// The age of the shown timeline; `nil` if no timeline is shown, or if it was saved in the future.
+  /// The age of the displayed timeline; `nil` if no timeline is displayed, or if it was saved in the future.
   public var age: Duration? {
     savedAt.flatMap { Freshness.age(savedAt: $0, now: now()) }
   }
 
-  /// Shows the timeline until the calling task is cancelled, the repository ends, or the model is released.
+  /// Observes the timeline until the calling task is cancelled, the repository is released, or the model is released.
   ///
-  /// Await it from the view's task: the timeline is observed while the screen is there, and no longer. The call doesn't
-  /// keep the model alive. If the task isn't the view's, it must not keep the model either:
-  /// `Task { [weak viewModel] in await viewModel?.run() }` ends with the model.
+  /// Await it in the view's task, so that the timeline is observed exactly while the screen exists. The call doesn't keep
+  /// the model alive. In any other task, capture the model weakly:
+  /// `Task { [weak viewModel] in await viewModel?.run() }` ends when the model is released.
   public consuming func run() async {
-    // The states have the timeline too, so what is shown of it and of its loading is of one moment.
+    // The loading states contain the timeline, so the displayed timeline and its loading state are consistent.
     let states = momentsRepo.loadState(userID: userID).buffering(.latest)
     let pendingLikes = momentsRepo.pendingLikes(userID: userID).buffering(.latest)
     let lifetime = lifetime.stream
     let subscriber = WeakSubscriber(copy self)
-    followers += 1
-    // Consumed, so that what waits from here on keeps neither the model nor, through it, the repository.
+    runs += 1
+    // Consumed, so that the tasks below keep neither the model nor, through the model, the repository alive.
     _ = consume self
     await withTaskGroup { group in
       group.addTask { for await _ in lifetime {} }
@@ -114,38 +115,39 @@ public final class MomentsTimelineViewModel {
       await group.next()
       group.cancelAll()
     }
-    subscriber.object?.endFollowing()
+    subscriber.object?.endRun()
   }
 
-  private func endFollowing() {
-    followers -= 1
+  private func endRun() {
+    runs -= 1
     updateIsLoading()
   }
 
   // MARK: - Loading
 
-  /// Asks for the whole timeline, once.
+  /// Fetches the complete timeline.
   ///
-  /// What comes arrives through ``run()``.
+  /// The result arrives through ``run()``.
   ///
   /// Sets ``error`` on failure. Cancellation isn't an error.
   public func loadItems() async {
     await load { (repo, userID) async throws(MomentsRepoError) in try await repo.getMoments(userID: userID) }
   }
 
-  /// Asks for the newest page, once.
+  /// Fetches the newest page.
   ///
-  /// What comes arrives through ``run()``, before the moments that are shown already.
+  /// The result arrives through ``run()``. New moments appear before the displayed ones.
   ///
   /// Sets ``error`` on failure. Cancellation isn't an error.
   public func reloadItems() async {
     await load { (repo, userID) async throws(MomentsRepoError) in try await repo.reloadMoments(userID: userID) }
   }
 
-  /// Asks for the next page, if there is one: call it when the last row comes into sight.
+  /// Fetches the next page, if there is one.
   ///
-  /// What comes arrives through ``run()``, behind the moments that are shown already. After a failure, the next call asks
-  /// for the same page; where the server refused it, ``reloadItems()`` leads on from there.
+  /// Call it when the last row becomes visible. The result arrives through ``run()``. The new moments appear after the
+  /// displayed ones. After a failure, the next call fetches the same page. If the server refused the page, call
+  /// ``reloadItems()`` first.
   ///
   /// Sets ``error`` on failure. Cancellation isn't an error.
   public func loadMoreItems() async {
@@ -164,7 +166,7 @@ public final class MomentsTimelineViewModel {
       if error != .cancelled { self.error = error }
     }
     loads -= 1
-    // The result is known here, so the caller doesn't have to wait until the loop over the states has come so far.
+    // Shows the result before the call returns, because the loop in `run()` may not have received it yet.
     for await state in momentsRepo.loadState(userID: userID).buffering(.latest) {
       show(state)
       break
@@ -174,19 +176,23 @@ public final class MomentsTimelineViewModel {
 
   // MARK: - Dates
 
-  /// Brings the dates of the rows up to date, which count from the time of the last change: call it every minute or so.
+  /// Updates the relative dates of the rows.
+  ///
+  /// Call it about once a minute, because the dates are relative to the time of the last change otherwise.
   public func updateDates() {
     showItems()
   }
 
   // MARK: - Tracking
 
-  /// Tracks that the screen is shown: call it when it appears.
+  /// Tracks that the screen is shown.
+  ///
+  /// Call it when the screen appears.
   public func trackScreenviews() {
     trackingRepo.trackScreenviews(name: "moments-screen", of: self)
   }
 
-  // MARK: - Showing
+  // MARK: - Updating
 
   private func show(_ details: MomentsDetails) {
     momentsDetails = details
@@ -200,7 +206,7 @@ public final class MomentsTimelineViewModel {
     let previous = loadState
     loadState = state
     if let loaded = state.loadedValue {
-      // To save the same again is a change too: the rows' dates count from then on.
+      // Saving an equal timeline again is a change too, because it updates the rows' dates.
       if savedAt != loaded.savedAt || momentsDetails != loaded.value { show(loaded.value) }
       if savedAt != loaded.savedAt { savedAt = loaded.savedAt }
     } else if momentsDetails != nil {
@@ -233,7 +239,7 @@ public final class MomentsTimelineViewModel {
       }
   }
 
-  /// The timeline was removed, for example because the user has logged out.
+  /// Clears the screen after the timeline was removed, for example because the user has signed out.
   private func removeItems() {
     momentsDetails = nil
     listItems = []
@@ -243,7 +249,7 @@ public final class MomentsTimelineViewModel {
   }
 
   private func updateIsLoading() {
-    let isLoading = loads > 0 || (followers > 0 && loadState.isLoading)
+    let isLoading = loads > 0 || (runs > 0 && loadState.isLoading)
     if self.isLoading != isLoading { self.isLoading = isLoading }
   }
 }

@@ -1,15 +1,15 @@
 public import Foundation
 
-/// The profile at the head of a timeline, ready to show.
+/// The profile row at the top of a timeline.
 public struct UserProfileListItemViewModel: Sendable, Hashable {
   /// The user's name.
   public let name: String
-  /// The user's picture; nil when the server's text is no URL.
+  /// The URL of the user's avatar; `nil` if the server's text isn't a URL.
   public let avatarURL: URL?
-  /// The picture behind the profile; nil when the server's text is no URL.
+  /// The URL of the background picture; `nil` if the server's text isn't a URL.
   public let backgroundImageURL: URL?
 
-  /// Creates the row of a user.
+  /// Creates the profile row of a user.
   public init(userDetails: MomentsDetails.UserDetails) {
     name = userDetails.name
     avatarURL = URL(validating: userDetails.avatar)

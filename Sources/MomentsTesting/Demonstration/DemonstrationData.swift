@@ -1,13 +1,13 @@
 internal import Moments
 
-/// What a ``DemonstrationServer`` serves: the same as the GraphQL server of the tests.
+/// The timelines of a ``DemonstrationServer``, the same as those of the GraphQL server of the tests.
 ///
-/// It holds enough to scroll a screen, in two scripts, with moments of every kind: one photo, several, a link, a type
-/// this program does not know, none and many likes.
+/// They have enough moments to scroll a screen, in two scripts, and moments of every kind: with one photo and several, a
+/// link, an unknown type, and with no, few and many likes.
 enum DemonstrationData {
   /// The timeline of each user.
   ///
-  /// Whether that user likes a moment is left open: it follows from the likes.
+  /// `isLiked` is `nil`, because the server derives it from the likes.
   static let timelines = [
     MomentsDetails(
       userDetails: jakeLin.userDetails,

@@ -4,18 +4,18 @@ public import GraphQLClient
 public import Moments
 internal import Repository
 
-/// A server within the program that behaves like a GraphQL server: it has two timelines, the same errors and rules of
-/// likes, and one reply for all attempts at a change under one key.
+/// An in-process server that behaves like the GraphQL server of the tests.
 ///
-/// For demonstrations and previews, and for tests that need a server with a memory. A `MomentsRepo` takes it for both of its
-/// sessions.
+/// It serves two timelines, has the same errors and rules for likes, and sends one reply to all attempts at a change under
+/// one key. Use it for demonstrations and previews, and for tests that need a stateful server. Pass it to a `MomentsRepo`
+/// as both of its sessions.
 public actor DemonstrationServer {
-  /// Whether requests get through; while it is `false`, each fails as without a network.
+  /// Whether the server can be reached; while it is `false`, each request fails as without a network.
   public private(set) var isOnline = true
 
   private static let key = StoreKey<DemonstrationServerState>("demo-server")
 
-  /// What the server has where nothing is kept.
+  /// The state of the server if the store has none.
   private var state: DemonstrationServerState
   private let changes = AsyncSerialQueue()
   private let store: FileStore?
@@ -25,10 +25,10 @@ public actor DemonstrationServer {
   /// Creates a server with its own copy of the timelines.
   ///
   /// - Parameters:
-  ///   - timelines: One for each user, with likes; `nil` for the demonstration's.
-  ///   - latency: How long a request takes, before anything is looked up or changed.
-  ///   - withLikes: Whether fetched timelines have likes; asked at each request.
-  ///   - store: Where the server keeps its timelines and replies; `nil` for one that forgets.
+  ///   - timelines: The timelines, one for each user, including likes; `nil` for the demonstration data.
+  ///   - latency: The delay of each request, before the server reads or changes anything.
+  ///   - withLikes: A closure that returns whether fetched timelines include likes; called for each request.
+  ///   - store: The store that keeps the timelines and replies; `nil` to keep them in memory only.
   public init(
     timelines: [MomentsDetails]? = nil,
     latency: Duration = .zero,
@@ -50,28 +50,30 @@ public actor DemonstrationServer {
     self.withLikes = withLikes
   }
 
-  /// Opens a server with what it kept, or with the demonstration's timelines where it kept nothing it can read.
+  /// Opens a server with its stored state, or with the demonstration data if no state is stored or it can't be decoded.
   public static func open(_ store: FileStore, latency: Duration = .zero) async throws(StoreError) -> DemonstrationServer
   {
     do throws(StoreError) {
-      guard let kept = try await store.load(key) else {
+      guard let stored = try await store.load(key) else {
         return DemonstrationServer(latency: latency, store: store)
       }
-      return DemonstrationServer(state: kept.value, latency: latency, store: store)
+      return DemonstrationServer(state: stored.value, latency: latency, store: store)
     } catch {
       guard case .undecodable = error else { throw error }
       return DemonstrationServer(latency: latency, store: store)
     }
   }
 
-  /// Connects the server or cuts it off; a request in flight meets the state at its end.
+  /// Connects or disconnects the server.
+  ///
+  /// A request in flight fails if the server is disconnected at the end of its latency.
   public func setOnline(_ isOnline: Bool) {
     self.isOnline = isOnline
   }
 
   private func reach() async throws(APISessionError) {
     do {
-      // A latency of zero is no reason to be deaf to cancellation.
+      // Respects cancellation even if the latency is zero.
       try Task.checkCancellation()
       if latency > .zero { try await Task.sleep(for: latency) }
     } catch {
@@ -82,11 +84,11 @@ public actor DemonstrationServer {
 }
 
 extension DemonstrationServer: GetMomentsByUserIDSessionType {
-  /// Returns a timeline as a server would.
+  /// Returns the timeline of a user.
   public func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
     let withLikes = withLikes()
     try await reach()
-    guard let timeline = try await kept().timeline(of: userID) else {
+    guard let timeline = try await currentState().timeline(of: userID) else {
       throw .refused(DemonstrationServerState.unknownUser(userID), field: "getMomentsDetailsByUserID")
     }
     return withLikes ? timeline : timeline.withoutLikes
@@ -94,14 +96,14 @@ extension DemonstrationServer: GetMomentsByUserIDSessionType {
 }
 
 extension DemonstrationServer: UpdateMomentLikeSessionType {
-  /// Makes a change each time.
+  /// Makes a change with every call.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails {
     try await update(.init(momentID: momentID, userID: userID, isLiked: isLiked), key: nil)
   }
 
-  /// Makes a change once for each key.
+  /// Makes a change once per key.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) async throws(APISessionError) -> MomentsDetails {
@@ -112,7 +114,7 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
     -> MomentsDetails
   {
     try await reach()
-    // Each is made on what the one before it has kept.
+    // Changes are made one at a time, each on the state that the one before it has stored.
     let reply = try await changes.run { () async throws(APISessionError) in try await make(change, key: key) }
     switch reply {
     case .made(let details): return details
@@ -120,11 +122,11 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
     }
   }
 
-  /// Makes a change, and writes it down, as a server would before it answers.
+  /// Makes a change, and stores it before the reply is returned.
   private func make(
     _ change: DemonstrationServerState.Change, key: String?
   ) async throws(APISessionError) -> DemonstrationServerState.Reply {
-    var changed = try await kept()
+    var changed = try await currentState()
     let reply = try changed.reply(to: change, key: key)
     do throws(StoreError) {
       try await store?.save(changed, for: Self.key)
@@ -135,8 +137,8 @@ extension DemonstrationServer: UpdateMomentLikeSessionType {
     return reply
   }
 
-  /// What is kept now: other processes with the same folder have the same server.
-  private func kept() async throws(APISessionError) -> DemonstrationServerState {
+  /// Returns the stored state, because another process with the same store may have changed it.
+  private func currentState() async throws(APISessionError) -> DemonstrationServerState {
     do throws(StoreError) {
       return try await store?.load(Self.key)?.value ?? state
     } catch {

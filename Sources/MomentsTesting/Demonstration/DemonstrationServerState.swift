@@ -1,17 +1,19 @@
 internal import GraphQLClient
 internal import Moments
 
-/// What a ``DemonstrationServer`` keeps: the timelines, and its replies to the changes that came under a key.
+/// The state of a ``DemonstrationServer``: the timelines, and the replies to changes that were made under a key.
 ///
-/// Both are one value, so that a change and the reply to it become durable together.
+/// Both are one value, so a change and its reply become durable together.
 struct DemonstrationServerState: Codable, Equatable, Sendable {
-  /// The most replies that are kept; each is a whole timeline, and beyond this the oldest is forgotten.
+  /// The maximum number of stored replies, each of which is a complete timeline.
+  ///
+  /// Beyond it, the oldest reply is discarded.
   static let maximumReplyCount = 64
 
-  /// The most characters a key has.
+  /// The maximum number of characters of a key.
   static let maximumKeyLength = 255
 
-  /// What a request asks for, which distinguishes a repetition from another request.
+  /// The arguments of a request, which distinguish a repeated request from another one under the same key.
   struct Change: Codable, Equatable, Sendable {
     var momentID: String
     var userID: String
@@ -32,25 +34,25 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
 
   /// The timeline of each user, by id.
   private var timelines: [String: MomentsDetails]
-  /// Oldest first.
+  /// The stored replies, oldest first.
   private var keptReplies: [KeptReply] = []
 
   init(timelines: [MomentsDetails]) {
     self.timelines = Dictionary(timelines.map { ($0.userDetails.id, $0) }, uniquingKeysWith: { _, last in last })
   }
 
-  /// A user's timeline, with likes; nil for an unknown user.
+  /// Returns a user's timeline, including likes, or `nil` if the user is unknown.
   func timeline(of userID: String) -> MomentsDetails? {
     timelines[userID]?.withDerivedLikes
   }
 
-  /// Makes a change, or gives the reply kept under its key.
+  /// Makes a change, or returns the stored reply if a change was made under the key before.
   ///
   /// - Parameters:
-  ///   - change: What to do.
-  ///   - key: The same for each attempt at one change; nil for a change that is made each time.
-  /// - Returns: The reply, the same for each attempt under one key.
-  /// - Throws: The status with which a server answers a key that belongs to another change, or that is no key.
+  ///   - change: The change.
+  ///   - key: The key of the change, the same for all attempts; `nil` to make the change unconditionally.
+  /// - Returns: The reply, the same for all attempts under one key.
+  /// - Throws: The status 422 if the key belongs to another change, or 400 if its length isn't valid.
   mutating func reply(to change: Change, key: String?) throws(APISessionError) -> Reply {
     guard let key else { return make(change) }
     guard (1...Self.maximumKeyLength).contains(key.count) else {
@@ -88,7 +90,7 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
 }
 
 extension APISessionError {
-  /// A status with the body in which the GraphQL server says why.
+  /// Returns a status error whose body has the GraphQL server's message.
   fileprivate static func status(_ code: Int, _ message: String) -> APISessionError {
     let escaped = message.replacing("\\", with: #"\\"#).replacing("\"", with: #"\""#)
     return .statusCode(code, bodyExcerpt: #"{"errors":[{"message":"\#(escaped)"}]}"#)
@@ -96,7 +98,7 @@ extension APISessionError {
 }
 
 extension MomentsDetails {
-  /// With `isLiked` as it follows from the likes.
+  /// The timeline with `isLiked` derived from the likes.
   fileprivate var withDerivedLikes: MomentsDetails {
     var details = self
     for index in details.moments.indices {
@@ -111,7 +113,7 @@ extension MomentsDetails.Moment {
     likes?.contains { $0.id == user.id } ?? false
   }
 
-  /// Adds the user's like after the existing ones, or removes it; a repetition changes nothing.
+  /// Appends or removes the user's like, unless the likes are already in this state.
   fileprivate mutating func setLiked(_ isLiked: Bool, by user: MomentsDetails.UserDetails) {
     guard isLiked != self.isLiked(by: user) else { return }
     var likes = likes ?? []

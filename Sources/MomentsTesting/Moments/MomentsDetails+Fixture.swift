@@ -1,7 +1,7 @@
 public import Moments
 
 extension MomentsDetails {
-  /// A timeline for tests: the user "Jake Lin" and one moment for each of `momentIDs`.
+  /// Returns a timeline for tests, of the user "Jake Lin" and with one moment for each of `momentIDs`.
   public static func fixture(
     userID: String = "0", name: String = "Jake Lin", momentIDs: [String] = ["0"], likedMomentIDs: Set<String> = []
   ) -> MomentsDetails {
@@ -14,7 +14,7 @@ extension MomentsDetails {
 }
 
 extension MomentsDetails.Moment {
-  /// A moment for tests, by "Taylor Swift", with one photo.
+  /// Returns a moment for tests, by "Taylor Swift" and with one photo.
   public static func fixture(
     id: String = "0", title: String? = "the pic is awesome", photos: [String] = ["https://example.com/photos/0.png"],
     createdDate: String = "1605521360", isLiked: Bool? = false,

@@ -2,38 +2,40 @@ public import GraphQLClient
 public import Moments
 internal import Multicast
 
-/// A session that answers with what a test gives it, and remembers what it was asked.
+/// A session that replies with the result of a closure, and records its requests.
 public final class GetMomentsByUserIDSessionStub: GetMomentsByUserIDSessionType {
   private let requests = Lock<[String]>([])
   private let reply: @Sendable (String) async throws(APISessionError) -> MomentsDetails
 
-  /// The user ids that were asked for, in order.
+  /// The user ids of all requests, in order.
   public var requestedUserIDs: [String] { requests.withLock { $0 } }
 
-  /// Creates a session that answers with what `reply` makes of the user id.
+  /// Creates a session.
+  ///
+  /// - Parameter reply: A closure that returns the reply to a request for a user id, or throws.
   public init(reply: @escaping @Sendable (String) async throws(APISessionError) -> MomentsDetails) {
     self.reply = reply
   }
 
-  /// Records the request and answers with the test's reply.
+  /// Records the request, and returns the closure's reply.
   public func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
     requests.withLock { $0.append(userID) }
     return try await reply(userID)
   }
 }
 
-/// A session that answers with what a test gives it, and remembers what it was asked.
+/// A session that replies with the result of a closure, and records its requests.
 public final class UpdateMomentLikeSessionStub: UpdateMomentLikeSessionType {
-  /// What one call asked for.
+  /// The arguments of a call.
   public struct Request: Sendable, Hashable {
     /// Whether the user likes the moment from now on.
     public let isLiked: Bool
-    /// Which moment.
+    /// The identifier of the moment.
     public let momentID: String
-    /// Who likes it.
+    /// The identifier of the user.
     public let userID: String
 
-    /// Creates a request to compare with.
+    /// Creates a request, for comparison with a recorded one.
     public init(isLiked: Bool, momentID: String, userID: String) {
       self.isLiked = isLiked
       self.momentID = momentID
@@ -44,15 +46,17 @@ public final class UpdateMomentLikeSessionStub: UpdateMomentLikeSessionType {
   private let recorded = Lock<[Request]>([])
   private let reply: @Sendable (Request) async throws(APISessionError) -> MomentsDetails
 
-  /// What was asked for, in order.
+  /// All requests, in order.
   public var requests: [Request] { recorded.withLock { $0 } }
 
-  /// Creates a session that answers with what `reply` makes of the request.
+  /// Creates a session.
+  ///
+  /// - Parameter reply: A closure that returns the reply to a request, or throws.
   public init(reply: @escaping @Sendable (Request) async throws(APISessionError) -> MomentsDetails) {
     self.reply = reply
   }
 
-  /// Records the request and answers with the test's reply.
+  /// Records the request, and returns the closure's reply.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails {

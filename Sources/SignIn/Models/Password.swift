@@ -1,12 +1,12 @@
-/// A password, which no text, dump or mirror ever shows.
+/// A password that no description, dump or mirror reveals.
 ///
-/// Its characters are in ``text`` and nowhere else: a value, an error or a view model that holds a password can be
-/// printed, dumped and reflected without a leak. It is deliberately not `Codable`, so nothing that holds one can be
-/// stored or sent by mistake.
+/// Only ``text`` contains the characters. A value, an error or a view model that contains a password can be printed,
+/// dumped and reflected without a leak. The type is deliberately not `Codable`, so a type that contains a password can't
+/// be stored or sent by accident.
 ///
 /// A text field binds to ``text``.
 public struct Password: Sendable, Equatable {
-  /// The characters: for the one who checks them, and for the field they are typed in.
+  /// The characters, for the check of the password and for the text field.
   public var text: String
 
   /// Creates a password.
@@ -14,15 +14,15 @@ public struct Password: Sendable, Equatable {
     self.text = text
   }
 
-  /// Whether nothing has been typed.
+  /// Whether the password has no characters.
   public var isEmpty: Bool { text.isEmpty }
 }
 
 extension Password: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// The same for every password.
+  /// The text `<redacted>`, for every password.
   public var description: String { "<redacted>" }
 
-  /// The same for every password.
+  /// The text `<redacted>`, for every password.
   public var debugDescription: String { description }
 
   /// A mirror without children.

@@ -1,13 +1,13 @@
-/// Whether a user is signed in.
+/// The state of signing in and out.
 ///
-/// `unsigned` → `signingIn` → `signed` → `signingOut` → `unsigned`. What fails or is cancelled on the way returns to
-/// where it came from.
+/// `unsigned` → `signingIn` → `signed` → `signingOut` → `unsigned`. A sign-in or sign-out that fails or is cancelled
+/// restores the state before it.
 public enum SignState: Sendable, Hashable {
   /// No user is signed in.
   case unsigned
   /// A sign-in is in flight.
   case signingIn
-  /// This user is signed in.
+  /// A user is signed in.
   case signed(User)
   /// A sign-out is in flight.
   case signingOut
@@ -17,7 +17,7 @@ public enum SignState: Sendable, Hashable {
 }
 
 extension SignState: CustomStringConvertible {
-  /// The name of the state, and who is signed in.
+  /// The name of the state, and the name of the signed-in user.
   public var description: String {
     switch self {
     case .unsigned: "unsigned"

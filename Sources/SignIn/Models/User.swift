@@ -1,12 +1,12 @@
 public import Foundation
 
-/// Who is signed in, and since when.
+/// A signed-in user.
 public struct User: Sendable, Hashable {
   /// The server's identifier of the user.
   public let uid: String
   /// The name the user signs in with.
   public let username: String
-  /// When the user signed in.
+  /// The time of the sign-in.
   public let date: Date
 
   /// Creates a user.

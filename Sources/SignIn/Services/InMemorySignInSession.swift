@@ -1,14 +1,14 @@
 public import Foundation
 
-/// A server of accounts in this process: for demonstrations, previews and tests.
+/// An in-process account server for demonstrations, previews and tests.
 public actor InMemorySignInSession: SignInSessionType {
-  /// A user the server knows.
+  /// A user of the server, with a password.
   public struct Account: Sendable, Equatable {
     /// The identifier of the user.
     public let uid: String
     /// The name the user signs in with.
     public let username: String
-    /// What the user signs in with.
+    /// The user's password.
     public let password: Password
 
     /// Creates an account.
@@ -27,9 +27,9 @@ public actor InMemorySignInSession: SignInSessionType {
   /// Creates a server.
   ///
   /// - Parameters:
-  ///   - accounts: Whom it knows.
-  ///   - now: Returns the time of a sign-in.
-  ///   - answering: Runs before each answer, in the place of the time a network takes.
+  ///   - accounts: The accounts of the server.
+  ///   - now: A closure that returns the current time, for the date of a sign-in.
+  ///   - answering: A closure that runs before each reply, to simulate the delay of a network.
   public init(
     accounts: [Account], now: @escaping @Sendable () -> Date = { Date() },
     answering: @escaping @Sendable () async -> Void = {}
@@ -39,7 +39,7 @@ public actor InMemorySignInSession: SignInSessionType {
     self.answering = answering
   }
 
-  /// Signs a user in, if the username and the password belong together.
+  /// Signs a user in if the username and the password belong together.
   public func signIn(username: String, password: Password) async throws(SignInSessionError) -> User {
     try await answer()
     guard let account = accounts.first(where: { $0.username == username }), account.password == password else {
@@ -56,14 +56,14 @@ public actor InMemorySignInSession: SignInSessionType {
     _ = try account(uid: uid)
   }
 
-  /// The user with this id, with the date of the last sign-in.
+  /// Returns the user with an id, with the date of the last sign-in.
   public func user(uid: String) async throws(SignInSessionError) -> User {
     try await answer()
     let account = try account(uid: uid)
     return User(uid: uid, username: account.username, date: dates[uid]?.first ?? .distantPast)
   }
 
-  /// When a user signed in, newest first.
+  /// Returns the times at which a user signed in, newest first.
   public func signInDates(uid: String, before: Date?, limit: Int) async throws(SignInSessionError) -> [Date] {
     try await answer()
     _ = try account(uid: uid)

@@ -1,14 +1,16 @@
 public import Foundation
 
-/// Why a ``UserService`` could not do what it was asked.
+/// An error thrown by a ``UserService``.
 public enum SignInError: Error, Sendable, Hashable {
-  /// What was asked does not fit the state. Nothing was sent to the server, or its answer came too late to count.
+  /// The call isn't possible in the given state.
+  ///
+  /// No request was sent, or the reply arrived after the state had changed and was discarded.
   case refused(SignState)
-  /// The server could not be reached, or refused.
+  /// The server couldn't be reached, or it refused the request.
   case session(SignInSessionError)
-  /// What is kept of the user could not be erased, so the user is still signed in.
+  /// The user's data on this device couldn't be erased, so the user is still signed in.
   case userData(UserDataError)
-  /// The calling task was cancelled. The server may have done its part, but nothing says so.
+  /// The calling task was cancelled. Whether the server processed the request is unknown.
   case cancelled
 
   init(_ error: SignInSessionError) {
@@ -21,7 +23,7 @@ public enum SignInError: Error, Sendable, Hashable {
 }
 
 extension SignInError: CustomStringConvertible {
-  /// What happened, and what to do about it.
+  /// A sentence that says what happened and what to do.
   public var description: String {
     switch self {
     case .refused(.unsigned): "No user is signed in: sign in first."

@@ -1,23 +1,23 @@
-/// Why a server of accounts did not do what it was asked.
+/// An error thrown by a ``SignInSessionType``.
 public enum SignInSessionError: Error, Sendable, Hashable {
-  /// The two do not belong together. The server does not say which of them is wrong.
+  /// The username and the password don't belong together. The server doesn't say which one is wrong.
   case wrongUsernameOrPassword
-  /// The server knows no such user.
+  /// The server has no user with this id.
   case unknownUser(uid: String)
-  /// The server gave no answer.
+  /// The server didn't answer.
   case unreachable(reason: String)
-  /// The calling task was cancelled. The server may have done its part, but nothing says so.
+  /// The calling task was cancelled. Whether the server processed the request is unknown.
   case cancelled
 }
 
 extension SignInSessionError: CustomStringConvertible {
-  /// What happened, and what to do about it.
+  /// A sentence that says what happened and what to do.
   public var description: String {
     switch self {
     case .wrongUsernameOrPassword: "The username or the password is wrong. Check both, then try again."
     case .unknownUser(let uid): "No user has the id \"\(uid)\". Sign in again."
     case .unreachable(let reason): "The server could not be reached (\(reason)). Check the connection, then try again."
-    case .cancelled: "The call was cancelled before it was done. Call again if the result is still wanted."
+    case .cancelled: "The call was cancelled before it was completed. Call again if the result is still needed."
     }
   }
 }

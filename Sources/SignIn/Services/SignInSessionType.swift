@@ -1,30 +1,31 @@
 public import Foundation
 
-/// The server that knows the accounts.
+/// A session with the account server.
 ///
 /// Cancelling the calling task cancels the request and throws ``SignInSessionError/cancelled``.
 public protocol SignInSessionType: Sendable {
-  /// Signs a user in, and says who it is, and when it happened.
+  /// Signs a user in.
   ///
-  /// - Throws: ``SignInSessionError``.
+  /// - Returns: The user, with the time of the sign-in.
+  /// - Throws: A ``SignInSessionError``.
   func signIn(username: String, password: Password) async throws(SignInSessionError) -> User
 
   /// Signs a user out.
   ///
-  /// - Throws: ``SignInSessionError``; then the user is still signed in, as far as is known.
+  /// - Throws: A ``SignInSessionError``; the caller treats the user as still signed in.
   func signOut(uid: String) async throws(SignInSessionError)
 
-  /// What the server knows of a user now.
+  /// Returns the server's current data of a user.
   ///
-  /// - Throws: ``SignInSessionError``.
+  /// - Throws: A ``SignInSessionError``.
   func user(uid: String) async throws(SignInSessionError) -> User
 
-  /// When a user signed in, newest first.
+  /// Returns the times at which a user signed in, newest first.
   ///
   /// - Parameters:
-  ///   - uid: The user.
-  ///   - before: Only what is older than this; nil to begin with the newest.
-  ///   - limit: How many at most.
-  /// - Throws: ``SignInSessionError``.
+  ///   - uid: The id of the user.
+  ///   - before: The exclusive upper bound of the times; `nil` to begin with the newest.
+  ///   - limit: The maximum number of times.
+  /// - Throws: A ``SignInSessionError``.
   func signInDates(uid: String, before: Date?, limit: Int) async throws(SignInSessionError) -> [Date]
 }

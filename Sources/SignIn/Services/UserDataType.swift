@@ -1,16 +1,16 @@
-/// What is kept of users on this device, such as in a repository.
+/// The data of users on this device, such as a repository.
 ///
-/// A ``UserService`` opens it for a user who signs in, and has it erase what is the user's at a sign-out.
+/// A ``UserService`` opens it for a user at a sign-in, and erases the user's part at a sign-out.
 public protocol UserDataType: Sendable {
-  /// Lets a user who has signed in use the data.
+  /// Makes the data usable for a user who has signed in.
   func open(uid: String) async
 
-  /// Erases all that is kept of a user, and lets the user use nothing until ``open(uid:)``.
+  /// Erases all data of a user, and makes it unusable for the user until ``open(uid:)``.
   ///
   /// - Parameters:
-  ///   - uid: The user.
-  ///   - discardsUnsent: Whether changes that the server doesn't have are lost. Otherwise nothing is erased as long as
-  ///     there are any.
-  /// - Throws: ``UserDataError``.
+  ///   - uid: The id of the user.
+  ///   - discardsUnsent: Whether to discard changes that the server doesn't have. If it is `false` and there are any,
+  ///     nothing is erased.
+  /// - Throws: A ``UserDataError``.
   func erase(uid: String, discardingUnsent discardsUnsent: Bool) async throws(UserDataError)
 }

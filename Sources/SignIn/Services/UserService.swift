@@ -1,13 +1,12 @@
 public import Foundation
 public import Multicast
 
-/// Signs users in and out on a server of accounts, and broadcasts who is signed in.
+/// A service that signs users in and out on an account server, and broadcasts the state.
 ///
-/// An actor: a state is checked, changed and published in one step, so of many calls at once one goes to the server and
-/// the other calls are refused.
-///
-/// - **Ordering**: All observers see the same states in the same order, each once.
-/// - **Lifetime**: Streams do not keep the service alive. They finish when it is released.
+/// - **Isolation**: The actor checks, changes and publishes the state in one step. If several calls are made at once, one
+///   of them reaches the server and the others are refused.
+/// - **Ordering**: All subscribers see the same states in the same order, each once.
+/// - **Lifetime**: Streams don't keep the service alive. They finish when it is released.
 public actor UserService: UserServiceType {
   private let session: any SignInSessionType
   private let userData: [any UserDataType]
@@ -15,33 +14,36 @@ public actor UserService: UserServiceType {
   private let states = CurrentValueRelay<SignState>(.unsigned, buffering: .unbounded)
   private let recent = MulticastRelay<[Date]>(replay: 1, buffering: .latest)
   private var listed: [Date] = []
-  /// Which sign-in it is that lasts: the same user may come back, and what was asked before is old then.
+  /// The number of sign-ins so far, which identifies the current one.
+  ///
+  /// The id of the user can't identify it, because the same user may sign in again while a request of the earlier sign-in
+  /// is in flight.
   private var signIns = 0
   private var lastUpdate = 0
-  /// The newest of the updates that were broadcast, counted in the order they were asked for.
+  /// The number of the newest update that was broadcast, in the order of the calls.
   private var shownUpdate = 0
 
-  /// Creates a service on a server of accounts, with no user signed in.
+  /// Creates a service on an account server, with no user signed in.
   ///
   /// - Parameters:
-  ///   - session: The server.
-  ///   - userData: What is kept of users on this device: opened at a sign-in, and erased at a sign-out.
-  ///   - pageSize: How many sign-ins one load asks for.
+  ///   - session: The session with the server.
+  ///   - userData: The data of users on this device, which is opened at a sign-in and erased at a sign-out.
+  ///   - pageSize: The maximum number of sign-ins that one load fetches.
   public init(session: any SignInSessionType, userData: [any UserDataType] = [], pageSize: Int = 20) {
     self.session = session
     self.userData = userData
     self.pageSize = pageSize
   }
 
-  /// Whether a user is signed in now.
+  /// The current state.
   public nonisolated var signState: SignState { states.value }
 
   /// The current state first, then every later one, in order.
   ///
-  /// Nothing is dropped, however slow a reader is.
+  /// Nothing is dropped, however slow a subscriber is.
   public nonisolated var signStates: MulticastStream<SignState, Never> { states.stream }
 
-  /// When the signed-in user signed in, newest first, as far as it was loaded.
+  /// The times at which the signed-in user signed in, newest first, as far as they are loaded.
   public nonisolated var recentSignIns: MulticastStream<[Date], Never> { recent.stream }
 
   /// Signs a user in.
@@ -52,7 +54,7 @@ public actor UserService: UserServiceType {
     states.send(.signingIn)
     do throws(SignInSessionError) {
       let user = try await session.signIn(username: username, password: password)
-      // No caller waits for it any more, so it must not sign a user in.
+      // A cancelled call must not sign a user in, because no caller waits for its result.
       guard !Task.isCancelled else { throw .cancelled }
       await openUserData(of: user)
       signIns += 1
@@ -64,15 +66,15 @@ public actor UserService: UserServiceType {
     }
   }
 
-  /// Signs the user out, unless that would lose something.
+  /// Signs the user out, unless that would lose changes.
   public func performSignout() async throws(SignInError) {
     try await performSignout(discardingUnsent: false)
   }
 
-  /// Signs the user out, and erases what is kept of the user on this device.
+  /// Signs the user out, and erases the user's data on this device.
   ///
-  /// Erases first, because what waits can be sent only while the server takes the user for signed in. If a sign-out fails
-  /// after that, what was erased is there to be fetched again.
+  /// Erases the data before signing out of the server, because pending changes can be sent only while the user is signed in
+  /// there. If the sign-out fails afterwards, the erased data can be fetched again.
   public func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError) {
     let user = try signedUser()
     guard !Task.isCancelled else { throw .cancelled }
@@ -87,12 +89,12 @@ public actor UserService: UserServiceType {
     }
     listed = []
     recent.send(listed)
-    // What belonged to one user is not for the next.
+    // The next user must not receive the list of the previous one.
     recent.resetReplay()
     states.send(.unsigned)
   }
 
-  /// Asks the server who the signed-in user is now, and broadcasts it as the state.
+  /// Fetches the signed-in user from the server, and broadcasts it as the state.
   public func updateUser() async throws(SignInError) {
     let user = try signedUser()
     let signIn = signIns
@@ -100,13 +102,13 @@ public actor UserService: UserServiceType {
     let update = lastUpdate
     let updated = try await fetchUser(uid: user.uid)
     try require(signIn)
-    // One that was asked for later may have been answered before.
+    // A later update may have been answered first.
     guard update > shownUpdate else { return }
     shownUpdate = update
     states.send(.signed(updated))
   }
 
-  /// Asks the server for the newest sign-ins of the signed-in user, and broadcasts them in the place of the list.
+  /// Fetches the newest sign-ins of the signed-in user, and broadcasts them as the new list.
   public func reloadRecentSignIns() async throws(SignInError) {
     let user = try signedUser()
     let signIn = signIns
@@ -115,7 +117,7 @@ public actor UserService: UserServiceType {
     list(dates)
   }
 
-  /// Asks the server for the sign-ins before those in the list, and broadcasts the longer list.
+  /// Fetches the sign-ins before those in the list, and broadcasts the extended list.
   public func loadMoreRecentSignIns() async throws(SignInError) {
     let user = try signedUser()
     let signIn = signIns
@@ -125,7 +127,7 @@ public actor UserService: UserServiceType {
     if listed == before { list(before + dates) }
   }
 
-  /// Asks the server about any user, without notifying observers.
+  /// Fetches any user from the server, without notifying subscribers.
   public func fetchUser(uid: String) async throws(SignInError) -> User {
     do throws(SignInSessionError) {
       return try await session.user(uid: uid)
@@ -172,7 +174,7 @@ public actor UserService: UserServiceType {
     return user
   }
 
-  /// Refuses an answer that came after its user had signed out, even if another user has signed in since.
+  /// Throws if the sign-in of a request has ended, even if a user has signed in again since.
   private func require(_ signIn: Int) throws(SignInError) {
     _ = try signedUser()
     guard signIns == signIn else { throw .refused(signState) }

@@ -1,77 +1,81 @@
 public import Foundation
 public import Multicast
 
-/// The one source of truth for who is signed in, shared by every screen.
+/// The single source of truth for the signed-in user, shared by all screens.
 ///
-/// Its properties broadcast; its functions act once. The name of a function says what observers see of it:
+/// Its properties broadcast, and each call of a method acts once. The first word of a method's name says what subscribers
+/// see:
 ///
-/// - `reload…`, `loadMore…` and `update…` ask the server, and broadcast what it answers.
-/// - `fetch…` asks the server, and answers the caller alone: no observer sees anything.
-/// - `perform…` acts, and observers see the states it goes through.
+/// - `reload…`, `loadMore…` and `update…` fetch from the server, and broadcast the result.
+/// - `fetch…` fetches from the server, and returns the result to the caller only.
+/// - `perform…` acts, and broadcasts the states it passes through.
 public protocol UserServiceType: Sendable {
-  /// Whether a user is signed in now.
+  /// The current state.
   var signState: SignState { get }
 
   /// The current state first, then every later one, in order.
   var signStates: MulticastStream<SignState, Never> { get }
 
-  /// When the signed-in user signed in, newest first, as far as it was loaded.
+  /// The times at which the signed-in user signed in, newest first, as far as they are loaded.
   ///
-  /// A reader that comes late gets the last list; one that comes before anything was loaded waits. At a sign-out
-  /// subscribers get an empty list, and later ones nothing.
+  /// A new subscriber receives the last list, or waits if no list was loaded. A sign-out sends an empty list to the current
+  /// subscribers, and nothing to later ones.
   var recentSignIns: MulticastStream<[Date], Never> { get }
 
   /// Signs a user in.
   ///
-  /// Observers see `signingIn`, then `signed`; or `unsigned` when it fails or is cancelled. To be cancelled is no
-  /// success, even where the server's answer was on its way.
+  /// Subscribers see `signingIn`, then `signed`, or `unsigned` if the call fails or is cancelled. A cancelled call doesn't
+  /// sign the user in, even if the server's reply has arrived.
   ///
-  /// - Throws: ``SignInError``; ``SignInError/refused(_:)`` at once, without a change of state, unless no user is
-  ///   signed in.
+  /// - Throws: A ``SignInError``. ``SignInError/refused(_:)`` is thrown at once, without a change of state, unless the
+  ///   state is `unsigned`.
   @discardableResult
   func performSignin(username: String, password: Password) async throws(SignInError) -> User
 
-  /// Signs the user out, unless that would lose something: as ``performSignout(discardingUnsent:)`` with `false`.
+  /// Signs the user out, unless that would lose changes.
   ///
-  /// - Throws: ``SignInError``.
+  /// Equivalent to ``performSignout(discardingUnsent:)`` with `false`.
+  ///
+  /// - Throws: A ``SignInError``.
   func performSignout() async throws(SignInError)
 
-  /// Signs the user out, and erases what is kept of the user on this device.
+  /// Signs the user out, and erases the user's data on this device.
   ///
-  /// Observers see `signingOut`, then `unsigned`; or `signed` when it fails or is cancelled. What the server has done
-  /// counts as done, also when the calling task is cancelled meanwhile.
+  /// Subscribers see `signingOut`, then `unsigned`, or `signed` if the call fails or is cancelled. Once the server has
+  /// signed the user out, the call succeeds, even if the calling task is cancelled.
   ///
-  /// - Parameter discardsUnsent: Whether changes that the server doesn't have are lost. Otherwise they keep the user
-  ///   signed in, and are counted in ``UserDataError/unsent(_:)``.
-  /// - Throws: ``SignInError``; ``SignInError/refused(_:)`` at once, without a change of state, unless a user is signed
-  ///   in.
+  /// - Parameter discardsUnsent: Whether to discard changes that the server doesn't have. If it is `false` and there are
+  ///   any, the user stays signed in, and the call throws their number as ``UserDataError/unsent(_:)`` in
+  ///   ``SignInError/userData(_:)``.
+  /// - Throws: A ``SignInError``. ``SignInError/refused(_:)`` is thrown at once, without a change of state, unless a user
+  ///   is signed in.
   func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError)
 
-  /// Asks the server who the signed-in user is now, and broadcasts it as the state.
+  /// Fetches the signed-in user from the server, and broadcasts it as the state.
   ///
-  /// - Throws: ``SignInError``; then observers see nothing.
+  /// - Throws: A ``SignInError``; nothing is broadcast.
   func updateUser() async throws(SignInError)
 
-  /// Asks the server for the newest sign-ins of the signed-in user, and broadcasts them in the place of the list.
+  /// Fetches the newest sign-ins of the signed-in user, and broadcasts them as the new list.
   ///
-  /// - Throws: ``SignInError``; then observers see nothing.
+  /// - Throws: A ``SignInError``; nothing is broadcast.
   func reloadRecentSignIns() async throws(SignInError)
 
-  /// Asks the server for the sign-ins before those in the list, and broadcasts the longer list.
+  /// Fetches the sign-ins before those in the list, and broadcasts the extended list.
   ///
-  /// Of two loads at once the first answer counts; an answer that no longer fits the list is not broadcast.
+  /// If two loads are in flight, the first reply counts. A reply that no longer fits the list isn't broadcast.
   ///
-  /// - Throws: ``SignInError``; then observers see nothing.
+  /// - Throws: A ``SignInError``; nothing is broadcast.
   func loadMoreRecentSignIns() async throws(SignInError)
 
-  /// Asks the server about any user, without notifying observers.
+  /// Fetches any user from the server, without notifying subscribers.
   ///
-  /// - Throws: ``SignInError``.
+  /// - Throws: A ``SignInError``.
   func fetchUser(uid: String) async throws(SignInError) -> User
 }
 
 extension UserServiceType {
-  /// Signs the user out by ``performSignout()``: for services that keep nothing of users.
+  /// Signs the user out with ``performSignout()``, ignoring the argument, for services without data on this device.
   public func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError) {
     try await performSignout()
   }

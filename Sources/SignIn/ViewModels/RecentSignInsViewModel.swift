@@ -2,49 +2,53 @@ public import Foundation
 internal import Multicast
 public import Observation
 
-/// The list of recent sign-ins, a part of the sign-in screen.
+/// The model of the list of recent sign-ins, which is a part of the sign-in screen.
 @MainActor
 @Observable
 public final class RecentSignInsViewModel {
-  /// When the signed-in user signed in, newest first; empty before ``reload()`` and after a sign-out.
+  /// The times at which the signed-in user signed in, newest first; empty before ``reload()`` and after a sign-out.
   public private(set) var dates: [Date] = []
-  /// Why the last load failed; `nil` if it didn't, and from the start of a retry.
+  /// The error of the last load; `nil` if it didn't fail, or if another load has begun.
   public private(set) var error: SignInError?
 
   @ObservationIgnored private let userService: any UserServiceType
-  @ObservationIgnored private var following: MulticastSubscription<[Date], Never>?
+  @ObservationIgnored private var subscription: MulticastSubscription<[Date], Never>?
 
   /// Creates the model of a list.
   ///
-  /// - Parameter userService: Where the list comes from.
+  /// - Parameter userService: The service that loads the sign-ins.
   public init(userService: any UserServiceType) {
     self.userService = userService
   }
 
   deinit {
-    following?.cancel()
+    subscription?.cancel()
   }
 
-  /// Loads the newest sign-ins, which arrive through ``run()``.
+  /// Loads the newest sign-ins.
+  ///
+  /// The result arrives through ``run()``.
   public func reload() async {
     await load { service throws(SignInError) in try await service.reloadRecentSignIns() }
   }
 
-  /// Loads older sign-ins, which arrive through ``run()``.
+  /// Loads older sign-ins.
+  ///
+  /// The result arrives through ``run()``.
   public func loadMore() async {
     await load { service throws(SignInError) in try await service.loadMoreRecentSignIns() }
   }
 
-  /// Shows the list until the calling task is cancelled, the service ends or the model is released.
+  /// Observes the list until the calling task is cancelled, the service is released, or the model is released.
   public consuming func run() async {
     let recentSignIns = userService.recentSignIns.subscribe()
-    following?.cancel()
-    following = recentSignIns
-    // A sign-out that happened while nothing was observed wasn't reported. A list that is still valid is received
-    // first.
+    subscription?.cancel()
+    subscription = recentSignIns
+    // The dates may belong to a user who signed out while the model wasn't subscribed. If they are still valid, the new
+    // subscription receives them first.
     if !dates.isEmpty { dates = [] }
     let subscriber = WeakSubscriber(copy self)
-    // Consumed, so that what waits from here on doesn't keep the model.
+    // Consumed, so that the loop below doesn't keep the model alive.
     _ = consume self
     await subscriber.receive(recentSignIns) { $0.dates = $1 }
   }

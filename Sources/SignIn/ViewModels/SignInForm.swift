@@ -1,6 +1,6 @@
-/// What the sign-in screen shows, as a value: the inputs and the state in, every output out.
+/// The content of the sign-in screen as a value, which derives every output from the inputs and the state.
 struct SignInForm: Equatable {
-  /// What there is to report that neither the inputs nor the state show.
+  /// The result of an earlier call, which neither the inputs nor the state show.
   enum Report: Equatable {
     case signedOut
     case failedToSignIn(SignInError)
@@ -18,14 +18,13 @@ struct SignInForm: Equatable {
     self.state = state
   }
 
-  /// Takes the next state, and forgets a report that does not fit it, and the password of who has signed out.
+  /// Sets the next state, discards a report that doesn't fit it, and clears the password after a sign-out.
   ///
-  /// Whether the caller of a failed call hears of the failure before or after the state that follows it makes no
-  /// difference.
-  mutating func follow(_ next: SignState) {
+  /// A failed call may report its error before or after the state that follows it; the result is the same.
+  mutating func update(_ next: SignState) {
     switch (state, next) {
     case (.signingOut, .unsigned), (.signed, .unsigned):
-      // Otherwise the next user would sign in with the credentials of the one before.
+      // Otherwise the next person at the screen could sign in with the credentials of the previous user.
       password = Password()
       report = .signedOut
     case (_, .signed):
@@ -52,7 +51,7 @@ struct SignInForm: Equatable {
     }
   }
 
-  /// Whether a sign-out was refused because it would lose changes, so that the next one discards them.
+  /// Whether a sign-out was refused because it would lose changes, so the next one discards them.
   var asksToDiscard: Bool {
     if case (.signed, .failedToSignOut(.userData(.unsent))) = (state, report) { true } else { false }
   }
@@ -61,7 +60,9 @@ struct SignInForm: Equatable {
     if case .signed = state { asksToDiscard ? "Discard and SignOut" : "SignOut" } else { "Submit" }
   }
 
-  /// The texts of the original app, which counts a name of four characters as long enough too.
+  /// The messages of the original app, except that a failure has the English description of its error.
+  ///
+  /// As in the original, “应该大于4位” asks for more than four characters, although four are enough.
   var message: String {
     switch (state, report) {
     case (_, .failedToSignIn(let error)), (_, .failedToSignOut(let error)): error.description

@@ -1,26 +1,25 @@
 internal import Multicast
 public import Observation
 
-/// The sign-in screen: two fields, one button, and a text.
+/// The model of a sign-in screen with two text fields, a button and a message.
 ///
-/// Await ``run()`` from the view's task. Nothing keeps the model alive: if it is dropped while its loop runs, it is
-/// released and the loop ends.
+/// Await ``run()`` in the view's task. The call doesn't keep the model alive, and ends when the model is released.
 ///
-/// The password is shown by no text, dump or mirror of the model; see ``Password``.
+/// No description, dump or mirror of the model reveals the password; see ``Password``.
 @MainActor
 @Observable
 public final class SignInViewModel {
   private var form: SignInForm
 
-  /// The list of recent sign-ins, which is a part of the screen with a model of its own.
+  /// The model of the list of recent sign-ins, which is a part of the screen.
   public let recentSignIns: RecentSignInsViewModel
 
   @ObservationIgnored private let userService: any UserServiceType
-  @ObservationIgnored private var following: MulticastSubscription<SignState, Never>?
+  @ObservationIgnored private var subscription: MulticastSubscription<SignState, Never>?
 
   /// Creates the model of a sign-in screen.
   ///
-  /// - Parameter userService: The service that knows which user is signed in. Share one among all screens.
+  /// - Parameter userService: The service that signs users in and out. Share one among all screens.
   public init(userService: any UserServiceType) {
     self.userService = userService
     form = SignInForm(state: userService.signState)
@@ -28,30 +27,31 @@ public final class SignInViewModel {
   }
 
   deinit {
-    following?.cancel()
+    subscription?.cancel()
   }
 
   // MARK: Inputs
 
-  /// What is typed as the username.
+  /// The content of the username field.
   public var username: String {
     get { form.username }
     set { form.username = newValue }
   }
 
-  /// What is typed as the password; empty again after a sign-out.
+  /// The content of the password field; cleared after a sign-out.
   public var password: Password {
     get { form.password }
     set { form.password = newValue }
   }
 
-  /// Signs in, or out if a user is signed in.
+  /// Signs in, or signs out if a user is signed in.
   ///
-  /// A sign-out that would lose changes is refused, and ``asksToDiscard`` is set. The next one discards them, unless
-  /// ``keepChanges()`` comes before.
+  /// A sign-out that would lose changes is refused, and sets ``asksToDiscard``. The next sign-out discards the changes,
+  /// unless ``keepChanges()`` is called first.
   ///
-  /// Does nothing while ``isSubmitEnabled`` is false, so also while a sign-in or a sign-out is in flight. Sets
-  /// ``message`` on failure. Cancellation isn't a failure, and neither is a call that comes second.
+  /// Does nothing while ``isSubmitEnabled`` is `false`, which includes the time while a sign-in or a sign-out is in flight.
+  /// Sets ``message`` on failure. Cancellation isn't a failure, and neither is a call that the service refuses because
+  /// another one came first.
   public func submit() async {
     guard isSubmitEnabled else { return }
     let pressed = form
@@ -71,52 +71,58 @@ public final class SignInViewModel {
     }
   }
 
-  /// Keeps the user signed in and the changes waiting, after a sign-out that would lose them.
+  /// Keeps the user signed in and the changes queued, after a sign-out that would lose them was refused.
   public func keepChanges() {
     if form.asksToDiscard { form.report = nil }
   }
 
   // MARK: Outputs
 
-  /// Whether the username can be typed: while no user is signed in.
+  /// Whether the username field is enabled, which is the case while no user is signed in and no call is in flight.
   public var isUsernameEnabled: Bool { form.isUsernameEnabled }
 
-  /// Whether the password can be typed: while no user is signed in and the username has four characters or more.
+  /// Whether the password field is enabled.
+  ///
+  /// It is enabled under the condition of ``isUsernameEnabled`` if the username has at least four characters.
   public var isPasswordEnabled: Bool { form.isPasswordEnabled }
 
-  /// Whether the button can be pressed: to sign in with a username of four characters or more and a password, to sign
-  /// out always, and not while busy.
+  /// Whether the button is enabled.
+  ///
+  /// To sign in, the username needs at least four characters and the password at least one. To sign out, the button is
+  /// always enabled. It is disabled while a sign-in or a sign-out is in flight.
   public var isSubmitEnabled: Bool { form.isSubmitEnabled }
 
-  /// Whether a sign-out was refused because the server doesn't have some of the user's changes: ``submit()`` discards
-  /// them now, and ``keepChanges()`` keeps them.
+  /// Whether a sign-out was refused because the server doesn't have some of the user's changes.
+  ///
+  /// ``submit()`` then discards them, and ``keepChanges()`` keeps them.
   public var asksToDiscard: Bool { form.asksToDiscard }
 
-  /// The text of the button: "SignOut" while a user is signed in, "Discard and SignOut" while ``asksToDiscard`` is set,
-  /// else "Submit".
+  /// The title of the button.
+  ///
+  /// "SignOut" while a user is signed in, "Discard and SignOut" while ``asksToDiscard`` is `true`, and "Submit" otherwise.
   public var submitTitle: String { form.submitTitle }
 
-  /// Whether the indicator shows: while a sign-in or a sign-out is in flight.
+  /// Whether the activity indicator is visible, which is the case while a sign-in or a sign-out is in flight.
   public var showsIndicator: Bool { form.state.isBusy }
 
-  /// Whether ``message`` is hidden: while the indicator shows.
+  /// Whether ``message`` is hidden, which is the case while the activity indicator is visible.
   public var isTextHidden: Bool { form.state.isBusy }
 
-  /// What is missing, what went wrong, or which user is signed in; empty if there is nothing to say.
+  /// A message about missing input, a failure or the signed-in user; empty if there is none.
   public var message: String { form.message }
 
-  /// Shows the state of the service until the calling task is cancelled, the service ends or the model is released.
+  /// Observes the service until the calling task is cancelled, the service is released, or the model is released.
   ///
-  /// Runs ``recentSignIns`` too.
+  /// Also runs ``recentSignIns``.
   public consuming func run() async {
     let states = userService.signStates.subscribe()
-    following?.cancel()
-    following = states
+    subscription?.cancel()
+    subscription = states
     let child = recentSignIns
     let subscriber = WeakSubscriber(copy self)
-    // Consumed, so that what waits from here on doesn't keep the model.
+    // Consumed, so that the loops below don't keep the model alive.
     _ = consume self
     async let _: Void = child.run()
-    await subscriber.receive(states) { $0.form.follow($1) }
+    await subscriber.receive(states) { $0.form.update($1) }
   }
 }

@@ -1,15 +1,15 @@
 public import Foundation
 
-/// Something to do.
+/// An item of a todo list.
 public struct TodoItem: Sendable, Hashable, Codable, Identifiable {
-  /// Stays the same whatever is edited, and wherever in a list the item is.
+  /// The identifier of the item, which doesn't change when the item is edited or moved.
   public let id: UUID
-  /// What is to be done.
+  /// The name of the item.
   public var name: String
-  /// Whether it is done.
+  /// Whether the item is finished.
   public var isFinished: Bool
 
-  /// Creates an item: without a name, and not finished, by default.
+  /// Creates an item; by default, it has no name and is unfinished.
   public init(id: UUID = UUID(), name: String = "", isFinished: Bool = false) {
     self.id = id
     self.name = name

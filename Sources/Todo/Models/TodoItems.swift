@@ -1,49 +1,49 @@
 public import Foundation
 
-/// A list of things to do, in the order they were added, with the rules that hold for it.
+/// The items of a todo list in the order in which they were added, with the rules of the list.
 ///
-/// No two elements have the same id; stored bytes in which two do are refused.
+/// No two items have the same id. Decoding fails if two items do.
 public struct TodoItems: Sendable, Hashable {
-  /// With so many unfinished items no other may be begun.
+  /// The number of unfinished items at which no item can be added.
   public static let unfinishedLimit = 5
 
-  /// The items.
+  /// The items, in the order in which they were added.
   public private(set) var elements: [TodoItem] = []
 
   /// Creates an empty list.
   public init() {}
 
-  /// Whether another item may be begun: while fewer than ``unfinishedLimit`` are unfinished.
+  /// Whether an item can be added, which is the case while fewer than ``unfinishedLimit`` items are unfinished.
   public var canAdd: Bool { elements.count { !$0.isFinished } < Self.unfinishedLimit }
 
-  /// Whether there is anything to clear.
+  /// Whether the list can be cleared, which is the case unless it is empty.
   public var canClear: Bool { !elements.isEmpty }
 
-  /// "Todo" for an empty list, else how many items there are: "1 ToDos", "2 ToDos".
+  /// The title of the list: "Todo" if it is empty, and the number of items otherwise, such as "1 ToDos" or "2 ToDos".
   public var title: String { elements.isEmpty ? "Todo" : "\(elements.count) ToDos" }
 
-  /// The item with this id; `nil` if there is no such item.
+  /// The item with an id; `nil` if there is no such item.
   public subscript(id: TodoItem.ID) -> TodoItem? {
     index(of: id).map { elements[$0] }
   }
 
-  /// Puts an item at the end; or in the place of the one with its id, so that to add again adds nothing.
+  /// Appends an item, or replaces the item with the same id, so adding an item twice adds it once.
   mutating func add(_ item: TodoItem) {
     if !update(item) { elements.append(item) }
   }
 
-  /// Puts an item in the place of the one with its id.
+  /// Replaces the item with the same id.
   ///
-  /// - Returns: Whether there is one.
+  /// - Returns: Whether there is such an item.
   mutating func update(_ item: TodoItem) -> Bool {
     guard let index = index(of: item.id) else { return false }
     elements[index] = item
     return true
   }
 
-  /// Finishes an item, or begins it again.
+  /// Marks an item as finished, or as unfinished if it is finished.
   ///
-  /// - Returns: Whether there is one.
+  /// - Returns: Whether there is such an item.
   mutating func toggle(_ id: TodoItem.ID) -> Bool {
     guard let index = index(of: id) else { return false }
     elements[index].isFinished.toggle()
@@ -64,9 +64,9 @@ public struct TodoItems: Sendable, Hashable {
 }
 
 extension TodoItems: Codable {
-  /// Reads a list.
+  /// Creates a list from an array of items.
   ///
-  /// - Throws: A `DecodingError`, also where two items have the same id.
+  /// - Throws: A `DecodingError`, also if two items have the same id.
   public init(from decoder: any Decoder) throws {
     elements = try decoder.singleValueContainer().decode([TodoItem].self)
     guard Set(elements.map(\.id)).count == elements.count else {
@@ -75,7 +75,7 @@ extension TodoItems: Codable {
     }
   }
 
-  /// Writes the items, as a plain array.
+  /// Encodes the items as an array.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(elements)

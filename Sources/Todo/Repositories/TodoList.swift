@@ -2,40 +2,42 @@ public import DataStore
 public import Multicast
 internal import Repository
 
-/// The list of things to do, kept in a store.
+/// A todo list that is kept in a store.
 ///
-/// A value goes one way: an edit → the store → the store's changes → the observers. So what is on the screens is what
-/// is stored, and what was stored before the list existed reaches observers first.
+/// Data flows in one direction: edit → store → the store's changes → observers. So screens always show the stored list, and
+/// observers receive a list that was stored earlier first.
 ///
-/// - **Ordering**: Edits are made one at a time, in the order the calls arrive. Observers see each once, in that order.
-/// - **Durability**: An edit that returned survives the end of the process, as far as the store's medium does. One that
-///   threw changed nothing.
-/// - **Several lists** may be on one store, also in several processes: no edit is lost.
-/// - **Cancellation** doesn't interrupt an edit: one that began runs to completion and reports its result.
-/// - **Corrupt bytes** never stop the program: the store quarantines them, ``events`` reports it, the first call of
+/// - **Ordering**: Edits are made one at a time, in the order of the calls. Observers see each edit once, in that order.
+/// - **Durability**: Once an edit returns, it survives the end of the process if the store's medium does. An edit that
+///   throws changes nothing.
+/// - **Several lists** may share a store, in one process or in several. No edit is lost.
+/// - **Cancellation** doesn't interrupt an edit that has begun. The edit runs to completion and reports its result.
+/// - **Corrupt bytes** don't stop the program. The store quarantines them, and ``events`` reports it. The first call of
 ///   ``fetchItems()`` or of an edit that finds them throws `StoreError.undecodable(_:movedTo:reason:)`, and the list is
 ///   empty from then on.
 public actor TodoList {
-  /// Where the list is kept.
+  /// The key of the list in the store.
   public static let key = StoreKey<TodoItems>("todos")
 
   private let store: any KeyValueStore
   private let items: LocalRepository<OnlyKey, TodoItems>
 
-  /// Creates a list in a store.
+  /// Creates a list.
+  ///
+  /// - Parameter store: The store that keeps the list.
   public init(store: any KeyValueStore) {
     self.store = store
     items = LocalRepository(Self.key.collection, default: TodoItems(), store: store)
   }
 
-  /// What the store reports although no call failed for it, such as bytes that were quarantined.
+  /// The events of the store that no call reports, such as quarantined bytes.
   ///
-  /// A subscriber gets the last few events first.
+  /// A subscriber receives the last few events first.
   public nonisolated var events: MulticastStream<StoreEvent, Never> { store.events }
 
-  /// The stored list first, if there is one, then every change of it.
+  /// Returns the changes of the list: the stored list first, if there is one, then every later change.
   ///
-  /// - Throws: ``TodoListError``, but never for undecodable bytes: for those see ``events``.
+  /// - Throws: A ``TodoListError``, except for undecodable bytes, which ``events`` reports.
   public func changes() async throws(TodoListError) -> MulticastStream<StoreChange<TodoItems>, Never> {
     do throws(StoreError) {
       return try await store.changes(of: Self.key)
@@ -44,9 +46,9 @@ public actor TodoList {
     }
   }
 
-  /// The list as it is stored now, for the caller alone: no observer sees anything.
+  /// Returns the stored list, without notifying observers.
   ///
-  /// - Throws: ``TodoListError``; for undecodable bytes once, and the list is empty from then on.
+  /// - Throws: A ``TodoListError``. Undecodable bytes are reported once, and the list is empty from then on.
   public func fetchItems() async throws(TodoListError) -> TodoItems {
     do throws(StoreError) {
       return try await items.value(of: .only)
@@ -55,37 +57,37 @@ public actor TodoList {
     }
   }
 
-  /// Puts an item at the end of the list.
+  /// Appends an item to the list, or replaces the item with the same id.
   ///
-  /// - Throws: ``TodoListError``.
+  /// - Throws: A ``TodoListError``.
   public func add(_ item: TodoItem) async throws(TodoListError) {
     try await edit { $0.add(item) }
   }
 
-  /// Puts an item in the place of the one with its id, wherever in the list that is by now.
+  /// Replaces the item with the same id, at its current position in the list.
   ///
-  /// - Throws: ``TodoListError``; ``TodoListError/noSuchItem(_:)`` where it was deleted.
+  /// - Throws: A ``TodoListError``; ``TodoListError/noSuchItem(_:)`` if the item was deleted.
   public func update(_ item: TodoItem) async throws(TodoListError) {
     guard try await edit({ $0.update(item) }) else { throw .noSuchItem(item.id) }
   }
 
-  /// Finishes an item, or begins it again.
+  /// Marks an item as finished, or as unfinished if it is finished.
   ///
-  /// - Throws: ``TodoListError``; ``TodoListError/noSuchItem(_:)`` where it was deleted.
+  /// - Throws: A ``TodoListError``; ``TodoListError/noSuchItem(_:)`` if the item was deleted.
   public func toggle(id: TodoItem.ID) async throws(TodoListError) {
     guard try await edit({ $0.toggle(id) }) else { throw .noSuchItem(id) }
   }
 
   /// Deletes an item, if there is such an item.
   ///
-  /// - Throws: ``TodoListError``.
+  /// - Throws: A ``TodoListError``.
   public func delete(id: TodoItem.ID) async throws(TodoListError) {
     try await edit { $0.delete(id) }
   }
 
-  /// Deletes all items, if there are any.
+  /// Deletes all items.
   ///
-  /// - Throws: ``TodoListError``.
+  /// - Throws: A ``TodoListError``.
   public func clear() async throws(TodoListError) {
     try await edit { $0.clear() }
   }

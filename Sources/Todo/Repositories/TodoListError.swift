@@ -1,21 +1,21 @@
 public import DataStore
 public import Foundation
 
-/// Why a ``TodoList`` could not do what it was asked.
+/// An error thrown by a ``TodoList``.
 ///
-/// The list is what it was.
+/// The list is unchanged.
 public enum TodoListError: Error, Sendable, Hashable {
-  /// The item is not in the list: it was deleted meanwhile.
+  /// The item isn't in the list, because it was deleted meanwhile.
   case noSuchItem(TodoItem.ID)
-  /// The device could not read or keep the list.
+  /// The store couldn't read or write the list.
   case store(StoreError)
 }
 
 extension TodoListError: CustomStringConvertible {
-  /// What happened, and what to do about it.
+  /// A sentence that says what happened and what to do.
   public var description: String {
     switch self {
-    case .noSuchItem: "The todo was deleted meanwhile. Add it again if it is still wanted."
+    case .noSuchItem: "The todo was deleted meanwhile. Add it again if it is still needed."
     case .store(let error): error.description
     }
   }

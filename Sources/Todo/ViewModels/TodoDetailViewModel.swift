@@ -2,29 +2,29 @@ internal import Foundation
 public import Multicast
 public import Observation
 
-/// The screen on which a todo is added or edited.
+/// The model of a screen that adds or edits a todo.
 ///
-/// What comes of it leaves by ``todo``: Done sends one item, then the end; Cancel sends the end only. Nothing is
-/// replayed, so subscribe before the screen shows.
+/// The stream ``todo`` delivers the result: Done sends one item and finishes the stream, and Cancel finishes it without an
+/// item. Nothing is replayed, so subscribe before the screen appears.
 ///
-/// Only the screen sends. Readers have a `MulticastStream`, which has no `send` and no `finish`, and the channel behind
-/// it is private: to send from outside does not compile.
+/// Only the screen can send. Subscribers have a `MulticastStream`, which has no `send` and no `finish`, and the underlying
+/// channel is private.
 @MainActor
 @Observable
 public final class TodoDetailViewModel {
-  /// "Add Todo" or "Edit todo".
+  /// The title of the screen: "Add Todo" or "Edit todo".
   public let title: String
-  /// What is typed as the name.
+  /// The content of the name field.
   public var name: String
-  /// What is chosen for the item: finished or not.
+  /// Whether the item is marked as finished.
   public var isFinished: Bool
 
   @ObservationIgnored private let id: TodoItem.ID
   @ObservationIgnored private let todoChannel = MulticastChannel<TodoItem, Never>(buffering: .unbounded)
 
-  /// Creates the screen for an item.
+  /// Creates the model of a screen.
   ///
-  /// - Parameter item: What to edit; nil to add one.
+  /// - Parameter item: The item to edit; `nil` to add an item.
   public init(editing item: TodoItem? = nil) {
     title = item == nil ? "Add Todo" : "Edit todo"
     let item = item ?? TodoItem()
@@ -33,26 +33,26 @@ public final class TodoDetailViewModel {
     isFinished = item.isFinished
   }
 
-  /// The item that was added or edited, if any, then the end.
+  /// The stream of the result: the added or edited item, if any, then the end.
   ///
-  /// The end comes with Done and with Cancel, and also where the screen is just dropped.
+  /// The stream finishes with Done, with Cancel, and when the model is released.
   public var todo: MulticastStream<TodoItem, Never> { todoChannel.stream }
 
-  /// Whether Done can be pressed: when there is a name.
+  /// Whether Done is enabled, which is the case if the name isn't empty.
   public var isDoneEnabled: Bool { !name.isEmpty }
 
-  /// Sends the item, then the end.
+  /// Sends the item, and finishes the stream.
   ///
-  /// Does nothing while ``isDoneEnabled`` is false, and nothing after the end.
+  /// Does nothing while ``isDoneEnabled`` is `false`, and nothing after the stream has finished.
   public func done() {
     guard isDoneEnabled else { return }
     todoChannel.send(TodoItem(id: id, name: name, isFinished: isFinished))
     todoChannel.finish()
   }
 
-  /// Sends the end only.
+  /// Finishes the stream without an item.
   ///
-  /// Does nothing after the end.
+  /// Does nothing after the stream has finished.
   public func cancel() {
     todoChannel.finish()
   }

@@ -2,20 +2,20 @@ internal import DataStore
 internal import Multicast
 public import Observation
 
-/// The screen with the list of things to do.
+/// The model of a todo list screen.
 ///
-/// Await ``run()`` from the view's task. Nothing keeps the model alive: if it is dropped while its loop runs, it is
-/// released, the loop ends, and so does the detail it had opened.
+/// Await ``run()`` in the view's task. The call doesn't keep the model alive. When the model is released, the call ends,
+/// and so does the detail screen that the model has opened.
 @MainActor
 @Observable
 public final class TodoListViewModel {
   private var list = TodoItems()
 
-  /// Whether the list shows what is stored, so that an empty one is known to be empty.
+  /// Whether the stored list has been loaded, which distinguishes an empty list from an unknown one.
   public private(set) var isLoaded = false
-  /// The screen that adds or edits an item while it is open, which is a model of its own; nil while none is.
+  /// The model of the open screen that adds or edits an item; `nil` if no screen is open.
   public private(set) var detail: TodoDetailViewModel?
-  /// Why the last call failed, or the list could not be loaded; nil from the start of the next call on.
+  /// The error of the last call or of loading the list; `nil` once the next call begins.
   public private(set) var error: TodoListError?
 
   @ObservationIgnored private let todoList: TodoList
@@ -23,44 +23,45 @@ public final class TodoListViewModel {
   @ObservationIgnored private var openings = 0
   @ObservationIgnored private var shownChanges = 0
   @ObservationIgnored private var reported: Set<StoreEvent> = []
-  @ObservationIgnored private var following: MulticastSubscription<StoreChange<TodoItems>, Never>?
+  @ObservationIgnored private var subscription: MulticastSubscription<StoreChange<TodoItems>, Never>?
 
   /// Creates the model of a list.
   ///
   /// - Parameters:
   ///   - todoList: The list. Share one among all screens.
-  ///   - print: Where "Finish adding a new todo." and "Finish editing a todo." go: once for each detail, when its
-  ///     channel has ended and its item, if any, is kept.
+  ///   - print: A closure that prints "Finish adding a new todo." and "Finish editing a todo.", once for each detail
+  ///     screen, after the screen's stream has finished and its item, if any, is stored. If the model is released before an
+  ///     item of the screen can't be stored, it prints the error too.
   public init(todoList: TodoList, print: @escaping @MainActor (String) -> Void = { _ in }) {
     self.todoList = todoList
     self.print = print
   }
 
   deinit {
-    following?.cancel()
+    subscription?.cancel()
   }
 
   // MARK: Outputs
 
-  /// The items, in the order they were added.
+  /// The items, in the order in which they were added.
   public var items: [TodoItem] { list.elements }
 
-  /// "Todo" for an empty list, else how many items there are: "1 ToDos", "2 ToDos".
+  /// The title of the screen; see ``TodoItems/title``.
   public var title: String { list.title }
 
-  /// Whether Add can be pressed: while fewer than five items are unfinished.
+  /// Whether Add is enabled, which is the case while fewer than five items are unfinished.
   public var isAddEnabled: Bool { list.canAdd }
 
-  /// Whether Clear can be pressed: while there is any item.
+  /// Whether Clear is enabled, which is the case unless the list is empty.
   public var isClearEnabled: Bool { list.canClear }
 
   // MARK: Inputs
 
-  /// Opens the screen that adds an item, and closes the one that was open.
+  /// Opens a screen that adds an item, and closes an open screen.
   ///
-  /// What it sends is added, whether or not ``run()`` follows the list.
+  /// The item that the screen sends is added even if ``run()`` isn't awaited.
   ///
-  /// - Returns: The screen, which is ``detail`` too; nil while ``isAddEnabled`` is false.
+  /// - Returns: The model of the screen, which is also ``detail``; `nil` while ``isAddEnabled`` is `false`.
   @discardableResult
   public func openAdd() -> TodoDetailViewModel? {
     guard isAddEnabled else { return nil }
@@ -69,12 +70,12 @@ public final class TodoListViewModel {
     }
   }
 
-  /// Opens the screen that edits an item, and closes the one that was open.
+  /// Opens a screen that edits an item, and closes an open screen.
   ///
-  /// What it sends takes the place of the item with the same id, wherever that is by then; where it was deleted
-  /// meanwhile, ``error`` says so.
+  /// The item that the screen sends replaces the item with the same id, at its position at that time. If that item was
+  /// deleted meanwhile, ``error`` is set.
   ///
-  /// - Returns: The screen, which is ``detail`` too; nil where there is no such item.
+  /// - Returns: The model of the screen, which is also ``detail``; `nil` if there is no such item.
   @discardableResult
   public func openEdit(id: TodoItem.ID) -> TodoDetailViewModel? {
     guard let item = list[id] else { return nil }
@@ -84,7 +85,7 @@ public final class TodoListViewModel {
     }
   }
 
-  /// Finishes an item, or begins it again.
+  /// Marks an item as finished, or as unfinished if it is finished.
   public func toggle(id: TodoItem.ID) async {
     await perform { list throws(TodoListError) in try await list.toggle(id: id) }
   }
@@ -99,20 +100,20 @@ public final class TodoListViewModel {
     await perform { list throws(TodoListError) in try await list.clear() }
   }
 
-  /// Shows the list until the calling task is cancelled, the store ends or the model is released.
+  /// Observes the list until the calling task is cancelled, the store is released, or the model is released.
   ///
-  /// Where the stored list cannot be read, ``error`` says why. Bytes that can't be decoded are quarantined, ``error``
-  /// says where, and the list goes on empty.
+  /// Sets ``error`` if the stored list can't be read. If its bytes can't be decoded, the store quarantines them, ``error``
+  /// has their new location, and the list continues empty.
   public consuming func run() async {
     let todoList = todoList
     let subscriber = WeakSubscriber(copy self)
-    // Consumed, so that what waits from here on doesn't keep the model.
+    // Consumed, so that the loops below don't keep the model alive.
     _ = consume self
     do throws(TodoListError) {
       let events = todoList.events.subscribe()
       let changes = try await todoList.changes().buffering(.latest).subscribe()
       let stored = try await todoList.fetchItems()
-      guard subscriber.object?.show(stored, following: changes) != nil else { return }
+      guard subscriber.object?.show(stored, with: changes) != nil else { return }
       async let _: Void = Self.report(events, of: todoList, to: subscriber)
       await subscriber.receive(changes) { model, change in
         model.list = change.stored?.value ?? TodoItems()
@@ -123,7 +124,7 @@ public final class TodoListViewModel {
     }
   }
 
-  /// Reports stored lists that can't be decoded, and shows what is stored after each.
+  /// Reports stored lists that can't be decoded, and shows the stored list after each report.
   private static func report(
     _ events: MulticastSubscription<StoreEvent, Never>, of todoList: TodoList,
     to subscriber: WeakSubscriber<TodoListViewModel>
@@ -132,7 +133,8 @@ public final class TodoListViewModel {
       guard subscriber.object?.report(event) == true, let shown = subscriber.object?.shownChanges else { continue }
       do throws(TodoListError) {
         let stored = try await todoList.fetchItems()
-        // A change that was shown meanwhile may be newer, and one that isn't shown yet arrives as the next change.
+        // If a change was shown meanwhile, it may be newer than the fetched list. A change that isn't shown yet arrives
+        // as the next change.
         if let model = subscriber.object, model.shownChanges == shown { model.list = stored }
       } catch {
         subscriber.object?.error = error
@@ -140,16 +142,16 @@ public final class TodoListViewModel {
     }
   }
 
-  private func show(_ stored: TodoItems, following changes: MulticastSubscription<StoreChange<TodoItems>, Never>) {
-    following?.cancel()
-    following = changes
+  private func show(_ stored: TodoItems, with changes: MulticastSubscription<StoreChange<TodoItems>, Never>) {
+    subscription?.cancel()
+    subscription = changes
     list = stored
     isLoaded = true
   }
 
-  /// Reports a list that could not be decoded, once, whichever call met it first.
+  /// Reports a list that can't be decoded, once per event.
   ///
-  /// - Returns: Whether it was new, so that the list isn't what is shown.
+  /// - Returns: Whether the event is new, which means that the displayed list is outdated.
   private func report(_ event: StoreEvent) -> Bool {
     guard case .valueQuarantined(TodoList.key.keyName, let movedTo, let reason) = event,
       reported.insert(event).inserted
@@ -167,13 +169,14 @@ public final class TodoListViewModel {
     }
   }
 
-  /// Shows a detail and keeps what it sends.
+  /// Shows a detail screen, and stores the item that it sends.
   ///
-  /// The subscription is in force when this returns, and is held by nothing but the task that reads it: the end of the
-  /// detail's channel ends the task and frees both. The task holds the list to keep the item in, but neither model.
+  /// The subscription is registered when the method returns. Only the task that reads from the subscription holds it, so
+  /// both are released when the detail's channel finishes. The task holds the list, which stores the item, but neither
+  /// model.
   private func open(
     _ detail: TodoDetailViewModel, finishing line: String,
-    keep: @escaping @Sendable (TodoList, TodoItem) async throws(TodoListError) -> Void
+    store: @escaping @Sendable (TodoList, TodoItem) async throws(TodoListError) -> Void
   ) -> TodoDetailViewModel {
     self.detail?.cancel()
     self.detail = detail
@@ -184,7 +187,7 @@ public final class TodoListViewModel {
     Task { [weak self, todoList, print] in
       for await item in todo {
         do throws(TodoListError) {
-          try await keep(todoList, item)
+          try await store(todoList, item)
         } catch {
           if let self { self.error = error } else { print(error.description) }
         }

@@ -10,7 +10,7 @@ struct DemonstrationDataTests {
     let timelines: [String: [MomentsDetails.Moment]]
   }
 
-  @Test func `The demonstration has what the test server serves`() throws {
+  @Test func `The demonstration data equals the test server's data`() throws {
     let file = URL(filePath: #filePath).appending(path: "../../../Support/bff/data.json").standardizedFileURL
     let seed = try JSONDecoder().decode(Seed.self, from: Data(contentsOf: file))
     #expect(DemonstrationData.timelines.map(\.userDetails) == seed.users)

@@ -18,7 +18,7 @@ struct DemonstrationServerKeyTests {
     try removeFolder(at: folder)
   }
 
-  @Test func `A change sent again under its key is not made again, and has the reply of the first time`() async throws {
+  @Test func `A change that is sent again under its key is made once, and gets the first reply`() async throws {
     let backend = DemonstrationServer()
     let first = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
     let unliked = try await backend.updateLike(false, momentID: "1", fromUserID: "0", idempotencyKey: "other")
@@ -29,7 +29,7 @@ struct DemonstrationServerKeyTests {
     #expect(try await backend.getMoments(userID: "0") == first)
   }
 
-  @Test func `Keys and their replies are kept with the timelines`() async throws {
+  @Test func `Keys and their replies are stored with the timelines`() async throws {
     try await withFolder { folder in
       let backend = try await DemonstrationServer.open(FileStore(folder: folder))
       let first = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
@@ -40,7 +40,7 @@ struct DemonstrationServerKeyTests {
     }
   }
 
-  @Test func `Attempts at the same time make a change once, and have one reply`() async throws {
+  @Test func `Concurrent attempts make a change once, and get the same reply`() async throws {
     try await withFolder { folder in
       let backend = try await DemonstrationServer.open(FileStore(folder: folder))
       let replies = try await withThrowingTaskGroup { group in
@@ -56,7 +56,7 @@ struct DemonstrationServerKeyTests {
     }
   }
 
-  @Test func `A key that belongs to another change is refused as by the server`() async throws {
+  @Test func `A key that belongs to another change is refused with the GraphQL server's error`() async throws {
     let backend = DemonstrationServer()
     _ = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
     let refusal = Self.status(
@@ -70,7 +70,7 @@ struct DemonstrationServerKeyTests {
   }
 
   @Test(arguments: ["", String(repeating: "k", count: 256)])
-  func `What is no key is refused as by the server`(key: String) async throws {
+  func `A key of an invalid length is refused with the GraphQL server's error`(key: String) async throws {
     let backend = DemonstrationServer()
     await #expect(throws: Self.status(400, "An Idempotency-Key has 1 to 255 characters.")) {
       try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: key)
@@ -78,7 +78,7 @@ struct DemonstrationServerKeyTests {
     #expect(try await backend.getMoments(userID: "0").moments[1].isLiked == false)
   }
 
-  @Test func `A refusal is kept under its key too`() async throws {
+  @Test func `A refusal is stored under its key too`() async throws {
     let backend = DemonstrationServer()
     let message = #"The timeline of user "0" has no moment with the id "100"."#
     let refusal = APISessionError.graphQL([GraphQLError(message: message, path: [.field("updateMomentLike")])])
@@ -96,7 +96,7 @@ struct DemonstrationServerKeyTests {
     }
   }
 
-  @Test func `An attempt that did not get through leaves its key unused`() async throws {
+  @Test func `An attempt that doesn't reach the server leaves its key unused`() async throws {
     let backend = DemonstrationServer()
     await backend.setOnline(false)
     await #expect(throws: APISessionError.transport(URLError(.notConnectedToInternet))) {
@@ -107,10 +107,10 @@ struct DemonstrationServerKeyTests {
     #expect(details.moments[0].isLiked == false)
   }
 
-  @Test func `A change that could not be written is not acknowledged, and made once when it can be`() async throws {
+  @Test func `A change that can't be stored is not acknowledged, and a later attempt makes it once`() async throws {
     try await withFolder { folder in
       let backend = try await DemonstrationServer.open(FileStore(folder: folder))
-      // Where the folder should be, a file is in the way.
+      // A file in place of the folder.
       try Data().write(to: folder)
       let error = await #expect(throws: APISessionError.self) {
         try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
@@ -124,7 +124,7 @@ struct DemonstrationServerKeyTests {
     }
   }
 
-  @Test func `The oldest of too many replies is forgotten, and no other`() throws {
+  @Test func `If there are too many replies, only the oldest is discarded`() throws {
     var state = DemonstrationServerState(timelines: DemonstrationData.timelines)
     let like = DemonstrationServerState.Change(momentID: "1", userID: "0", isLiked: true)
     for number in 0...DemonstrationServerState.maximumReplyCount {

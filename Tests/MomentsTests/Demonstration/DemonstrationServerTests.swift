@@ -10,7 +10,7 @@ struct DemonstrationServerTests {
     .graphQL([GraphQLError(message: message, path: [.field(field)])])
   }
 
-  @Test func `A timeline comes with likes, and with what follows from them`() async throws {
+  @Test func `A timeline has likes, and isLiked derived from them`() async throws {
     let details = try await DemonstrationServer().getMoments(userID: "0")
     #expect(details.userDetails.name == "Jake Lin")
     #expect(details.moments.map(\.id) == (0...15).map(String.init))
@@ -22,7 +22,7 @@ struct DemonstrationServerTests {
     #expect(details.moments[7].likes == [])
   }
 
-  @Test func `Without likes a timeline has neither likes nor what follows from them`() async throws {
+  @Test func `A timeline without likes has neither likes nor isLiked`() async throws {
     let backend = DemonstrationServer(withLikes: { false })
     let details = try await backend.getMoments(userID: "1")
     #expect(details.moments.map(\.isLiked) == [nil, nil, nil])
@@ -30,7 +30,7 @@ struct DemonstrationServerTests {
     #expect(try await backend.updateLike(true, momentID: "101", fromUserID: "1").moments[1].isLiked == true)
   }
 
-  @Test func `A like is added after the others, and stays`() async throws {
+  @Test func `A like is appended to the other likes, and is kept`() async throws {
     let backend = DemonstrationServer()
     let before = try await backend.getMoments(userID: "0")
     var expected = before
@@ -42,14 +42,14 @@ struct DemonstrationServerTests {
     #expect(try await backend.updateLike(false, momentID: "1", fromUserID: "0") == before)
   }
 
-  @Test func `One user's likes leave the others' timelines alone`() async throws {
+  @Test func `A user's likes don't change the timelines of other users`() async throws {
     let backend = DemonstrationServer()
     let before = try await backend.getMoments(userID: "1")
     _ = try await backend.updateLike(false, momentID: "0", fromUserID: "0")
     #expect(try await backend.getMoments(userID: "1") == before)
   }
 
-  @Test func `An unknown user or moment is refused as by the server`() async throws {
+  @Test func `An unknown user or moment is refused with the GraphQL server's error`() async throws {
     let backend = DemonstrationServer()
     await #expect(throws: Self.refusal(#"No user has the id "9"."#, field: "getMomentsDetailsByUserID")) {
       try await backend.getMoments(userID: "9")
@@ -79,7 +79,7 @@ struct DemonstrationServerTests {
     #expect(details.moments[1].isLiked == false)
   }
 
-  @Test func `Offline every request fails as without a network, and online again nothing was lost`() async throws {
+  @Test func `Every request fails while the server is offline, and nothing is lost`() async throws {
     let backend = DemonstrationServer()
     await backend.setOnline(false)
     await #expect(throws: APISessionError.transport(URLError(.notConnectedToInternet))) {

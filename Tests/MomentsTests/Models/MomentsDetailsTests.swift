@@ -80,7 +80,7 @@ struct MomentsDetailsTests {
         likes: []),
     ])
 
-  @Test func `A timeline decodes field by field, with fields it does not know left out`() throws {
+  @Test func `A timeline decodes field by field and ignores unknown fields`() throws {
     #expect(try JSONDecoder().decode(MomentsDetails.self, from: Data(Self.json.utf8)) == Self.value)
   }
 
@@ -89,21 +89,21 @@ struct MomentsDetailsTests {
     #expect(try JSONDecoder().decode(MomentsDetails.self, from: encoded) == Self.value)
   }
 
-  @Test func `What a request left out stays out of the encoding`() throws {
+  @Test func `Fields that a request excluded are not encoded`() throws {
     let encoded = try JSONEncoder().encode(Self.value.moments[1])
     let object = try #require(try JSONSerialization.jsonObject(with: encoded) as? [String: Any])
     #expect(Set(object.keys) == ["id", "userDetails", "type", "url", "photos", "createdDate"])
   }
 
   @Test(arguments: ["URL", "PHOTOS", "VIDEO", "", "photos", "图片"])
-  func `A type keeps the server's word`(word: String) throws {
+  func `A moment's type keeps the server's raw value`(word: String) throws {
     let encoded = try JSONEncoder().encode([word])
     let types = try JSONDecoder().decode([MomentsDetails.Moment.MomentType].self, from: encoded)
     #expect(types.map(\.rawValue) == [word])
     #expect(try JSONDecoder().decode([String].self, from: JSONEncoder().encode(types)) == [word])
   }
 
-  @Test func `A known word makes the same type however the type was made`() {
+  @Test func `Types with the same raw value are equal, however they were created`() {
     typealias MomentType = MomentsDetails.Moment.MomentType
     #expect(MomentType(rawValue: "URL") == .url)
     #expect(MomentType.unknown("PHOTOS") == .photos)
@@ -111,7 +111,7 @@ struct MomentsDetailsTests {
     #expect(MomentType.unknown("VIDEO") != .unknown("video"))
   }
 
-  @Test func `A change is laid over a copy`() {
+  @Test func `Changing a copy of a timeline leaves the original unchanged`() {
     var changed = Self.value
     changed.moments[0].isLiked = false
     changed.moments[0].likes = []

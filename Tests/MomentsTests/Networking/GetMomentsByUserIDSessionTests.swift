@@ -8,7 +8,7 @@ import Testing
 @Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct GetMomentsByUserIDSessionTests {
   @Test(arguments: ServerSchema.allCases)
-  func `A timeline arrives whole, a moment of unknown type in its place`(schema: ServerSchema) async throws {
+  func `A timeline arrives complete, with a moment of an unknown type in its place`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       let details = try await session.getMoments(userID: "0")
@@ -30,7 +30,7 @@ struct GetMomentsByUserIDSessionTests {
             isLiked: true,
             likes: [.init(id: "0", avatar: "https://example.com/avatars/jake-lin.png")]))
       #expect(details.moments[3].type == .url)
-      // Only a page asks for addresses.
+      // Only the query of a page requests URLs.
       #expect(details.moments.allSatisfy { $0.url == nil })
       #expect(details.pageInfo == nil)
       #expect(details.moments[5].type == .unknown("VIDEO"))
@@ -40,7 +40,7 @@ struct GetMomentsByUserIDSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `Likes are asked for by the toggle of the moment, anew at each request`(schema: ServerSchema) async throws {
+  func `The toggle for likes is read again for each request`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let answers = Lock([true, false, true])
       let session = GetMomentsByUserIDSession(
@@ -65,7 +65,7 @@ struct GetMomentsByUserIDSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `An unknown user is the server's error`(schema: ServerSchema) async throws {
+  func `An unknown user throws the server's error`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       let error = GraphQLError(
@@ -93,7 +93,7 @@ struct GetMomentsByUserIDSessionTests {
 
   // MARK: - Pages
 
-  @Test func `A page has its end and the addresses of links`() async throws {
+  @Test func `A page has its page info and the URLs of links`() async throws {
     try await BFFServer.run { server in
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       let first = try await session.getMoments(userID: "0", first: 4, after: nil)
@@ -110,7 +110,7 @@ struct GetMomentsByUserIDSessionTests {
   }
 
   @Test(arguments: [["--media-type", "json"], ["--media-type", "graphql-response"]])
-  func `A server that does not page is asked for one page, and gives whole timelines from then on`(
+  func `A server without pages is asked for one page, and for complete timelines from then on`(
     options: [String]
   ) async throws {
     try await BFFServer.run(options: ServerSchema.lecture.options + options) { server in
@@ -127,7 +127,7 @@ struct GetMomentsByUserIDSessionTests {
     }
   }
 
-  @Test func `A server that is away when it is first asked for a page is asked for one again`() async throws {
+  @Test func `A server that can't be reached by the first request for a page is asked for a page again`() async throws {
     try await BFFServer.run { server in
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       try await server.arm(.init(fault: "status", count: 1, value: 503))
@@ -137,8 +137,7 @@ struct GetMomentsByUserIDSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A page of an unknown user is the server's error, and says nothing of paging`(schema: ServerSchema) async throws
-  {
+  func `A page of an unknown user throws the error and doesn't rule out pages`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       let error = GraphQLError(
@@ -151,7 +150,7 @@ struct GetMomentsByUserIDSessionTests {
     }
   }
 
-  @Test func `A cursor that is gone is the server's error for a server that pages`() async throws {
+  @Test func `A server with pages refuses a cursor that no longer exists with an error`() async throws {
     try await BFFServer.run { server in
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       _ = try await session.getMoments(userID: "0", first: 4, after: nil)

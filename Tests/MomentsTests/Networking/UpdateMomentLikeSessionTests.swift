@@ -7,7 +7,7 @@ import Testing
 @Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct UpdateMomentLikeSessionTests {
   @Test(arguments: ServerSchema.allCases)
-  func `A like changes the server's data, an unlike changes it back`(schema: ServerSchema) async throws {
+  func `A like changes the server's data, and an unlike changes it back`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let apiSession = APISession(url: server.url)
       let fetching = GetMomentsByUserIDSession(apiSession: apiSession)
@@ -31,7 +31,7 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `Each change has a key of its own, and keeps the key it is given`(schema: ServerSchema) async throws {
+  func `Each change has its own key, or the key that the caller passes`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let session: any UpdateMomentLikeSessionType = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
       for isLiked in [true, false] {
@@ -47,7 +47,7 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A change sent again under its key is not made again, and has the reply of the first time`(schema: ServerSchema)
+  func `The server makes a change once per key, and repeats its first reply`(schema: ServerSchema)
     async throws
   {
     try await BFFServer.run(keepsState: true, options: schema.options) { server in
@@ -69,7 +69,7 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A change whose reply was lost is made once, and its reply comes with the next attempt`(schema: ServerSchema)
+  func `A change whose reply was lost is made once, and the next attempt gets its reply`(schema: ServerSchema)
     async throws
   {
     try await BFFServer.run(options: schema.options) { server in
@@ -88,7 +88,7 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `Attempts at one change at the same time make it once, and have the same reply`(schema: ServerSchema)
+  func `Concurrent attempts at one change make it once, and get the same reply`(schema: ServerSchema)
     async throws
   {
     try await BFFServer.run(options: schema.options) { server in
@@ -107,7 +107,7 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A key that belongs to another change is refused for good`(schema: ServerSchema) async throws {
+  func `A key that belongs to another change is refused permanently`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
       _ = try await session.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
@@ -122,7 +122,7 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `An unknown moment is the server's error`(schema: ServerSchema) async throws {
+  func `An unknown moment throws the server's error`(schema: ServerSchema) async throws {
     try await BFFServer.run(options: schema.options) { server in
       let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
       let error = GraphQLError(
@@ -134,7 +134,7 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A change whose reply is lost was made, and the caller is told that the reply is missing`(schema: ServerSchema)
+  func `A change whose reply is lost was made, and the call throws that the reply is missing`(schema: ServerSchema)
     async throws
   {
     try await BFFServer.run(options: schema.options) { server in

@@ -3,7 +3,7 @@ import Moments
 import Testing
 
 struct UpdateMomentLikeSessionTypeTests {
-  @Test func `A session without use for keys need not know them`() async throws {
+  @Test func `A session that doesn't use keys needs no implementation for them`() async throws {
     struct Fake: UpdateMomentLikeSessionType {
       func updateLike(
         _ isLiked: Bool, momentID: String, fromUserID userID: String

@@ -4,28 +4,28 @@ import Moments
 import TestSupport
 import Testing
 
-/// A like that was acknowledged reaches the server once and in its turn, whenever the process is killed.
+/// An acknowledged like reaches the server once and in order, whenever the process is killed.
 @Suite(.timeLimit(.minutes(15))) struct LikesKillTests {
-  /// The likes of a process after another, as far as they are known.
+  /// A like of a process, as far as the test knows it.
   private enum Expected {
     case acknowledged(number: Int, key: String)
-    /// Its call had not returned when the process was killed: it may have been written down or not.
-    case underWay(number: Int)
+    /// A like whose call had not returned when the process was killed, so it may be stored or not.
+    case inFlight(number: Int)
   }
 
-  /// A line of the server's file.
+  /// A change in the server's file.
   private struct Change: Equatable {
     let key: String
-    let what: String
+    let content: String
 
     init(_ line: Substring) {
       let end = line.firstIndex(of: " ") ?? line.endIndex
       key = String(line[..<end])
-      what = String(line[end...].dropFirst())
+      content = String(line[end...].dropFirst())
     }
   }
 
-  /// A store and a server in a folder, used by processes one after another.
+  /// A folder with a store and a server's file, and the likes of the processes that have used it one after another.
   private struct History {
     let folder: TemporaryFolder
     private(set) var next = 1
@@ -35,7 +35,7 @@ import Testing
       folder = try TemporaryFolder()
     }
 
-    /// Takes in what a process said before it was killed.
+    /// Adds the likes that a process acknowledged before it was killed, and the one in flight.
     mutating func add(_ lines: [String]) throws {
       for line in lines {
         let words = line.split(separator: " ").map(String.init)
@@ -43,16 +43,16 @@ import Testing
         expected.append(.acknowledged(number: next, key: words[2]))
         next += 1
       }
-      expected.append(.underWay(number: next))
+      expected.append(.inFlight(number: next))
       next += 1
     }
 
-    /// What number so and so likes, as the server writes it down.
-    private static func what(_ number: Int) -> String {
+    /// Returns the content of a like, as the server writes it to its file.
+    private static func content(_ number: Int) -> String {
       "\(number % 2) \(number / 2 % 3) \(number / 6 % 2 == 0)"
     }
 
-    /// Has the rest delivered, and holds all that is there to what was acknowledged.
+    /// Delivers the remaining likes, and compares the server's file with the acknowledged likes.
     func finish() async throws {
       var child = try ChildProcess("deliver-likes", folder.url)
       let lines = await child.allLines()
@@ -60,25 +60,26 @@ import Testing
       let text = try String(contentsOf: folder.url.appending(path: "server"), encoding: .utf8)
       let changes = text.split(separator: "\n").map { Change($0) }
       #expect(Set(changes.map(\.key)).count == changes.count)
-      // What is stored, and what observers see.
-      let users = Set(changes.map { $0.what.prefix(1) }).sorted()
+      // The stored timeline and the observed one agree with the server.
+      let users = Set(changes.map { $0.content.prefix(1) }).sorted()
       #expect(lines == ["0 likes left"] + users.flatMap { ["\($0) agrees", "\($0) agrees"] })
       for userID in 0...1 {
-        var rest = changes.filter { $0.what.hasPrefix("\(userID) ") }[...]
+        var rest = changes.filter { $0.content.hasPrefix("\(userID) ") }[...]
         for expected in expected {
           switch expected {
           case .acknowledged(let number, let key) where number % 2 == userID:
             let first = rest.popFirst()
             let change = try #require(first, "like \(number) is lost")
-            try #require(change.key == key && change.what == Self.what(number), "in the place of like \(number)")
-          case .underWay(let number) where number % 2 == userID:
-            guard let change = rest.first, change.what == Self.what(number) else { continue }
-            // Another one of the same content may be the next one that was acknowledged.
+            try #require(
+              change.key == key && change.content == Self.content(number), "another change in place of like \(number)")
+          case .inFlight(let number) where number % 2 == userID:
+            guard let change = rest.first, change.content == Self.content(number) else { continue }
+            // The change may be a later, acknowledged like with the same content.
             if !isAcknowledged(change.key) { rest.removeFirst() }
           default: continue
           }
         }
-        #expect(rest.isEmpty, "made under keys that nobody knows")
+        #expect(rest.isEmpty, "changes under unknown keys")
       }
       try checkFiles()
     }
@@ -87,7 +88,7 @@ import Testing
       expected.contains { if case .acknowledged(_, wanted) = $0 { true } else { false } }
     }
 
-    /// Nothing was found half written by any of the processes, and nothing is left of the queue.
+    /// Checks that no process found a partially written file, and that the queue is empty.
     private func checkFiles() throws {
       let store = folder.url.appending(path: "store").path()
       guard FileManager.default.fileExists(atPath: store) else { return }
@@ -97,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func `Killed at any instant, every acknowledged like is made once, under one key, and in its turn`()
+  @Test func `A process killed at any instant loses no acknowledged like, and makes each once and in order`()
     async throws
   {
     let kills = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
@@ -108,7 +109,7 @@ import Testing
     }
   }
 
-  /// Kills processes that use one folder after another.
+  /// Kills processes that use one folder, one after another.
   private static func kill(_ seeds: Range<Int>) async throws {
     var history = try History()
     for seed in seeds {
@@ -125,7 +126,7 @@ import Testing
     try await history.finish()
   }
 
-  @Test func `Killed in the place of any call of the file system, every acknowledged like is made once`() async throws {
+  @Test func `A process killed at any file system call loses no acknowledged like, and makes each once`() async throws {
     try await sideBySide(4) { number in
       for fatal in stride(from: number + 1, through: .max, by: 4) {
         if try await Self.dieAtCall(fatal) { break }
@@ -136,18 +137,18 @@ import Testing
   /// - Returns: Whether the process made fewer calls.
   private static func dieAtCall(_ fatal: Int) async throws -> Bool {
     var history = try History()
-    var hasLived = false
-    // The second process has also to do with what the first one left.
+    var hasSurvived = false
+    // The second process also handles the files that the first one left.
     for _ in 1...2 {
       let words = ["\(fatal)", "\(history.next)", "\(history.next)"]
       var child = try ChildProcess("like-dying-at-call", history.folder.url, words)
       let lines = await child.allLines()
       let end = await child.end()
-      hasLived = end == .success
-      if hasLived { #expect(lines.count == 1) } else { #expect(end == .killed) }
+      hasSurvived = end == .success
+      if hasSurvived { #expect(lines.count == 1) } else { #expect(end == .killed) }
       try history.add(lines)
     }
     try await history.finish()
-    return hasLived
+    return hasSurvived
   }
 }

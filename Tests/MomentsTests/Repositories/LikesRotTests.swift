@@ -9,14 +9,14 @@ import Repository
 import TestSupport
 import Testing
 
-/// Files of a queue that rot take nothing with them but themselves.
+/// Corrupt files of a queue affect no other files.
 ///
-/// A fifth of `MOMENTS_ROT_ROUNDS` in the environment says how often.
+/// The number of rounds is a fifth of `MOMENTS_ROT_ROUNDS` in the environment.
 @Suite(.timeLimit(.minutes(15))) struct LikesRotTests {
   private static let rounds =
     ProcessInfo.processInfo.environment["MOMENTS_ROT_ROUNDS"].flatMap { Int($0) }.map { $0 / 5 } ?? 100
 
-  /// A stored timeline with its likes in a queue, in order, as files.
+  /// The files of a stored timeline and of its queued likes, in order.
   private struct Files: Sendable {
     let timeline: [String: Data]
     let likes: [(name: String, id: MutationID, like: MomentLike, bytes: Data)]
@@ -44,8 +44,8 @@ import Testing
       })
   }
 
-  /// Cuts bytes off, or turns some bits over.
-  private static func spoil(_ bytes: Data, using random: inout SplitMix64) -> Data {
+  /// Truncates the bytes, or flips some of their bits.
+  private static func corrupt(_ bytes: Data, using random: inout SplitMix64) -> Data {
     if Bool.random(using: &random) { return bytes.prefix(Int.random(in: 0..<bytes.count, using: &random)) }
     var bytes = bytes
     for bit in (0..<bytes.count * 8).shuffled(using: &random).prefix(Int.random(in: 1...8, using: &random)) {
@@ -54,31 +54,31 @@ import Testing
     return bytes
   }
 
-  @Test func `What rots is kept and told, and all other likes are delivered in order`() async throws {
+  @Test func `Corrupt files are quarantined and reported, and all other likes are delivered in order`() async throws {
     let files = try await Self.makeFiles()
     try await sideBySide(8) { first in
-      for seed in stride(from: first, to: Self.rounds, by: 8) { try await Self.spoilSome(of: files, seed: seed) }
+      for seed in stride(from: first, to: Self.rounds, by: 8) { try await Self.corruptSome(of: files, seed: seed) }
     }
   }
 
-  private static func spoilSome(of files: Files, seed: Int) async throws {
+  private static func corruptSome(of files: Files, seed: Int) async throws {
     var random = SplitMix64(seed: UInt64(seed))
     let folder = try TemporaryFolder()
-    var spoiled: [String: Data] = [:]
+    var corrupted: [String: Data] = [:]
     func place(_ bytes: Data, _ name: String) throws -> Bool {
-      let isSpoiled = Int.random(in: 0..<3, using: &random) == 0
-      if isSpoiled { spoiled[name] = spoil(bytes, using: &random) }
-      try (spoiled[name] ?? bytes).write(to: folder.url.appending(path: name))
-      return isSpoiled
+      let isCorrupt = Int.random(in: 0..<3, using: &random) == 0
+      if isCorrupt { corrupted[name] = corrupt(bytes, using: &random) }
+      try (corrupted[name] ?? bytes).write(to: folder.url.appending(path: name))
+      return isCorrupt
     }
     for (name, bytes) in files.timeline.sorted(by: { $0.key < $1.key }) { _ = try place(bytes, name) }
     let good = try files.likes.filter { try !place($0.bytes, $0.name) }
-    try await check(folder, files, good, spoiled, seed)
+    try await check(folder, files, good, corrupted, seed)
   }
 
   private static func check(
     _ folder: TemporaryFolder, _ files: Files, _ good: [(name: String, id: MutationID, like: MomentLike, bytes: Data)],
-    _ spoiled: [String: Data], _ seed: Int
+    _ corrupted: [String: Data], _ seed: Int
   ) async throws {
     let server = UpdateMomentLikeSessionStub { request in
       .fixture(momentIDs: ["0", "1", "2"], likedMomentIDs: [request.momentID])
@@ -89,26 +89,26 @@ import Testing
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in .fixture(momentIDs: ["0", "1", "2"]) },
       updateMomentLikeSession: server)
     let events = repo.events.subscribe()
-    // Opens the timeline, which otherwise happens with the first like that is sent.
+    // Opens the timeline, which otherwise only the first sent like does.
     let observer = repo.momentsDetails(userID: "0").subscribe()
     defer { observer.cancel() }
 
-    // Each that cannot be read is told, by one event, and its bytes are where the event says.
-    var untold = Set(files.likes.map(\.id)).subtracting(good.map(\.id))
+    // One event reports each unreadable like, and its bytes are at the location of the event.
+    var unreported = Set(files.likes.map(\.id)).subtracting(good.map(\.id))
     var iterator = events.makeAsyncIterator()
-    while !untold.isEmpty {
+    while !unreported.isEmpty {
       switch await iterator.next() {
       case .mutationUnreadable(let id, let movedTo, _):
-        #expect(untold.remove(id) != nil, "seed \(seed)")
+        #expect(unreported.remove(id) != nil, "seed \(seed)")
         let name = try #require(files.likes.first { $0.id == id }).name
-        #expect(try Data(contentsOf: URL(filePath: movedTo)) == spoiled[name], "seed \(seed)")
+        #expect(try Data(contentsOf: URL(filePath: movedTo)) == corrupted[name], "seed \(seed)")
       default: continue
       }
     }
-    if files.timeline.keys.contains(where: { spoiled[$0] != nil }) {
-      // Also where one of its parts is at fault, the value is what is quarantined.
+    if files.timeline.keys.contains(where: { corrupted[$0] != nil }) {
+      // The value is quarantined even if only one of its parts is corrupt.
       let value = "moments-details.0.value"
-      let bytes = spoiled[value] ?? files.timeline[value]
+      let bytes = corrupted[value] ?? files.timeline[value]
       for await event in store.events {
         guard case .valueQuarantined(StoreKeyName("moments-details", id: "0"), let movedTo, _) = event else {
           continue
@@ -118,7 +118,7 @@ import Testing
       }
     }
 
-    // Behind all others.
+    // This like is sent after all others.
     let outcome = try await repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0")
     #expect(outcome == .confirmed, "seed \(seed)")
     let sent = good.map(\.like) + [MomentLike(userID: "0", momentID: "1", isLiked: true)]

@@ -7,21 +7,22 @@ import MulticastTesting
 import Repository
 import Testing
 
-/// Fetches and likes at the same time, with replies that overtake each other, are lost or spoilt, come twice, or are
-/// not waited for: whatever the order, observers see time go forward and no like flicker.
+/// Concurrent fetches and likes, with replies that overtake each other, are lost, unusable or repeated, or whose callers
+/// are cancelled.
 ///
-/// `MOMENTS_INTERLEAVINGS` in the environment says how many orders are tried.
+/// In any order, observers see no older timeline after a newer one, and no like flickers. `MOMENTS_INTERLEAVINGS` in the
+/// environment is the number of orders.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoInterleavingTests {
   private static let count =
     ProcessInfo.processInfo.environment["MOMENTS_INTERLEAVINGS"].flatMap { Int($0) } ?? 1_000
   private static let momentIDs = ["a", "b", "c"]
 
-  @Test func `Nobody sees an older timeline after a newer one, or a like that flickers`() async throws {
+  @Test func `No observer sees an older timeline after a newer one, or a like that flickers`() async throws {
     let first = UInt64.random(in: 0...UInt64(UInt32.max))
-    for seed in first..<first + UInt64(Self.count) { try await play(seed: seed) }
+    for seed in first..<first + UInt64(Self.count) { try await simulate(seed: seed) }
   }
 
-  private func play(seed: UInt64) async throws {
+  private func simulate(seed: UInt64) async throws {
     var random = SplitMix64(seed: seed)
     let server = SimulatedServer(momentIDs: Self.momentIDs)
     let store = PersistentDataStore(InMemoryStore())
@@ -45,17 +46,17 @@ import Testing
       case 4, 5, 6: server.serve(using: &random)
       case 7, 8, 9: server.deliver(using: &random)
       case 10, 11, 12: server.lose(using: &random)
-      case 13, 14: server.changeElsewhere()
-      case 15: server.spoil(using: &random)
+      case 13, 14: server.changeExternally()
+      case 15: server.corrupt(using: &random)
       default: callers.randomElement(using: &random)?.cancel()
       }
-      // Sometimes the next step comes at once, sometimes when what this one caused is done.
+      // The next step follows either at once or after the effects of this one.
       for _ in 0..<[0, 10, 100].randomElement(using: &random)! { await Task.yield() }
     }
 
     server.answerAll()
     for caller in callers { await caller.value }
-    await repo!.sendsAll()
+    await repo!.waitUntilSent()
     try await repo!.getMoments(userID: "0")
     for await pending in repo!.pendingLikes(userID: "0") where pending.isEmpty { break }
     repo = nil
@@ -71,7 +72,7 @@ import Testing
     }
     #expect(seen.last == server.details, "seed \(seed)")
     for (index, momentID) in Self.momentIDs.enumerated() {
-      // Every like shows when it is made, and stays until the next one.
+      // Every like is shown when it is made, and stays until the next one.
       let shown = withoutRepetitions(seen.map { $0.moments[index].isLiked! })
       let made = withoutRepetitions([false] + server.received(for: momentID))
       #expect(shown == made, "Moment \(momentID), seed \(seed)")

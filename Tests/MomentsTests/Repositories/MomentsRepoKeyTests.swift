@@ -4,13 +4,13 @@ import MomentsTesting
 import Repository
 import Testing
 
-/// What a repository does with a user whose timeline its store can't keep.
+/// The behavior of a repository for a user whose id isn't a valid key of its store.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoKeyTests {
   private let fetching = GetMomentsByUserIDSessionStub { _ in .fixture() }
   private let liking = UpdateMomentLikeSessionStub { _ in .fixture(likedMomentIDs: ["0"]) }
 
   @Test(arguments: ["", String(repeating: "a", count: 300)])
-  func `Nothing is asked of the server and nothing is queued for a user whose id no key can have`(
+  func `No request is sent and no like is queued for a user whose id isn't a valid key`(
     userID: String
   ) async throws {
     let repo = MomentsRepo(

@@ -17,8 +17,7 @@ import Testing
     return details
   }
 
-  @Test func `A like shows before the server has it, and is pending until the server's timeline is there`() async throws
-  {
+  @Test func `A like is shown before the server has it, and is pending until a timeline confirms it`() async throws {
     let gate = Gate()
     let harness = RepoHarness(updateLike: { _ in
       await gate.pass()
@@ -41,7 +40,7 @@ import Testing
     #expect(try await harness.repo.mutations.list() == [])
   }
 
-  @Test func `Likes of several moments lie over whatever is stored meanwhile`() async throws {
+  @Test func `Likes of several moments are applied to timelines that are stored meanwhile`() async throws {
     let harness = RepoHarness(updateLike: { _ throws(APISessionError) in throw .timedOut })
     try await harness.store.save(momentsDetails: Self.liked(), userID: "0")
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
@@ -49,7 +48,7 @@ import Testing
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .queued)
     try await harness.store.save(momentsDetails: Self.liked(), userID: "0")
-    // The repository observes a save of others a moment after the save returns.
+    // The repository receives an external save shortly after the save returns.
     #expect(await observer.first(3) == [Self.liked("0"), Self.liked("0", "1"), Self.liked("0", "1")])
     #expect(try await harness.repo.updateLike(isLiked: false, momentID: "0", fromUserID: "0") == .queued)
     #expect(await observer.first(1) == [Self.liked("1")])
@@ -59,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func `A refused like goes, and its error is thrown`() async throws {
+  @Test func `A refused like is rolled back, and its error is thrown`() async throws {
     let gate = Gate()
     let harness = RepoHarness(updateLike: { _ throws(APISessionError) in
       await gate.pass()
@@ -73,11 +72,11 @@ import Testing
     gate.open()
     await #expect(throws: MomentsRepoError.session(.statusCode(403, bodyExcerpt: "no"))) { try await like.value }
     #expect(await observer.first(1) == [Self.liked()])
-    // Its caller knows, so nothing is left of it.
+    // The queue keeps no refused like whose caller received the error.
     #expect(try await harness.repo.mutations.list() == [])
   }
 
-  @Test func `A like of an earlier process shows at once, is sent, and keeps its key`() async throws {
+  @Test func `A like of an earlier process is shown at once, and is sent under its key`() async throws {
     let storage = InMemoryStorage()
     let keys = Lock<[String]>([])
     let isAway = Lock(true)
@@ -113,11 +112,11 @@ import Testing
         == Self.liked("0"))
   }
 
-  @Test func `A like that cannot be written down goes, and the error is thrown`() async throws {
+  @Test func `A like that can't be stored is rolled back, and the error is thrown`() async throws {
     let folder = try TemporaryFolder()
     let session = UpdateMomentLikeSessionStub { _ in Self.liked("0") }
     let blocked = folder.url.appending(path: "store")
-    // A file where the folder should be.
+    // A file in place of the folder.
     try Data().write(to: blocked)
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(FileStore(folder: blocked)),
@@ -141,7 +140,7 @@ import Testing
     #expect(try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
   }
 
-  @Test func `Cancelling the caller ends the call and not the like`() async throws {
+  @Test func `Cancelling the caller ends the call but doesn't cancel the like`() async throws {
     let gate = Gate()
     let harness = RepoHarness(updateLike: { _ in
       await gate.pass()
@@ -159,7 +158,7 @@ import Testing
   }
 }
 
-/// A session that tells the key of each like.
+/// A session that passes the key of each like to a closure.
 private struct KeyedSession: UpdateMomentLikeSessionType {
   let reply: @Sendable (String) async throws(APISessionError) -> MomentsDetails
 
@@ -170,7 +169,7 @@ private struct KeyedSession: UpdateMomentLikeSessionType {
   func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails {
-    throw .unsupportedURL("A like comes with a key.")
+    throw .unsupportedURL("A like needs a key.")
   }
 
   func updateLike(

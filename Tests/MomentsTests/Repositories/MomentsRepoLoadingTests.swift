@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoLoadingTests {
   // MARK: - Sharing
 
-  @Test func `A hundred callers share a request, which goes on for the last of them`() async throws {
+  @Test func `A hundred callers share a request, which continues for the last one`() async throws {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { userID in
       await gate.pass()
@@ -32,7 +32,7 @@ import Testing
   @Test func `Cancelling the last caller cancels the request`() async throws {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
-      // Ends by cancellation alone, as the gate stays closed.
+      // Ends by cancellation only, because the gate stays closed.
       await gate.pass()
       throw .cancelled
     })
@@ -47,7 +47,7 @@ import Testing
 
   // MARK: - Freshness
 
-  @Test func `A fresh timeline is not asked for again, a stale one is shown and then asked for once`() async throws {
+  @Test func `A fresh timeline is not fetched again, and a stale one is shown, then fetched once`() async throws {
     let clock = Lock(Date(timeIntervalSince1970: 1_000))
     let now: @Sendable () -> Date = { clock.withLock { $0 } }
     let storage = InMemoryStorage()
@@ -75,13 +75,13 @@ import Testing
     clock.withLock { $0 = Date(timeIntervalSince1970: 1_060) }
     try await repo.refreshMoments(userID: "0")
     #expect(await observer.first(1).map(\.userDetails.name) == ["Fresh"])
-    // It was saved now, so it is fresh, also for the next process.
+    // The timeline was just saved, so it is fresh, also for the next process.
     try await repo.refreshMoments(userID: "0")
     try await open().refreshMoments(userID: "0")
     #expect(session.requestedUserIDs == ["0"])
   }
 
-  @Test func `Without a stored timeline, one is asked for`() async throws {
+  @Test func `If no timeline is stored, one is fetched`() async throws {
     let harness = RepoHarness()
     try await harness.repo.refreshMoments(userID: "0")
     #expect(harness.getMoments.requestedUserIDs == ["0"])
@@ -89,7 +89,7 @@ import Testing
 
   // MARK: - Load state
 
-  @Test func `The load state tells a load, its failure, and keeps what was there`() async throws {
+  @Test func `The load state reports a load and its failure, and keeps the known timeline`() async throws {
     let time = Date(timeIntervalSince1970: 1_000)
     let fails = Lock(true)
     let repo = MomentsRepo(
@@ -120,7 +120,7 @@ import Testing
       ])
   }
 
-  @Test func `A load that is cancelled leaves the state as it was`() async throws {
+  @Test func `A load that is cancelled leaves the state unchanged`() async throws {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       await gate.pass()
@@ -139,7 +139,7 @@ import Testing
     #expect(after[1].failure == nil)
   }
 
-  @Test func `A removed timeline leaves the state too`() async throws {
+  @Test func `A removed timeline is removed from the load state too`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     let states = harness.repo.loadState(userID: "0").buffering(.unbounded).subscribe()
@@ -148,7 +148,7 @@ import Testing
     #expect(await states.first(1) == [.idle])
   }
 
-  @Test func `A load that was given up before it began does not hide how the next one ends`() async throws {
+  @Test func `A load that is cancelled before it begins doesn't hide the result of the next one`() async throws {
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()),
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in

@@ -7,9 +7,9 @@ import Repository
 import TestSupport
 import Testing
 
-/// What others save in the store, such as another process, is no older than what the repository has asked for before.
+/// A reply to a request that was sent before an external save may be older than the saved timeline.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoOutsideSavesTests {
-  /// Replies that a test holds back.
+  /// Replies that a test delays.
   private final class Replies: Sendable {
     let gates = [Gate(), Gate()]
     private let names: Lock<[String]>
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `A reply that was asked for before somebody else's save is not stored over it, and asked for once more`()
+  @Test func `A reply to a request before an external save is not stored over it, and is fetched once more`()
     async throws
   {
     let replies = Replies(["old", "newest"])
@@ -37,7 +37,7 @@ import Testing
     let harness = RepoHarness(getMoments: { _ in await replies.next() })
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
     let events = harness.repo.events.subscribe()
-    // What is stored from now on is seen to be saved.
+    // From this save on, the repository observes the store.
     try await harness.store.save(momentsDetails: .fixture(name: "first"), userID: "0")
     #expect(await observer.first(1).map(\.userDetails.name) == ["first"])
     let load = Task { try await harness.repo.getMoments(userID: "0") }
@@ -48,18 +48,18 @@ import Testing
     try await load.value
     #expect(await observer.first(1).map(\.userDetails.name) == ["newest"])
     #expect(harness.getMoments.requestedUserIDs == ["0", "0"])
-    var told: [RepositoryEvent] = []
+    var reported: [RepositoryEvent] = []
     for await event in events {
-      told.append(event)
+      reported.append(event)
       if event == .requestFinished(key: "0") { break }
     }
-    #expect(told.filter { $0 == .replyDiscarded(key: "0") }.count == 1)
+    #expect(reported.filter { $0 == .replyDiscarded(key: "0") }.count == 1)
     #expect(try await harness.store.momentsDetails(userID: "0")?.value.userDetails.name == "newest")
   }
 
   @Test
   func
-    `A save of another writer that comes before one of the repository's own stays, and the replies are asked for again`()
+    `An external save before one of the repository's own is kept, and the replies are fetched again`()
     async throws
   {
     let replies = Replies(["own", "old", "newest"])
@@ -71,30 +71,30 @@ import Testing
       getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in await replies.next() },
       updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() })
     let observer = repo.momentsDetails(userID: "0").subscribe()
-    let others = PersistentDataStore(shared)
-    try await others.save(momentsDetails: .fixture(name: "first"), userID: "0")
+    let external = PersistentDataStore(shared)
+    try await external.save(momentsDetails: .fixture(name: "first"), userID: "0")
     #expect(await observer.first(1).map(\.userDetails.name) == ["first"])
 
     let load = Task { try await repo.getMoments(userID: "0") }
     await saving.arrivals()
     let reload = Task { try await repo.reloadMoments(userID: "0") }
     await replies.gates[1].arrivals()
-    try await others.save(momentsDetails: .fixture(name: "other"), userID: "0")
+    try await external.save(momentsDetails: .fixture(name: "other"), userID: "0")
     replies.gates[1].open()
     saving.open()
     try await load.value
     try await reload.value
-    // Both replies may be older than what was stored meanwhile, so both are asked for again.
+    // Both replies may be older than the external save, so both are fetched again.
     var names: [String] = []
     for await details in observer {
       names.append(details.userDetails.name)
       if names.last == "newest" { break }
     }
     #expect(names == ["other", "newest"])
-    #expect(try await others.momentsDetails(userID: "0")?.value.userDetails.name == "newest")
+    #expect(try await external.momentsDetails(userID: "0")?.value.userDetails.name == "newest")
   }
 
-  @Test func `The repository's own saves discard no reply that was asked for after they were accepted`() async throws {
+  @Test func `The repository's own saves don't discard replies to requests that were made after them`() async throws {
     let harness = RepoHarness()
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
     for _ in 0..<20 { try await harness.repo.getMoments(userID: "0") }

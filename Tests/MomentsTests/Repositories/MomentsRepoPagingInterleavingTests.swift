@@ -6,15 +6,16 @@ import MulticastTesting
 import Repository
 import Testing
 
-/// Pages, likes and whole timelines at the same time, with replies that overtake each other or are lost, while the
-/// server's timeline grows: whatever the order, what observers see is a stretch of it.
+/// Concurrent loads and likes, with replies that overtake each other or are lost, while the server's timeline grows.
+///
+/// In any order, observers see a contiguous part of the server's timeline.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoPagingInterleavingTests {
-  @Test func `Nobody sees a gap, a duplicate, or an older head after a newer one`() async throws {
+  @Test func `No observer sees a gap, a duplicate, or an older head after a newer one`() async throws {
     let first = UInt64.random(in: 0...UInt64(UInt32.max))
-    for seed in first..<first + 300 { try await play(seed: seed) }
+    for seed in first..<first + 300 { try await simulate(seed: seed) }
   }
 
-  private func play(seed: UInt64) async throws {
+  private func simulate(seed: UInt64) async throws {
     var random = SplitMix64(seed: seed)
     let server = SimulatedServer(momentIDs: (0..<12).map(String.init))
     let store = PersistentDataStore(InMemoryStore())
@@ -31,7 +32,7 @@ import Testing
       case 0, 1: callers.append(Task { [repo] in _ = try? await repo!.reloadMoments(userID: "0") })
       case 2, 3, 4: callers.append(Task { [repo] in _ = try? await repo!.loadMoreMoments(userID: "0") })
       case 5:
-        // Most runs stay clear of whole timelines, behind which there is nothing to load.
+        // Every other run makes no likes, because their replies are complete timelines, after which there is no page.
         guard seed.isMultiple(of: 2) else { continue }
         let momentID = ["0", "11"].randomElement(using: &random)!
         let isLiked = Bool.random(using: &random)
@@ -50,8 +51,8 @@ import Testing
 
     server.answerAll()
     for caller in callers { await caller.value }
-    await repo!.sendsAll()
-    // From here on undisturbed: the pages lead to the end.
+    await repo!.waitUntilSent()
+    // Without further changes, the pages lead to the end of the timeline.
     try await repo!.reloadMoments(userID: "0")
     while try await store.momentsDetails(userID: "0")?.value.pageInfo?.hasNextPage == true {
       try await repo!.loadMoreMoments(userID: "0")
@@ -80,7 +81,7 @@ import Testing
       #expect(earlier <= later, "An older timeline after a newer one, seed \(seed): \(states)")
     }
     for momentID in whole {
-      // Not every like is seen, as not every moment is there at all times; but none comes twice, or after a later one.
+      // Observers may miss a like, because a moment isn't always loaded. They never see a like twice or after a later one.
       let shown = seen.compactMap { details in details.moments.first { $0.id == momentID }?.isLiked }
       var made = ([false] + server.received(for: momentID))[...]
       for isLiked in shown where isLiked != made.first {

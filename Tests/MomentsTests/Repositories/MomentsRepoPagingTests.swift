@@ -20,7 +20,7 @@ import Testing
       pageSize: pageSize)
   }
 
-  /// The ids that are stored, and whether the server has more.
+  /// Returns the ids of the stored moments, and whether there is a next page.
   private func stored() async throws -> (ids: [String], hasNextPage: Bool?) {
     let details = try await store.momentsDetails(userID: "0")?.value
     return (details?.moments.map(\.id) ?? [], details?.pageInfo?.hasNextPage)
@@ -30,7 +30,7 @@ import Testing
 
   // MARK: - Loading more
 
-  @Test func `Pages are appended one after another, and after the last nothing is asked for`() async throws {
+  @Test func `Pages are appended one after another, and no request follows the last one`() async throws {
     let server = PagedTimeline(Self.ids(0...7))
     let repo = repo(server)
     let observer = repo.momentsDetails(userID: "0").subscribe()
@@ -46,14 +46,14 @@ import Testing
       ])
   }
 
-  @Test func `Where nothing is stored, to load more is to reload`() async throws {
+  @Test func `If no timeline is stored, loading more fetches the newest page`() async throws {
     let server = PagedTimeline(Self.ids(0...7))
     try await repo(server).loadMoreMoments(userID: "0")
     #expect(try await stored() == (Self.ids(0...2), true))
     #expect(server.requests == [Request(first: 3)])
   }
 
-  @Test func `The whole timeline has no next page, nor has the reply to a like`() async throws {
+  @Test func `Neither a complete timeline nor the reply to a like has a next page`() async throws {
     let server = PagedTimeline(Self.ids(0...7))
     let repo = repo(server)
     try await repo.getMoments(userID: "0")
@@ -67,7 +67,7 @@ import Testing
     #expect(server.requests == [Request(), Request(first: 3)])
   }
 
-  @Test func `A page that failed is asked for again, and what is stored stays`() async throws {
+  @Test func `A page that failed is fetched again, and the stored moments stay`() async throws {
     let fails = Lock(false)
     let server = PagedTimeline(
       Self.ids(0...7),
@@ -87,7 +87,7 @@ import Testing
     #expect(server.requests.map(\.after) == [nil, "2", "2"])
   }
 
-  @Test func `Callers who ask for the same page share a request, under a key of its own`() async throws {
+  @Test func `Callers that fetch the same next page share a request`() async throws {
     let gate = Gate()
     let server = PagedTimeline(
       Self.ids(0...7), onRequest: { request throws(APISessionError) in if request.after != nil { await gate.pass() } })
@@ -101,7 +101,7 @@ import Testing
     #expect(try await stored() == (Self.ids(0...5), true))
   }
 
-  @Test func `Moments that come to the head while a page loads make neither a gap nor a duplicate`() async throws {
+  @Test func `Moments inserted at the head while a page loads cause neither a gap nor a duplicate`() async throws {
     let gate = Gate()
     let server = PagedTimeline(
       Self.ids(0...7), onRequest: { request throws(APISessionError) in if request.after != nil { await gate.pass() } })
@@ -119,7 +119,7 @@ import Testing
 
   // MARK: - Reloading
 
-  @Test func `The newest page goes before the stored moments that it reaches`() async throws {
+  @Test func `The newest page is put before the stored moments that it overlaps`() async throws {
     let server = PagedTimeline(Self.ids(0...7))
     let repo = repo(server)
     try await repo.reloadMoments(userID: "0")
@@ -133,7 +133,7 @@ import Testing
     #expect(server.requests.last == Request(first: 3, after: "5"))
   }
 
-  @Test func `Stored moments that the newest page does not reach go, so that there is no gap`() async throws {
+  @Test func `Stored moments that the newest page doesn't overlap are dropped, so there is no gap`() async throws {
     let server = PagedTimeline(Self.ids(0...7))
     let repo = repo(server)
     try await repo.reloadMoments(userID: "0")
@@ -144,13 +144,13 @@ import Testing
     #expect(try await stored() == (["d", "c", "b", "a", "0", "1"], true))
   }
 
-  @Test func `A page is joined to what is stored when it arrives, whoever stored that`() async throws {
+  @Test func `A page is joined to the timeline that is stored when it arrives, even by another process`() async throws {
     let gate = Gate()
     let server = PagedTimeline(Self.ids(0...7), onRequest: { _ in await gate.pass() })
     let repo = repo(server)
     let reload = Task { try await repo.reloadMoments(userID: "0") }
     await gate.arrivals()
-    // As another process does.
+    // An external save, as another process makes it.
     var details = MomentsDetails.fixture(momentIDs: Self.ids(2...4), likedMomentIDs: ["4"])
     details.pageInfo = .init(endCursor: "4", hasNextPage: true)
     try await store.save(momentsDetails: details, userID: "0")
@@ -160,7 +160,7 @@ import Testing
     #expect(try await store.momentsDetails(userID: "0")?.value.moments.last?.isLiked == true)
   }
 
-  @Test func `A page that no longer continues what is stored is asked for again from where that ends`() async throws {
+  @Test func `A page that no longer continues the stored timeline is fetched again from its end`() async throws {
     let gate = Gate()
     let server = PagedTimeline(
       Self.ids(0...7), onRequest: { request throws(APISessionError) in if request.after == "2" { await gate.pass() } })
@@ -178,7 +178,7 @@ import Testing
     for await event in repo.events where event == .replyDiscarded(key: "0 (next page)") { break }
   }
 
-  @Test func `The load state lasts until the last of two different loads has ended`() async throws {
+  @Test func `The state is loading until the last of two different loads has ended`() async throws {
     let gate = Gate()
     let server = PagedTimeline(
       Self.ids(0...7), onRequest: { request throws(APISessionError) in if request.after != nil { await gate.pass() } })
@@ -202,7 +202,7 @@ import Testing
 
   // MARK: - Refused pages
 
-  @Test func `Where the server refuses a next page, a reload leads on from there`() async throws {
+  @Test func `After the server has refused a next page, paging continues from a reload`() async throws {
     let server = PagedTimeline(Self.ids(0...8))
     let repo = repo(server)
     try await repo.reloadMoments(userID: "0")
@@ -218,7 +218,7 @@ import Testing
     #expect(try await stored() == (Self.ids(0...2), true))
     try await repo.loadMoreMoments(userID: "0")
     #expect(try await stored() == (Self.ids(0...4) + ["6"], true))
-    // From here on nothing is refused.
+    // The refusal has no further effect.
     server.insert("new")
     try await repo.reloadMoments(userID: "0")
     #expect(try await stored() == (["new"] + Self.ids(0...4) + ["6"], true))
@@ -228,7 +228,7 @@ import Testing
   }
 
   @Test(arguments: [APISessionError.timedOut, .cancelled, .statusCode(503, bodyExcerpt: "")])
-  func `A next page that was not refused but did not arrive costs no stored moment`(
+  func `A next page that fails without a refusal drops no stored moment`(
     _ error: APISessionError
   ) async throws {
     let server = PagedTimeline(
@@ -242,7 +242,7 @@ import Testing
     #expect(try await stored() == (Self.ids(0...5), true))
   }
 
-  @Test func `A page that came after it had been refused costs no stored moment`() async throws {
+  @Test func `A page that arrives after it was refused before drops no stored moment`() async throws {
     let refuses = Lock(true)
     let server = PagedTimeline(
       Self.ids(0...8),
@@ -254,7 +254,7 @@ import Testing
     await #expect(throws: MomentsRepoError.self) { try await repo.loadMoreMoments(userID: "0") }
     refuses.withLock { $0 = false }
     try await repo.loadMoreMoments(userID: "0")
-    // The stored timeline ends once more where the page was refused.
+    // The stored timeline ends again at the cursor of the refused page.
     var details = MomentsDetails.fixture(momentIDs: Self.ids(0...2) + ["x"])
     details.pageInfo = .init(endCursor: "2", hasNextPage: true)
     try await store.save(momentsDetails: details, userID: "0")
@@ -264,7 +264,7 @@ import Testing
 
   // MARK: - Freshness
 
-  @Test func `A next page makes no timeline fresh, as only its head tells the news`() async throws {
+  @Test func `A next page doesn't make a timeline fresh, because new moments appear at the head`() async throws {
     let clock = Lock(Date(timeIntervalSince1970: 1_000))
     let now: @Sendable () -> Date = { clock.withLock { $0 } }
     let store = PersistentDataStore(InMemoryStore(now: now))
@@ -283,7 +283,7 @@ import Testing
     clock.withLock { $0 += 1 }
     try await repo.loadMoreMoments(userID: "0")
     server.insert("new")
-    // To another repository, such as the next process, the time of saving is all that is known.
+    // Another repository, such as that of the next process, knows only the time of the last save.
     try await open().refreshMoments(userID: "0")
     #expect(server.requests.map(\.first) == [3, 3, 3])
     try await repo.refreshMoments(userID: "0")
@@ -293,7 +293,7 @@ import Testing
     #expect(server.requests.map(\.first) == [3, 3, 3, nil])
   }
 
-  @Test func `What another process stored after a next page is as fresh as that`() async throws {
+  @Test func `A timeline that another process stores after a next page is fresh`() async throws {
     let clock = Lock(Date(timeIntervalSince1970: 1_000))
     let now: @Sendable () -> Date = { clock.withLock { $0 } }
     let store = PersistentDataStore(InMemoryStore(now: now))
@@ -311,7 +311,7 @@ import Testing
 
   // MARK: - Without pages
 
-  @Test func `A session that does not page answers with the whole timeline`() async throws {
+  @Test func `A session without pages returns the complete timeline`() async throws {
     let harness = RepoHarness(getMoments: { _ in .fixture(momentIDs: Self.ids(0...7)) })
     try await harness.repo.reloadMoments(userID: "0")
     try await harness.repo.loadMoreMoments(userID: "0")
@@ -320,7 +320,7 @@ import Testing
     #expect(details == .fixture(momentIDs: Self.ids(0...7)))
   }
 
-  @Test func `A timeline that was stored before there were pages decodes, and a page round-trips`() throws {
+  @Test func `A timeline without page info decodes, and a page survives encoding and decoding`() throws {
     var details = MomentsDetails.fixture()
     let old = try JSONEncoder().encode(details)
     #expect(!String(decoding: old, as: UTF8.self).contains("pageInfo"))
@@ -348,16 +348,16 @@ import Testing
       try await repo.loadMoreMoments(userID: "0")
       #expect(try await stored() == (["new"] + Self.ids(0...15), false))
       #expect(try await repo.updateLike(isLiked: true, momentID: "15", fromUserID: "0") == .confirmed)
-      // The mutation's reply is the whole timeline, so there is nothing more to load.
+      // The reply to the mutation is the complete timeline, so there is no next page.
       try await repo.loadMoreMoments(userID: "0")
       #expect(try await stored() == (["new"] + Self.ids(0...15), nil))
-      // Its document asks for no address, and the page before it did.
+      // The document of the mutation doesn't request URLs, but that of the page before it did.
       let link = try await store.momentsDetails(userID: "0")?.value.moments.first { $0.id == "3" }
       #expect(link?.url == "https://example.com/articles/structured-concurrency")
       #expect(try await server.received().map { $0.variables["first"] } == [6, 6, 6, 6, nil])
     }
   }
-  @Test(.requiresBFF) func `A server with the lecture's schema is worked with by whole timelines`() async throws {
+  @Test(.requiresBFF) func `A server with the lecture's schema is used with complete timelines`() async throws {
     try await BFFServer.run(options: ["--schema", "lecture"]) { server in
       let session = APISession(url: server.url)
       let repo = MomentsRepo(
@@ -378,7 +378,7 @@ import Testing
     }
   }
 
-  @Test(.requiresBFF) func `A page the server refuses as its cursor is gone comes after a reload`() async throws {
+  @Test(.requiresBFF) func `A page whose cursor no longer exists can be fetched after a reload`() async throws {
     try await BFFServer.run { server in
       let session = APISession(url: server.url)
       let repo = MomentsRepo(

@@ -8,7 +8,7 @@ import Repository
 import TestSupport
 import Testing
 
-/// What becomes of likes in the queue, whoever brings it about, is seen by the observers.
+/// Observers see all changes of the queued likes.
 @Suite(.timeLimit(.minutes(15))) final class MomentsRepoQueueTests: Sendable {
   private let isAway = Lock(true)
   private let clock = ManualClock()
@@ -34,7 +34,7 @@ import Testing
       retryPolicy: RetryPolicy(maximumAttempts: maximumAttempts), clock: clock)
   }
 
-  @Test func `A like that is cancelled in the queue is shown no more`() async throws {
+  @Test func `A like that is cancelled in the queue is rolled back`() async throws {
     let repo = try await makeRepo()
     let observer = repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
@@ -46,7 +46,7 @@ import Testing
     for await pending in repo.pendingLikes(userID: "0") where pending.isEmpty { break }
   }
 
-  @Test func `A like whose attempts are used up is shown no more, until it is requeued and sent`() async throws {
+  @Test func `A like without attempts left is rolled back, and visible again when it is requeued`() async throws {
     let repo = try await makeRepo(maximumAttempts: 2)
     let observer = repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
@@ -60,14 +60,14 @@ import Testing
     #expect(!letter.isLive)
     isAway.withLock { $0 = false }
     try await repo.mutations.requeue(letter.id)
-    await repo.sendsAll()
-    // Again shown when it is sent, and confirmed.
+    await repo.waitUntilSent()
+    // The requeued and the confirmed timeline.
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
     #expect(await repo.pendingLikes(userID: "0").first(1) == [[:]])
     #expect(try await repo.mutations.list() == [])
   }
 
-  @Test func `A like with one attempt is taken back before its caller is told`() async throws {
+  @Test func `A like with one attempt is rolled back before its call throws`() async throws {
     let repo = try await makeRepo(maximumAttempts: 1)
     let observer = repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1).map(\.moments[0].isLiked) == [false])
@@ -79,7 +79,7 @@ import Testing
     #expect(try await repo.mutations.list() == [])
   }
 
-  @Test func `A like that is made while the queue is read lies over those of an earlier process`() async throws {
+  @Test func `A like that is made while the queue is read is applied over those of an earlier process`() async throws {
     let storage = InMemoryStorage()
     do {
       let repo = makeRepo(on: PersistentDataStore(InMemoryStore(storage: storage)))

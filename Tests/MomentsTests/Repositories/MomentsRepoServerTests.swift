@@ -9,17 +9,17 @@ import Repository
 import TestSupport
 import Testing
 
-/// A repository on files and a real server: what the user sees, what is stored, and what the server received.
+/// A repository with a file store and a real server: the observed timelines, the stored ones, and the server's requests.
 @Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct MomentsRepoServerTests {
-  /// A repository on a folder, at a server, with a clock that stands still.
+  /// A launch of an app with a store in a folder, a server, and a clock that stands still.
   private struct Relaunch {
     let clock = ManualClock()
     let store: PersistentDataStore<FileStore>
     let repo: MomentsRepo
 
     init(in folder: URL, at server: BFFServer) {
-      // A machine that is busy with other tests may take longer than any timeout for what happens while a reply is held.
+      // On a machine that is busy with other tests, a held reply may take longer than a realistic timeout.
       let apiSession = APISession(url: server.url, timeout: .seconds(1_000))
       store = PersistentDataStore(FileStore(folder: folder))
       repo = MomentsRepo(
@@ -27,8 +27,8 @@ struct MomentsRepoServerTests {
         updateMomentLikeSession: UpdateMomentLikeSession(apiSession: apiSession), clock: clock)
     }
 
-    /// Waits until nothing is left to be sent.
-    func delivers() async { await repo.sendsAll() }
+    /// Waits until no like is queued or in flight.
+    func waitUntilSent() async { await repo.waitUntilSent() }
   }
 
   private static func likes(_ details: MomentsDetails, of momentIDs: [String]) -> [Bool?] {
@@ -51,7 +51,7 @@ struct MomentsRepoServerTests {
   private static let absences = End.allCases.flatMap { end in Return.allCases.map { (end, $0) } }
 
   @Test(arguments: absences, ServerSchema.allCases)
-  func `Likes made offline are shown, outlive the app, and are delivered once, in order`(
+  func `Likes made offline are shown, survive a relaunch, and are delivered once, in order`(
     absence: (end: End, return: Return), schema: ServerSchema
   ) async throws {
     let folder = try TemporaryFolder()
@@ -79,7 +79,7 @@ struct MomentsRepoServerTests {
       var second: Relaunch? = Relaunch(in: folder.url, at: server)
       let store = try #require(second?.store)
       let observer = try #require(second?.repo.momentsDetails(userID: "0").subscribe())
-      // Before the server is there.
+      // The server hasn't been started yet.
       let shown = try #require(await second?.repo.momentsDetails(userID: "0").first(1).first)
       #expect(Self.likes(shown, of: momentIDs) == [true, true, true])
       let pending = try #require(await second?.repo.pendingLikes(userID: "0").first(1).first)
@@ -91,7 +91,7 @@ struct MomentsRepoServerTests {
       case .retryLikes: await second?.repo.retryLikes()
       case .backoff: second?.clock.advance(by: .seconds(1))
       }
-      await second?.delivers()
+      await second?.waitUntilSent()
 
       let mutations = try await Self.mutations(at: server)
       #expect(mutations.map { $0.variables["momentID"] } == ["1", "3", "7"])
@@ -100,7 +100,7 @@ struct MomentsRepoServerTests {
       #expect(await second?.repo.pendingLikes(userID: "0").first(1) == [[:]])
       #expect(try await second?.repo.mutations.list().isEmpty == true)
       second = nil
-      // The stream ends with the repository.
+      // The stream finishes when the repository is released.
       var seen: [MomentsDetails] = []
       for await details in observer { seen.append(details) }
       #expect(seen.allSatisfy { Self.likes($0, of: momentIDs) == [true, true, true] })
@@ -113,7 +113,7 @@ struct MomentsRepoServerTests {
 
   // MARK: - Lost replies
 
-  @Test func `A like whose reply is lost is made once, and is never seen to go off`() async throws {
+  @Test func `A like whose reply is lost is made once, and stays visible`() async throws {
     let folder = try TemporaryFolder()
     try await BFFServer.run { server in
       var launch: Relaunch? = Relaunch(in: folder.url, at: server)
@@ -124,7 +124,7 @@ struct MomentsRepoServerTests {
       #expect(try await launch?.repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .queued)
       await launch?.clock.sleepers()
       launch?.clock.advance(by: .seconds(1))
-      await launch?.delivers()
+      await launch?.waitUntilSent()
 
       let received = try await server.received()
       let read = BFFServer.Effect.read
@@ -134,7 +134,8 @@ struct MomentsRepoServerTests {
       launch = nil
       var seen: [MomentsDetails] = []
       for await details in observer { seen.append(details) }
-      // As it was, at once, and confirmed: the reply of the repetition is not shown, as nobody knows how old it is.
+      // The stored, the pending and the confirmed timeline. The reply to the second attempt isn't shown, because its age
+      // is unknown.
       #expect(seen.map { Self.likes($0, of: ["1"]) } == [[false], [true], [true]])
       let timeline = try await Self.timeline(at: server)
       #expect(seen.last == timeline)
@@ -145,7 +146,7 @@ struct MomentsRepoServerTests {
   // MARK: - Sharing
 
   @Test(arguments: [true, false])
-  func `A hundred callers make one request, which ends with the last of them`(lastIsCancelled: Bool) async throws {
+  func `A hundred callers make one request, which ends with the last caller`(lastIsCancelled: Bool) async throws {
     let folder = try TemporaryFolder()
     try await BFFServer.run { server in
       let launch = Relaunch(in: folder.url, at: server)
@@ -184,8 +185,8 @@ struct MomentsRepoServerTests {
 
   // MARK: - Refusal
 
-  /// Stores a timeline with a moment that the server does not know.
-  private static func storeTimelineWithMomentThatIsGone(in store: PersistentDataStore<FileStore>) async throws {
+  /// Stores a timeline with a moment that the server doesn't have.
+  private static func storeTimelineWithDeletedMoment(in store: PersistentDataStore<FileStore>) async throws {
     try await store.save(momentsDetails: .fixture(momentIDs: ["gone"]), userID: "0")
   }
 
@@ -193,11 +194,11 @@ struct MomentsRepoServerTests {
     if case .session(.graphQL) = error { true } else { false }
   }
 
-  @Test func `A like that the server refuses is taken back, told to its caller, and not kept`() async throws {
+  @Test func `A like that the server refuses is rolled back, thrown to its caller, and not kept`() async throws {
     let folder = try TemporaryFolder()
     try await BFFServer.run { server in
       let launch = Relaunch(in: folder.url, at: server)
-      try await Self.storeTimelineWithMomentThatIsGone(in: launch.store)
+      try await Self.storeTimelineWithDeletedMoment(in: launch.store)
       let observer = launch.repo.momentsDetails(userID: "0").subscribe()
       #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[false]])
       let error = await #expect(throws: MomentsRepoError.self) {
@@ -208,18 +209,18 @@ struct MomentsRepoServerTests {
       #expect(try await launch.repo.mutations.list().isEmpty)
       #expect(await launch.repo.pendingLikes(userID: "0").first(1) == [[:]])
       #expect(try await server.received().map(\.effect) == [.refused])
-      // The next one is not held up.
+      // The refused like doesn't block the next one.
       #expect(try await launch.repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .confirmed)
     }
   }
 
-  @Test func `A like refused after a relaunch is taken back, told, and kept as a dead letter`() async throws {
+  @Test func `A like refused after a relaunch is rolled back, reported, and kept as a dead letter`() async throws {
     let folder = try TemporaryFolder()
     try await BFFServer.run(keepsState: true) { server in
       await server.stop()
       do {
         let first = Relaunch(in: folder.url, at: server)
-        try await Self.storeTimelineWithMomentThatIsGone(in: first.store)
+        try await Self.storeTimelineWithDeletedMoment(in: first.store)
         #expect(try await first.repo.updateLike(isLiked: true, momentID: "gone", fromUserID: "0") == .queued)
       }
       try await server.start()
@@ -231,7 +232,7 @@ struct MomentsRepoServerTests {
       #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[true]])
       try await server.open(gate: "refusal")
       #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[false]])
-      await launch.delivers()
+      await launch.waitUntilSent()
       let entries = try await launch.repo.mutations.list()
       #expect(entries.map(\.mutation) == [MomentLike(userID: "0", momentID: "gone", isLiked: true)])
       #expect(entries.map(\.isLive) == [false])

@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoTests {
   // MARK: - Start
 
-  @Test func `What was stored before the repository existed arrives first`() async throws {
+  @Test func `A timeline that was stored before the repository existed arrives first`() async throws {
     let store = PersistentDataStore(InMemoryStore())
     try await store.save(momentsDetails: .fixture(name: "Earlier"), userID: "0")
     let harness = RepoHarness(store: store)
@@ -20,7 +20,7 @@ import Testing
     #expect(await names0.first(1).map(\.userDetails.name) == ["Earlier"])
   }
 
-  @Test func `Of several users' stored timelines the newest is replayed, and each user's own`() async throws {
+  @Test func `The newest timeline of all users is replayed, and each user's own timeline`() async throws {
     let clock = Lock(Date(timeIntervalSince1970: 1_000))
     let memory = InMemoryStore(now: { clock.withLock { $0 } })
     let store = PersistentDataStore(memory)
@@ -41,7 +41,7 @@ import Testing
     let observer = harness.repo.momentsDetails.subscribe()
     try await harness.repo.getMoments(userID: "0")
     try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
-    // The timeline, the like at once, and the timeline the server answered with.
+    // The fetched timeline, the timeline with the pending like, and the server's reply to the like.
     let seen = await observer.first(3)
     #expect(seen.map { $0.moments[0].isLiked } == [false, true, true])
     #expect(observer.droppedCount == 0)
@@ -49,7 +49,7 @@ import Testing
 
   // MARK: - Getting
 
-  @Test func `getMoments makes one request and one save, and an observer that comes then gets it`() async throws {
+  @Test func `getMoments makes one request and one save, and a new observer receives the result`() async throws {
     let harness = RepoHarness()
     let observer = harness.repo.momentsDetails.subscribe()
     try await harness.repo.getMoments(userID: "7")
@@ -71,7 +71,7 @@ import Testing
     #expect(await everyone.first(2).map(\.userDetails.id) == ["0", "1"])
   }
 
-  @Test func `A request that fails throws its error and leaves what was stored`() async throws {
+  @Test func `A request that fails throws its error and leaves the stored timeline unchanged`() async throws {
     let fails = Lock(false)
     let harness = RepoHarness(
       getMoments: { userID throws(APISessionError) in
@@ -91,7 +91,7 @@ import Testing
     #expect(try await harness.store.momentsDetails(userID: "0")?.revision == 1)
   }
 
-  @Test func `Cancelling the caller cancels the request, saves nothing, and is no success`() async throws {
+  @Test func `Cancelling the caller cancels the request, saves nothing, and throws`() async throws {
     let gate = Gate()
     let (ends, end) = AsyncStream.makeStream(of: Bool.self)
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
@@ -110,14 +110,14 @@ import Testing
     await gate.arrivals()
     caller.cancel()
     #expect(await caller.value == .cancelled)
-    // The caller doesn't wait for it.
+    // The cancelled caller doesn't wait until the request has ended.
     #expect(await ends.first { _ in true } == true)
     #expect(try await harness.store.momentsDetails(userID: "0") == nil)
   }
 
   // MARK: - Liking
 
-  @Test func `updateLike hands its three arguments to the session and saves what comes back`() async throws {
+  @Test func `updateLike passes its three arguments to the session and saves the reply`() async throws {
     let harness = RepoHarness()
     try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "7")
     try await harness.repo.updateLike(isLiked: false, momentID: "0", fromUserID: "7")
@@ -128,7 +128,7 @@ import Testing
     #expect(try await harness.store.momentsDetails(userID: "7")?.value == .fixture(userID: "7"))
   }
 
-  @Test func `A like in one place reaches every observer`() async throws {
+  @Test func `A like on one screen reaches every observer`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     let observers = [
@@ -138,19 +138,19 @@ import Testing
     ]
     let stranger = harness.repo.momentsDetails(userID: "1").subscribe()
     try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0")
-    // At once, and confirmed.
+    // The stored timeline, then the timelines with the pending and with the confirmed like.
     #expect(await observers[0].first(3).map { $0.moments[0].isLiked } == [false, true, true])
     #expect(await observers[1].first(3).map { $0.moments[0].isLiked } == [false, true, true])
     #expect(await observers[2].first(1).map { $0.moments[0].isLiked } == [true])
     #expect(await observers[3].first(3).map { $0.moments[0].isLiked } == [false, true, true])
-    // The other user's first timeline is their own.
+    // The observer of the other user received no timeline of this user.
     try await harness.repo.getMoments(userID: "1")
     #expect(await stranger.first(1).map(\.userDetails.id) == ["1"])
   }
 
   // MARK: - The store
 
-  @Test func `Every save reaches each observer once and in order, whoever saved`() async throws {
+  @Test func `Every save reaches each observer once and in order, even an external one`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     let observers = (0..<3).map { _ in harness.repo.momentsDetails.subscribe() }
@@ -160,18 +160,18 @@ import Testing
     }
   }
 
-  @Test func `What is removed is not replayed`() async throws {
+  @Test func `A removed timeline is not replayed`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     try await harness.store.removeMomentsDetails(userID: "0")
-    // The next change is behind the removal, so when it has arrived the removal has too.
+    // Changes arrive in order, so the removal has arrived when the next change has.
     try await harness.repo.getMoments(userID: "1")
     let late = harness.repo.momentsDetails(userID: "0").subscribe()
     try await harness.store.save(momentsDetails: .fixture(name: "Again"), userID: "0")
     #expect(await late.first(1).map(\.userDetails.name) == ["Again"])
   }
 
-  @Test func `Undecodable bytes are told and kept, and the same stream delivers the next good save`() async throws {
+  @Test func `Undecodable bytes are reported and kept, and the stream delivers the next valid save`() async throws {
     let folder = try TemporaryFolder()
     try await PersistentDataStore(FileStore(folder: folder.url)).save(momentsDetails: .fixture(), userID: "0")
     try Data("{ half".utf8).write(to: folder.url.appending(path: "moments-details.0.value"))
@@ -193,10 +193,10 @@ import Testing
     #expect(await observer.first(1).map(\.userDetails.name) == ["Fresh"])
   }
 
-  @Test func `A store that cannot be opened is an error, and is opened again at the next call`() async throws {
+  @Test func `A store that can't be opened throws, and the next call opens it again`() async throws {
     let folder = try TemporaryFolder()
     let blocked = folder.url.appending(path: "store")
-    // A file where the folder should be.
+    // A file in place of the folder.
     try Data().write(to: blocked)
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(FileStore(folder: blocked)),
@@ -220,7 +220,7 @@ import Testing
   enum StoreKind: CaseIterable { case memory, file, userDefaults }
 
   @Test(arguments: StoreKind.allCases)
-  func `Any store will do`(_ kind: StoreKind) async throws {
+  func `The repository works on any store`(_ kind: StoreKind) async throws {
     let folder = try TemporaryFolder()
     let suite = "moments-tests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suite) }
@@ -243,7 +243,7 @@ import Testing
 
   // MARK: - Lifetime
 
-  @Test func `Streams end when the repository is released, and do not keep it`() async throws {
+  @Test func `Streams finish when the repository is released, and don't keep it alive`() async throws {
     var harness: RepoHarness? = RepoHarness()
     weak let repo = harness?.repo
     let everyone = try #require(harness).repo.momentsDetails.subscribe()

@@ -9,7 +9,7 @@ import Repository
 import TestSupport
 import Testing
 
-/// The server made a like, and what it answers cannot be used: the like stays, and a timeline with it is fetched.
+/// If the server makes a like but its reply can't be used, the like stays and a timeline is fetched to confirm it.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoUnusableReplyTests {
   private static func liked(_ isLiked: Bool) -> MomentsDetails {
     .fixture(likedMomentIDs: isLiked ? ["0"] : [])
@@ -20,7 +20,7 @@ import Testing
   ]
 
   @Test(arguments: unusable)
-  func `A like whose reply cannot be used is confirmed by a timeline that is fetched`(_ error: APISessionError)
+  func `A like whose reply can't be used is confirmed by a fetched timeline`(_ error: APISessionError)
     async throws
   {
     let harness = RepoHarness(
@@ -29,19 +29,18 @@ import Testing
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
     #expect(await observer.first(1) == [Self.liked(false)])
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .confirmed)
-    // At once, and confirmed.
+    // The pending and the confirmed like.
     #expect(await observer.first(2).map(\.moments[0].isLiked) == [true, true])
     #expect(harness.updateLike.requests.count == 1)
     #expect(try await harness.repo.mutations.list() == [])
     #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [[:]])
   }
 
-  @Test func `Where no timeline can be fetched, a like stays queued and shown, until a timeline shows it`() async throws
-  {
-    let isMended = Lock(false)
+  @Test func `If no timeline can be fetched, a like stays queued until a timeline contains it`() async throws {
+    let isRepaired = Lock(false)
     let harness = RepoHarness(
       getMoments: { _ throws(APISessionError) in
-        if !isMended.withLock({ $0 }) { throw .emptyReply }
+        if !isRepaired.withLock({ $0 }) { throw .emptyReply }
         return Self.liked(true)
       },
       updateLike: { _ throws(APISessionError) in throw .emptyReply })
@@ -51,7 +50,7 @@ import Testing
     #expect(try await harness.repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") == .queued)
     #expect(try await harness.repo.mutations.list().map(\.isLive) == [true])
     #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [["0": true]])
-    isMended.withLock { $0 = true }
+    isRepaired.withLock { $0 = true }
     try await harness.repo.getMoments(userID: "0")
     #expect(await harness.repo.pendingLikes(userID: "0").first(1) == [[:]])
     #expect(try await harness.repo.mutations.list() == [])
@@ -64,7 +63,7 @@ import Testing
     .notAnAPIResponse(status: 200, bodyExcerpt: "<html>"), .notAnAPIResponse(status: 302, bodyExcerpt: ""),
     .notAnAPIResponse(status: 403, bodyExcerpt: "<html>"),
   ])
-  func `Where nothing that answers makes sense, as behind a login page of a network, the like stays queued`(
+  func `A like stays queued behind the login page of a network`(
     page: APISessionError
   ) async throws {
     let isBehindLogin = Lock(true)
@@ -96,7 +95,7 @@ import Testing
   }
 
   @Test(arguments: notNow)
-  func `A like that the server does not take for now stays in the queue and is shown`(
+  func `A like that the server doesn't accept yet stays queued and visible`(
     refusal: APISessionError
   ) async throws {
     let isRefusing = Lock(true)
@@ -118,7 +117,7 @@ import Testing
   }
 
   @Test(.requiresBFF, arguments: ["malformed", "empty", "oversized", "wrong-shape"])
-  func `A like whose reply is spoilt is made once, and is never seen to go off`(fault: String) async throws {
+  func `A like whose reply is corrupt is made once, and stays visible`(fault: String) async throws {
     try await BFFServer.run { server in
       let apiSession = APISession(url: server.url, timeout: .seconds(1_000))
       let store = PersistentDataStore(InMemoryStore())

@@ -4,7 +4,7 @@ import Moments
 import TestSupport
 import Testing
 
-/// That the server does for the Swift tests what they count on.
+/// The behavior of the GraphQL server that the other tests rely on.
 @Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct BFFServerTests {
   private struct PageVariables: Encodable {
@@ -48,7 +48,7 @@ struct BFFServerTests {
   }
 
   @Test(arguments: [true, false])
-  func `A server started again has its port, and its state if it keeps one`(keepsState: Bool) async throws {
+  func `A restarted server has the same port, and the same state if it keeps one`(keepsState: Bool) async throws {
     try await BFFServer.run(keepsState: keepsState) { server in
       let apiSession = APISession(url: server.url)
       let fetching = GetMomentsByUserIDSession(apiSession: apiSession)
@@ -67,7 +67,7 @@ struct BFFServerTests {
     }
   }
 
-  @Test func `A request that the server's end cut off is known after the next start`() async throws {
+  @Test func `A request that the server's end interrupts is reported after the next start`() async throws {
     try await BFFServer.run(keepsState: true) { server in
       try await server.arm(.init(fault: "hold-after", gate: "reply"))
       let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
@@ -112,7 +112,7 @@ struct BFFServerTests {
     }
   }
 
-  @Test func `A cancelled call is seen to leave the gate it waits at`() async throws {
+  @Test func `A cancelled call leaves the gate at which it waits`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "hold", gate: "never"))
       let session = UpdateMomentLikeSession(apiSession: APISession(url: server.url))
@@ -126,7 +126,7 @@ struct BFFServerTests {
     }
   }
 
-  @Test func `The next requests fail as often as asked, and then no more`() async throws {
+  @Test func `The given number of requests fail, and later ones don't`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "status", count: 2, value: 503))
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
@@ -142,7 +142,7 @@ struct BFFServerTests {
     }
   }
 
-  @Test func `A second page is the same whatever is inserted at the head`() async throws {
+  @Test func `A second page is the same, even if moments are inserted at the head`() async throws {
     try await BFFServer.run { server in
       let first = try await Self.page(10, from: server.url)
       #expect(first.moments.map(\.id) == (0..<10).map(String.init))

@@ -3,9 +3,11 @@ import Moments
 import MomentsTesting
 import Multicast
 
-/// A server that pages: its timeline grows at the head, the cursor of a moment is its id, and it refuses any other.
+/// A server with pages, whose timeline can grow at the head.
+///
+/// The cursor of a moment is its id. The server refuses any other cursor.
 final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
-  /// What was asked for; `first` is nil for the whole timeline.
+  /// The arguments of a request; `first` is `nil` for the complete timeline.
   struct Request: Hashable, Sendable {
     var first: Int?
     var after: String?
@@ -19,7 +21,7 @@ final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessio
   private let state: Lock<State>
   private let onRequest: @Sendable (Request) async throws(APISessionError) -> Void
 
-  /// - Parameter onRequest: Runs after a reply was made and before it arrives.
+  /// - Parameter onRequest: A closure that runs after a reply was created and before it is returned.
   init(
     _ momentIDs: [String], onRequest: @escaping @Sendable (Request) async throws(APISessionError) -> Void = { _ in }
   ) {
@@ -27,20 +29,20 @@ final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessio
     self.onRequest = onRequest
   }
 
-  /// What was asked for, in order.
+  /// All requests, in order.
   var requests: [Request] { state.withLock { $0.requests } }
 
-  /// Puts a moment at the head.
+  /// Inserts a moment at the head.
   func insert(_ momentID: String) {
     state.withLock { $0.momentIDs.insert(momentID, at: 0) }
   }
 
-  /// Takes a moment away.
+  /// Removes a moment.
   func remove(_ momentID: String) {
     state.withLock { $0.momentIDs.removeAll { $0 == momentID } }
   }
 
-  /// What it answers when it is asked for the page behind a moment that is not there.
+  /// The error for a page after a moment that doesn't exist.
   static func refusal(of cursor: String) -> APISessionError {
     .graphQL([GraphQLError(message: "The timeline has no cursor “\(cursor)”.")])
   }
@@ -73,7 +75,7 @@ final class PagedTimeline: GetMomentsByUserIDSessionType, UpdateMomentLikeSessio
     return Self.page(details, request)
   }
 
-  /// The page of a timeline that is asked for, behind one of its moments.
+  /// Returns the requested page of a timeline.
   static func page(_ details: MomentsDetails, _ request: Request) -> MomentsDetails {
     let start = request.after.map { after in details.moments.firstIndex { $0.id == after }! + 1 } ?? 0
     let rest = details.moments[start...]

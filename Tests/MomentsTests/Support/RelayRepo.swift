@@ -2,7 +2,7 @@ import Moments
 import Multicast
 import Repository
 
-/// A repository whose streams a test feeds, and whose functions do nothing.
+/// A repository whose streams a test feeds, and whose methods do nothing.
 struct RelayRepo: MomentsRepoType {
   let details = MulticastRelay<MomentsDetails>(replay: 1, buffering: .unbounded)
   let loadStates = CurrentValueRelay(MomentsLoadState.idle)

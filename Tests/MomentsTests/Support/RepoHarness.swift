@@ -9,7 +9,7 @@ import Repository
 
 /// A repository on a real store and stubbed sessions.
 ///
-/// Its time stands still unless a test says otherwise, so that no wait ends by itself on a slow machine.
+/// By default its clock stands still, so that no wait ends by itself on a slow machine.
 struct RepoHarness: Sendable {
   let store: PersistentDataStore<InMemoryStore>
   let getMoments: GetMomentsByUserIDSessionStub
@@ -39,14 +39,14 @@ struct RepoHarness: Sendable {
 }
 
 extension MomentsRepo {
-  /// Waits until no like waits to be sent, or is being sent.
-  func sendsAll() async {
+  /// Waits until no like is queued or in flight.
+  func waitUntilSent() async {
     for await likes in mutations.changes where !likes.contains(where: { $0.isLive }) { return }
   }
 }
 
 extension PendingMutation {
-  /// Whether it will be sent, or is being sent.
+  /// Whether the mutation will be sent, or is in flight.
   var isLive: Bool {
     switch standing {
     case .waiting, .inFlight, .needsSignIn: true
@@ -56,7 +56,7 @@ extension PendingMutation {
 }
 
 extension AsyncSequence where Failure == Never, Element: Sendable {
-  /// The first `count` elements; fewer when the sequence ends before.
+  /// Returns the first `count` elements, or fewer if the sequence ends first.
   func first(_ count: Int) async -> [Element] {
     var elements: [Element] = []
     for await element in self {
@@ -67,7 +67,7 @@ extension AsyncSequence where Failure == Never, Element: Sendable {
   }
 }
 
-/// A new empty folder, removed when this is released.
+/// A new empty folder, which is removed when the object is released.
 final class TemporaryFolder: Sendable {
   let url: URL
 
@@ -77,7 +77,7 @@ final class TemporaryFolder: Sendable {
   }
 
   deinit {
-    // What is left behind in the temporary folder harms nobody, so a failure needs no answer.
+    // A failure is harmless, because the system cleans up its temporary folder.
     try? FileManager.default.removeItem(at: url)
   }
 }

@@ -1,10 +1,10 @@
 /// The schemas that the GraphQL server of the tests can serve.
 enum ServerSchema: String, CaseIterable, Sendable {
-  /// With pages, and addresses of links.
+  /// The schema with pages and the URLs of links.
   case paging
-  /// Exactly that of the lecture's app.
+  /// The schema of the lecture's app.
   case lecture
 
-  /// What the server is started with.
+  /// The command-line options of the server.
   var options: [String] { ["--schema", rawValue] }
 }

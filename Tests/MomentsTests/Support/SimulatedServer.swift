@@ -4,10 +4,10 @@ import MomentsTesting
 import Multicast
 import MulticastTesting
 
-/// A server whose every step a test takes: when a request is served, when its reply arrives, what is lost on the way.
+/// A simulated server whose steps a test controls: serving a request, delivering its reply, and losing either of them.
 ///
-/// It numbers its states: a reply's user name is the number of the state it was made from. A like under a key that it
-/// knows is not made again; its answer is the reply of the first time, however old that is by now.
+/// The server numbers its states. The user name of a reply is the number of the state from which the reply was created. A
+/// like under a known key isn't made again. It gets the first reply, even if that is outdated.
 final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
   private typealias Answer = Result<MomentsDetails, APISessionError>
 
@@ -20,7 +20,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     let id: Int
     let request: Request
     let continuation: CheckedContinuation<Answer, Never>
-    /// The reply on its way; nil until the request is served.
+    /// The reply in flight; `nil` until the request is served.
     var reply: MomentsDetails?
   }
 
@@ -32,7 +32,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     var replies: [String: MomentsDetails] = [:]
     var calls: [Call] = []
     var nextID = 0
-    /// Each like once, in the order in which it came first.
+    /// All likes without repeated attempts, in the order of the first attempts.
     var received: [(key: String, momentID: String, isLiked: Bool)] = []
     var isAutomatic = false
   }
@@ -43,10 +43,10 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     state = Lock(State(momentIDs: momentIDs, likes: Dictionary(uniqueKeysWithValues: momentIDs.map { ($0, false) })))
   }
 
-  /// The present state, as a fetch would bring it.
+  /// The current timeline, as a fetch would return it.
   var details: MomentsDetails { state.withLock { PagedTimeline.page(details($0), .init()) } }
 
-  /// The likes of a moment in the order in which they came, each once.
+  /// Returns the likes of a moment without repeated attempts, in the order of the first attempts.
   func received(for momentID: String) -> [Bool] {
     state.withLock { $0.received.filter { $0.momentID == momentID }.map(\.isLiked) }
   }
@@ -69,7 +69,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
   func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails {
-    throw .unsupportedURL("A like comes with a key.")
+    throw .unsupportedURL("A like needs a key.")
   }
 
   func updateLike(
@@ -99,7 +99,8 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
       }
       call?.continuation.resume(returning: .failure(.cancelled))
     }
-    // Shows the thread sanitizer that the answer was made before: it does not see that a continuation was resumed early.
+    // Orders the creation of the answer before its use for the thread sanitizer, which doesn't recognize a continuation
+    // that is resumed before its task suspends.
     state.withLock { _ in }
     return try answer.get()
   }
@@ -121,12 +122,12 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
 
   // MARK: - Steps
 
-  /// Something changes that this device has no part in.
-  func changeElsewhere() {
+  /// Changes the state of the server without a request of the repository.
+  func changeExternally() {
     state.withLock { $0.number += 1 }
   }
 
-  /// Somebody puts a new moment at the head of the timeline.
+  /// Inserts a new moment at the head of the timeline.
   func insert(_ momentID: String) {
     state.withLock { state in
       state.number += 1
@@ -135,7 +136,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     }
   }
 
-  /// Serves a request that waits, if any: its reply is on its way.
+  /// Serves a random waiting request, if any, so that its reply is in flight.
   func serve(using random: inout SplitMix64) {
     state.withLock { state in
       guard let index = state.calls.indices.filter({ state.calls[$0].reply == nil }).randomElement(using: &random)
@@ -146,7 +147,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     }
   }
 
-  /// A reply that is on its way arrives, if any.
+  /// Delivers a random reply in flight, if any.
   func deliver(using random: inout SplitMix64) {
     let call = state.withLock { state in
       state.calls.indices.filter { state.calls[$0].reply != nil }.randomElement(using: &random)
@@ -155,7 +156,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     if let call, let reply = call.reply { call.continuation.resume(returning: .success(reply)) }
   }
 
-  /// A request that waits, or a reply on its way, is lost, if any.
+  /// Loses a random waiting request or reply in flight, if any.
   func lose(using random: inout SplitMix64) {
     let call = state.withLock { state in
       state.calls.indices.randomElement(using: &random).map { state.calls.remove(at: $0) }
@@ -163,8 +164,8 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     call?.continuation.resume(returning: .failure(.timedOut))
   }
 
-  /// A reply that is on its way arrives and cannot be used, if any.
-  func spoil(using random: inout SplitMix64) {
+  /// Delivers an unusable reply in place of a random reply in flight, if any.
+  func corrupt(using random: inout SplitMix64) {
     let call = state.withLock { state in
       state.calls.indices.filter { state.calls[$0].reply != nil }.randomElement(using: &random)
         .map { state.calls.remove(at: $0) }
@@ -172,7 +173,7 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     call?.continuation.resume(returning: .failure(.emptyReply))
   }
 
-  /// Answers all calls, and those to come, at once.
+  /// Answers all calls, and answers later ones at once.
   func answerAll() {
     let answers = state.withLock { state in
       state.isAutomatic = true

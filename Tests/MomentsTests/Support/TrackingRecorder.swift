@@ -1,7 +1,7 @@
 import Moments
 import Multicast
 
-/// A provider that remembers what it gets.
+/// A provider that records its events.
 final class TrackingRecorder: TrackingProvider {
   private let recorded = Lock<[TrackingEvent]>([])
   private let onEvent: @Sendable (TrackingEvent) -> Void
@@ -10,7 +10,7 @@ final class TrackingRecorder: TrackingProvider {
     self.onEvent = onEvent
   }
 
-  /// What it got, in order.
+  /// All events, in order.
   var events: [TrackingEvent] { recorded.withLock { $0 } }
 
   func track(_ event: TrackingEvent) {

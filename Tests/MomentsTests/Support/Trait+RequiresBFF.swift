@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 extension Trait where Self == ConditionTrait {
-  /// Runs the test only where the GraphQL server can run; fails it there instead if the server is required.
+  /// Skips the test if the GraphQL server isn't available, unless it is required; then the test fails.
   static var requiresBFF: Self {
     .enabled(if: BFFServer.isAvailable || BFFServer.isRequired, "\(BFFServer.requirement)")
   }

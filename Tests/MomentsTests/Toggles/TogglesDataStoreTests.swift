@@ -11,7 +11,7 @@ import Testing
   private enum ForeignToggle: String, ToggleType { case isLikeButtonForMomentEnabled }
 
   @Test(arguments: InternalToggle.allCases)
-  func `A toggle is off until it is switched, and each is switched alone`(_ toggle: InternalToggle) async throws {
+  func `A toggle is off until it is turned on, independently of the others`(_ toggle: InternalToggle) async throws {
     let toggles = TogglesDataStore(InMemoryStore())
     #expect(try await !toggles.isToggleOn(toggle))
     try await toggles.update(toggle, isOn: true)
@@ -20,7 +20,7 @@ import Testing
     #expect(try await !toggles.isToggleOn(toggle))
   }
 
-  @Test func `A toggle of another type is off, and cannot be switched or followed`() async throws {
+  @Test func `A toggle of another type is off, and can't be updated or observed`() async throws {
     let toggles = TogglesDataStore(InMemoryStore())
     let foreign = ForeignToggle.isLikeButtonForMomentEnabled
     try await toggles.update(InternalToggle.isLikeButtonForMomentEnabled, isOn: true)
@@ -31,7 +31,7 @@ import Testing
     #expect(try await toggles.isToggleOn(InternalToggle.isLikeButtonForMomentEnabled))
   }
 
-  @Test func `A switched toggle stays so when the store is opened again`() async throws {
+  @Test func `An updated toggle keeps its state when the store is reopened`() async throws {
     let folder = try TemporaryFolder()
     try await TogglesDataStore(FileStore(folder: folder.url)).update(InternalToggle.debug, isOn: true)
     let reopened = TogglesDataStore(FileStore(folder: folder.url))
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func `Who follows a toggle gets its state and then each change of it, and of no other`() async throws {
+  @Test func `An observer of a toggle receives its state, then each of its changes and no others`() async throws {
     let toggles = TogglesDataStore(InMemoryStore())
     let states = try await toggles.states(of: InternalToggle.debug)
     try await toggles.update(InternalToggle.debug, isOn: true)
@@ -57,10 +57,10 @@ import Testing
     #expect(seen == [false, true, false, true])
   }
 
-  @Test func `A toggle that cannot be read or kept is an error`() async throws {
+  @Test func `A toggle that can't be read or stored throws`() async throws {
     let folder = try TemporaryFolder()
     let blocked = folder.url.appending(path: "store")
-    // A file where the folder should be.
+    // A file in place of the folder.
     try Data().write(to: blocked)
     let toggles = TogglesDataStore(FileStore(folder: blocked))
     do throws(TogglesDataStoreError) {
@@ -76,7 +76,7 @@ import Testing
 
   // MARK: - Likes
 
-  @Test(.requiresBFF) func `The toggle decides whether the next request asks for likes`() async throws {
+  @Test(.requiresBFF) func `The toggle decides whether the next request includes likes`() async throws {
     try await BFFServer.run { server in
       let toggles = TogglesDataStore(InMemoryStore())
       let session = GetMomentsByUserIDSession(
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test(.requiresBFF) func `A toggle that cannot be read is told, and costs likes alone`() async throws {
+  @Test(.requiresBFF) func `A toggle that can't be read is reported and counts as off`() async throws {
     struct Unreadable: TogglesDataStoreType {
       func isToggleOn(_ toggle: any ToggleType) async throws(TogglesDataStoreError) -> Bool {
         throw .foreignToggle("\(toggle)")
@@ -105,13 +105,13 @@ import Testing
       }
     }
     try await BFFServer.run { server async throws in
-      let told = Lock<[TogglesDataStoreError]>([])
+      let reported = Lock<[TogglesDataStoreError]>([])
       let session = GetMomentsByUserIDSession(
         apiSession: APISession(url: server.url), togglesDataStore: Unreadable(),
-        onUnreadableToggle: { error in told.withLock { $0.append(error) } })
+        onUnreadableToggle: { error in reported.withLock { $0.append(error) } })
       let details = try await session.getMoments(userID: "0")
       #expect(details.moments[0].isLiked == nil)
-      #expect(told.withLock { $0 } == [.foreignToggle("isLikeButtonForMomentEnabled")])
+      #expect(reported.withLock { $0 } == [.foreignToggle("isLikeButtonForMomentEnabled")])
     }
   }
 }

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct TrackingRepoTests {
   private func event(_ number: Int) -> TrackingEvent { .action(name: "tap", itemID: "\(number)") }
 
-  @Test func `Every provider gets every event once, in the order of the calls`() {
+  @Test func `Every provider receives every event once, in the order of the calls`() {
     let repo = TrackingRepo()
     let providers = (0..<3).map { _ in TrackingRecorder() }
     for provider in providers { repo.register(provider) }
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test func `A provider that is registered twice counts once`() {
+  @Test func `A provider that is registered twice receives each event once`() {
     let repo = TrackingRepo()
     let provider = TrackingRecorder()
     repo.register(provider)
@@ -36,7 +36,7 @@ import Testing
     #expect(provider.events == [event(1)])
   }
 
-  @Test func `A provider gets the events after its registration and none of before`() {
+  @Test func `A provider receives only events that are tracked after its registration`() {
     let repo = TrackingRepo()
     let early = TrackingRecorder()
     let late = TrackingRecorder()
@@ -49,7 +49,7 @@ import Testing
     #expect(late.events == [event(2)])
   }
 
-  @Test func `What a provider tracks itself comes after the event under way, in one order for all`() {
+  @Test func `An event that a provider tracks is delivered after the current one, in one order for all providers`() {
     let repo = TrackingRepo()
     let late = TrackingRecorder()
     let first = TrackingRecorder { [unowned repo] event in
@@ -67,7 +67,7 @@ import Testing
     #expect(late.events == [event(3)])
   }
 
-  @Test func `Events of many tasks come once each, those of one task in order, and to all providers in the same order`()
+  @Test func `Events of many tasks are delivered once, in the order of each task and in one order to all providers`()
     async
   {
     let repo = TrackingRepo()
@@ -78,7 +78,7 @@ import Testing
         group.addTask { for number in 0..<250 { repo.track(event(task * 1_000 + number)) } }
       }
     }
-    // Whoever delivered has returned, so all is delivered.
+    // The calls that delivered have returned, so all events are delivered.
     #expect(providers[0].events == providers[1].events)
     for task in 0..<4 {
       let own = (0..<250).map { event(task * 1_000 + $0) }
@@ -98,7 +98,7 @@ import Testing
     enum Inner { case one }
   }
 
-  @Test func `The screen class is the name of the type and no dump of the instance`() {
+  @Test func `The screen class is the name of the type, not a dump of the instance`() {
     let repo = TrackingRepo()
     let provider = TrackingRecorder()
     repo.register(provider)
@@ -111,7 +111,7 @@ import Testing
 
   // MARK: - Likes
 
-  @Test func `A like is one action, with the moment and the user`() {
+  @Test func `A like is one action with the ids of the moment and the user`() {
     #expect(
       TrackingEvent.momentLike(momentID: "0", userID: "1")
         == .action(name: "moment-like", itemID: "moment-id-0-user-id-1"))
@@ -120,7 +120,7 @@ import Testing
         == .action(name: "moment-unlike", itemID: "moment-id-0-user-id-1"))
   }
 
-  @Test func `A row tracks once a tap, before the repository is asked`() async throws {
+  @Test func `A row tracks each tap once, before it calls the repository`() async throws {
     let log = Lock<[String]>([])
     let harness = RepoHarness(updateLike: { request in
       log.withLock { $0.append("request") }
@@ -140,7 +140,7 @@ import Testing
     #expect(log.withLock { $0 } == ["event", "request", "event", "request"])
   }
 
-  @Test func `A tap is tracked once, also when the like is refused`() async {
+  @Test func `A tap is tracked once, even if the like is refused`() async {
     let harness = RepoHarness(updateLike: { _ throws(APISessionError) in throw .statusCode(403, bodyExcerpt: "no") })
     let tracking = TrackingRepo()
     let provider = TrackingRecorder()
@@ -153,7 +153,7 @@ import Testing
   }
 
   @MainActor
-  @Test func `The timeline tracks its screen under the name of its type, and its rows track to the same place`()
+  @Test func `The timeline tracks its screen by the name of its type, and its rows use the same tracking repository`()
     async throws
   {
     let harness = RepoHarness()

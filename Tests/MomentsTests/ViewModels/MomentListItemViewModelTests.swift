@@ -10,7 +10,7 @@ import Testing
       locale: Locale(identifier: "en_US"))
   }
 
-  @Test func `A row shows what the moment says`() {
+  @Test func `A row shows the content of its moment`() {
     let likes = [
       MomentsDetails.Moment.Like(id: "1", avatar: "https://example.com/1.png"),
       MomentsDetails.Moment.Like(id: "2", avatar: "not a url"),
@@ -26,12 +26,12 @@ import Testing
     #expect(row.likeCount == likes.count)
   }
 
-  @Test func `No photo, or a bad URL, is none`() {
+  @Test func `The photo URL is nil without a photo and for an invalid URL`() {
     #expect(row(.fixture(photos: [])).photoURL == nil)
     #expect(row(.fixture(photos: ["bad url", "https://example.com/b.png"])).photoURL == nil)
   }
 
-  @Test func `Without an answer a moment is not liked and has no likes`() {
+  @Test func `A moment whose reply excluded likes is not liked and has no likes`() {
     let row = row(.fixture(isLiked: nil, likes: nil))
     #expect(!row.isLiked)
     #expect(row.likes == [])
@@ -41,23 +41,23 @@ import Testing
   @Test(arguments: [
     (1_605_521_420.0, "1 minute ago"), (1_605_532_160, "3 hours ago"), (1_605_780_560, "3 days ago"),
   ])
-  func `The date is told in words, in full style, from the given now`(_ now: TimeInterval, _ words: String) {
+  func `The date is described in full words, relative to the given time`(_ now: TimeInterval, _ words: String) {
     #expect(row(.fixture(createdDate: "1605521360"), now: now).postDateDescription == words)
   }
 
   @Test(arguments: ["nan", "-nan", "inf", "-infinity", "", "yesterday", "2020-11-16"])
-  func `A date that is no number is none`(_ createdDate: String) {
+  func `The description of a date that isn't a number is nil`(_ createdDate: String) {
     #expect(row(.fixture(createdDate: createdDate)).postDateDescription == nil)
   }
 
-  @Test func `The date speaks the given language`() {
+  @Test func `The date is described in the given language`() {
     let row = MomentListItemViewModel(
       moment: .fixture(), momentsRepo: RepoHarness().repo, now: Date(timeIntervalSince1970: 1_605_532_160),
       locale: Locale(identifier: "zh_CN"))
     #expect(row.postDateDescription == "3小时前")
   }
 
-  @Test func `Rows are equal when they show the same`() {
+  @Test func `Rows are equal if they show the same content`() {
     #expect(row(.fixture()) == row(.fixture()))
     #expect(row(.fixture()) != row(.fixture(isLiked: true)))
     #expect(row(.fixture()) != row(.fixture(id: "1")))

@@ -9,7 +9,7 @@ import Observation
 import Repository
 import Testing
 
-/// What a timeline screen shows of what others do, and how long it follows them.
+/// A timeline screen shows changes by other screens and processes while it runs.
 @MainActor
 @Suite(.timeLimit(.minutes(15))) struct MomentsTimelineViewModelFollowingTests {
   private func rows(_ model: MomentsTimelineViewModel) -> [MomentListItemViewModel] {
@@ -18,7 +18,7 @@ import Testing
 
   // MARK: - Lifetime
 
-  @Test func `A model that is released while it follows is gone, and what ran for it ends`() async throws {
+  @Test func `A model that is dropped while it runs is released, and its run ends`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     var model: MomentsTimelineViewModel? = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
@@ -28,11 +28,11 @@ import Testing
     model = nil
     try #require(released == nil)
     await running.value
-    // The repository goes on without it.
+    // The repository is still usable.
     #expect(await harness.repo.momentsDetails(userID: "0").first(1) == [.fixture()])
   }
 
-  @Test func `To follow does not keep the repository either, which goes with the model`()
+  @Test func `A run doesn't keep the repository alive, which is released with the model`()
     async throws
   {
     var harness: RepoHarness? = RepoHarness()
@@ -43,14 +43,14 @@ import Testing
     let running = Task { [weak model] in await model?.run() }
     await until { [weak model] in model?.hasContent != false }
     harness = nil
-    // The model itself keeps the repository, for what its screen may ask for.
+    // The model keeps the repository alive, because its screen may call it.
     #expect(repo != nil)
     model = nil
     try #require(repo == nil)
     await running.value
   }
 
-  @Test func `Cancelling the task ends following, and the model can follow again`() async throws {
+  @Test func `Cancelling the task ends the run, and the model can run again`() async throws {
     let harness = RepoHarness()
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
     let first = Task { await model.run() }
@@ -64,9 +64,9 @@ import Testing
     await second.value
   }
 
-  // MARK: - Loads of others
+  // MARK: - Loads by other screens
 
-  @Test func `A load of another screen shows, its failure too, and that goes with the retry`() async throws {
+  @Test func `A load by another screen is shown, and so is its failure until a retry begins`() async throws {
     let fails = Lock(true)
     let gates = [Gate(), Gate()]
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
@@ -99,7 +99,7 @@ import Testing
     await running.value
   }
 
-  @Test func `Loading is over when loadItems returns, also while the timeline is followed`() async throws {
+  @Test func `Loading has ended when loadItems returns, even while the model runs`() async throws {
     let fails = Lock(false)
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       if fails.withLock({ $0 }) { throw .timedOut }
@@ -117,7 +117,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A screen that goes while it loads does not show that for ever, and comes back as things stand`()
+  @Test func `A screen that stops during a load shows the current state when it runs again`()
     async throws
   {
     let gate = Gate()
@@ -128,7 +128,7 @@ import Testing
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
     let running = Task { await model.run() }
     let other = Task { try await harness.repo.getMoments(userID: "0") }
-    // The state says so, as this screen has asked for nothing yet.
+    // The load state comes from the repository, because this screen hasn't begun a load yet.
     await until { model.isLoading }
     let load = Task { await model.loadItems() }
     for await event in harness.repo.events where event == .requestJoined(key: "0", callers: 2) { break }
@@ -147,7 +147,7 @@ import Testing
     await again.value
   }
 
-  @Test func `A screen that is not followed loads while it does so itself`() async throws {
+  @Test func `A screen that doesn't run is loading only during its own loads`() async throws {
     let gate = Gate()
     let server = PagedTimeline(
       (0...4).map(String.init),
@@ -168,7 +168,7 @@ import Testing
 
   // MARK: - Content
 
-  @Test func `A removed timeline shows no more, and a new one does`() async throws {
+  @Test func `A removed timeline disappears, and a new one appears`() async throws {
     let harness = RepoHarness()
     try await harness.repo.getMoments(userID: "0")
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: harness.repo)
@@ -186,13 +186,13 @@ import Testing
     await running.value
   }
 
-  @Test func `A timeline that is removed as soon as it came does not stay on the screen`() async throws {
+  @Test func `A timeline that is removed right after it arrives doesn't stay on the screen`() async throws {
     let repo = RelayRepo()
     let model = MomentsTimelineViewModel(userID: "0", momentsRepo: repo)
     let running = Task { await model.run() }
     repo.loadStates.send(.loading(previous: nil))
     await until { model.isLoading }
-    // The screen is busy, and meanwhile:
+    // These states arrive before the screen can receive the first one.
     repo.loadStates.send(.loading(previous: nil))
     repo.details.send(.fixture())
     repo.loadStates.send(.loaded(LoadedValue(.fixture(), savedAt: Date(timeIntervalSince1970: 0))))
@@ -207,7 +207,7 @@ import Testing
     await running.value
   }
 
-  @Test func `The age counts from when the timeline was saved`() async throws {
+  @Test func `The age counts from the time at which the timeline was saved`() async throws {
     let saved = Date(timeIntervalSince1970: 1_000)
     let store = PersistentDataStore(InMemoryStore(now: { saved }))
     let harness = RepoHarness(store: store)
@@ -226,7 +226,7 @@ import Testing
     await running.value
   }
 
-  @Test func `Dates are brought up to date when asked for`() async throws {
+  @Test func `Updating the dates makes them relative to the current time`() async throws {
     let harness = RepoHarness()
     try await harness.store.save(momentsDetails: .fixture(), userID: "0")
     let time = Lock(Date(timeIntervalSince1970: 1_605_521_420))
@@ -272,7 +272,7 @@ import Testing
 
   // MARK: - Pages
 
-  @Test func `Pages are shown one behind the other, and newer moments before them`() async throws {
+  @Test func `Pages are shown one after another, and newer moments before them`() async throws {
     let server = PagedTimeline((0...4).map(String.init))
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: server,
@@ -296,7 +296,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A page that failed is an error, and the next call asks for it again`() async throws {
+  @Test func `A failed page sets the error, and the next call fetches it again`() async throws {
     let fails = Lock(false)
     let server = PagedTimeline(
       (0...4).map(String.init),

@@ -16,7 +16,7 @@ import Testing
       locale: Locale(identifier: "en_US"))
   }
 
-  @Test func `The list is empty at first, then the profile and the moments, in order`() async throws {
+  @Test func `The list is empty at first, then has the profile and the moments in order`() async throws {
     let harness = RepoHarness(getMoments: { _ in .fixture(momentIDs: ["2", "0", "1"]) })
     let model = model(harness)
     #expect(model.listItems == [])
@@ -41,7 +41,7 @@ import Testing
     #expect(harness.getMoments.requestedUserIDs == ["7"])
   }
 
-  @Test func `Loading lasts as long as the call, and ends on success`() async {
+  @Test func `Loading lasts as long as the call and ends on success`() async {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ in
       await gate.pass()
@@ -58,7 +58,7 @@ import Testing
     #expect(!model.hasError)
   }
 
-  @Test func `Loading ends on failure, the error shows, and goes at the start of a retry`() async {
+  @Test func `Loading ends on failure, and the error is shown until a retry begins`() async {
     let gate = Gate()
     let fails = Lock(true)
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
@@ -81,7 +81,7 @@ import Testing
     #expect(!model.hasError)
   }
 
-  @Test func `Loading ends on cancellation, which is no error`() async {
+  @Test func `Loading ends on cancellation, which isn't an error`() async {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in
       await gate.pass()
@@ -96,7 +96,7 @@ import Testing
     #expect(!model.hasError)
   }
 
-  @Test func `Two loads at once: loading ends with the last`() async {
+  @Test func `If two loads are in flight, loading ends with the last one`() async {
     let gate = Gate()
     let harness = RepoHarness(getMoments: { _ in
       await gate.pass()
@@ -116,7 +116,7 @@ import Testing
     #expect(harness.getMoments.requestedUserIDs == ["0"])
   }
 
-  @Test func `A failed load leaves the content`() async throws {
+  @Test func `A failed load keeps the content`() async throws {
     let harness = RepoHarness(getMoments: { _ throws(APISessionError) in throw .timedOut })
     try await harness.store.save(momentsDetails: .fixture(), userID: "0")
     let model = model(harness)
@@ -130,7 +130,7 @@ import Testing
     await running.value
   }
 
-  @Test func `hasContent is told once, when content comes`() async throws {
+  @Test func `hasContent notifies observers once, when content arrives`() async throws {
     let harness = RepoHarness()
     let model = model(harness)
     let changes = Lock(0)

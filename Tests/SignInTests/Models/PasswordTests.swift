@@ -7,7 +7,7 @@ import Testing
 @Suite struct PasswordTests {
   private nonisolated static let secret = "correct-horse-battery"
 
-  /// Everything that text, dumps and mirrors tell of a value.
+  /// Returns all texts that descriptions, dumps and mirrors of a value produce.
   private func texts(of value: Any) -> [String] {
     var dumped = ""
     dump(value, to: &dumped)
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func `A password shows the same text whatever it is`() {
+  @Test func `All passwords have the same description`() {
     let password = Password(Self.secret)
     #expect("\(password)" == "<redacted>")
     #expect(String(reflecting: password) == "<redacted>")
@@ -37,7 +37,7 @@ import Testing
     #expect(password.text == Self.secret)
   }
 
-  @Test func `Nothing that holds a password shows it`() async throws {
+  @Test func `No value that contains a password reveals it`() async throws {
     let account = InMemorySignInSession.Account(uid: "0", username: "jake", password: Password(Self.secret))
     let session = InMemorySignInSession(accounts: [account])
     let service = UserService(session: session)

@@ -10,7 +10,7 @@ import Testing
     InMemorySignInSession.Account(uid: "007", username: "jake", password: Password("secret"))
   ]
 
-  /// A clock that goes on by a second whenever it is asked.
+  /// Returns a clock that advances by one second with each call.
   private func ticking() -> @Sendable () -> Date {
     let ticks = Ticks()
     return { Self.start.addingTimeInterval(ticks.next()) }
@@ -26,14 +26,14 @@ import Testing
     }
   }
 
-  @Test func `A username and its password say who it is, and the clock says when`() async throws {
+  @Test func `A username and its password identify the user, and the clock gives the time`() async throws {
     let session = InMemorySignInSession(accounts: Self.accounts, now: { Self.start })
     let user = try await session.signIn(username: "jake", password: Password("secret"))
     #expect(user == User(uid: "007", username: "jake", date: Self.start))
     try await session.signOut(uid: "007")
   }
 
-  @Test func `A wrong password and an unknown username get the same answer`() async {
+  @Test func `A wrong password and an unknown username throw the same error`() async {
     let session = InMemorySignInSession(accounts: Self.accounts)
     await #expect(throws: SignInSessionError.wrongUsernameOrPassword) {
       try await session.signIn(username: "jake", password: Password("Secret"))
@@ -54,7 +54,7 @@ import Testing
     #expect(try await session.user(uid: "007").date == dates[0])
   }
 
-  @Test func `A cancelled call is no success`() async {
+  @Test func `A cancelled call throws`() async {
     let gate = Gate()
     let session = InMemorySignInSession(accounts: Self.accounts, answering: { await gate.pass() })
     let signIn = Task { try await session.signIn(username: "jake", password: Password("secret")) }

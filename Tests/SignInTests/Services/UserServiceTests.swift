@@ -8,7 +8,7 @@ import Testing
   private static let user = SignInSessionStub.user
   private static let dates = (0..<5).map { SignInSessionStub.date.addingTimeInterval(Double(-$0)) }
 
-  @Test func `The states go round: unsigned, signingIn, signed, signingOut, unsigned`() async throws {
+  @Test func `The states are unsigned, signingIn, signed, signingOut, unsigned`() async throws {
     var service: UserService? = UserService(session: SignInSessionStub())
     let states = try #require(service?.signStates.subscribe())
     #expect(try await service?.performSignin(username: "jake", password: Password("secret")) == Self.user)
@@ -18,7 +18,7 @@ import Testing
     #expect(await states.all() == [.unsigned, .signingIn, .signed(Self.user), .signingOut, .unsigned])
   }
 
-  @Test func `A late reader gets the current state first`() async throws {
+  @Test func `A late subscriber receives the current state first`() async throws {
     let gate = Gate()
     let service = UserService(
       session: SignInSessionStub(signIn: {
@@ -36,7 +36,7 @@ import Testing
     #expect(await late.next() == .signed(Self.user))
   }
 
-  @Test func `A failed sign-in returns to unsigned, and another may follow`() async throws {
+  @Test func `A failed sign-in returns to unsigned, and another one can follow`() async throws {
     var service: UserService? = UserService(
       session: SignInSessionStub(signIn: { () throws(SignInSessionError) in throw .wrongUsernameOrPassword }))
     let states = try #require(service?.signStates.subscribe())
@@ -57,11 +57,11 @@ import Testing
     #expect(await states.all() == [.signed(Self.user), .signingOut, .signed(Self.user)])
   }
 
-  @Test func `A cancelled sign-in returns to unsigned and is no success, even where the server answers`() async throws {
+  @Test func `A cancelled sign-in returns to unsigned and throws, even if the server answers`() async throws {
     let gate = Gate()
     var service: UserService? = UserService(
       session: SignInSessionStub(signIn: {
-        await gate.pass()  // Lets a cancelled task pass, and so answers it.
+        await gate.pass()  // Lets a cancelled task pass, so the server answers it.
         return Self.user
       }))
     let states = try #require(service?.signStates.subscribe())
@@ -73,7 +73,7 @@ import Testing
     #expect(await states.all() == [.unsigned, .signingIn, .unsigned])
   }
 
-  @Test func `A task that is cancelled already asks nothing and changes nothing`() async throws {
+  @Test func `A call in a cancelled task sends no request and changes nothing`() async throws {
     let session = SignInSessionStub()
     let service = UserService(session: session)
     let gate = Gate()
@@ -87,7 +87,7 @@ import Testing
     #expect(service.signState == .unsigned)
   }
 
-  @Test func `While one sign-in is under way another is refused, and so is a sign-out`() async throws {
+  @Test func `While a sign-in is in flight, another one and a sign-out are refused`() async throws {
     let gate = Gate()
     let session = SignInSessionStub(signIn: {
       await gate.pass()
@@ -104,7 +104,7 @@ import Testing
     #expect(session.signInRequests == 1)
   }
 
-  @Test func `Of many sign-ins at once one reaches the server`() async throws {
+  @Test func `One of many concurrent sign-ins reaches the server`() async throws {
     let session = SignInSessionStub()
     let service = UserService(session: session)
     let successes = await withTaskGroup { group in
@@ -134,7 +134,7 @@ import Testing
     #expect(await states.all() == [.signed(Self.user), .signed(renamed)])
   }
 
-  @Test func `reload and loadMore emit the list, fetch emits nothing`() async throws {
+  @Test func `reload and loadMore emit the list, and fetch emits nothing`() async throws {
     var service: UserService? = UserService(session: SignInSessionStub(), pageSize: 2)
     try await service?.signIn()
     let states = try #require(service?.signStates.subscribe())
@@ -152,7 +152,7 @@ import Testing
     #expect(await states.all() == [.signed(Self.user)])
   }
 
-  @Test func `What was loaded before anybody listens still arrives`() async throws {
+  @Test func `A list that was loaded before the subscription still arrives`() async throws {
     let service = UserService(session: SignInSessionStub())
     try await service.signIn()
     try await service.reloadRecentSignIns()
@@ -160,7 +160,7 @@ import Testing
     #expect(await late.next() == Self.dates)
   }
 
-  @Test func `After a sign-out the list is empty, and nothing of it reaches those who come later`() async throws {
+  @Test func `A sign-out empties the list, and later subscribers receive nothing of it`() async throws {
     var service: UserService? = UserService(session: SignInSessionStub())
     try await service?.signIn()
     try await service?.reloadRecentSignIns()
@@ -172,7 +172,7 @@ import Testing
     #expect(await late.all() == [])
   }
 
-  @Test func `Two loads of more at once append once`() async throws {
+  @Test func `Two concurrent loads of older sign-ins append once`() async throws {
     let gate = Gate()
     var service: UserService? = UserService(
       session: SignInSessionStub(dates: { before, limit in
@@ -190,7 +190,7 @@ import Testing
     #expect(await lists.all() == [Array(Self.dates.prefix(2)), Array(Self.dates.prefix(4))])
   }
 
-  @Test func `An answer that comes after the sign-out is refused and not broadcast`() async throws {
+  @Test func `A reply that arrives after the sign-out is refused and not broadcast`() async throws {
     let gate = Gate()
     var service: UserService? = UserService(
       session: SignInSessionStub(
@@ -216,7 +216,7 @@ import Testing
     #expect(await lists.all() == [[]])
   }
 
-  @Test func `An answer of before a sign-in is refused after it, also where the same user is back`() async throws {
+  @Test func `A reply to a request before a sign-in is refused after it, even for the same user`() async throws {
     let gate = Gate()
     let signIns = Lock(0)
     let service = UserService(
@@ -254,7 +254,7 @@ import Testing
     #expect(await received.next() == [])
   }
 
-  @Test func `Of two updates at once, the one that was asked for first is not broadcast last`() async throws {
+  @Test func `The earlier of two concurrent updates is not broadcast last`() async throws {
     let gates = [Gate(), Gate()]
     let requests = Lock(0)
     let newer = User(uid: "007", username: "newer", date: SignInSessionStub.date)
@@ -281,7 +281,7 @@ import Testing
 
   // MARK: User data
 
-  @Test func `What is kept of a user is open before the user is signed in, and erased before the server is asked`()
+  @Test func `A user's data is opened before the user is signed in, and erased before the server is asked`()
     async throws
   {
     let gate = Gate()
@@ -302,7 +302,7 @@ import Testing
     #expect(seen == [.unsigned, .signingIn, .signed(Self.user), .signingOut, .unsigned])
   }
 
-  @Test func `A sign-out that would lose changes counts them, asks no server, and leaves the user signed in`()
+  @Test func `A sign-out that would lose changes throws their number and sends no request`()
     async throws
   {
     let waiting = UserDataStub(unsentCount: 2)
@@ -314,7 +314,7 @@ import Testing
     await #expect(throws: SignInError.userData(.unsent(2))) { try await service.performSignout() }
     #expect(service.signState == .signed(Self.user))
     #expect(signOuts.withLock { $0 } == 0)
-    // What was erased already may be used again.
+    // Data that was already erased is opened again.
     #expect(other.log == ["open 007", "erase 007", "open 007"])
     #expect(waiting.log == ["open 007", "erase 007", "open 007"])
     try await service.performSignout(discardingUnsent: true)
@@ -323,7 +323,7 @@ import Testing
     #expect(waiting.log.last == "discard 007")
   }
 
-  @Test func `Where the server refuses the sign-out, what was erased is open again`() async throws {
+  @Test func `If the server refuses the sign-out, the erased data is opened again`() async throws {
     let data = UserDataStub()
     let service = UserService(
       session: SignInSessionStub(signOut: { () throws(SignInSessionError) in throw .unreachable(reason: "no route") }),
@@ -338,7 +338,8 @@ import Testing
     (UserDataError.cancelled, SignInError.cancelled),
     (.notErased(reason: "The disk is full. Make room."), .userData(.notErased(reason: "The disk is full. Make room."))),
   ])
-  func `What could not be erased keeps the user signed in`(_ error: UserDataError, _ expected: SignInError) async throws
+  func `Data that can't be erased keeps the user signed in`(_ error: UserDataError, _ expected: SignInError)
+    async throws
   {
     let service = UserService(
       session: SignInSessionStub(), userData: [UserDataStub { _ throws(UserDataError) in throw error }])
@@ -347,7 +348,7 @@ import Testing
     #expect(service.signState == .signed(Self.user))
   }
 
-  @Test func `A sign-in that fails opens nothing`() async {
+  @Test func `A sign-in that fails opens no data`() async {
     let data = UserDataStub()
     let service = UserService(
       session: SignInSessionStub(signIn: { () throws(SignInSessionError) in throw .wrongUsernameOrPassword }),
@@ -356,7 +357,7 @@ import Testing
     #expect(data.log == [])
   }
 
-  @Test func `Without a signed-in user there is nothing to update or to load`() async {
+  @Test func `Updates and loads without a signed-in user are refused`() async {
     let service = UserService(session: SignInSessionStub())
     await #expect(throws: SignInError.refused(.unsigned)) { try await service.updateUser() }
     await #expect(throws: SignInError.refused(.unsigned)) { try await service.reloadRecentSignIns() }
@@ -385,10 +386,10 @@ import Testing
     ),
     (
       .userData(.notErased(reason: "The disk is full. Make room.")),
-      "What is kept of you could not be erased: The disk is full. Make room."
+      "Your data on this device could not be erased: The disk is full. Make room."
     ),
     (.userData(.cancelled), SignInError.cancelled.description),
-    (.cancelled, "The call was cancelled before it was done. Call again if the result is still wanted."),
+    (.cancelled, "The call was cancelled before it was completed. Call again if the result is still needed."),
   ])
   func `Errors say what to do`(_ error: SignInError, _ text: String) {
     #expect(error.description == text)

@@ -2,7 +2,7 @@ import Foundation
 import Multicast
 import SignIn
 
-/// A server that answers with what a test gives it, and counts the sign-ins it was asked for.
+/// A session that replies with the results of closures, and counts its sign-in requests.
 final class SignInSessionStub: SignInSessionType {
   static let date = Date(timeIntervalSince1970: 1_543_665_600)
   static let user = User(uid: "007", username: "jake", date: date)
@@ -52,7 +52,7 @@ extension UserService {
 }
 
 extension AsyncSequence where Failure == Never, Element: Sendable {
-  /// Every element, up to the end.
+  /// Returns all elements until the sequence finishes.
   func all() async -> [Element] {
     var elements: [Element] = []
     for await element in self { elements.append(element) }

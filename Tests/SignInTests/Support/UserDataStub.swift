@@ -1,7 +1,7 @@
 import Multicast
 import SignIn
 
-/// What is kept of users, as far as a test says, with a log of what it was asked for.
+/// User data whose erasure a test controls, and which records its calls.
 final class UserDataStub: UserDataType {
   private let calls = Lock<[String]>([])
   private let onErase: @Sendable (_ discardsUnsent: Bool) async throws(UserDataError) -> Void
@@ -10,14 +10,14 @@ final class UserDataStub: UserDataType {
     onErase = erase
   }
 
-  /// As many changes wait as a test says.
+  /// Creates user data with a number of unsent changes.
   convenience init(unsentCount: Int) {
     self.init(erase: { discardsUnsent throws(UserDataError) in
       if unsentCount > 0, !discardsUnsent { throw .unsent(unsentCount) }
     })
   }
 
-  /// What it was asked for, in order.
+  /// All calls, in order.
   var log: [String] { calls.withLock { $0 } }
 
   func open(uid: String) {

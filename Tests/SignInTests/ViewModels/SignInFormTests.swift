@@ -6,85 +6,85 @@ import Testing
   private static let user = SignInSessionStub.user
   private static let error = SignInError.session(.unreachable(reason: "no route"))
 
-  /// A form that is filled in and has seen some states.
+  /// Returns a form with a username and a password, after a series of states.
   private func form(_ states: SignState...) -> SignInForm {
     var form = SignInForm(state: states[0])
     form.username = "jake"
     form.password = Password("secret")
-    for state in states.dropFirst() { form.follow(state) }
+    for state in states.dropFirst() { form.update(state) }
     return form
   }
 
-  @Test func `A failed sign-in is told, whether it is heard of before or after the state`() {
+  @Test func `A failed sign-in is shown, whether it is reported before or after the state`() {
     var before = form(.unsigned, .signingIn)
     before.report = .failedToSignIn(Self.error)
-    before.follow(.unsigned)
+    before.update(.unsigned)
     var after = form(.unsigned, .signingIn, .unsigned)
     after.report = .failedToSignIn(Self.error)
     #expect(before == after)
     #expect(before.message == Self.error.description)
-    // Heard of before the model has heard of the sign-in itself.
+    // The failure is reported even before the state of the sign-in itself.
     var first = form(.unsigned)
     first.report = .failedToSignIn(Self.error)
-    first.follow(.signingIn)
-    first.follow(.unsigned)
+    first.update(.signingIn)
+    first.update(.unsigned)
     #expect(first == after)
   }
 
-  @Test func `A failed sign-out is told, whether it is heard of before or after the state`() {
+  @Test func `A failed sign-out is shown, whether it is reported before or after the state`() {
     var before = form(.signed(Self.user), .signingOut)
     before.report = .failedToSignOut(Self.error)
-    before.follow(.signed(Self.user))
+    before.update(.signed(Self.user))
     var after = form(.signed(Self.user), .signingOut, .signed(Self.user))
     after.report = .failedToSignOut(Self.error)
     #expect(before == after)
     #expect(before.message == Self.error.description)
   }
 
-  @Test func `A failure is forgotten when a later call succeeds, on whatever screen`() {
+  @Test func `A failure is cleared when a later call succeeds on any screen`() {
     var signedIn = form(.unsigned)
     signedIn.report = .failedToSignIn(Self.error)
-    signedIn.follow(.signingIn)
-    signedIn.follow(.signed(Self.user))
+    signedIn.update(.signingIn)
+    signedIn.update(.signed(Self.user))
     #expect(signedIn.message == "当前用户: jake\n登录时间: 2018-12-01 12:00:00 +0000")
     signedIn.report = .failedToSignOut(Self.error)
-    signedIn.follow(.signingOut)
-    signedIn.follow(.unsigned)
+    signedIn.update(.signingOut)
+    signedIn.update(.unsigned)
     #expect(signedIn.message == "已经退出登录")
   }
 
-  @Test func `To discard is asked of a user who is signed in and would lose changes, whatever else is tried`() {
+  @Test func `The form asks to discard only while a user who would lose changes is signed in`() {
     let unsent = SignInError.userData(.unsent(2))
     var form = form(.signed(Self.user), .signingOut)
     form.report = .failedToSignOut(unsent)
     #expect(!form.asksToDiscard)
-    form.follow(.signed(Self.user))
+    form.update(.signed(Self.user))
     #expect(form.asksToDiscard)
     // Another screen signs out.
-    form.follow(.signingOut)
-    form.follow(.unsigned)
+    form.update(.signingOut)
+    form.update(.unsigned)
     #expect(!form.asksToDiscard)
-    form.follow(.signingIn)
-    form.follow(.signed(Self.user))
+    form.update(.signingIn)
+    form.update(.signed(Self.user))
     #expect(!form.asksToDiscard)
     form.report = .failedToSignOut(Self.error)
     #expect(!form.asksToDiscard)
     #expect(form.submitTitle == "SignOut")
   }
 
-  @Test func `A sign-in that comes to nothing is no sign-out`() {
+  @Test func `A failed sign-in isn't reported as a sign-out`() {
     #expect(form(.unsigned, .signingIn, .unsigned).message == "")
   }
 
-  @Test func `The password goes with its user, and stays while the sign-out is not made`() {
+  @Test func `A sign-out clears the password, and a failed sign-out keeps it`() {
     #expect(form(.signed(Self.user), .signingOut, .signed(Self.user)).password == Password("secret"))
     #expect(form(.signed(Self.user), .signingOut, .unsigned).password.isEmpty)
-    // The screen did not follow meanwhile.
+    // The screen missed the state in between.
     #expect(form(.signed(Self.user), .unsigned).password.isEmpty)
     #expect(form(.unsigned, .signingIn, .unsigned).password == Password("secret"))
   }
 
-  @Test func `What is typed replaces a failure`() {
+  @Test func `Changed input clears a failure`() {
     var form = form(.unsigned)
     form.report = .failedToSignIn(Self.error)
     form.username = "jak"

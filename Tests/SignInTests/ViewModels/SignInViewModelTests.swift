@@ -9,7 +9,7 @@ import Testing
   private nonisolated static let user = SignInSessionStub.user
   private static let signedMessage = "当前用户: jake\n登录时间: 2018-12-01 12:00:00 +0000"
 
-  /// What a screen shows, in one value.
+  /// The outputs of a screen.
   private struct Shown: Equatable {
     var isUsernameEnabled: Bool
     var isPasswordEnabled: Bool
@@ -37,7 +37,7 @@ import Testing
     ("", "", false, false), ("jak", "", false, false), ("jak", "secret", false, false), ("jake", "", true, false),
     ("jake", "s", true, true), ("周杰伦吧", "s", true, true),
   ])
-  func `Unsigned: the password needs four characters of username, Submit a password too`(
+  func `While unsigned, the password needs a username of four characters, and Submit needs a password too`(
     _ username: String, _ password: String, _ isPasswordEnabled: Bool, _ isSubmitEnabled: Bool
   ) {
     let model = SignInViewModel(userService: UserService(session: SignInSessionStub()))
@@ -50,7 +50,7 @@ import Testing
           submitTitle: "Submit", showsIndicator: false, isTextHidden: false))
   }
 
-  @Test func `Through all states the fields, the button, the indicator and the text follow`() async {
+  @Test func `The fields, the button, the indicator and the text follow the state`() async {
     let signIn = Gate()
     let signOut = Gate()
     let service = UserService(
@@ -87,7 +87,7 @@ import Testing
     signOut.open()
     await signingOut.value
     await until { !model.showsIndicator }
-    // Whoever comes next signs in with a password of their own.
+    // The next user has to enter a password.
     #expect(model.username == "jake")
     #expect(model.password.isEmpty)
     model.password = Password("secret")
@@ -96,7 +96,7 @@ import Testing
     await running.value
   }
 
-  @Test func `The message says what is missing`() {
+  @Test func `The message names the missing input`() {
     let model = SignInViewModel(userService: UserService(session: SignInSessionStub()))
     #expect(model.message == "请填写用户名")
     model.username = "jak"
@@ -107,7 +107,7 @@ import Testing
     #expect(model.message == "")
   }
 
-  @Test func `The message says who is signed in, since when, and that nobody is any more`() async {
+  @Test func `The message names the signed-in user and the time, and reports a sign-out`() async {
     let model = filledIn(UserService(session: SignInSessionStub()))
     let running = Task { await model.run() }
     await model.submit()
@@ -122,7 +122,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A failed sign-in is told until something is typed`() async {
+  @Test func `A failed sign-in is shown until the input changes`() async {
     let session = SignInSessionStub(signIn: { () throws(SignInSessionError) in throw .wrongUsernameOrPassword })
     let model = filledIn(UserService(session: session))
     let running = Task { await model.run() }
@@ -137,7 +137,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A failed sign-out is told while the user stays signed in`() async {
+  @Test func `A failed sign-out is shown while the user stays signed in`() async {
     let model = filledIn(
       UserService(
         session: SignInSessionStub(signOut: { () throws(SignInSessionError) in throw .unreachable(reason: "no route") })
@@ -154,7 +154,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A sign-out that would lose changes asks once more, and the changes may be kept`() async {
+  @Test func `A sign-out that would lose changes asks for confirmation, and the changes can be kept`() async {
     let data = UserDataStub(unsentCount: 2)
     let model = filledIn(UserService(session: SignInSessionStub(), userData: [data]))
     let running = Task { await model.run() }
@@ -185,7 +185,7 @@ import Testing
     await running.value
   }
 
-  @Test func `A cancelled submit is no failure`() async {
+  @Test func `A cancelled submit isn't a failure`() async {
     let gate = Gate()
     let model = filledIn(
       UserService(
@@ -205,7 +205,7 @@ import Testing
     await running.value
   }
 
-  @Test func `Submit while busy is ignored, also by a model that has not heard of it yet`() async {
+  @Test func `Submit while busy is ignored, even by a model that hasn't received the state yet`() async {
     let gate = Gate()
     let session = SignInSessionStub(signIn: {
       await gate.pass()
@@ -213,13 +213,13 @@ import Testing
     })
     let service = UserService(session: session)
     let model = filledIn(service)
-    let unaware = filledIn(service)
+    let stale = filledIn(service)
     let running = Task { await model.run() }
     let first = Task { await model.submit() }
     await until { model.showsIndicator }
     await model.submit()
-    await unaware.submit()
-    #expect(unaware.message == "")
+    await stale.submit()
+    #expect(stale.message == "")
     gate.open()
     await first.value
     await until { model.submitTitle == "SignOut" }
@@ -228,7 +228,7 @@ import Testing
     await running.value
   }
 
-  @Test func `Submit without a username and a password asks nothing`() async {
+  @Test func `Submit without a username and a password sends no request`() async {
     let session = SignInSessionStub()
     let model = SignInViewModel(userService: UserService(session: session))
     await model.submit()
@@ -237,7 +237,7 @@ import Testing
     #expect(session.signInRequests == 0)
   }
 
-  @Test func `Two screens of one service agree, and one that opens late shows the current state`() async throws {
+  @Test func `Two screens of one service agree, and a screen that opens later shows the current state`() async throws {
     let service = UserService(session: SignInSessionStub())
     let first = filledIn(service)
     let second = SignInViewModel(userService: service)
@@ -248,7 +248,7 @@ import Testing
     let late = SignInViewModel(userService: service)
     #expect(late.submitTitle == "SignOut")
     #expect(late.message == Self.signedMessage)
-    // Nothing needs to be typed to sign out.
+    // A sign-out needs no input.
     #expect(late.isSubmitEnabled)
     await late.submit()
     #expect(service.signState == .unsigned)
@@ -258,7 +258,7 @@ import Testing
     }
   }
 
-  @Test func `The list of recent sign-ins is a model of its own, which the screen's model owns and runs`() async {
+  @Test func `The list of recent sign-ins has its own model, which the screen's model owns and runs`() async {
     let service = UserService(session: SignInSessionStub(), pageSize: 2)
     let model = filledIn(service)
     let running = Task { await model.run() }
@@ -278,7 +278,7 @@ import Testing
     await running.value
   }
 
-  @Test func `The sign-ins of one user do not stay on a screen that comes back for the next`() async throws {
+  @Test func `A screen that runs again for another user doesn't show the sign-ins of the previous one`() async throws {
     let service = UserService(session: SignInSessionStub())
     try await service.signIn()
     try await service.reloadRecentSignIns()
@@ -308,7 +308,7 @@ import Testing
     #expect(child == nil)
   }
 
-  @Test func `A second run takes over from the first`() async {
+  @Test func `A second run replaces the first one`() async {
     let model = filledIn(UserService(session: SignInSessionStub()))
     let first = Task { await model.run() }
     await model.submit()

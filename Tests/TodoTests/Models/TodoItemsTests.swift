@@ -12,20 +12,20 @@ import Testing
   }
 
   @Test(arguments: [(0, 0, true), (4, 0, true), (4, 9, true), (5, 0, false), (5, 3, false), (6, 0, false)])
-  func `Another item may be begun while fewer than five are unfinished`(
+  func `An item can be added while fewer than five are unfinished`(
     _ unfinished: Int, _ finished: Int, _ canAdd: Bool
   ) {
     #expect(items(unfinished: unfinished, finished: finished).canAdd == canAdd)
   }
 
-  @Test func `There is something to clear while there is any item`() {
+  @Test func `A list can be cleared unless it is empty`() {
     #expect(!TodoItems().canClear)
     #expect(items(unfinished: 1, finished: 0).canClear)
     #expect(items(unfinished: 0, finished: 1).canClear)
   }
 
   @Test(arguments: [(0, "Todo"), (1, "1 ToDos"), (2, "2 ToDos"), (6, "6 ToDos")])
-  func `The title counts the items`(_ count: Int, _ title: String) {
+  func `The title has the number of items`(_ count: Int, _ title: String) {
     #expect(items(unfinished: count, finished: 0).title == title)
   }
 
@@ -50,7 +50,7 @@ import Testing
     #expect(items == TodoItems())
   }
 
-  @Test func `A list is stored as a plain array and comes back the same`() throws {
+  @Test func `A list is encoded as an array, and survives encoding and decoding`() throws {
     let id = "11111111-2222-3333-4444-555555555555"
     let json = #"[{"id":"\#(id)","isFinished":true,"name":"买牛奶"}]"#
     let items = try JSONDecoder().decode(TodoItems.self, from: Data(json.utf8))
@@ -60,7 +60,7 @@ import Testing
     #expect(String(decoding: try encoder.encode(items), as: UTF8.self) == json)
   }
 
-  @Test func `Bytes in which two items have one id are refused`() throws {
+  @Test func `Decoding fails if two items have the same id`() throws {
     let item = #"{"id":"11111111-2222-3333-4444-555555555555","isFinished":true,"name":"x"}"#
     #expect(throws: DecodingError.self) {
       try JSONDecoder().decode(TodoItems.self, from: Data("[\(item),\(item)]".utf8))

@@ -8,7 +8,7 @@ import Todo
   private let milk = TodoItem(name: "买牛奶")
   private let report = TodoItem(name: "写周报")
 
-  @Test func `Edits are kept, and a relaunch reads them`() async throws {
+  @Test func `Edits are stored, and a relaunch reads them`() async throws {
     let storage = InMemoryStorage()
     let list = TodoList(store: InMemoryStore(storage: storage))
     #expect(try await list.fetchItems().elements == [])
@@ -28,7 +28,7 @@ import Todo
     #expect(try await TodoList(store: InMemoryStore(storage: storage)).fetchItems().elements == [])
   }
 
-  @Test func `Observers get the stored list first, then each edit once, in order`() async throws {
+  @Test func `Observers receive the stored list first, then each edit once, in order`() async throws {
     let store = InMemoryStore()
     let list = TodoList(store: store)
     try await list.add(milk)
@@ -45,7 +45,7 @@ import Todo
     #expect(await changes.next()?.stored?.value.elements == [report])
   }
 
-  @Test func `Of many edits at once none is lost`() async throws {
+  @Test func `None of many concurrent edits is lost`() async throws {
     let list = TodoList(store: InMemoryStore())
     let items = (0..<100).map { TodoItem(name: "\($0)") }
     try await withThrowingTaskGroup { group in
@@ -55,7 +55,7 @@ import Todo
     #expect(Set(try await list.fetchItems().elements) == Set(items))
   }
 
-  @Test func `Of the edits of two lists on one store none is lost`() async throws {
+  @Test func `No edit of two lists on one store is lost`() async throws {
     let store = InMemoryStore()
     let lists = [TodoList(store: store), TodoList(store: store)]
     let items = (0..<40).map { TodoItem(name: "\($0)") }
@@ -78,7 +78,7 @@ import Todo
     #expect(try await store.load(TodoList.key) == nil)
   }
 
-  @Test func `What was deleted cannot be changed`() async throws {
+  @Test func `A deleted item can't be changed`() async throws {
     let list = TodoList(store: InMemoryStore())
     await #expect(throws: TodoListError.noSuchItem(milk.id)) { try await list.update(milk) }
     await #expect(throws: TodoListError.noSuchItem(milk.id)) { try await list.toggle(id: milk.id) }
@@ -86,7 +86,7 @@ import Todo
     #expect(try await list.fetchItems().elements == [])
   }
 
-  @Test func `A corrupt file is told once and kept aside, and the list goes on empty`() async throws {
+  @Test func `A corrupt file is reported once and quarantined, and the list continues empty`() async throws {
     let storage = InMemoryStorage()
     let name = try TodoList.key.keyName.encoded()
     storage[name] = Data("no list".utf8)
@@ -101,7 +101,7 @@ import Todo
     #expect(try await list.fetchItems().elements == [milk])
   }
 
-  @Test func `A store that cannot be written is told, and the list is what it was`() async throws {
+  @Test func `A store that can't be written throws, and the list is unchanged`() async throws {
     let list = TodoList(store: FileStore(folder: URL(filePath: "/dev/null/todo", directoryHint: .isDirectory)))
     let error = try await #require(throws: TodoListError.self) { try await list.add(milk) }
     guard case .store(let storeError) = error else {
@@ -111,7 +111,7 @@ import Todo
     #expect(error.description == storeError.description)
   }
 
-  @Test func `An edit that began ends, also when its caller is cancelled`() async throws {
+  @Test func `An edit that has begun completes, even if its caller is cancelled`() async throws {
     let list = TodoList(store: InMemoryStore())
     let add = Task {
       withUnsafeCurrentTask { $0?.cancel() }

@@ -5,7 +5,7 @@ import Todo
 
 @MainActor
 @Suite(.timeLimit(.minutes(15))) struct TodoDetailViewModelTests {
-  @Test func `Done sends one item, then the end`() async {
+  @Test func `Done sends one item and finishes the stream`() async {
     let detail = TodoDetailViewModel()
     #expect(detail.title == "Add Todo")
     var todo = detail.todo.makeAsyncIterator()
@@ -18,7 +18,7 @@ import Todo
     #expect(await todo.next() == nil)
   }
 
-  @Test func `Cancel sends the end only`() async {
+  @Test func `Cancel finishes the stream without an item`() async {
     let detail = TodoDetailViewModel()
     var todo = detail.todo.makeAsyncIterator()
     detail.name = "买牛奶"
@@ -26,14 +26,14 @@ import Todo
     #expect(await todo.next() == nil)
   }
 
-  @Test func `To drop the screen is to cancel it`() async {
+  @Test func `Dropping the screen finishes the stream without an item`() async {
     var detail: TodoDetailViewModel? = TodoDetailViewModel()
     var todo = detail?.todo.makeAsyncIterator()
     detail = nil
     #expect(await todo?.next() == nil)
   }
 
-  @Test func `An empty name blocks Done`() async {
+  @Test func `An empty name disables Done`() async {
     let detail = TodoDetailViewModel()
     var todo = detail.todo.makeAsyncIterator()
     #expect(!detail.isDoneEnabled)
@@ -45,7 +45,7 @@ import Todo
     #expect(await todo.next() == nil)
   }
 
-  @Test func `After the end nothing is sent`() async {
+  @Test func `Nothing is sent after the stream has finished`() async {
     let detail = TodoDetailViewModel(editing: TodoItem(name: "买牛奶"))
     var todo = detail.todo.makeAsyncIterator()
     detail.cancel()
@@ -53,7 +53,7 @@ import Todo
     #expect(await todo.next() == nil)
   }
 
-  @Test func `To edit begins with the item and keeps its id`() async {
+  @Test func `Editing starts with the item and keeps its id`() async {
     let item = TodoItem(name: "买牛奶", isFinished: true)
     let detail = TodoDetailViewModel(editing: item)
     #expect(detail.title == "Edit todo")
@@ -65,7 +65,7 @@ import Todo
     #expect(await todo.next() == TodoItem(id: item.id, name: "买牛奶和面包", isFinished: true))
   }
 
-  @Test func `Nothing is replayed: who subscribes late gets the end only`() async {
+  @Test func `A late subscriber receives the end only, because nothing is replayed`() async {
     let detail = TodoDetailViewModel(editing: TodoItem(name: "买牛奶"))
     var untouched = detail.todo.makeAsyncIterator()
     detail.done()
@@ -74,9 +74,9 @@ import Todo
     #expect(await untouched.next()?.name == "买牛奶")
   }
 
-  @Test func `Readers get a stream and nothing to send with`() {
-    // `detail.todo.send(item)`, `detail.todo.finish()` and `detail.todoChannel` do not compile: a stream has neither
-    // function, and the channel is private.
+  @Test func `Subscribers have a stream and can't send`() {
+    // `detail.todo.send(item)`, `detail.todo.finish()` and `detail.todoChannel` don't compile, because a stream has
+    // neither method and the channel is private.
     let detail = TodoDetailViewModel()
     let todo: Any = detail.todo
     #expect(todo is MulticastStream<TodoItem, Never>)

@@ -7,7 +7,7 @@ import Todo
 
 @MainActor
 @Suite(.timeLimit(.minutes(15))) struct TodoListViewModelTests {
-  /// A list, its model, and what the model prints.
+  /// A list, its running model, and the lines that the model has printed.
   @MainActor
   private final class Screen {
     let storage = InMemoryStorage()
@@ -24,7 +24,7 @@ import Todo
       await until { [model] in model?.isLoaded == true && model?.items == items }
     }
 
-    /// Waits until the open detail has been dealt with and the model shows what is stored.
+    /// Waits until the detail screen is closed and the model shows the stored list.
     func settle() async throws {
       await until { [model] in model?.detail == nil }
       let stored = try await list.fetchItems()
@@ -40,7 +40,7 @@ import Todo
   private let milk = TodoItem(name: "买牛奶")
   private let report = TodoItem(name: "写周报")
 
-  @Test func `The stored list shows, with its title and its buttons`() async throws {
+  @Test func `The stored list is shown with its title and its buttons`() async throws {
     let empty = try await Screen()
     #expect(empty.model.title == "Todo")
     #expect(empty.model.isAddEnabled)
@@ -77,7 +77,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `To open Add again inserts nothing, also where one is still open`() async throws {
+  @Test func `Opening Add again inserts nothing, even if it is still open`() async throws {
     let screen = try await Screen()
     let first = try #require(screen.model.openAdd())
     first.name = "买牛奶"
@@ -96,7 +96,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `An edit finds its item by id, wherever it is by then`() async throws {
+  @Test func `An edit finds its item by id, at its position at that time`() async throws {
     let screen = try await Screen(items: [milk, report])
     let detail = try #require(screen.model.openEdit(id: report.id))
     #expect(detail.title == "Edit todo")
@@ -110,7 +110,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `An edit of what was deleted meanwhile is told and changes nothing`() async throws {
+  @Test func `An edit of an item that was deleted meanwhile sets the error and changes nothing`() async throws {
     let screen = try await Screen(items: [milk, report])
     let detail = try #require(screen.model.openEdit(id: report.id))
     await screen.model.delete(id: report.id)
@@ -124,7 +124,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `Add is closed at five unfinished items, and opens when one is finished or deleted`() async throws {
+  @Test func `Add is disabled at five unfinished items, and enabled when one is finished or deleted`() async throws {
     let items = (1...5).map { TodoItem(name: "\($0)") }
     let screen = try await Screen(items: items)
     #expect(!screen.model.isAddEnabled)
@@ -147,7 +147,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `A corrupt file is told and kept aside, and the screen goes on with an empty list`() async throws {
+  @Test func `A corrupt file is reported and quarantined, and the screen continues with an empty list`() async throws {
     let storage = InMemoryStorage()
     storage[try TodoList.key.keyName.encoded()] = Data("no list".utf8)
     let model = TodoListViewModel(todoList: TodoList(store: InMemoryStore(storage: storage)))
@@ -166,18 +166,20 @@ import Todo
     await running.value
   }
 
-  @Test func `A file that is spoilt while the screen shows is told too, whoever meets it first`() async throws {
+  @Test func `A file that becomes corrupt while the screen runs is reported, even if another call finds it`()
+    async throws
+  {
     let screen = try await Screen(items: [milk])
     screen.storage[try TodoList.key.keyName.encoded()] = Data("no list".utf8)
-    let met = try await #require(throws: TodoListError.self) { try await screen.list.fetchItems() }
+    let thrown = try await #require(throws: TodoListError.self) { try await screen.list.fetchItems() }
     await until { screen.model.error != nil }
-    #expect(screen.model.error == met)
-    // What is shown is what is stored: nothing.
+    #expect(screen.model.error == thrown)
+    // The stored list is empty now, and so is the shown one.
     await until { screen.model.items.isEmpty }
     await screen.close()
   }
 
-  @Test func `A spoilt file is told once, and not again by a screen that comes back`() async throws {
+  @Test func `A corrupt file is reported once, and not again when the screen runs again`() async throws {
     let screen = try await Screen(items: [milk])
     screen.storage[try TodoList.key.keyName.encoded()] = Data("no list".utf8)
     await #expect(throws: TodoListError.self) { try await screen.list.fetchItems() }
@@ -189,15 +191,15 @@ import Todo
     let running = Task { await model.run() }
     try await screen.list.add(report)
     await until { model.items == [report] }
-    let told = screen.list.events.subscribe()
-    for await _ in told { break }
+    let events = screen.list.events.subscribe()
+    for await _ in events { break }
     for _ in 0..<100 { await Task.yield() }
     #expect(model.error == nil)
     running.cancel()
     await running.value
   }
 
-  @Test func `A list that cannot be read is told`() async {
+  @Test func `A list that can't be read sets the error`() async {
     let folder = URL(filePath: "/dev/null/todo", directoryHint: .isDirectory)
     let model = TodoListViewModel(todoList: TodoList(store: FileStore(folder: folder)))
     await model.run()
@@ -219,7 +221,7 @@ import Todo
     await screen.close()
   }
 
-  @Test func `A model that is dropped while its loop runs is released, with its detail`() async throws {
+  @Test func `A model that is dropped while its loop runs is released with its detail`() async throws {
     let list = TodoList(store: InMemoryStore())
     let lines = CurrentValueRelay<[String]>([])
     var model: TodoListViewModel? = TodoListViewModel(todoList: list) { line in lines.update { $0.append(line) } }
@@ -237,7 +239,7 @@ import Todo
     for await lines in lines.stream where lines == ["Finish adding a new todo."] { break }
   }
 
-  @Test func `What Done sent is kept, also where the screen is dropped at once`() async throws {
+  @Test func `An item that Done sends is stored, even if the screen is dropped at once`() async throws {
     let list = TodoList(store: InMemoryStore())
     let lines = CurrentValueRelay<[String]>([])
     var model: TodoListViewModel? = TodoListViewModel(todoList: list) { line in lines.update { $0.append(line) } }
@@ -249,8 +251,8 @@ import Todo
     #expect(try await list.fetchItems().elements.map(\.name) == ["买牛奶"])
   }
 
-  @Test func `After a thousand openings as much is alive as before`() async {
-    // In a process of its own, where nothing else is alive.
+  @Test func `After a thousand openings, as many objects are alive as before`() async {
+    // In a separate process, in which no other objects are alive.
     await #expect(processExitsWith: .success) {
       try await Self.openAThousandTimes()
     }
