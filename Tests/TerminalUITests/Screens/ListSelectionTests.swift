@@ -15,7 +15,7 @@ struct ListSelectionTests {
     var selection = ListSelection<String>()
     selection.select(2, in: ids)
     #expect(selection.index(in: ["new"] + ids) == 3)
-    selection.settle(in: ["new"] + ids)
+    selection.anchor(in: ["new"] + ids)
     #expect(selection.index(in: ["new", "a", "b", "d"]) == 3)
     #expect(selection.index(in: ["new"]) == 0)
     #expect(selection.index(in: []) == 0)
@@ -36,7 +36,7 @@ struct ListSelectionTests {
     selection.selectLast()
     #expect(selection.index(in: ids) == 3)
     #expect(selection.index(in: ids + ["e"]) == 4)
-    selection.settle(in: ids + ["e"])
+    selection.anchor(in: ids + ["e"])
     #expect(selection.index(in: ids + ["e", "f"]) == 4)
   }
 

@@ -20,11 +20,11 @@ import Testing
   private static let restoration = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")
 
   private func makeTerminal(
-    _ pseudo: PseudoTerminal, restorationPatience: Int = TerminalRestoration.patience
+    _ pseudo: PseudoTerminal, restorationTimeout: Int = TerminalRestoration.timeout
   ) -> Terminal {
     Terminal(
       device: pseudo.device, capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false),
-      restorationPatience: restorationPatience)
+      restorationTimeout: restorationTimeout)
   }
 
   @Test func `It is taken over, written to, and given back as it was`() async throws {
@@ -50,7 +50,7 @@ import Testing
   @Test func `It is given back also where its output is full for a moment`() async throws {
     let pseudo = try PseudoTerminal(size: Self.size)
     let before = try pseudo.modes()
-    let terminal = makeTerminal(pseudo, restorationPatience: 1_000_000)
+    let terminal = makeTerminal(pseudo, restorationTimeout: 1_000_000)
     _ = try await terminal.open()
     _ = await pseudo.output(upTo: "\u{1B}[?2004h")
     _ = fcntl(pseudo.device.output, F_SETFL, O_NONBLOCK)

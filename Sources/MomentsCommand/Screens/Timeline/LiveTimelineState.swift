@@ -73,7 +73,7 @@ struct LiveTimelineState {
   mutating func showDetail(_ loaded: LoadedValue<MomentsDetails>?, at now: Date) {
     detail = loaded?.value
     guard let loaded else { return }
-    selection.settle(in: loaded.value.moments.map(\.id))
+    selection.anchor(in: loaded.value.moments.map(\.id))
     if !hasOpened, loaded.savedAt < openedAt {
       activity =
         "Showing what was stored \(TimelineText.age(of: loaded.savedAt, at: now)), "

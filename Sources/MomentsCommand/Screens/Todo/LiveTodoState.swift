@@ -103,7 +103,7 @@ struct LiveTodoState {
 
   private mutating func press(_ key: Key, in list: List, _ pageHeight: Int) -> Request? {
     let ids = list.items.map(\.id)
-    selection.settle(in: ids)
+    selection.anchor(in: ids)
     if isClearing {
       isClearing = false
       if key == .character("y") { return .edit(.clear) }
