@@ -37,7 +37,7 @@ import Testing
     #expect(
       result.errors
         == "moments: The output could not be written: \(String(cString: strerror(ENOSPC))) (errno \(ENOSPC)). "
-        + "Make room where it goes, or send it elsewhere.\n")
+        + "Free space at its destination, or redirect it.\n")
   }
 
   @Test func `An output that nobody reads ends the program quietly`() throws {

@@ -140,7 +140,7 @@ import ThreadSanitizerSuppressions
     // The first program sends this like, and both show it.
     second.type(down + "l")
     #expect(await second.output(upTo: "Liked Mattt") != "")
-    #expect(await first.output(upTo: "1 waiting") != "")
+    #expect(await first.output(upTo: "1 pending") != "")
 
     kill(leader.processIdentifier, SIGKILL)
     leader.waitUntilExit()
@@ -151,7 +151,7 @@ import ThreadSanitizerSuppressions
     kill(follower.processIdentifier, SIGWINCH)
     let shown = await second.output(upTo: "32 likes")
     #expect(shown != "")
-    #expect(!shown.contains("Kept until"))
+    #expect(!shown.contains("Queued until"))
     second.type("q")
     follower.waitUntilExit()
     #expect(follower.terminationStatus == 0)

@@ -59,7 +59,7 @@ import Testing
       #expect(output.prefix(2) == ["Stored timeline of Mei Zhou, saved 5 minutes ago:", output[1]])
       #expect(output[2] == "♥ 李晓雯: 今天的晚霞 (11 hours ago, 2 likes)")
       #expect(output[4...5] == ["", "Fresh timeline of Mei Zhou:"])
-      #expect(output.last == "Every moment is liked already.")
+      #expect(output.last == "Every moment is already liked.")
     }
   }
 
@@ -109,9 +109,9 @@ import Testing
       }
       let (first, second) = (ConsoleRecorder(), ConsoleRecorder())
       #expect(await command(first).signOut(discardsLikes: false, sendingTime: .zero) == .unavailable)
-      #expect(first.errors == ["moments: 1 likes can't be sent now. Add --discard to sign out without them."])
+      #expect(first.errors == ["moments: Likes that can't be sent now: 1. Add --discard to sign out and discard them."])
       #expect(await command(second).signOut(discardsLikes: true) == .success)
-      #expect(second.output == ["User somebody is signed out. Nothing of the user is kept."])
+      #expect(second.output == ["User somebody is signed out. All data of the user is erased."])
       let files = try FileManager.default.contentsOfDirectory(at: timelines, includingPropertiesForKeys: nil)
       let texts = try files.map { $0.lastPathComponent + String(decoding: try Data(contentsOf: $0), as: UTF8.self) }
       #expect(texts.filter { $0.contains("somebody") } == [])

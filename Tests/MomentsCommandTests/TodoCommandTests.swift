@@ -95,7 +95,7 @@ import Todo
       let (status, output, _) = await run(folder)
       #expect(status == .success)
       #expect(output.first == "9 ToDos")
-      #expect(output[11...12] == ["Add is disabled: 5 todos are unfinished. Clear", "Todo"])
+      #expect(output[11...12] == ["Add is disabled: 5 todos are unfinished. Clearing the list.", "Todo"])
       #expect(output.suffix(3) == ["2 ToDos", "· Buy milk and bread", "✓ 写周报"])
     }
   }

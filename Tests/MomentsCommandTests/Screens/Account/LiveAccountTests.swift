@@ -72,7 +72,7 @@ import Testing
     try await withLiveAccount { terminal, _, _ in
       // The key types a letter while no user is signed in.
       let typing = await terminal.lines(afterTyping: "t") { $0[3] == " ▸ Username  t" }
-      #expect(typing[23] == " esc quit  ^U empty the field")
+      #expect(typing[23] == " esc quit  ^U clear the field")
       terminal.type("\u{7F}")
       await signIn("jake", "low-level")
       let timeline = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
@@ -90,8 +90,8 @@ import Testing
       _ = await terminal.lines(afterTyping: "o") { $0[0].hasSuffix("offline") }
       // The switch works beside the keys.
       while demonstration.network.isOnline { await Task.yield() }
-      _ = await terminal.lines(afterTyping: "jl") { $0[22].hasPrefix(" Kept until the network is back: like Mattt") }
-      _ = await terminal.lines(afterTyping: "jjl") { $0[22].hasPrefix(" Kept until the network is back: like Ravi") }
+      _ = await terminal.lines(afterTyping: "jl") { $0[22].hasPrefix(" Queued until the network is back: like Mattt") }
+      _ = await terminal.lines(afterTyping: "jjl") { $0[22].hasPrefix(" Queued until the network is back: like Ravi") }
       _ = await terminal.lines(afterTyping: "q") { $0[0].hasSuffix("signed in") }
       #expect(try files(mentioning: "Low-level programming on iOS") != [])
 
@@ -105,8 +105,8 @@ import Testing
       let kept = await terminal.lines(afterTyping: "\u{1B}") { $0[6] == " ▸ [ SignOut ]" }
       #expect(kept[8] == "   当前用户: jake")
       // Nothing was lost: the timeline still has both likes, and they wait.
-      let waiting = await terminal.lines(afterTyping: "t") { $0[0].contains("2 waiting") }
-      #expect(waiting[0].hasPrefix(" Jake Lin  16 moments · 32 likes"))
+      let pending = await terminal.lines(afterTyping: "t") { $0[0].contains("2 pending") }
+      #expect(pending[0].hasPrefix(" Jake Lin  16 moments · 32 likes"))
       _ = await terminal.lines(afterTyping: "q") { $0[0].hasSuffix("signed in") }
 
       _ = await terminal.lines(afterTyping: "\r") { $0[6] == " ▸ [ Discard and SignOut ]" }
@@ -122,7 +122,7 @@ import Testing
       await signIn("mei-zhou", "sunscreen", after: "\u{1B}[Z\u{15}")
       let timeline = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
       #expect(timeline[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))
-      #expect(timeline[0].contains("waiting") == false)
+      #expect(timeline[0].contains("pending") == false)
       let frames = await terminal.allFrames()
       let signOut = try #require(frames.firstIndex { $0[8] == "   已经退出登录" })
       let since = frames[signOut...].flatMap(\.self)

@@ -13,7 +13,7 @@ struct LiveSignInStateTests {
     @discardableResult
     func press(_ key: Key, in form: LiveSignInState.Form) -> LiveSignInState.Request? { state.press(key, in: form) }
 
-    func follow(_ signState: SignState) -> Bool { state.follow(signState) }
+    func signStateChanged(to signState: SignState) -> Bool { state.signStateChanged(to: signState) }
 
     func submitEnded() { state.submitEnded() }
 
@@ -85,9 +85,10 @@ struct LiveSignInStateTests {
 
   @Test func `Each change of who is signed in is said, and sign-ins are loaded for who is`() {
     #expect(screen.state.activity == "Hello.")
-    #expect(!screen.follow(.signingIn))
+    #expect(!screen.signStateChanged(to: .signingIn))
     #expect(screen.state.activity == "state changed: signingIn")
-    #expect(screen.follow(.signed(User(uid: "007", username: "jake", date: Date(timeIntervalSince1970: 0)))))
+    let user = User(uid: "007", username: "jake", date: Date(timeIntervalSince1970: 0))
+    #expect(screen.signStateChanged(to: .signed(user)))
     #expect(screen.state.activity == "state changed: signed(jake)")
   }
 

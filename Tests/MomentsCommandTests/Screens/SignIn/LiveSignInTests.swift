@@ -33,14 +33,14 @@ import Testing
     await withLiveSignIn { terminal in
       let empty = await terminal.lines { $0[0].hasSuffix("signed out") }
       #expect(empty[3...8] == [" ▸ Username", "   Password", "", "   [ Submit ]", "", "   请填写用户名"])
-      #expect(empty[22...23] == [" Try jake.", " esc quit  ^U empty the field"])
+      #expect(empty[22...23] == [" Try jake.", " esc quit  ^U clear the field"])
       let short = await terminal.lines(afterTyping: "jak") { $0[3] == " ▸ Username  jak" }
       #expect(short[8] == "   用户名太短, 应该大于4位")
       // There is nowhere to go.
       terminal.type("\t\r")
       let long = await terminal.lines(afterTyping: "e") { $0[3] == " ▸ Username  jake" }
       #expect(long[8] == "   请填写密码")
-      #expect(long[23] == " esc quit  tab next  ^U empty the field")
+      #expect(long[23] == " esc quit  tab next  ^U clear the field")
     }
   }
 
@@ -50,7 +50,7 @@ import Testing
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       let ready = await terminal.lines(afterTyping: "jake\rguess") { $0[4] == " ▸ Password  •••••" }
       #expect(ready[8] == "")
-      #expect(ready[23] == " esc quit  tab next  enter Submit  ^U empty the field")
+      #expect(ready[23] == " esc quit  tab next  enter Submit  ^U clear the field")
       let wrong = await terminal.lines(afterTyping: "\r") {
         $0[8].hasPrefix("   The username or the password is wrong.")
       }

@@ -109,7 +109,7 @@ struct LiveTimelineStateTests {
     #expect(screen.model().source == nil)
     screen.show(Self.details(["0"]), savedAt: Self.before)
     #expect(screen.model().source == .stored(age: "5 minutes ago"))
-    #expect(screen.activity == "Showing what was stored 5 minutes ago, asking for news.")
+    #expect(screen.activity == "Showing the timeline stored 5 minutes ago; checking for updates.")
     #expect(screen.model(at: Self.noon.addingTimeInterval(60)).source == .stored(age: "6 minutes ago"))
     screen.show(Self.details(["0"], liked: ["0"]), savedAt: Self.before)
     #expect(screen.model().source == .stored(age: "5 minutes ago"))
@@ -121,10 +121,10 @@ struct LiveTimelineStateTests {
     let screen = Screen()
     screen.setOnline(false)
     screen.show(Self.details(["0"]), savedAt: Self.before)
-    #expect(screen.activity == "Showing what was stored 5 minutes ago, as the network is gone.")
+    #expect(screen.activity == "Showing the timeline stored 5 minutes ago; the network is down.")
     screen.loadEnded(.newest, .session(.timedOut))
     screen.show(Self.details(["0"], liked: ["0"]), savedAt: Self.before)
-    #expect(screen.activity == "Not loaded: the server cannot be reached.")
+    #expect(screen.activity == "Loading failed: the server cannot be reached.")
   }
 
   @Test func `Where nothing was stored, what comes first was fetched`() {
@@ -138,11 +138,11 @@ struct LiveTimelineStateTests {
     screen.loadEnded(.newest)
     #expect(screen.activity == "The timeline is up to date.")
     screen.loadEnded(.older)
-    #expect(screen.activity == "Older moments are here.")
+    #expect(screen.activity == "Loaded older moments.")
     screen.loadEnded(.older, .session(.timedOut))
-    #expect(screen.activity == "Not loaded: the server cannot be reached.")
+    #expect(screen.activity == "Loading failed: the server cannot be reached.")
     screen.loadEnded(.newest, .queueFull)
-    #expect(screen.activity == "Not loaded: \(MomentsRepoError.queueFull.description)")
+    #expect(screen.activity == "Loading failed: \(MomentsRepoError.queueFull.description)")
   }
 
   // MARK: Selection
@@ -217,7 +217,7 @@ struct LiveTimelineStateTests {
     screen.press(.character("o"))
     #expect(screen.model().keys.map(\.action)[3] == "go online")
     #expect(!screen.model().isOnline)
-    #expect(screen.activity == "The network is gone.")
+    #expect(screen.activity == "The network is down.")
   }
 
   // MARK: Likes
@@ -246,9 +246,9 @@ struct LiveTimelineStateTests {
     }
     #expect(
       activities == [
-        "Liked it", "No longer liked: it", "Kept until the network is back: like it",
-        "Kept until the network is back: unlike it", "Not liked, it: the server cannot be reached.",
-        "Still liked, it: the server cannot be reached.",
+        "Liked it", "Unliked it", "Queued until the network is back: like it",
+        "Queued until the network is back: unlike it", "Could not like it: the server cannot be reached.",
+        "Could not unlike it: the server cannot be reached.",
       ])
   }
 

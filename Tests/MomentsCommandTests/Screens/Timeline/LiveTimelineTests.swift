@@ -118,7 +118,7 @@ import Testing
     async let ending = timeline.run()
     let before = await terminal.lines { $0[0].hasSuffix("stored 5 minutes ago · loading…") }
     #expect(before[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))
-    #expect(before[22] == " Showing what was stored 5 minutes ago, asking for news.")
+    #expect(before[22] == " Showing the timeline stored 5 minutes ago; checking for updates.")
     gate.open()
     let after = await terminal.lines { $0[22].contains("up to date") }
     #expect(after[0].hasSuffix("fetched now"))
@@ -136,13 +136,13 @@ import Testing
     // The switch works beside the keys.
     while await backend.isOnline { await Task.yield() }
     terminal.type("r")
-    let failed = await terminal.lines { $0[22].hasPrefix(" Not loaded") }
+    let failed = await terminal.lines { $0[22].hasPrefix(" Loading failed") }
     #expect(failed[0].hasPrefix(" Mei Zhou"))
     terminal.type("o")
     // Back online, the timeline is loaded without being asked for.
     var hasFailed = false
     for await frame in terminal.frames.stream where frame.size.rows > 0 {
-      if frame.lines[22].hasPrefix(" Not loaded") { hasFailed = true }
+      if frame.lines[22].hasPrefix(" Loading failed") { hasFailed = true }
       if hasFailed, frame.lines[22].contains("up to date") { break }
     }
     #expect(await backend.isOnline)
@@ -157,7 +157,7 @@ import Testing
     await backend.setOnline(false)
     let timeline = makeTimeline(store: olderStore, isOnline: false)
     async let ending = timeline.run()
-    let offline = await terminal.lines { $0[22].contains("as the network is gone") }
+    let offline = await terminal.lines { $0[22].contains("the network is down") }
     #expect(offline[0].hasSuffix("stored 5 minutes ago · offline"))
     #expect(offline[23].contains("o go online"))
     terminal.type("o")
@@ -174,12 +174,12 @@ import Testing
     for relay in repo.relays { relay.send(.loaded(.fixture())) }
     _ = await terminal.lines { $0[2].hasPrefix("▸ ·  Taylor") }
     terminal.type("l")
-    let waiting = await terminal.lines { $0[2].hasPrefix("▸ ·… Taylor") }
-    #expect(waiting[0].hasSuffix("1 waiting"))
-    #expect(waiting.contains { $0.contains("│ … waiting for the network") })
+    let pending = await terminal.lines { $0[2].hasPrefix("▸ ·… Taylor") }
+    #expect(pending[0].hasSuffix("1 pending"))
+    #expect(pending.contains { $0.contains("│ … waiting for the network") })
     repo.gate.open()
     // What waits and what happened come by different ways, so in either order.
-    let liked = await terminal.lines { $0[22].hasPrefix(" Liked") && !$0[0].contains("waiting") }
+    let liked = await terminal.lines { $0[22].hasPrefix(" Liked") && !$0[0].contains("pending") }
     #expect(liked[2].hasPrefix("▸ ·  Taylor"))
     terminal.type("q")
     _ = await ending

@@ -175,10 +175,10 @@ struct TimelineScreenTests {
       model.isOnline = false
     }
     #expect(
-      lines(of: model, 80, 24)[0] == " Jake Lin                 stored 5 minutes ago · 2 waiting · loading… · offline")
+      lines(of: model, 80, 24)[0] == " Jake Lin                 stored 5 minutes ago · 2 pending · loading… · offline")
     #expect(
       lines(of: model, 110, 24)[0]
-        == " Jake Lin  16 moments · 30 likes                        stored 5 minutes ago · 2 waiting · loading… · offline"
+        == " Jake Lin  16 moments · 30 likes                        stored 5 minutes ago · 2 pending · loading… · offline"
     )
   }
 

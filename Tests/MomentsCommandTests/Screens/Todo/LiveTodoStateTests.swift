@@ -58,7 +58,7 @@ struct LiveTodoStateTests {
     #expect(screen.state.activity == "Nothing was cleared.")
     screen.press(.character("c"), in: list, nil)
     #expect(screen.press(.character("y"), in: list, nil) == .edit(.clear))
-    screen.state.made(.clear)
+    screen.state.completed(.clear)
     #expect(screen.state.activity == "All todos are deleted.")
     #expect(screen.press(.character("y"), in: list, nil) == nil)
   }
@@ -68,7 +68,7 @@ struct LiveTodoStateTests {
     #expect(screen.press(.character("k"), in: list, form) == .setName("milk"))
     #expect(screen.press(.tab, in: list, form) == .toggleFinished)
     #expect(screen.press(.enter, in: list, form) == nil)
-    #expect(screen.state.activity == "A todo has a name.")
+    #expect(screen.state.activity == "A todo needs a name.")
     form.isDoneEnabled = true
     #expect(screen.press(.enter, in: list, form) == .done)
     #expect(screen.press(.escape, in: list, form) == .cancel)
@@ -95,13 +95,13 @@ struct LiveTodoStateTests {
   }
 
   @Test func `What was done is said`() {
-    screen.state.made(.toggle(milk))
+    screen.state.completed(.toggle(milk))
     #expect(screen.state.activity == "Finished: milk")
-    screen.state.made(.toggle(bread))
+    screen.state.completed(.toggle(bread))
     #expect(screen.state.activity == "Not finished: bread")
-    screen.state.made(.delete(bread))
+    screen.state.completed(.delete(bread))
     #expect(screen.state.activity == "Deleted: bread")
-    screen.state.failedToKeep("milk")
-    #expect(screen.state.activity == "Not kept: milk")
+    screen.state.saveFailed("milk")
+    #expect(screen.state.activity == "Not saved: milk")
   }
 }

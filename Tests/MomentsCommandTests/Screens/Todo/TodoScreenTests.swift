@@ -74,7 +74,7 @@ struct TodoScreenTests {
       self.lines(of: model, 80, 24)[3].prefix { $0 != "│" }.trimmingCharacters(in: .whitespaces)
     }
     #expect(say(.init(title: "Todo", isLoaded: false)) == "Loading…")
-    #expect(say(.init(title: "Todo")) == "There is nothing to do. a adds a todo.")
+    #expect(say(.init(title: "Todo")) == "There is nothing to do. Press a to add.")
     #expect(say(.init(title: "Todo", problem: "The disk is full.")) == "The disk is full.")
   }
 
@@ -83,7 +83,7 @@ struct TodoScreenTests {
     model.problem = "The disk is full."
     model.canAdd = false
     let lines = lines(of: model, 80, 24)
-    #expect(lines[0].hasSuffix("enough to do · failed"))
+    #expect(lines[0].hasSuffix("limit reached · failed"))
     #expect(lines[22] == " The disk is full.")
   }
 
