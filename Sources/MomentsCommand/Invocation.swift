@@ -30,7 +30,7 @@ enum Invocation: Equatable {
       report        Print the state of a user's stored timeline and pending likes. Contacts no server and sends nothing,
                     so it is safe to run while another copy of this program is running.
       sign-out      Erase all stored data of a user, also in other running copies of this program. Pending likes are
-                    sent first. If they can't be sent, nothing is erased unless --discard is given.
+                    sent first. If they can't be sent, nothing is erased.
       subjects      Print what observers of the three kinds of channel receive: publish, current value, replay.
       todo          Show a todo list. In a terminal, keys add, edit, finish and delete todos. Without a terminal, play a
                     scripted session and print what the screens show.
@@ -44,7 +44,7 @@ enum Invocation: Equatable {
                     application data; memory for 'todo' and 'sign-in' without a terminal)
       --bff URL     The URL of the GraphQL server. Its data is stored in a subfolder of its own. (default: a
                     demonstration server inside this program)
-      --discard     For 'sign-out': discard the pending likes that can't be sent.
+      --discard     For 'sign-out': discard pending likes instead of sending them first.
       --help        Print this text.
       --version     Print the version.
 

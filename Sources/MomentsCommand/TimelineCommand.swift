@@ -93,7 +93,8 @@ struct TimelineCommand {
   /// Erases the stored data of the user.
   ///
   /// - Parameters:
-  ///   - discardsLikes: Whether to discard pending likes. If `false`, likes that can't be sent prevent the sign-out.
+  ///   - discardsLikes: Whether to discard pending likes without sending them. If `false`, likes that can't be sent
+  ///     prevent the sign-out.
   ///   - sendingTime: The time within which pending likes must be sent.
   func signOut(discardsLikes: Bool, sendingTime: Duration = .seconds(5)) async -> CommandStatus {
     do throws(Failure) {
@@ -127,7 +128,7 @@ struct TimelineCommand {
 
   private func showLive(on terminal: any TerminalType) async throws(Failure) -> CommandStatus {
     let store = makeStore()
-    // Undecodable data is reported before the screen hides standard error.
+    // Unreadable data is reported before the screen hides standard error.
     _ = try await storedTimeline(in: store)
     let (repo, network) = try await makeRepo(store: store, latency: Self.liveLatency)
     await repo.credentialsChanged(userID: options.userID)

@@ -99,14 +99,14 @@ import Testing
       ])
   }
 
-  @Test func `The clock is the one that was injected`() async {
+  @Test func `The injected clock is used`() async {
     let recorder = ConsoleRecorder()
     let command = SignInCommand(console: recorder.console, now: { Date(timeIntervalSince1970: 0) })
     #expect(await command.run() == .success)
     #expect(recorder.output.contains("登录时间: 1970-01-01 00:00:00 +0000"))
   }
 
-  @Test func `A session on a folder leaves nothing of a user behind`() async throws {
+  @Test func `A session on a folder leaves no data of a user behind`() async throws {
     let recorder = ConsoleRecorder()
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test(arguments: [("\u{3}", CommandStatus.interrupted), ("\u{1B}\u{1B}", .success)])
-  func `In a terminal it is live until the user leaves`(keys: String, expected: CommandStatus) async {
+  func `In a terminal, the sign-in screen is live until the user leaves`(keys: String, expected: CommandStatus) async {
     let recorder = ConsoleRecorder()
     let terminal = FakeTerminal()
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")

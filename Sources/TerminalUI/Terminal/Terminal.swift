@@ -167,8 +167,8 @@ package actor Terminal: TerminalType {
   }
 
   private func handle(_ signal: CInt) {
-    // The terminal was closed after the signal had arrived, so there is nothing to restore. If the signal terminates the
-    // program, `receive(_:)` has scheduled that.
+    // The terminal was closed after the signal had arrived, so there is nothing to restore. If the signal terminates
+    // the program, `receive(_:)` has scheduled that.
     guard signals != nil else { return }
     switch signal {
     case SIGWINCH: channel.send(.resized(device.size))
