@@ -1,7 +1,7 @@
 internal import TerminalUI
 
 extension Console {
-  /// The same console, for untrusted text: whatever it holds, it is printed as one line, and commands no terminal.
+  /// The same console for untrusted text, which it prints as a single line without commands that a terminal would obey.
   var printable: Console {
     Console(
       output: { self.print(TerminalText.printable($0)) }, errors: { self.error(TerminalText.printable($0)) })

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import TerminalUI
 
-/// Where the command writes: results to standard output, problems to standard error, a line at a time.
+/// The output of the command, line by line: results go to standard output, and problems to standard error.
 struct Console: Sendable {
   private let output: @Sendable (String) -> Void
   private let errors: @Sendable (String) -> Void
@@ -11,7 +11,7 @@ struct Console: Sendable {
     self.errors = errors
   }
 
-  /// The standard output and the standard error of the program, which ends where its output cannot be written.
+  /// The standard output and the standard error of the process, which exits if its output cannot be written.
   static let standard = Console(
     output: { line in
       do throws(TerminalError) {
@@ -24,16 +24,16 @@ struct Console: Sendable {
       do throws(TerminalError) {
         try TerminalDevice(input: STDIN_FILENO, output: STDERR_FILENO).write("\(line)\n")
       } catch {
-        // A failure can't be reported.
+        // There is no other place to report a failure.
       }
     })
 
   private static func end(becauseOf error: TerminalError) -> Never {
-    // Here only if the program was started with SIGPIPE ignored. A process that stops reading needs no error.
+    // Reached only if the program was started with SIGPIPE ignored. A reader that stops reading is not an error.
     if error.code == EPIPE { exit(CommandStatus.brokenPipe.rawValue) }
     standard.error(
       "moments: The output could not be written: \(String(cString: strerror(error.code))) (errno \(error.code)). "
-        + "Make room where it goes, or send it elsewhere.")
+        + "Free space at its destination, or redirect it.")
     exit(CommandStatus.inputOutput.rawValue)
   }
 

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What the command was asked to do, read from its arguments.
+/// The action that the command's arguments ask for.
 enum Invocation: Equatable {
   case timeline(TimelineOptions)
   case report(TimelineOptions)
@@ -10,7 +10,7 @@ enum Invocation: Equatable {
   case signIn(dataFolder: URL?)
   case help
   case version
-  /// The arguments make no sense; the text says which and why.
+  /// The arguments are invalid. The text says which one, and why.
   case misuse(String)
 
   static let helpText = """
@@ -21,32 +21,35 @@ enum Invocation: Equatable {
            moments todo [--data DIR]
            moments sign-in [--data DIR]
 
-    Shows the timeline of a user: the stored one first, with its age, then the fresh one. In a terminal it is live: list,
-    detail and counter observe one repository, and keys, shown at the bottom, move, like and switch the network. Without
-    one, or with TERM=dumb, it prints lines: likes a moment, and shows what each of the three observers saw.
+    Shows the timeline of a user: first the stored timeline, with its age, then the fresh one. In a terminal, the
+    timeline is live: a list, a detail and a counter observe one repository. Keys, which are shown at the bottom, move,
+    like, and switch the network off and on. Without a terminal, or with TERM=dumb, the command prints lines: it likes a
+    moment, and prints what each of the three observers received.
 
     Commands:
-      report        Print what is stored of a user's timeline, and the likes that wait. Asks no server and sends nothing,
-                    so it may be run beside another one.
-      sign-out      Erase all that is kept of a user, also for other running copies of this program. Likes that wait are
-                    sent first; if that isn't possible, nothing is erased unless --discard says so.
-      subjects      Print what observers of the three kinds of channel see: publish, current value, replay.
-      todo          Things to do. In a terminal, keys add, edit, finish and delete them. Without one, do as a person
-                    would, and print what the screens show.
-      sign-in       A sign-in screen, and the timeline of the user who is signed in. In a terminal, type and press its
-                    button. Without one, sign two users in and out as persons would, and print what the screen shows.
+      report        Print the state of a user's stored timeline and pending likes. Contacts no server and sends nothing,
+                    so it is safe to run while another copy of this program is running.
+      sign-out      Erase all stored data of a user, also in other running copies of this program. Pending likes are
+                    sent first. If they can't be sent, nothing is erased.
+      subjects      Print what observers of the three kinds of channel receive: publish, current value, replay.
+      todo          Show a todo list. In a terminal, keys add, edit, finish and delete todos. Without a terminal, play a
+                    scripted session and print what the screens show.
+      sign-in       Show a sign-in screen, and the timeline of the signed-in user. In a terminal, fill in the form and
+                    press its button. Without a terminal, play a scripted session in which two users sign in and out,
+                    and print what the screen shows.
 
     Options:
-      --user ID     Whose timeline. (default: 0)
-      --data DIR    The folder that keeps the timeline, or the todos. (default: a folder of the user's application data;
-                    memory for 'todo' and 'sign-in' without a terminal)
-      --bff URL     The GraphQL server to ask; what is kept of it is in a part of the folder for this URL alone.
-                    (default: a demonstration server inside this program)
+      --user ID     The id of the user. (default: 0)
+      --data DIR    The folder in which the timeline or the todos are stored. (default: a folder in the user's
+                    application data; memory for 'todo' and 'sign-in' without a terminal)
+      --bff URL     The URL of the GraphQL server. Its data is stored in a subfolder of its own. (default: a
+                    demonstration server inside this program)
+      --discard     For 'sign-out': discard pending likes instead of sending them first.
       --help        Print this text.
       --version     Print the version.
 
-    Exit status: 0 success; 64 wrong usage; 69 the server cannot be reached or refuses; 74 the folder, the terminal or
-    the output cannot be used; 130 ended by Ctrl-C; 141 the reader of the output is gone.
+    Exit status: 0 success; 64 invalid arguments; 69 the server can't be reached, or refused the request; 74 the folder,
+    the terminal or the output can't be used; 130 interrupted by Ctrl-C; 141 the reader of the output closed it.
     """
 
   init(arguments: [String]) {
@@ -83,7 +86,7 @@ enum Invocation: Equatable {
     if command.count > 1 { throw Misuse(problem: "'\(command[0])' takes no argument '\(command[1])'.") }
   }
 
-  /// The folder of a command that takes no other option.
+  /// Parses the arguments of a command whose only option is the data folder.
   private static func dataFolder(_ command: [String]) throws(Misuse) -> URL? {
     var rest = command.dropFirst()
     var folder: URL?
@@ -127,11 +130,11 @@ enum Invocation: Equatable {
   }
 }
 
-/// What `moments` shows, and from where.
+/// The options of the commands that work with a timeline.
 struct TimelineOptions: Equatable {
   var userID = "0"
-  /// Nil for the user's own folder.
+  /// The folder of the stored data; `nil` for the default folder.
   var dataFolder: URL?
-  /// Nil for the demonstration server.
+  /// The URL of the GraphQL server; `nil` for the demonstration server.
   var serverURL: URL?
 }

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import TerminalUI
 
-/// `moments`: the timeline of a user, kept on this device, and the examples of the library.
+/// The command `moments`: shows the timeline of a user, stores it on this device, and plays the library's examples.
 @main
 struct MomentsCommand {
   static let version = "0.1.0"
@@ -29,7 +29,7 @@ struct MomentsCommand {
     exit(status.rawValue)
   }
 
-  /// The terminal of this process; `nil` if it isn't interactive, or its cursor can't be placed.
+  /// The terminal of this process; `nil` if the process isn't interactive or the terminal can't position its cursor.
   private static var terminal: Terminal? {
     guard TerminalDevice.standard.isInteractive else { return nil }
     return TerminalCapabilities(environment: ProcessInfo.processInfo.environment).map { Terminal(capabilities: $0) }
@@ -39,14 +39,18 @@ struct MomentsCommand {
 /// The exit statuses of the command, by the convention of `sysexits.h`.
 enum CommandStatus: Int32 {
   case success = 0
-  /// The command was called wrongly.
+  /// The arguments are invalid.
   case usage = 64
-  /// The server could not be reached, or refused.
+  /// The server could not be reached, or refused the request.
   case unavailable = 69
   /// The data folder, the terminal or the output could not be read or written.
   case inputOutput = 74
-  /// The user ended a live screen by Ctrl-C: 128 and the number of that signal, as shells count.
+  /// The user ended a live screen with Ctrl-C.
+  ///
+  /// The status is 128 plus the number of SIGINT, as in shells.
   case interrupted = 130
-  /// The process that read the output stopped: 128 and the number of SIGPIPE, as shells count.
+  /// The reader of the output closed it.
+  ///
+  /// The status is 128 plus the number of SIGPIPE, as in shells.
   case brokenPipe = 141
 }

@@ -2,10 +2,10 @@ internal import Moments
 internal import Repository
 internal import SignIn
 
-/// What a repository keeps of the users who sign in.
+/// The data that a repository stores for the users who sign in.
 struct MomentsUserData: UserDataType {
   let repo: MomentsRepo
-  /// How long the likes that wait have to be sent at a sign-out.
+  /// The time within which pending likes must be sent at a sign-out.
   let sendingTime: Duration
 
   func open(uid: String) async {

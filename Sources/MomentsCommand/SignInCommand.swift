@@ -5,19 +5,19 @@ internal import Multicast
 internal import SignIn
 internal import TerminalUI
 
-/// `moments sign-in`: a sign-in screen and the timeline of the user who is signed in, live in a terminal.
+/// The command `moments sign-in`: shows a sign-in screen and the timeline of the signed-in user, live in a terminal.
 ///
-/// Elsewhere two users sign in and out, as persons would, and what the screen shows is printed: at first with a wrong
-/// password, then without a network, with a like that waits.
+/// Without a terminal, a script signs two users in and out, and prints what the screen shows. The script includes a
+/// wrong password, and a sign-out with a pending like while the network is down.
 @MainActor
 struct SignInCommand {
-  /// Where timelines are kept; `nil` for the user's own folder in a terminal, and for memory elsewhere.
+  /// The folder of the timelines; `nil` for the default folder in a terminal, and for memory elsewhere.
   let dataFolder: URL?
   let console: Console
-  /// Where to show it live; `nil` to print it line by line.
+  /// The terminal for the live screen; `nil` to print lines.
   let terminal: (any TerminalType)?
-  /// The time of a sign-in; `nil` for the real one in a terminal, and for one that makes the same lines on every run
-  /// elsewhere.
+  /// Returns the time of a sign-in; `nil` for the real time in a terminal, and elsewhere for a fixed time, which makes
+  /// every run print the same lines.
   let now: (@Sendable () -> Date)?
 
   init(
@@ -32,10 +32,10 @@ struct SignInCommand {
     InMemorySignInSession.Account(uid: "1", username: "mei-zhou", password: Password("sunscreen")),
   ]
 
-  /// How long the servers take where a person watches: as long as to see the indicator.
+  /// The latency of the servers in a terminal, which is long enough for the user to see the indicator.
   private static let liveLatency = Duration.milliseconds(600)
 
-  /// How long likes that wait have to be sent at a sign-out where a person watches.
+  /// The time within which pending likes must be sent at a sign-out in a terminal.
   private static let liveSendingTime = Duration.seconds(2)
 
   func run() async -> CommandStatus {
@@ -59,13 +59,13 @@ struct SignInCommand {
     let session = InMemorySignInSession(
       accounts: Self.accounts, now: now,
       answering: {
-        // A cancellation is seen by the session.
+        // The session checks for cancellation.
         try? await Task.sleep(for: Self.liveLatency)
       })
     let screen = LiveAccount(
       service: UserService(
         session: session, userData: [MomentsUserData(repo: repo, sendingTime: Self.liveSendingTime)]),
-      hint: "The demonstration knows jake: low-level, and mei-zhou: sunscreen.",
+      hint: "Demo accounts (username/password): jake/low-level, mei-zhou/sunscreen.",
       makeTimeline: { userID in
         LiveTimeline(
           userID: userID, repo: repo, network: network, isOnline: network.isOnline, quit: "account", now: now)

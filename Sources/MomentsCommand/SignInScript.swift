@@ -4,7 +4,7 @@ internal import Multicast
 internal import Repository
 internal import SignIn
 
-/// What a person does on the screen, a step at a time.
+/// The steps of a scripted session on the sign-in screen.
 @MainActor
 struct SignInScript {
   let model: SignInViewModel
@@ -30,7 +30,7 @@ struct SignInScript {
     show()
   }
 
-  /// Presses the button, and presses it again while the server has not answered.
+  /// Presses the button, and presses it again before the server has answered.
   func submit(whileBusy answers: CurrentValueRelay<Bool>) async {
     let title = model.submitTitle
     console.print("\n\(title)")
@@ -38,7 +38,7 @@ struct SignInScript {
     async let submit: Void = model.submit()
     await until { [model] in model.showsIndicator }
     await printState()
-    console.print("Busy: the indicator shows, the text is hidden. \(title) once more is ignored.")
+    console.print("Busy: the indicator is shown, and the text is hidden. A second \(title) is ignored.")
     await model.submit()
     answers.send(true)
     await submit
@@ -47,7 +47,7 @@ struct SignInScript {
     show()
   }
 
-  /// Presses the button to sign out, which is refused because a like waits.
+  /// Presses the button to sign out, which is refused because a like is pending.
   func submitRefused() async {
     console.print("\n\(model.submitTitle)")
     await model.submit()
@@ -66,7 +66,7 @@ struct SignInScript {
 
   // MARK: Timeline
 
-  /// Fetches the timeline of the user who is signed in, and prints it in short, and how many timelines are kept.
+  /// Fetches the timeline of the signed-in user, and prints a summary of it and the number of stored timelines.
   func showTimeline(of userID: String) async throws(MomentsRepoError) {
     try await demonstration.repo.getMoments(userID: userID)
     for await timeline in demonstration.repo.momentsDetails(userID: userID) {
@@ -74,16 +74,16 @@ struct SignInScript {
       console.printable.print("Timeline of \(timeline.userDetails.name): \(timeline.moments.count) moments")
       break
     }
-    let count = try await Self.storing { () async throws(StoreError) in
+    let count = try await Self.mappingStoreError { () async throws(StoreError) in
       try await store.observeMomentsDetails().stored.count
     }
-    console.print("Timelines kept on this device: \(count)")
+    console.print("Timelines stored on this device: \(count)")
   }
 
-  /// Likes the first moment that the user doesn't like yet, without a network.
+  /// Switches the network off, and likes the first moment that the user hasn't liked yet.
   func likeWithoutNetwork(of userID: String) async throws(MomentsRepoError) {
-    try await Self.storing { () async throws(StoreError) in try await demonstration.network.setOnline(false) }
-    console.print("\nThe network is gone.")
+    try await Self.mappingStoreError { () async throws(StoreError) in try await demonstration.network.setOnline(false) }
+    console.print("\nThe network is down.")
     for await timeline in demonstration.repo.momentsDetails(userID: userID) {
       guard let moment = timeline.moments.first(where: { $0.isLiked == false }) else { return }
       let outcome = try await demonstration.repo.updateLike(
@@ -94,11 +94,11 @@ struct SignInScript {
   }
 
   func reconnect() async throws(MomentsRepoError) {
-    try await Self.storing { () async throws(StoreError) in try await demonstration.network.setOnline(true) }
+    try await Self.mappingStoreError { () async throws(StoreError) in try await demonstration.network.setOnline(true) }
     console.print("\nThe network is back.")
   }
 
-  private static func storing<Result>(
+  private static func mappingStoreError<Result>(
     _ body: () async throws(StoreError) -> Result
   ) async throws(MomentsRepoError) -> Result {
     do throws(StoreError) {
@@ -111,7 +111,7 @@ struct SignInScript {
   // MARK: Printing
 
   private func printState() async {
-    // A copy reads the same subscription.
+    // The copy shares the subscription of the original.
     var states = states
     if let state = await states.next() { console.print("state changed: \(state)") }
   }

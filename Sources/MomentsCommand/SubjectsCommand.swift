@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// `moments subjects`: the three worked examples of what an observer sees, line for line.
+/// The command `moments subjects`: plays three worked examples, and prints what each observer receives, line for line.
 struct SubjectsCommand {
   let console: Console
 
@@ -70,7 +70,7 @@ struct SubjectsCommand {
     Observer(name: "observer\(number)", iterator: stream.makeAsyncIterator(), console: console)
   }
 
-  /// Prints what it sees, in the words of the lecture.
+  /// Prints the events that it receives, in the format of the original examples.
   private struct Observer {
     let name: String
     var iterator: MulticastStream<Int, Never>.AsyncIterator

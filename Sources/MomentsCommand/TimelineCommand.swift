@@ -6,12 +6,14 @@ internal import Multicast
 internal import Repository
 internal import TerminalUI
 
-/// `moments`: shows the stored timeline, then the fresh one, then likes a moment while three observers of one
-/// repository watch: a list, a detail, and a counter of likes.
+/// The command `moments` without a subcommand, and its subcommands `report` and `sign-out`.
+///
+/// Shows the stored timeline and then the fresh one, live in a terminal. Without a terminal, it also likes a moment,
+/// and prints what three observers of one repository receive: a list, a detail, and a counter of likes.
 struct TimelineCommand {
   let options: TimelineOptions
   let console: Console
-  /// Where to show it live; nil to print it line by line.
+  /// The terminal for the live screen; `nil` to print lines.
   let terminal: (any TerminalType)?
   let now: @Sendable () -> Date
 
@@ -20,13 +22,13 @@ struct TimelineCommand {
     now: @escaping @Sendable () -> Date = { Date() }
   ) {
     self.options = options
-    // Names, titles and errors are in the words of a server.
+    // Names, titles and errors may contain text of a server.
     self.console = console.printable
     self.terminal = terminal
     self.now = now
   }
 
-  /// Why the command ends early.
+  /// The reason why the command ends early.
   private struct Failure: Error {
     let status: CommandStatus
     let message: String
@@ -45,7 +47,7 @@ struct TimelineCommand {
         }
       message =
         if case .unsent(let count) = error {
-          "\(count) likes can't be sent now. Add --discard to sign out without them."
+          "Likes that can't be sent now: \(count). Add --discard to sign out and discard them."
         } else {
           error.description
         }
@@ -68,14 +70,16 @@ struct TimelineCommand {
     }
   }
 
-  /// Prints what is stored and what waits to be sent, beside any process that shows it.
+  /// Prints the state of the stored timeline and of the pending likes.
+  ///
+  /// Sends nothing, so that another process may use the same folder meanwhile.
   func report() async -> CommandStatus {
     do throws(Failure) {
       let store = makeStore()
       let stored = try await storedTimeline(in: store)
       let repo = try await makeRepo(store: store, leadership: NeverLeading()).repo
       if stored != nil {
-        // A report is about the keys in use.
+        // The report covers only keys in use, so the timeline must be observed once.
         for await _ in repo.momentsDetails(userID: options.userID) { break }
       }
       for line in await repo.report().description.split(separator: "\n") { console.print(String(line)) }
@@ -86,11 +90,12 @@ struct TimelineCommand {
     }
   }
 
-  /// Erases what is kept of the user.
+  /// Erases the stored data of the user.
   ///
   /// - Parameters:
-  ///   - discardsLikes: Whether likes that can't be sent are lost. Otherwise they keep the user from being signed out.
-  ///   - sendingTime: How long the likes that wait have to be sent.
+  ///   - discardsLikes: Whether to discard pending likes without sending them. If `false`, likes that can't be sent
+  ///     prevent the sign-out.
+  ///   - sendingTime: The time within which pending likes must be sent.
   func signOut(discardsLikes: Bool, sendingTime: Duration = .seconds(5)) async -> CommandStatus {
     do throws(Failure) {
       let repo = try await makeRepo(store: makeStore()).repo
@@ -100,7 +105,7 @@ struct TimelineCommand {
       } catch {
         throw Failure(error)
       }
-      console.print("User \(options.userID) is signed out. Nothing of the user is kept.")
+      console.print("User \(options.userID) is signed out. All data of the user is erased.")
       return .success
     } catch {
       console.error("moments: \(error.message)")
@@ -108,10 +113,10 @@ struct TimelineCommand {
     }
   }
 
-  /// What a request takes where a person watches: as long as to see that the stored timeline is there first.
+  /// The latency of a request in a terminal, which is long enough for the user to see the stored timeline first.
   private static let liveLatency = Duration.milliseconds(300)
 
-  /// Whatever is stored is good enough to be shown first; the fresh timeline is asked for beside it.
+  /// The freshness of stored timelines, which never expire because the command always fetches a fresh one as well.
   static let freshness = Freshness(timeToLive: .seconds(Int64.max))
 
   private var folder: URL { options.dataFolder ?? DataFolder.default }
@@ -123,7 +128,7 @@ struct TimelineCommand {
 
   private func showLive(on terminal: any TerminalType) async throws(Failure) -> CommandStatus {
     let store = makeStore()
-    // What can't be read is reported while standard error is still to be seen.
+    // Unreadable data is reported before the screen hides standard error.
     _ = try await storedTimeline(in: store)
     let (repo, network) = try await makeRepo(store: store, latency: Self.liveLatency)
     await repo.credentialsChanged(userID: options.userID)
@@ -146,7 +151,7 @@ struct TimelineCommand {
     var observers = TimelineObservers(of: repo.momentsDetails(userID: options.userID))
 
     if let stored {
-      // Observers alone would wait for a store that cannot be read until it can.
+      // This throws if the store can't be read. The observers alone would wait until it can be read again.
       try await perform { () async throws(MomentsRepoError) in try await repo.refreshMoments(userID: options.userID) }
       guard let details = await observers.next() else { return }
       console.print("Stored timeline of \(details.userDetails.name), saved \(age(of: stored.savedAt)):")
@@ -163,7 +168,7 @@ struct TimelineCommand {
 
     guard let moment = fresh.moments.first(where: { $0.isLiked == false }) else {
       console.print("")
-      console.print("Every moment is liked already.")
+      console.print("Every moment is already liked.")
       return
     }
     console.print("")
@@ -174,7 +179,7 @@ struct TimelineCommand {
     for line in await observers.describeNext(momentID: moment.id) { console.print(line) }
   }
 
-  /// What is stored; `nil` also for bytes that could not be decoded, which is reported.
+  /// Returns the stored timeline; `nil` if there is none, or if its bytes can't be decoded, which is reported.
   private func storedTimeline(
     in store: PersistentDataStore<FileStore>
   ) async throws(Failure) -> StoredValue<MomentsDetails>? {
@@ -187,7 +192,7 @@ struct TimelineCommand {
     }
   }
 
-  /// The repository, and the network to the demonstration server where that is asked.
+  /// Creates the repository, and the network of the demonstration unless another server is used.
   private func makeRepo(
     store: PersistentDataStore<FileStore>, latency: Duration = .zero,
     leadership: any Leadership = StoreLeadership()

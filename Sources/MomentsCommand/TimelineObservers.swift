@@ -2,9 +2,9 @@ internal import Moments
 internal import Multicast
 internal import Repository
 
-/// Three screens that watch one timeline: the list, the detail of a moment, and the counter of all likes.
+/// Three observers of one timeline: the list, the detail of a moment, and the counter of all likes.
 ///
-/// Each has a subscription of its own. The command reads them in turn, so that what it prints has one order.
+/// Each observer has a subscription of its own. The command reads them in turn, so that its output has a fixed order.
 struct TimelineObservers {
   private typealias Timelines = ObservedValues<MomentsDetails>
 
@@ -19,7 +19,7 @@ struct TimelineObservers {
     counter = timelines.makeAsyncIterator()
   }
 
-  /// The next timeline, seen by all three; nil when the repository has ended.
+  /// Returns the next timeline, after all three observers have received it; `nil` if the repository was released.
   mutating func next() async -> MomentsDetails? {
     let seen = await list.next()
     _ = await detail.next()
@@ -27,7 +27,7 @@ struct TimelineObservers {
     return seen
   }
 
-  /// What each observer shows of its next timeline, in a line each.
+  /// Receives the next timeline in each observer, and returns a line for each that describes what it shows.
   mutating func describeNext(momentID: String) async -> [String] {
     let before = likeCount
     let listed = await list.next()?.moments.first { $0.id == momentID }
@@ -43,7 +43,7 @@ struct TimelineObservers {
 }
 
 extension MomentsDetails {
-  /// How many likes all moments have together.
+  /// The number of likes of all moments.
   fileprivate var likeCount: Int {
     moments.reduce(0) { $0 + ($1.likes?.count ?? 0) }
   }

@@ -1,9 +1,9 @@
 internal import Foundation
 internal import Moments
 
-/// How the command words what it prints.
+/// The wording of the command's output.
 enum TimelineText {
-  /// The command speaks English wherever it runs.
+  /// The locale of the output, which is English on every system.
   static let locale = Locale(identifier: "en_US")
 
   static func row(_ moment: MomentListItemViewModel) -> String {

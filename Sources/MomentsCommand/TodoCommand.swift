@@ -4,16 +4,17 @@ internal import Multicast
 internal import TerminalUI
 internal import Todo
 
-/// `moments todo`: a list of things to do, live in a terminal; elsewhere adds, edits and finishes todos as a person would,
-/// and prints what the screen shows.
+/// The command `moments todo`: shows a todo list, live in a terminal.
+///
+/// Without a terminal, a script adds, edits and finishes todos, and prints what the screens show.
 @MainActor
 struct TodoCommand {
-  /// Where the list is kept; nil for the user's own folder in a terminal, and for memory elsewhere.
+  /// The folder of the list; `nil` for the default folder in a terminal, and for memory elsewhere.
   let dataFolder: URL?
   let console: Console
-  /// Where to show it live; nil to print it line by line.
+  /// The terminal for the live screen; `nil` to print lines.
   let terminal: (any TerminalType)?
-  /// Counts what is alive, for the line that the lecture prints whenever a detail opens.
+  /// Returns the number of live subscriptions, which every open detail shows as resource tracing.
   let liveSubscriptions: @MainActor () -> Int
 
   init(
@@ -21,7 +22,7 @@ struct TodoCommand {
     liveSubscriptions: @escaping @MainActor () -> Int = { MulticastDiagnostics.liveSubscriptions }
   ) {
     self.dataFolder = dataFolder
-    // The names of todos are what another program may have written into the folder.
+    // Another program may have written the names of todos into the folder.
     self.console = console.printable
     self.terminal = terminal
     self.liveSubscriptions = liveSubscriptions
@@ -60,7 +61,7 @@ struct TodoCommand {
     } catch {
       result = .failure(error)
     }
-    // Nothing of the session is at work when this returns.
+    // The view model has stopped when this method returns.
     running.cancel()
     await running.value
     try result.get()
@@ -80,7 +81,7 @@ struct TodoCommand {
     try await script.show()
     if !script.model.isAddEnabled {
       console.print("")
-      console.print("Add is disabled: \(TodoItems.unfinishedLimit) todos are unfinished. Clear")
+      console.print("Add is disabled: \(TodoItems.unfinishedLimit) todos are unfinished. Clearing the list.")
       await script.model.clear()
       try await script.show()
     }

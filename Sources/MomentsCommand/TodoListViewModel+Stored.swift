@@ -4,24 +4,26 @@ internal import Observation
 internal import Todo
 
 extension TodoListViewModel {
-  /// Waits until the list shows what is stored, also where another process edits it meanwhile; or until `isOver`, or the
-  /// calling task is cancelled.
-  func showsStored(of todoList: TodoList, or isOver: @escaping @MainActor () -> Bool = { false })
+  /// Waits until the list shows the stored items, even if another process edits them meanwhile.
+  ///
+  /// Returns early if `isOver` returns `true` or the calling task is cancelled.
+  func waitUntilStoredItemsShow(of todoList: TodoList, or isOver: @escaping @MainActor () -> Bool = { false })
     async throws(TodoListError)
   {
     let changes = try await todoList.changes().buffering(.latest).subscribe()
     let stored = StoredTodos(try await todoList.fetchItems())
-    // The first of them is as new as what was fetched: a store publishes a change before a call returns it.
-    let following = Task {
+    // The first change is at least as new as the fetched items, because a store publishes a change before a call
+    // returns its value.
+    let observation = Task {
       for await change in changes { stored.items = change.stored?.value ?? TodoItems() }
     }
     await until { (self.isLoaded && self.items == stored.items.elements) || isOver() }
-    following.cancel()
-    await following.value
+    observation.cancel()
+    await observation.value
   }
 }
 
-/// What is stored now.
+/// The stored items.
 @MainActor
 @Observable
 private final class StoredTodos {

@@ -1,7 +1,7 @@
 internal import DataStore
 internal import Todo
 
-/// What a person does on the screens, a step at a time; each step ends when the list shows what is stored.
+/// The steps of a scripted session on the todo screens, each of which ends when the list shows the stored items.
 @MainActor
 struct TodoScript {
   let model: TodoListViewModel
@@ -9,15 +9,15 @@ struct TodoScript {
   let console: Console
   let liveSubscriptions: @MainActor () -> Int
 
-  /// Prints the list, as soon as it shows what is stored.
+  /// Prints the list as soon as it shows the stored items.
   func show() async throws(TodoListError) {
-    try await model.showsStored(of: todoList) { failure != nil }
+    try await model.waitUntilStoredItemsShow(of: todoList) { failure != nil }
     if let failure { throw failure }
     console.print(model.title)
     for item in model.items { console.print("\(item.isFinished ? "✓" : "·") \(item.name)") }
   }
 
-  /// Why the session cannot go on; bytes that could not be decoded are no reason.
+  /// The failure that ends the session, which continues after bytes that could not be decoded.
   private var failure: TodoListError? {
     if case .store(.undecodable) = model.error { nil } else { model.error }
   }
@@ -52,7 +52,7 @@ struct TodoScript {
     try await show()
   }
 
-  /// Prints that a detail opened, in the words of the lecture, or that it can't.
+  /// Prints that a detail opened, in the format of the original app, or that it can't open.
   private func open(_ detail: TodoDetailViewModel?, _ name: String) -> TodoDetailViewModel? {
     console.print("")
     guard let detail else {

@@ -1,9 +1,9 @@
 internal import Observation
 
-/// Waits until a condition holds for what it observes, or the calling task is cancelled.
+/// Waits until a condition is `true`, or the calling task is cancelled.
 ///
-/// The condition is asked again whenever an `@Observable` property that it read has changed. What it reads belongs to
-/// the main actor, as the view models do: the command waits for them as a screen does.
+/// The condition is evaluated again whenever an `@Observable` property that it read changes. It must read only state of
+/// the main actor, such as view models, because otherwise a change between evaluation and registration would be missed.
 @MainActor
 func until(_ condition: @escaping @MainActor () -> Bool) async {
   while !condition(), !Task.isCancelled {

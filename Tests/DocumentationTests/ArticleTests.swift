@@ -1,9 +1,9 @@
 import Testing
 
-/// Every article of every documentation catalog.
+/// Checks every article of every documentation catalog.
 ///
-/// The Swift blocks of `Some.docc/Topic.md` must appear in `Articles/TopicExamples.swift`, where they are compiled, or in
-/// `Articles/SomeTopicExamples.swift` if two catalogs have an article of that name.
+/// The Swift blocks of `Some.docc/Topic.md` must appear in `Articles/TopicExamples.swift`, where they are compiled, or
+/// in `Articles/SomeTopicExamples.swift` if two catalogs have an article of that name.
 @Suite struct ArticleTests {
   static let articles = Repository.files(in: "Sources", named: ".md").filter { $0.contains(".docc/") }
 
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(arguments: articles)
-  func `No block of code hides under another name`(path: String) throws {
+  func `Every block of code names a known language`(path: String) throws {
     let known: Set = ["swift", "sh", "text", "rxswift", "combine", "kotlin", "typescript"]
     for block in try MarkdownFile(path).codeBlocks {
       #expect(known.contains(block.language), "Unknown language '\(block.language)' in \(path).")
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: articles)
-  func `Every link to a symbol names a public one`(path: String) throws {
+  func `Every symbol link refers to a public symbol`(path: String) throws {
     let symbols = try PublicSymbols(module: module(of: path))
     for line in try MarkdownFile(path).prose {
       for link in line.matches(of: /``([^`]+)``/).map({ String($0.1) }) where link != module(of: path) {
@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(arguments: articles)
-  func `Every link to an article finds it`(path: String) throws {
+  func `Every article link refers to an existing article`(path: String) throws {
     let catalog = path.split(separator: "/").dropLast().joined(separator: "/")
     for line in try MarkdownFile(path).prose {
       for link in line.matches(of: /<doc:([^>#]+)[^>]*>/) {

@@ -7,7 +7,7 @@ import MulticastTesting
 import Repository
 import Testing
 
-/// The code in the comments of the sources, to the letter: what is there compiles because it compiles here.
+/// The code of the documentation comments, copied exactly so that it is compiled.
 enum DocCommentExamples {
   enum LoadState: Sendable, Equatable {
     case idle
@@ -87,7 +87,7 @@ enum DocCommentExamples {
       .refreshable { await viewModel.loadItems() }
   }
 
-  /// Stands for a SwiftUI view where there is no SwiftUI.
+  /// Stands in for a SwiftUI view on systems without SwiftUI.
   @MainActor
   struct Screen {
     func task(_ action: @escaping @MainActor () async -> Void) -> Screen { self }
@@ -117,7 +117,7 @@ extension StoreKey where Value == Inbox {
   }
 }
 
-/// The code in the comments of Repository.
+/// The code of the documentation comments of Repository, copied exactly so that it is compiled.
 enum RepositoryDocCommentExamples {
   typealias Profile = RepositoryExamples.Profile
   typealias Draft = RepositoryExamples.Draft

@@ -1,7 +1,7 @@
 import DataStore
 import Testing
 
-/// The Swift blocks in the comments of the sources, which must appear in `DocCommentExamples.swift`.
+/// Checks the Swift blocks in the documentation comments, which must appear in `DocCommentExamples.swift`.
 @Suite struct DocCommentTests {
   static let sources = [
     "Multicast", "DataStore", "Repository", "GraphQLClient", "Moments", "SignIn", "Todo", "MulticastTesting",
@@ -23,7 +23,7 @@ import Testing
     #expect(try comments(of: "Sources/Multicast/MulticastStream.swift").blocks(of: "swift").count == 1)
   }
 
-  @Test func `The results are those that the comments tell`() async throws {
+  @Test func `The examples have the results that their comments state`() async throws {
     #expect(DocCommentExamples.currentValueChannel() == .loaded)
     #expect(try DocCommentExamples.storeKeyName() == "inbox.%4aake%2f0")
     #expect(StoreKey.inbox(of: "0").id == "0")
@@ -35,7 +35,7 @@ import Testing
     #expect(try await store.load(queued) == nil)
   }
 
-  /// The documentation comments of a file, as one text.
+  /// Returns the documentation comments of a file as one text.
   private func comments(of path: String) throws -> MarkdownFile {
     let lines = try Repository.lines(of: path).compactMap { line in
       line.firstMatch(of: /^ *\/\/\/ ?(.*)$/).map { String($0.1) }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The table of the originals' systems: complete, and held by tests that there are.
+/// Checks that the table of the original systems is complete and names existing tests.
 @Suite struct EverySystemTests {
   private struct Row {
     let number: Int
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  /// The names of all tests there are.
+  /// Returns the names of all tests.
   private static func testNames() throws -> Set<String> {
     let files = Repository.files(in: "Tests", named: "Tests.swift").filter { !$0.contains(".build/") }
     return try Set(
@@ -25,11 +25,11 @@ import Testing
       })
   }
 
-  @Test func `Every system has its row, in order`() throws {
+  @Test func `Every system has a row, in order`() throws {
     #expect(try Self.rows().map(\.number) == Array(1...54))
   }
 
-  @Test func `Every row names tests, and there are such tests`() throws {
+  @Test func `Every row names existing tests`() throws {
     let names = try Self.testNames()
     for row in try Self.rows() {
       #expect(!row.tests.isEmpty, "Row \(row.number) names no test.")

@@ -1,8 +1,8 @@
 import Foundation
 
-/// A Markdown text of the repository, and the code in it.
+/// A Markdown text of the repository, with its blocks of code.
 struct MarkdownFile {
-  /// Where it is, from the repository's root.
+  /// The path from the repository's root.
   let path: String
   let lines: [String]
 
@@ -21,7 +21,7 @@ struct MarkdownFile {
 
   /// A fenced block of code.
   struct CodeBlock {
-    /// What follows the opening fence.
+    /// The text after the opening fence.
     let language: String
     /// The lines, without indentation.
     var lines: [String] = []
@@ -66,7 +66,7 @@ extension MarkdownFile: CustomStringConvertible {
   var description: String { path }
 }
 
-/// The files of the repository this test was built from.
+/// The files of the repository that this test was built from.
 enum Repository {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
@@ -79,7 +79,7 @@ enum Repository {
     FileManager.default.fileExists(atPath: root.appending(path: path).path(percentEncoded: false))
   }
 
-  /// The paths of all files below a folder whose names end so, from the root, in alphabetical order.
+  /// Returns the paths from the root of all files below a folder whose names end with a suffix, in alphabetical order.
   static func files(in folder: String, named suffix: String) -> [String] {
     let folderPath = root.appending(path: folder).path(percentEncoded: false)
     let paths = FileManager.default.enumerator(atPath: folderPath)?.compactMap { $0 as? String } ?? []
@@ -88,7 +88,7 @@ enum Repository {
 }
 
 extension [String] {
-  /// Whether the lines of `block` follow each other somewhere in these lines, whatever the indentation.
+  /// Whether the lines of `block` appear consecutively in these lines, ignoring indentation.
   func contains(block: [String]) -> Bool {
     let trimmed = map { $0.trimmingCharacters(in: .whitespaces) }
     guard !block.isEmpty, trimmed.count >= block.count else { return false }

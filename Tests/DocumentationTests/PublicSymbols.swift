@@ -1,8 +1,8 @@
-/// The names that a module declares `public`, as documentation links spell them, found in its text.
+/// The public names of a module, spelled as in documentation links and extracted from the module's source text.
 struct PublicSymbols {
-  /// The types, and for each the names of its members.
+  /// The names of the members of each type.
   private(set) var members: [String: Set<String>] = [:]
-  /// The types that are declared in no other type.
+  /// The types that are not nested in another type.
   private(set) var outerTypes: [String] = []
 
   init(module: String) throws {
@@ -15,25 +15,25 @@ struct PublicSymbols {
     add(source: source)
   }
 
-  /// Whether a link such as `Type` or `Type/member(label:)` names something.
+  /// Whether a link such as `Type` or `Type/member(label:)` refers to a public symbol.
   ///
-  /// A member of another module's type has the module's name in front: `Swift/Sequence/member()`.
+  /// A link to a member of another module's type starts with the name of that module: `Swift/Sequence/member()`.
   func contains(link: String) -> Bool {
     let parts = link.split(separator: "/").map(String.init).drop { ["Swift", "_Concurrency"].contains($0) }
     guard let type = parts.first, let names = members[type] else { return false }
     return parts.dropFirst().allSatisfy { names.contains($0) }
   }
 
-  /// Adds what a file declares: its types, and their members.
+  /// Adds the types that a file declares, and their members.
   ///
-  /// Simple on purpose: every member counts for every type that its file declares or extends.
+  /// This is deliberately simple: every member counts for every type that its file declares or extends.
   private mutating func add(source: String) {
     var isProtocol = false
     let code = source.split(separator: "\n").filter { !$0.drop(while: \.isWhitespace).hasPrefix("//") }
       .map { line in
         if line.hasPrefix("public protocol ") { isProtocol = true }
         if line.hasPrefix("}") { isProtocol = false }
-        // The requirements of a public protocol are public without saying so.
+        // The requirements of a public protocol are implicitly public.
         return isProtocol && line.hasPrefix("  ") ? "  public " + line.drop(while: \.isWhitespace) : line
       }
       .joined(separator: "\n")
@@ -65,17 +65,17 @@ struct PublicSymbols {
     for type in types { members[type, default: []].formUnion(names) }
   }
 
-  /// The label of a function's parameter; `nil` if it is blank.
+  /// Returns the label of a function's parameter; `nil` if the text is blank.
   private static func label(of parameter: String) -> String? {
     parameter.split(whereSeparator: { $0.isWhitespace || $0 == ":" }).first.map { String($0) }
   }
 
-  /// The label of a case's associated value, which may have none.
+  /// Returns the label of an associated value; `_` if it has none.
   private static func payloadLabel(of parameter: String) -> String {
     parameter.firstMatch(of: /^\s*(\w+)\s*:/).map { String($0.1) } ?? "_"
   }
 
-  /// A list of parameters, read from behind its opening parenthesis.
+  /// Returns the parameters of a list, read from the text after its opening parenthesis.
   private static func parameters(after text: Substring) -> [String] {
     var parameters: [String] = []
     var depth = 1

@@ -36,7 +36,7 @@ import Testing
     "Channel/next(isolation:)", "_Concurrency/AsyncSequence/shared(replay:)", "Channel/finish()", "Channel/latest",
     "Result/sent", "Result/failed", "Result/failed(_:after:)", "Store/load(_:)", "Store/events", "FileStore",
   ])
-  func `What is public is found`(link: String) {
+  func `Public symbols are found`(link: String) {
     #expect(symbols.contains(link: link))
   }
 
@@ -44,11 +44,11 @@ import Testing
     "Hidden", "Channel/hidden", "Channel/internalOne()", "Channel/finish(throwing:)", "Channel/finish", "latest",
     "Channel/commented()", "Channel/error(_:)",
   ])
-  func `Anything else is not`(link: String) {
+  func `Other symbols are not found`(link: String) {
     #expect(!symbols.contains(link: link))
   }
 
-  @Test func `A relay has no end to send`() throws {
+  @Test func `A relay cannot be finished`() throws {
     let multicast = try PublicSymbols(module: "Multicast")
     #expect(multicast.contains(link: "MulticastChannel/finish()"))
     for relay in ["MulticastRelay", "CurrentValueRelay"] {

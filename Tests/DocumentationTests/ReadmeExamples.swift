@@ -5,7 +5,7 @@ import Moments
 import Multicast
 import Repository
 
-/// The code of README.md, to the letter: what is there compiles because it compiles here.
+/// The code of `README.md`, copied exactly so that it is compiled.
 enum ReadmeExamples {
   static func thermometer() async {
     actor Thermometer {

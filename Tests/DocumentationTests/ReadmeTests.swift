@@ -17,18 +17,18 @@ import Testing
     }
   }
 
-  @Test func `Every command is run before a change is taken`() throws {
+  @Test func `Every command is run in continuous integration`() throws {
     let run = try Repository.lines(of: ".ci/run").map { $0.trimmingCharacters(in: .whitespaces) }
     let commands = readme.blocks(of: "sh").flatMap(\.self)
     #expect(commands.prefix(2) == ["swift run moments", "swift test"])
     for command in commands { #expect(run.contains(command), "Not in .ci/run: \(command)") }
   }
 
-  @Test func `It can be read in one sitting`() {
+  @Test func `The README has at most 200 lines`() {
     #expect(readme.lines.count <= 200)
   }
 
-  @Test(.timeLimit(.minutes(15))) func `The first example ends`() async {
+  @Test(.timeLimit(.minutes(15))) func `The first example terminates`() async {
     await ReadmeExamples.thermometer()
   }
 }

@@ -2,7 +2,7 @@ import Multicast
 
 @testable import MomentsCommand
 
-/// A console that keeps what is written.
+/// Records the lines that are written to a console.
 final class ConsoleRecorder: Sendable {
   private let written = Lock<(output: [String], errors: [String])>(([], []))
 

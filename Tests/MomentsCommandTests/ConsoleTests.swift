@@ -12,7 +12,7 @@ import Testing
 #endif
 
 @Suite(.timeLimit(.minutes(15))) struct ConsoleTests {
-  /// Runs the program with an output, to its end.
+  /// Runs the program with an output until it ends.
   private func run(output: FileHandle) throws -> (reason: Process.TerminationReason, status: Int32, errors: String) {
     let process = Process()
     let program: URL = try #require(ProgramInTerminalTests.program)
@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
-  func `An output that cannot be written is told, and is no success`() throws {
+  func `An output that cannot be written is reported as a failure`() throws {
     let full = try FileHandle(forWritingTo: URL(filePath: "/dev/full"))
     let result = try run(output: full)
     #expect(result.reason == .exit)
@@ -37,15 +37,16 @@ import Testing
     #expect(
       result.errors
         == "moments: The output could not be written: \(String(cString: strerror(ENOSPC))) (errno \(ENOSPC)). "
-        + "Make room where it goes, or send it elsewhere.\n")
+        + "Free space at its destination, or redirect it.\n")
   }
 
-  @Test func `An output that nobody reads ends the program quietly`() throws {
+  @Test func `An output that its reader has closed ends the program without an error message`() throws {
     let pipe = Pipe()
     try pipe.fileHandleForReading.close()
     let result = try run(output: pipe.fileHandleForWriting)
     #expect(result.errors == "")
-    // By the signal, or where whoever started the tests ignores it, with the status shells make of it.
+    // The signal ends the program. If the tests were started with the signal ignored, the program exits with the status
+    // that shells use for the signal.
     let expected = result.reason == .uncaughtSignal ? SIGPIPE : CommandStatus.brokenPipe.rawValue
     #expect(result.status == expected)
   }

@@ -4,11 +4,11 @@ import Testing
 @testable import MomentsCommand
 
 @Suite struct InvocationTests {
-  @Test func `Without arguments the demonstration user's timeline is shown`() {
+  @Test func `Without arguments, the timeline of the demonstration's user is shown`() {
     #expect(Invocation(arguments: []) == .timeline(TimelineOptions(userID: "0", dataFolder: nil, serverURL: nil)))
   }
 
-  @Test func `Options say whose timeline, from where, and where it is kept`() {
+  @Test func `Options set the user, the server and the data folder`() {
     #expect(
       Invocation(arguments: ["--bff", "http://127.0.0.1:80/graphql", "--user", "7", "--data", "/tmp/data"])
         == .timeline(
@@ -17,7 +17,7 @@ import Testing
             serverURL: URL(string: "http://127.0.0.1:80/graphql"))))
   }
 
-  @Test func `Commands and flags are known by name`() {
+  @Test func `Commands and flags are recognized by name`() {
     #expect(Invocation(arguments: ["subjects"]) == .subjects)
     #expect(Invocation(arguments: ["sign-in"]) == .signIn(dataFolder: nil))
     #expect(
@@ -51,7 +51,7 @@ import Testing
     (["todo", "--user"], "'todo' takes no argument '--user'."),
     (["todo", "--data"], "option '--data' needs a value."),
   ])
-  func `What makes no sense is named`(_ arguments: [String], _ problem: String) {
+  func `Invalid arguments are named`(_ arguments: [String], _ problem: String) {
     #expect(Invocation(arguments: arguments) == .misuse(problem))
   }
 }

@@ -14,20 +14,22 @@ import ThreadSanitizerSuppressions
   import Musl
 #endif
 
-/// The whole program in a terminal, which it leaves as it was.
+/// Tests the whole program in a terminal, which the program must restore.
 @Suite(.timeLimit(.minutes(15)), .serialized) struct ProgramInTerminalTests {
   private static let restoration = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")
 
   private final class BundleToken {}
 
-  /// Beside the tests: in their folder, or in that of their bundle.
+  /// The program, which is in the folder of the tests or in the folder of their bundle.
   static let program = {
     let folder = Bundle(for: BundleToken.self).bundleURL
     let programs = [folder, folder.deletingLastPathComponent()].map { $0.appending(path: "moments") }
     return programs.first { FileManager.default.isExecutableFile(atPath: $0.path()) }
   }()
 
-  /// Starts the program in a terminal, by another one where there is a launcher, and waits for its first list.
+  /// Starts the program in a terminal, and waits until it has loaded the timeline.
+  ///
+  /// - Parameter launcher: The command that starts the program; empty to start it directly.
   private func start(in pseudo: PseudoTerminal, data: URL, launcher: [String]) async throws -> Process {
     let process = Process()
     let program: URL = try #require(Self.program)
@@ -44,9 +46,10 @@ import ThreadSanitizerSuppressions
     return process
   }
 
-  /// For a thread sanitizer in the program, which by itself knows nothing of one.
+  /// Returns the options for the thread sanitizer, in case the program was built with it.
   ///
-  /// It suppresses there what it suppresses in the tests, and leaves the signals of a crash alone, which it would take.
+  /// The suppressions are those of the tests, which the program doesn't contain. The signals of a crash are left to the
+  /// program, because the sanitizer would handle them otherwise.
   private func sanitizerOptions(in folder: URL) throws -> String {
     let suppressions = folder.appending(path: "suppressions")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -72,7 +75,7 @@ import ThreadSanitizerSuppressions
     try FileManager.default.removeItem(at: folder)
   }
 
-  @Test func `The program leaves the terminal as it was at a quit`() async throws {
+  @Test func `The program restores the terminal at a quit`() async throws {
     try await withProgram { pseudo, process in
       pseudo.type("\u{1B}[Bq")
       process.waitUntilExit()
@@ -81,7 +84,7 @@ import ThreadSanitizerSuppressions
     }
   }
 
-  @Test func `The program leaves the terminal as it was at Ctrl-C`() async throws {
+  @Test func `The program restores the terminal at Ctrl-C`() async throws {
     try await withProgram { pseudo, process in
       pseudo.type("\u{3}")
       process.waitUntilExit()
@@ -89,13 +92,13 @@ import ThreadSanitizerSuppressions
     }
   }
 
-  @Test func `A signal ends the program also where its terminal takes nothing any more`() async throws {
+  @Test func `A signal ends the program even if its terminal accepts no output`() async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-live-\(UUID().uuidString)")
     let pseudo = try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24))
     let before = try pseudo.modes()
     let process = try await start(in: pseudo, data: folder, launcher: [])
     try pseudo.stall()
-    // Lets it draw, which waits.
+    // Makes the program draw, which blocks.
     kill(process.processIdentifier, SIGWINCH)
     kill(process.processIdentifier, SIGTERM)
     process.waitUntilExit()
@@ -108,11 +111,10 @@ import ThreadSanitizerSuppressions
     try FileManager.default.removeItem(at: folder)
   }
 
-  /// What a terminal is sent that is given back and taken over again.
-  private static let comingBack = "\u{1B}[?1049l\u{1B}[?1049h"
+  /// The output when the terminal is restored and taken over again.
+  private static let resumption = "\u{1B}[?1049l\u{1B}[?1049h"
 
-  @Test func `The program stops at Ctrl-Z with the terminal as it was, and goes on where it is continued`() async throws
-  {
+  @Test func `A stopped program restores the terminal, and takes it over when it is continued`() async throws {
     try await withProgram { pseudo, process in
       let before = try pseudo.modes()
       kill(process.processIdentifier, SIGTSTP)
@@ -120,7 +122,7 @@ import ThreadSanitizerSuppressions
       #expect(waitid(P_PID, id_t(process.processIdentifier), &info, WSTOPPED | WNOWAIT) == 0)
       #expect(try pseudo.modes() != before)
       kill(process.processIdentifier, SIGCONT)
-      _ = await pseudo.output(upTo: Self.comingBack)
+      _ = await pseudo.output(upTo: Self.resumption)
       pseudo.type("q")
       process.waitUntilExit()
       #expect(process.terminationReason == .exit)
@@ -128,7 +130,7 @@ import ThreadSanitizerSuppressions
     }
   }
 
-  @Test func `Two programs on one folder are live, and one goes on to send where the other is killed`() async throws {
+  @Test func `Of two live programs on one folder, one continues to send when the other is killed`() async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-live-\(UUID().uuidString)")
     let (first, second) = (
       try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24)),
@@ -140,18 +142,18 @@ import ThreadSanitizerSuppressions
     // The first program sends this like, and both show it.
     second.type(down + "l")
     #expect(await second.output(upTo: "Liked Mattt") != "")
-    #expect(await first.output(upTo: "1 waiting") != "")
+    #expect(await first.output(upTo: "1 pending") != "")
 
     kill(leader.processIdentifier, SIGKILL)
     leader.waitUntilExit()
     second.type(down + down + down + down + "l")
-    // Only what has changed is written: both lines begin with "Liked".
+    // Only changed cells are written, and both lines begin with "Liked".
     #expect(await second.output(upTo: "Oskar Lindqvist: First ice on the lake") != "")
     second.resize(to: TerminalSize(columns: 100, rows: 24))
     kill(follower.processIdentifier, SIGWINCH)
     let shown = await second.output(upTo: "32 likes")
     #expect(shown != "")
-    #expect(!shown.contains("Kept until"))
+    #expect(!shown.contains("Queued until"))
     second.type("q")
     follower.waitUntilExit()
     #expect(follower.terminationStatus == 0)
@@ -165,10 +167,10 @@ import ThreadSanitizerSuppressions
   private static let sessionLauncher = "/usr/bin/setsid"
 
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: sessionLauncher)))
-  func `The program goes on at Ctrl-Z where no shell waits for it`() async throws {
+  func `Without a shell, the program continues after Ctrl-Z`() async throws {
     try await withProgram(launcher: [Self.sessionLauncher, "--wait"]) { pseudo, process in
       pseudo.type("\u{1A}")
-      _ = await pseudo.output(upTo: Self.comingBack)
+      _ = await pseudo.output(upTo: Self.resumption)
       pseudo.type("q")
       process.waitUntilExit()
       #expect(process.terminationReason == .exit)
@@ -177,7 +179,7 @@ import ThreadSanitizerSuppressions
   }
 
   @Test(arguments: [SIGTERM, SIGHUP, SIGINT, SIGSEGV, SIGABRT, SIGILL, SIGTRAP, SIGBUS, SIGFPE])
-  func `The program leaves the terminal as it was at a signal, and dies of that signal`(signal: CInt) async throws {
+  func `The program restores the terminal at a signal, and is terminated by that signal`(signal: CInt) async throws {
     try await withProgram { _, process in
       kill(process.processIdentifier, signal)
       process.waitUntilExit()

@@ -32,7 +32,7 @@ import Testing
         "",
         "Submit",
         "state changed: signingIn",
-        "Busy: the indicator shows, the text is hidden. Submit once more is ignored.",
+        "Busy: the indicator is shown, and the text is hidden. A second Submit is ignored.",
         "state changed: unsigned",
         "username: enabled, password: enabled, Submit: enabled",
         "The username or the password is wrong. Check both, then try again.",
@@ -42,7 +42,7 @@ import Testing
         "",
         "Submit",
         "state changed: signingIn",
-        "Busy: the indicator shows, the text is hidden. Submit once more is ignored.",
+        "Busy: the indicator is shown, and the text is hidden. A second Submit is ignored.",
         "state changed: signed(jake)",
         "username: disabled, password: disabled, SignOut: enabled",
         "当前用户: jake",
@@ -52,9 +52,9 @@ import Testing
         "2018-12-01 12:00:00 +0000",
         "",
         "Timeline of Jake Lin: 16 moments",
-        "Timelines kept on this device: 1",
+        "Timelines stored on this device: 1",
         "",
-        "The network is gone.",
+        "The network is down.",
         "Like Mattt: Low-level programming on iOS: queued",
         "",
         "SignOut",
@@ -65,7 +65,7 @@ import Testing
         "",
         "Discard and SignOut",
         "state changed: signingOut",
-        "Busy: the indicator shows, the text is hidden. Discard and SignOut once more is ignored.",
+        "Busy: the indicator is shown, and the text is hidden. A second Discard and SignOut is ignored.",
         "state changed: unsigned",
         "username: enabled, password: enabled, Submit: disabled",
         "已经退出登录",
@@ -81,32 +81,32 @@ import Testing
         "",
         "Submit",
         "state changed: signingIn",
-        "Busy: the indicator shows, the text is hidden. Submit once more is ignored.",
+        "Busy: the indicator is shown, and the text is hidden. A second Submit is ignored.",
         "state changed: signed(mei-zhou)",
         "username: disabled, password: disabled, SignOut: enabled",
         "当前用户: mei-zhou",
         "登录时间: 2018-12-01 12:00:00 +0000",
         "",
         "Timeline of Mei Zhou: 3 moments",
-        "Timelines kept on this device: 1",
+        "Timelines stored on this device: 1",
         "",
         "SignOut",
         "state changed: signingOut",
-        "Busy: the indicator shows, the text is hidden. SignOut once more is ignored.",
+        "Busy: the indicator is shown, and the text is hidden. A second SignOut is ignored.",
         "state changed: unsigned",
         "username: enabled, password: enabled, Submit: disabled",
         "已经退出登录",
       ])
   }
 
-  @Test func `The clock is the one that was injected`() async {
+  @Test func `The injected clock is used`() async {
     let recorder = ConsoleRecorder()
     let command = SignInCommand(console: recorder.console, now: { Date(timeIntervalSince1970: 0) })
     #expect(await command.run() == .success)
     #expect(recorder.output.contains("登录时间: 1970-01-01 00:00:00 +0000"))
   }
 
-  @Test func `A session on a folder leaves nothing of a user behind`() async throws {
+  @Test func `A session on a folder leaves no data of a user behind`() async throws {
     let recorder = ConsoleRecorder()
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
@@ -114,20 +114,20 @@ import Testing
       #expect(await SignInCommand(dataFolder: folder, console: recorder.console).run() == .success)
     }
     #expect(recorder.errors == [])
-    #expect(recorder.output.filter { $0.hasPrefix("Timelines kept") }.count { $0.hasSuffix(": 1") } == 4)
+    #expect(recorder.output.filter { $0.hasPrefix("Timelines stored") }.count { $0.hasSuffix(": 1") } == 4)
     let left = try await PersistentDataStore(FileStore(folder: folder)).observeMomentsDetails().stored
     #expect(left.map(\.key.id) == [])
   }
 
   @Test(arguments: [("\u{3}", CommandStatus.interrupted), ("\u{1B}\u{1B}", .success)])
-  func `In a terminal it is live until the user leaves`(keys: String, expected: CommandStatus) async {
+  func `In a terminal, the sign-in screen is live until the user leaves`(keys: String, expected: CommandStatus) async {
     let recorder = ConsoleRecorder()
     let terminal = FakeTerminal()
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
     async let status = SignInCommand(dataFolder: folder, console: recorder.console, terminal: terminal).run()
     let lines = await terminal.lines { $0[0].hasSuffix("signed out") }
-    #expect(lines[22] == " The demonstration knows jake: low-level, and mei-zhou: sunscreen.")
+    #expect(lines[22] == " Demo accounts (username/password): jake/low-level, mei-zhou/sunscreen.")
     terminal.type(keys)
     #expect(await status == expected)
     #expect(recorder.output + recorder.errors == [])

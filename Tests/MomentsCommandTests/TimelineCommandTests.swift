@@ -13,7 +13,7 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct TimelineCommandTests {
   private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
 
-  /// Runs the command as a person would, at a given time, on a given folder.
+  /// Runs the command without a terminal, at a given time.
   private func run(
     _ options: TimelineOptions, at now: Date = noon
   ) async -> (status: CommandStatus, output: [String], errors: [String]) {
@@ -28,7 +28,7 @@ import Testing
     try removeFolder(at: folder)
   }
 
-  @Test func `The first run shows the fresh timeline, likes a moment, and shows what each observer saw`() async throws {
+  @Test func `The first run prints the fresh timeline, likes a moment, and prints each observer's view`() async throws {
     try await withFolder { folder in
       let (status, output, errors) = await run(TimelineOptions(userID: "1", dataFolder: folder))
       #expect(status == .success)
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `The second run shows the stored timeline first, with its age and the like`() async throws {
+  @Test func `The second run prints the stored timeline first, with its age and the like`() async throws {
     try await withFolder { folder in
       _ = await run(TimelineOptions(userID: "1", dataFolder: folder))
       let (status, output, _) = await run(
@@ -59,11 +59,11 @@ import Testing
       #expect(output.prefix(2) == ["Stored timeline of Mei Zhou, saved 5 minutes ago:", output[1]])
       #expect(output[2] == "♥ 李晓雯: 今天的晚霞 (11 hours ago, 2 likes)")
       #expect(output[4...5] == ["", "Fresh timeline of Mei Zhou:"])
-      #expect(output.last == "Every moment is liked already.")
+      #expect(output.last == "Every moment is already liked.")
     }
   }
 
-  @Test func `A report names what is stored and the likes that wait, and sends none`() async throws {
+  @Test func `A report names the stored timeline and the pending likes, and sends none`() async throws {
     try await withFolder { folder in
       let options = TimelineOptions(userID: "1", dataFolder: folder)
       _ = await run(options)
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `A sign-out leaves nothing of the user, and counts first the likes that wait`() async throws {
+  @Test func `A sign-out counts the pending likes first, and leaves no data of the user`() async throws {
     try await withFolder { folder in
       let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
       let timelines = DataFolder.timelines(of: server, in: folder)
@@ -109,9 +109,9 @@ import Testing
       }
       let (first, second) = (ConsoleRecorder(), ConsoleRecorder())
       #expect(await command(first).signOut(discardsLikes: false, sendingTime: .zero) == .unavailable)
-      #expect(first.errors == ["moments: 1 likes can't be sent now. Add --discard to sign out without them."])
+      #expect(first.errors == ["moments: Likes that can't be sent now: 1. Add --discard to sign out and discard them."])
       #expect(await command(second).signOut(discardsLikes: true) == .success)
-      #expect(second.output == ["User somebody is signed out. Nothing of the user is kept."])
+      #expect(second.output == ["User somebody is signed out. All data of the user is erased."])
       let files = try FileManager.default.contentsOfDirectory(at: timelines, includingPropertiesForKeys: nil)
       let texts = try files.map { $0.lastPathComponent + String(decoding: try Data(contentsOf: $0), as: UTF8.self) }
       #expect(texts.filter { $0.contains("somebody") } == [])
@@ -119,11 +119,11 @@ import Testing
     }
   }
 
-  @Test func `A server that cannot be reached leaves the stored timeline, one clear line, and its exit status`()
+  @Test func `An unreachable server leaves the stored timeline, one error line and an exit status`()
     async throws
   {
     try await withFolder { folder in
-      // Nothing listens on the port of the discard service here, and nothing may.
+      // No process listens on the port that is reserved for the discard service.
       let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
       let store = FileStore(folder: DataFolder.timelines(of: server, in: folder), now: { Self.noon })
       try await PersistentDataStore(store).save(momentsDetails: .fixture(userID: "1"), userID: "1")
@@ -142,7 +142,7 @@ import Testing
 
   @Test func `An unknown user is refused`() async throws {
     try await withFolder { folder in
-      // The folder is there once something is saved in it.
+      // The first run creates the folder.
       _ = await run(TimelineOptions(dataFolder: folder))
       let (status, _, errors) = await run(TimelineOptions(userID: "9", dataFolder: folder))
       #expect(status == .unavailable)
@@ -151,14 +151,14 @@ import Testing
     }
   }
 
-  @Test func `A folder that cannot be used is told`() async {
+  @Test func `A timeline folder that cannot be used is reported`() async {
     let folder = URL(filePath: "/dev/null/moments", directoryHint: .isDirectory)
     let (status, _, errors) = await run(TimelineOptions(dataFolder: folder))
     #expect(status == .inputOutput)
     #expect(errors.count == 1)
   }
 
-  @Test func `The demonstration server forgets no like among many at once`() async throws {
+  @Test func `The demonstration server loses no like among many concurrent ones`() async throws {
     try await withFolder { folder in
       let backend = try await DemonstrationServer.open(FileStore(folder: folder))
       let unliked = try await backend.getMoments(userID: "0").moments.filter { $0.isLiked == false }
@@ -174,9 +174,9 @@ import Testing
     }
   }
 
-  // MARK: What a server says
+  // MARK: Hostile text
 
-  /// A timeline of user 1 as a server may send it, with text that a terminal would obey.
+  /// A timeline of user 1 with text that a terminal would obey, as a hostile server may send it.
   private static let hostile: MomentsDetails = {
     let clear = "\u{1B}[2J"
     var details = MomentsDetails.fixture(userID: "1", name: "Mei\(clear)\nFresh")
@@ -191,7 +191,7 @@ import Testing
       .save(DemonstrationServerState(timelines: [details]), for: StoreKey("demo-server"))
   }
 
-  @Test func `No text of a server is a command to the terminal, or a line of its own`() async throws {
+  @Test func `The text of a server cannot be a command to the terminal or a line of its own`() async throws {
     try await withFolder { folder in
       try await serve(Self.hostile, in: folder)
       let first = await run(TimelineOptions(userID: "1", dataFolder: folder))
@@ -217,10 +217,10 @@ import Testing
     }
   }
 
-  // MARK: The folder
+  // MARK: Data folder
 
   @Test(arguments: ["moment-likes.x.value", "moments-details.7.value"])
-  func `An entry of the folder that cannot be read hides no other timeline, and stops no like`(name: String)
+  func `An unreadable entry of the folder affects no other timeline and no like`(name: String)
     async throws
   {
     try await withFolder { folder in
@@ -233,7 +233,7 @@ import Testing
     }
   }
 
-  @Test func `A server is told nothing of the demonstration’s timelines and likes`() async throws {
+  @Test func `Timelines and likes of the demonstration are not sent to a server`() async throws {
     try await withFolder { folder in
       let backend = DemonstrationServer()
       let repo = MomentsRepo(
@@ -254,7 +254,7 @@ import Testing
     }
   }
 
-  @Test func `No two servers share a place in the folder`() throws {
+  @Test func `No two servers share a subfolder`() throws {
     let folder = URL(filePath: "/data", directoryHint: .isDirectory)
     func path(_ server: String) throws -> String {
       DataFolder.timelines(of: try #require(URL(string: server)), in: folder).path(percentEncoded: false)
@@ -264,7 +264,7 @@ import Testing
       try path("https://a.example/graph%3Fq=/..") == "/data/servers/https%3A%2F%2Fa.example%2Fgraph%253%46q%3D%2F../")
   }
 
-  @Test func `Two demonstration servers on one folder are one`() async throws {
+  @Test func `Two demonstration servers on one folder share their data`() async throws {
     try await withFolder { folder in
       let first = try await DemonstrationServer.open(FileStore(folder: folder))
       let second = try await DemonstrationServer.open(FileStore(folder: folder))

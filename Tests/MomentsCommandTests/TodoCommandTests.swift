@@ -22,7 +22,7 @@ import Todo
     try removeFolder(at: folder)
   }
 
-  @Test func `Todos are added, not added, edited and finished, line for line`() async {
+  @Test func `Todos are added, cancelled, edited and finished, line for line`() async {
     let (status, output, errors) = await run()
     #expect(status == .success)
     #expect(errors == [])
@@ -64,7 +64,7 @@ import Todo
       ])
   }
 
-  @Test func `As much is alive at each opening as at the first`() async {
+  @Test func `The number of live subscriptions is the same at each opening`() async {
     await #expect(processExitsWith: .success) {
       let recorder = ConsoleRecorder()
       _ = await TodoCommand(dataFolder: nil, console: recorder.console).run()
@@ -73,7 +73,7 @@ import Todo
     }
   }
 
-  @Test func `With a folder the todos are there on the next run`() async throws {
+  @Test func `With a folder, the todos are loaded on the next run`() async throws {
     try await withFolder { folder in
       _ = await run(folder)
       let (status, output, errors) = await run(folder)
@@ -87,7 +87,7 @@ import Todo
     }
   }
 
-  @Test func `At five unfinished todos Add is disabled, and the next run clears the list first`() async throws {
+  @Test func `At five unfinished todos, Add is disabled and the next run clears the list first`() async throws {
     try await withFolder { folder in
       for _ in 1...4 { _ = await run(folder) }
       let full = await run(folder).output
@@ -95,12 +95,12 @@ import Todo
       let (status, output, _) = await run(folder)
       #expect(status == .success)
       #expect(output.first == "9 ToDos")
-      #expect(output[11...12] == ["Add is disabled: 5 todos are unfinished. Clear", "Todo"])
+      #expect(output[11...12] == ["Add is disabled: 5 todos are unfinished. Clearing the list.", "Todo"])
       #expect(output.suffix(3) == ["2 ToDos", "· Buy milk and bread", "✓ 写周报"])
     }
   }
 
-  @Test func `A corrupt file is told and kept aside, and the session goes on with an empty list`() async throws {
+  @Test func `A corrupt file is reported and quarantined, and the session starts with an empty list`() async throws {
     try await withFolder { folder in
       try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
       let file = folder.appending(path: try TodoList.key.keyName.encoded() + ".value")
@@ -110,18 +110,18 @@ import Todo
       #expect(output.first == "Todo")
       #expect(errors.count == 1)
       #expect(errors.first?.hasPrefix("moments: The stored value \"todos\" could not be decoded") == true)
-      let aside = try FileManager.default.contentsOfDirectory(atPath: folder.path()).filter { $0.contains(".corrupt-") }
-      #expect(aside.count == 1)
+      let files = try FileManager.default.contentsOfDirectory(atPath: folder.path()).filter { $0.contains(".corrupt-") }
+      #expect(files.count == 1)
     }
   }
 
-  @Test func `A folder that cannot be used is told`() async {
+  @Test func `A todo folder that cannot be used is reported`() async {
     let folder = URL(filePath: "/dev/null/todo", directoryHint: .isDirectory)
     let (status, output, errors) = await run(folder)
     #expect(status == .inputOutput)
     #expect(output == [])
     #expect(errors.count == 1)
-    // Also before a terminal is taken over.
+    // In a terminal, the failure is reported before the terminal is taken over.
     let recorder = ConsoleRecorder()
     let terminal = FakeTerminal()
     let live = TodoCommand(dataFolder: folder, console: recorder.console, terminal: terminal)
@@ -130,7 +130,7 @@ import Todo
     #expect(terminal.calls.latest == nil)
   }
 
-  @Test func `In a terminal it is live, and what is added there is there on the next run`() async throws {
+  @Test func `In a terminal, the list is live, and added todos are loaded on the next run`() async throws {
     try await withFolder { folder in
       let recorder = ConsoleRecorder()
       let terminal = FakeTerminal()
@@ -144,7 +144,7 @@ import Todo
     }
   }
 
-  @Test func `No name of a todo is a command to the terminal, or a line of its own`() async throws {
+  @Test func `The name of a todo cannot be a command to the terminal or a line of its own`() async throws {
     try await withFolder { folder in
       try await TodoList(store: FileStore(folder: folder)).add(TodoItem(name: "Buy\u{1B}[2J\n✓ milk"))
       let (status, output, errors) = await run(folder)

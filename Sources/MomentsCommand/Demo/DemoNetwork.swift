@@ -2,7 +2,7 @@ internal import DataStore
 internal import MomentsTesting
 internal import Multicast
 
-/// The demonstration's network, which is as it was left when the program is started again.
+/// The network of the demonstration, whose state survives a restart of the program.
 struct DemoNetwork: NetworkSwitch {
   private static let key = StoreKey<Bool>("demo-network-is-online")
 
@@ -10,16 +10,16 @@ struct DemoNetwork: NetworkSwitch {
   private let store: FileStore?
   private let states = CurrentValueRelay(true)
 
-  /// - Parameter store: Where the state is kept; `nil` for a network that is there at each start.
+  /// - Parameter store: The store of the network's state; `nil` for a network that is online at each start.
   init(of backend: DemonstrationServer, store: FileStore?) {
     self.backend = backend
     self.store = store
   }
 
-  /// Whether this process has the network.
+  /// Whether this process is online.
   var isOnline: Bool { states.value }
 
-  /// Restores the network's last state and returns it; online if it was never switched.
+  /// Restores the last state of the network, and returns whether it is online; it is if it was never switched.
   @discardableResult
   func restore() async throws(StoreError) -> Bool {
     let isOnline = try await store?.load(Self.key)?.value ?? true

@@ -4,18 +4,18 @@ internal import Moments
 internal import MomentsTesting
 internal import Repository
 
-/// A repository with the demonstration server, and the network between them.
+/// A repository of the demonstration server, and the network between them.
 struct Demonstration {
   let repo: MomentsRepo
   let network: DemoNetwork
 
-  /// Opens what is kept.
+  /// Opens the demonstration with its stored data.
   ///
   /// - Parameters:
-  ///   - store: Where timelines are kept, and likes until the server has them.
-  ///   - server: Where the server keeps what is its own; `nil` for one that forgets.
-  ///   - latency: How long a request takes.
-  ///   - leadership: Whether this process sends likes.
+  ///   - store: The store of the timelines, and of the likes that the server doesn't have yet.
+  ///   - server: The store of the server's own data; `nil` for a server that stores nothing.
+  ///   - latency: The duration of a request.
+  ///   - leadership: Decides whether this process sends likes.
   static func open(
     _ store: any PersistentDataStoreType, server: FileStore?, latency: Duration = .zero,
     leadership: any Leadership = StoreLeadership()
@@ -30,6 +30,6 @@ struct Demonstration {
     return Demonstration(repo: repo, network: DemoNetwork(of: backend, store: server))
   }
 
-  /// Where the server in a data folder keeps what is its own.
+  /// Returns the store of the demonstration server's own data in a data folder.
   static func server(in folder: URL) -> FileStore { FileStore(folder: folder.appending(path: "demo-server")) }
 }

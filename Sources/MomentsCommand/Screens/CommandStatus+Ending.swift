@@ -1,7 +1,7 @@
 internal import TerminalUI
 
 extension CommandStatus {
-  /// Creates the status a live screen leaves the program with, and prints an error.
+  /// Creates the exit status for the ending of a live screen, and prints the error if the screen failed.
   init(_ ending: ScreenSession.Ending, console: Console) {
     switch ending {
     case .quit, .hungUp: self = .success

@@ -1,26 +1,28 @@
-/// Where a body has its list and the detail of the selected row: side by side; one below the other on a narrow terminal;
-/// on a small one there is the list alone.
+/// The layout of a list and the detail of its selected row.
+///
+/// The two are side by side, or stacked on a narrow terminal. A terminal that is both narrow and low shows the list
+/// alone.
 package struct ListAndDetail {
-  /// A part of a frame.
+  /// A rectangle of cells in a frame.
   package struct Area: Equatable {
     package var rows: Range<Int>
     package var columns: Range<Int>
   }
 
-  /// The narrowest terminal with list and detail side by side.
+  /// The minimum number of columns for list and detail side by side.
   private static let sideBySideColumns = 70
-  /// The lowest narrow terminal with the detail below the list.
+  /// The minimum number of rows for the detail below the list.
   private static let stackedRows = 18
   private static let stackedDetailRows = 6
 
   package let list: Area
-  /// Nil where there is no room for it.
+  /// The area of the detail; `nil` if the terminal is too small for it.
   package let detail: Area?
 
-  /// Whether the detail has room for empty lines.
+  /// Whether the detail has room for blank lines.
   package var isDetailRoomy: Bool { detail.map { $0.rows.count > Self.stackedDetailRows } ?? false }
 
-  /// Divides a body, and draws the line between the two.
+  /// Divides the rows of a body into the two areas, and draws the divider between them.
   package init(dividing body: Range<Int>, of frame: inout Frame) {
     let size = frame.size
     if size.columns >= Self.sideBySideColumns {
@@ -41,14 +43,21 @@ package struct ListAndDetail {
     }
   }
 
-  /// Which rows a list of `height` shows: the selected one in the middle, but no empty lines while there are rows.
+  /// Returns the indices of the rows that a list of `height` lines shows.
+  ///
+  /// The selected row is in the middle, except near the ends of the list, where centering it would leave lines blank.
   package static func visibleRows(count: Int, selection: Int, height: Int) -> Range<Int> {
     let first = max(0, min(selection - height / 2, count - height))
     return first..<max(first, min(count, first + height))
   }
 
-  /// Draws the rows that are visible, each by `drawRow` with its index and its place, the selected one as such, and
-  /// where in the list they are.
+  /// Draws the visible rows, highlights the selected one, and draws its position in the list below them.
+  ///
+  /// - Parameters:
+  ///   - count: The number of rows in the list.
+  ///   - selection: The index of the selected row.
+  ///   - frame: The frame to draw in.
+  ///   - drawRow: Draws the row with an index in a row of the frame.
   package func drawRows(
     count: Int, selection: Int, in frame: inout Frame, drawRow: (Int, _ row: Int, inout Frame) -> Void
   ) {
@@ -66,7 +75,7 @@ package struct ListAndDetail {
       style: .faint)
   }
 
-  /// Says in the place of rows why there are no rows.
+  /// Draws the reason why the list has no rows, in place of the rows.
   package func drawPlaceholder(_ text: String, in frame: inout Frame) {
     for (line, row) in zip(TerminalText.wrapped(text, to: list.columns.count - 4), list.rows.dropFirst()) {
       frame.write(line, row: row, column: list.columns.lowerBound + 2)

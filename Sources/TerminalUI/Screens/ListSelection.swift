@@ -1,34 +1,42 @@
-/// Which row of a list is selected: the same one wherever it moves, and one near its place when it has gone.
+/// The selected row of a list.
+///
+/// The selection follows its row when that moves. If the row is removed, a row near its last position is selected.
 package struct ListSelection<ID: Hashable> {
   private var id: ID?
   private var lastIndex = 0
 
   package init() {}
 
-  /// The index of the selected row; 0 where there is no row.
+  /// Returns the index of the selected row; 0 if the list is empty.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of rows.
   package func index(in ids: [ID]) -> Int {
     ids.firstIndex { $0 == id } ?? max(0, min(lastIndex, ids.count - 1))
   }
 
-  /// Selects a row, or the nearest to it that there is.
+  /// Selects the row at an index, or the nearest row if the index is out of bounds.
+  ///
+  /// Does nothing if the list is empty.
   package mutating func select(_ index: Int, in ids: [ID]) {
     guard !ids.isEmpty else { return }
     lastIndex = max(0, min(index, ids.count - 1))
     id = ids[lastIndex]
   }
 
-  /// Selects what is the last row from now on, until another one is selected.
+  /// Selects the last row, including a row that is appended later, until ``anchor(in:)`` or another selection.
   package mutating func selectLast() {
     id = nil
     lastIndex = .max
   }
 
-  /// Remembers which row is selected, and where, for when it moves or goes.
-  package mutating func settle(in ids: [ID]) {
+  /// Records the id and the index of the selected row, so that the selection survives a change of the list.
+  package mutating func anchor(in ids: [ID]) {
     select(index(in: ids), in: ids)
   }
 
-  /// Moves as a key says; returns whether it is one that moves.
+  /// Moves the selection if the key is a movement key.
+  ///
+  /// - Returns: Whether the key is a movement key.
   package mutating func press(_ key: Key, in ids: [ID], pageHeight: Int) -> Bool {
     let index = index(in: ids)
     switch key {
@@ -43,7 +51,7 @@ package struct ListSelection<ID: Hashable> {
     return true
   }
 
-  /// How many rows a page key moves on a screen.
+  /// The number of rows that a page key moves by on a screen of this size.
   package static func pageHeight(of size: TerminalSize) -> Int { max(1, size.rows - 6) }
 }
 

@@ -1,27 +1,33 @@
-/// A screen on a terminal: a picture of what it observes, and what its keys do.
+/// A screen on a terminal: draws the values that it observes, and handles keys.
 @MainActor
 package protocol LiveScreen: AnyObject, Sendable {
-  /// The picture, in this size; `nil` while no picture may be shown.
+  /// Returns the frame to show in a terminal of this size; `nil` to keep the last frame on the terminal.
   ///
-  /// It is asked for again whenever an `@Observable` property that it read has changed.
+  /// The session calls this method again after a change of any `@Observable` property that the last call read.
   func frame(size: TerminalSize) -> Frame?
 
-  /// Does what a key asks for at once, and returns the rest; `nil` if there is no rest.
+  /// Handles a key.
   ///
-  /// - Parameter size: The size of the picture the key belongs to.
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - size: The size of the terminal.
+  /// - Returns: The work that is left to the session; `nil` if the key is handled completely.
   func press(_ key: Key, size: TerminalSize) -> KeyResponse?
 
-  /// Does what the screen does beside the keys, until it is cancelled.
+  /// Runs the work that doesn't depend on keys, such as observing, until the task is cancelled.
   func run() async
 }
 
-/// What a key asks for that takes time.
+/// The work that a key leaves to the session.
 package enum KeyResponse: Sendable {
-  /// Something that runs beside the keys that follow; it is cancelled when the user leaves, and waited for.
+  /// Runs an action concurrently with the following keys.
+  ///
+  /// When the user leaves, the session cancels the action and waits for it.
   case perform(@MainActor @Sendable () async -> Void)
-  /// Something that changes what the keys mean: those that follow wait until it has ended, and are forgotten where the
-  /// user leaves meanwhile. It is cancelled then, and waited for.
+  /// Runs an action that changes the meaning of the following keys. They are delivered after the action has completed.
+  ///
+  /// When the user leaves, the session discards those keys, cancels the action and waits for it.
   case performFirst(@MainActor @Sendable () async -> Void)
-  /// To leave.
+  /// Ends the session.
   case quit
 }

@@ -1,4 +1,4 @@
-/// A key, and what it does.
+/// A key and its action, as shown at the bottom of a screen.
 package struct KeyHint: Hashable, Sendable {
   package var key: String
   package var action: String
@@ -8,21 +8,28 @@ package struct KeyHint: Hashable, Sendable {
   }
 }
 
-/// What all screens have around their body: from top to bottom the title and the states, a rule, the body, a rule, what
-/// happened last, and the keys.
+/// The parts that all screens have around their body.
+///
+/// From top to bottom, a screen shows the title and the states, a rule, the body, a rule, the latest activity, and the
+/// keys.
 package struct ScreenChrome {
-  /// Smaller than this a screen only says so.
+  /// The minimum size of a screen.
+  ///
+  /// In a smaller terminal, the frame only says that the terminal is too small.
   package static let minimumSize = TerminalSize(columns: 40, rows: 10)
 
   package var title: String
-  /// What the title counts; left out where there is no room.
+  /// The counts after the title; left out if they don't fit.
   package var counts: String?
-  /// How things are, what is new first.
+  /// The states at the end of the title's row, from left to right.
   package var states: [(text: String, style: TextStyle)]
-  /// What happened last.
+  /// The description of the latest activity.
   package var activity: String
   package var activityStyle: TextStyle
-  /// The most important first: those that do not fit are left out.
+  /// The hints for the keys, most important first.
+  ///
+  /// Hints that don't fit are left out. The first hint is for the key that leaves the screen. It is shown even if the
+  /// terminal is too small for the screen.
   package var keys: [KeyHint]
 
   package init(
@@ -33,7 +40,11 @@ package struct ScreenChrome {
     (self.activity, self.activityStyle, self.keys) = (activity, activityStyle, keys)
   }
 
-  /// A frame with all this, and with the body in the rows that are given to `drawBody`.
+  /// Returns a frame with these parts and a body.
+  ///
+  /// - Parameters:
+  ///   - size: The size of the frame.
+  ///   - drawBody: Draws the body in a range of rows.
   package func frame(size: TerminalSize, drawBody: (inout Frame, Range<Int>) -> Void) -> Frame {
     var frame = Frame(size: size)
     guard size.columns >= Self.minimumSize.columns, size.rows >= Self.minimumSize.rows else {
@@ -55,7 +66,7 @@ package struct ScreenChrome {
   private func drawHeader(in frame: inout Frame) {
     let columns = frame.size.columns
     let separator = " · "
-    // The state is what is new: the title gives way to it.
+    // The states matter more than the title, so they are laid out first and the title gets the remaining columns.
     let stateWidth = min(
       states.reduce(0) { $0 + TerminalText.width(of: $1.text) } + max(0, states.count - 1) * 3, columns * 2 / 3)
     let stateColumn = columns - 1 - stateWidth

@@ -1,28 +1,31 @@
 internal import Multicast
 internal import Observation
 
-/// A screen and the terminal it has: drawn when it changes, and given the keys, until the user leaves.
+/// Shows a screen on a terminal, and delivers keys to it, until the user leaves.
 ///
-/// - **Frames**: Only what the screen observes makes one, by a change. While a frame is written, and for a moment after
-///   it, changes gather.
-/// - **Keys**: Ctrl-C ends every screen, Ctrl-Z gives the terminal to the shell; the other keys are the screen's,
-///   one after the other.
-/// - **Cancellation**: Cancelling ``run()`` ends it as a quit would.
+/// - **Frames**: A frame is drawn only after a change of the terminal's size or of a property that the screen observes.
+///   Changes that occur while a frame is written, or within ``frameDuration`` after it, are coalesced into the next
+///   frame.
+/// - **Keys**: Ctrl-C ends every session, and Ctrl-Z suspends the program. The other keys are delivered to the screen,
+///   one at a time.
+/// - **Cancellation**: Cancelling the task of ``run()`` ends the session as a quit does.
 @MainActor
 package final class ScreenSession {
-  /// How it came to an end.
+  /// The reason why a session ended.
   package enum Ending: Sendable, Hashable {
     case quit
-    /// By Ctrl-C.
+    /// The user pressed Ctrl-C.
     case interrupted
-    /// The terminal has gone.
+    /// The terminal was disconnected.
     case hungUp
     case failed(TerminalError)
   }
 
-  /// The least time from one frame to the next: one sixtieth of a second.
+  /// The minimum time between two frames: one sixtieth of a second.
   package nonisolated static let frameDuration = Duration.nanoseconds(16_666_667)
-  /// How long what began as the sequence of a key may take to go on, before it is the key Escape, or none.
+  /// The time within which an incomplete key sequence must continue.
+  ///
+  /// After it, a lone `ESC` is the Escape key, and any other incomplete sequence is discarded.
   package nonisolated static let escapeDuration = Duration.milliseconds(50)
 
   private enum Command: Sendable {
@@ -37,18 +40,18 @@ package final class ScreenSession {
   private var size = TerminalSize(columns: 0, rows: 0)
   private var decoder = KeyDecoder()
   private var reads = 0
-  /// The keys that wait for what one before them does; nil while there is nothing to wait for.
-  private var waitingKeys: [Key]?
+  /// The keys to deliver when the running `performFirst` action has completed; `nil` while no such action runs.
+  private var pendingKeys: [Key]?
   private let commands = MulticastRelay<Command>(buffering: .unbounded)
-  /// Counts the reasons to draw.
+  /// A counter whose changes request a new frame.
   private let changes = CurrentValueRelay(0)
 
   /// Creates a session.
   ///
   /// - Parameters:
-  ///   - screen: What is shown.
-  ///   - terminal: Where; taken over by ``run()`` only.
-  ///   - pause: Waits so long between frames, and for the rest of a key.
+  ///   - screen: The screen to show.
+  ///   - terminal: The terminal to show the screen on. Only ``run()`` takes it over.
+  ///   - pause: Suspends for a duration, between two frames and while a key sequence is incomplete.
   package init(
     of screen: any LiveScreen, on terminal: any TerminalType,
     pause: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
@@ -58,7 +61,7 @@ package final class ScreenSession {
     self.pause = pause
   }
 
-  /// Takes the terminal over, shows the screen, and returns when the user has left.
+  /// Takes over the terminal, shows the screen, and returns when the user has left and the terminal is restored.
   package func run() async -> Ending {
     let events = terminal.events.subscribe()
     let commands = commands.stream.subscribe()
@@ -68,13 +71,13 @@ package final class ScreenSession {
       return .failed(error)
     }
     let ending = await withDiscardingTaskGroup { group in
-      group.addTask { await self.follow(events) }
+      group.addTask { await self.handle(events) }
       group.addTask { await self.draw() }
       group.addTask { await self.screen.run() }
       defer { group.cancelAll() }
       for await command in commands {
         switch command {
-        // On the main actor at once, so that what the keys ask for begins in their order.
+        // The action is enqueued on the main actor directly, so actions start in the order of their keys.
         case .perform(let action): group.addTask(operation: action)
         case .end(let ending): return ending
         }
@@ -87,13 +90,13 @@ package final class ScreenSession {
 
   // MARK: Input
 
-  private func follow(_ events: MulticastSubscription<TerminalEvent, Never>) async {
+  private func handle(_ events: MulticastSubscription<TerminalEvent, Never>) async {
     for await event in events {
       switch event {
       case .input(let bytes): read(bytes)
       case .resized(let size):
         self.size = size
-        changed()
+        requestFrame()
       case .ended:
         for key in decoder.finish() { press(key) }
         commands.send(.end(.hungUp))
@@ -117,16 +120,16 @@ package final class ScreenSession {
     switch key {
     case .control("c"): commands.send(.end(.interrupted))
     case .control("z"): commands.send(.perform { await self.terminal.suspend() })
-    case _ where waitingKeys != nil: waitingKeys?.append(key)
+    case _ where pendingKeys != nil: pendingKeys?.append(key)
     default:
       switch screen.press(key, size: size) {
       case .perform(let action): commands.send(.perform(action))
       case .performFirst(let action):
-        waitingKeys = []
+        pendingKeys = []
         commands.send(
           .perform {
             await action()
-            if !Task.isCancelled { self.pressWaitingKeys() }
+            if !Task.isCancelled { self.pressPendingKeys() }
           })
       case .quit: commands.send(.end(.quit))
       case nil: break
@@ -134,15 +137,15 @@ package final class ScreenSession {
     }
   }
 
-  private func pressWaitingKeys() {
-    let keys = waitingKeys ?? []
-    waitingKeys = nil
+  private func pressPendingKeys() {
+    let keys = pendingKeys ?? []
+    pendingKeys = nil
     for key in keys { press(key) }
   }
 
   // MARK: Frames
 
-  private func changed() {
+  private func requestFrame() {
     changes.update { $0 &+= 1 }
   }
 
@@ -151,7 +154,7 @@ package final class ScreenSession {
       let frame = withObservationTracking {
         screen.frame(size: size)
       } onChange: { [changes] in
-        // Before the change is made; the frame is drawn by a job of its own, after it.
+        // Called before the change is made. The frame is drawn by a later job, after the change.
         changes.update { $0 &+= 1 }
       }
       guard let frame else { continue }
@@ -170,7 +173,7 @@ package final class ScreenSession {
       try await pause(duration)
       return false
     } catch {
-      // Nothing but a cancellation ends a pause early.
+      // Only cancellation ends a pause early.
       return true
     }
   }

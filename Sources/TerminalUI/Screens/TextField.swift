@@ -1,6 +1,6 @@
-/// A line of text that is typed at its end.
+/// A single line of text that is edited at its end.
 package enum TextField {
-  /// The text after a key; nil for a key that types nothing.
+  /// Returns the text after a key; `nil` for a key that doesn't edit text.
   package static func text(_ text: String, after key: Key) -> String? {
     switch key {
     case .character(let character): text + String(character)
@@ -11,7 +11,7 @@ package enum TextField {
     }
   }
 
-  /// Draws the text, as much of its end as fits, and the cursor behind it where the field is typed in.
+  /// Draws as much of the end of the text as fits, followed by a cursor if the field is focused.
   package static func draw(_ text: String, isFocused: Bool, in frame: inout Frame, row: Int, columns: Range<Int>) {
     let end = frame.write(
       TerminalText.tail(of: text, columns: columns.count - 1), row: row, column: columns.lowerBound)

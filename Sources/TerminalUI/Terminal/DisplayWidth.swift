@@ -3,25 +3,25 @@ extension Unicode.Scalar {
   static let textPresentation: Unicode.Scalar = "\u{FE0E}"
   static let emojiPresentation: Unicode.Scalar = "\u{FE0F}"
 
-  /// How many columns the character takes of its own: 0, 1 or 2.
+  /// The number of columns that the scalar takes by itself: 0, 1 or 2.
   ///
-  /// What combines with the character before it, and what has no form at all, takes none.
+  /// A scalar that combines with the preceding one takes none, and neither does a scalar without a visible form.
   var displayWidth: Int {
     if value < 0x300 { return properties.generalCategory == .control || value == 0xAD ? 0 : 1 }
     switch properties.generalCategory {
     case .control, .format, .nonspacingMark, .enclosingMark, .lineSeparator, .paragraphSeparator: return 0
     default: break
     }
-    // The vowels and final consonants of Hangul are drawn into the syllable that a first consonant opened.
+    // Vowels and final consonants of Hangul are drawn into the syllable that an initial consonant starts.
     if (0x1160...0x11FF).contains(value) || (0xD7B0...0xD7FF).contains(value) { return 0 }
     return EastAsianWidth.isWide(self) ? 2 : 1
   }
 }
 
 extension Character {
-  /// How many columns of a terminal the character takes: 0, 1 or 2.
+  /// The number of terminal columns that the character takes: 0, 1 or 2.
   ///
-  /// A character is a whole grapheme cluster, such as a family of four joined emoji, which takes 2.
+  /// A character is a whole grapheme cluster. For example, a family of four joined emoji takes 2 columns.
   var displayWidth: Int {
     var width = 0
     for scalar in unicodeScalars {
@@ -33,8 +33,8 @@ extension Character {
 
   /// Whether terminals disagree about the character's width.
   ///
-  /// They agree where there is one sign, with or without marks above and below. Of joined emoji, flags and presentation
-  /// selectors, older ones draw every part on its own.
+  /// Terminals agree about a single sign, with or without combining marks. They disagree about joined emoji, flags and
+  /// presentation selectors, because older terminals draw each part separately.
   var hasUncertainWidth: Bool {
     unicodeScalars.dropFirst().contains { scalar in
       scalar.displayWidth > 0 || scalar == .emojiPresentation || scalar == .textPresentation

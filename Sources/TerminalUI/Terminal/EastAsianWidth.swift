@@ -1,11 +1,11 @@
-/// Which characters a terminal gives two columns.
+/// The characters that take two columns of a terminal.
 ///
-/// Source: the Unicode Character Database, `EastAsianWidth.txt`, version 18.0.0: categories W and F, with the unassigned
-/// ranges which that file reserves for W.
+/// Source: the Unicode Character Database, `EastAsianWidth.txt`, version 18.0.0. The wide characters are those of the
+/// categories W and F, and the unassigned ranges that the file reserves for W.
 enum EastAsianWidth {
   /// Whether a character is wide or fullwidth.
   ///
-  /// Takes logarithmic time, and constant time in the scripts before Hangul.
+  /// - Complexity: O(log *n*), where *n* is the number of wide ranges. O(1) for the characters before Hangul.
   static func isWide(_ scalar: Unicode.Scalar) -> Bool {
     let value = scalar.value
     guard value >= boundaries[0] else { return false }
@@ -18,7 +18,7 @@ enum EastAsianWidth {
     return !low.isMultiple(of: 2)
   }
 
-  /// The first character of each wide range, and the first one after it, by turns, rising.
+  /// The bounds of the wide ranges, in ascending order: the first character of a range, then the first one after it.
   private static let boundaries: [UInt32] = [
     0x1100, 0x1160, 0x231A, 0x231C, 0x2329, 0x232B, 0x23E9, 0x23ED, 0x23F0, 0x23F1, 0x23F3, 0x23F4, 0x25FD, 0x25FF,
     0x2614, 0x2616, 0x2630, 0x2638, 0x2648, 0x2654, 0x267F, 0x2680, 0x268A, 0x2690, 0x2693, 0x2694, 0x26A1, 0x26A2,

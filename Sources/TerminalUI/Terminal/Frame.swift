@@ -1,13 +1,13 @@
-/// What a terminal shows at a time: a grid of cells.
+/// The contents of a terminal: a grid of cells.
 ///
-/// A wide character takes two cells and is never cut in half: where only one is left for it, that one stays blank.
+/// A wide character takes two cells and is never cut in half. If only one cell is left for it, that cell stays blank.
 package struct Frame: Hashable, Sendable {
   package struct Cell: Hashable, Sendable {
     package static let blank = Cell(character: " ", style: .plain, span: 1)
 
     package var character: Character
     package var style: TextStyle
-    /// How many columns the character takes: 1 or 2, and 0 for the second cell of a wide one.
+    /// The number of columns that the character takes: 1 or 2, and 0 for the second cell of a wide character.
     package var span: Int
   }
 
@@ -28,7 +28,9 @@ package struct Frame: Hashable, Sendable {
     cells[row * size.columns..<(row + 1) * size.columns]
   }
 
-  /// Writes a text, cut with an ellipsis where it is wider than `columns`, and at the edges of the frame.
+  /// Writes a text in a row.
+  ///
+  /// A text that is wider than `columns` is truncated with an ellipsis. The text is clipped at the edges of the frame.
   ///
   /// - Returns: The column after the text.
   @discardableResult
@@ -45,14 +47,14 @@ package struct Frame: Hashable, Sendable {
     return column
   }
 
-  /// Fills a stretch of a row with a character of one column.
+  /// Fills a range of columns with a character that takes one column.
   package mutating func fill(
     _ character: Character = " ", row: Int, columns: Range<Int>, style: TextStyle = .plain
   ) {
     for column in columns { put(character, span: 1, row: row, column: column, style: style) }
   }
 
-  /// Changes the style of a stretch of a row, and leaves the characters.
+  /// Changes the style of a range of columns, and keeps the characters.
   package mutating func restyle(row: Int, columns: Range<Int>, _ change: (inout TextStyle) -> Void) {
     guard (0..<size.rows).contains(row) else { return }
     for column in columns.clamped(to: 0..<size.columns) { change(&cells[row * size.columns + column].style) }
@@ -71,7 +73,9 @@ package struct Frame: Hashable, Sendable {
     if span == 2 { cells[index + 1] = Cell(character: " ", style: style, span: 0) }
   }
 
-  /// Makes a cell blank, and with it the other half of a wide character.
+  /// Makes a cell blank.
+  ///
+  /// If the cell is half of a wide character, the other half becomes blank as well.
   private mutating func clear(row: Int, column: Int) {
     let index = row * size.columns + column
     switch cells[index].span {
@@ -82,7 +86,7 @@ package struct Frame: Hashable, Sendable {
     cells[index] = .blank
   }
 
-  /// The text of the rows, without spaces at their ends.
+  /// The text of each row, without trailing spaces.
   package var lines: [String] {
     (0..<size.rows).map { row in
       var line = String(self[row: row].filter { $0.span > 0 }.map(\.character))

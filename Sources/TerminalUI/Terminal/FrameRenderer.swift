@@ -1,10 +1,11 @@
-/// Brings a terminal from one frame to the next, with few bytes.
+/// Renders the output that updates a terminal from one frame to the next with few bytes.
 ///
-/// - **Least change**: Only cells that differ are written. An equal frame is an empty text.
-/// - **Uncertain widths**: After a character whose width terminals disagree about, the cursor is placed anew and the
-///   rest of the row written again, so that one terminal's idea of an emoji never shifts a column.
+/// - **Minimal updates**: Only cells that differ are written. The output for an equal frame is empty.
+/// - **Uncertain widths**: After a character whose width terminals disagree about, the cursor is positioned explicitly
+///   and the rest of the row is written again. Therefore no column shifts, no matter how wide a terminal draws an
+///   emoji.
 ///
-/// The terminal must not wrap at its right edge.
+/// The terminal must not wrap lines at its right edge.
 struct FrameRenderer: Sendable {
   let capabilities: TerminalCapabilities
   private var shown: Frame?
@@ -13,12 +14,12 @@ struct FrameRenderer: Sendable {
     self.capabilities = capabilities
   }
 
-  /// Lets the next frame be drawn as a whole, as after something else wrote to the terminal.
+  /// Makes the next frame be rendered in full, for example after another program wrote to the terminal.
   mutating func forget() {
     shown = nil
   }
 
-  /// The text that makes a terminal, which shows the last frame, show this one.
+  /// Returns the output that updates a terminal from the last rendered frame to this one.
   mutating func render(_ frame: Frame) -> String {
     var pen = Pen(depth: capabilities.colors)
     let old: Frame
@@ -39,7 +40,7 @@ struct FrameRenderer: Sendable {
     let new = Array(frame[row: row])
     let isChanged = changes(to: new, from: Array(old[row: row]))
     guard isChanged.contains(true) else { return }
-    // Where the rest of the row is blank: cleared at once when that is shorter than to write spaces.
+    // A blank rest of the row is cleared with a single sequence if that is shorter than the spaces would be.
     let tail = new.lastIndex { reduced($0) != .blank }.map { $0 + 1 } ?? 0
     let isTailCleared = isChanged[tail...].count(where: \.self) > 3
     var column = 0
@@ -57,7 +58,7 @@ struct FrameRenderer: Sendable {
     }
   }
 
-  /// Which cells must be written.
+  /// Returns for each cell whether it must be written.
   ///
   /// The halves of a wide character are always written together.
   private func changes(to new: [Frame.Cell], from old: [Frame.Cell]) -> [Bool] {
@@ -66,7 +67,7 @@ struct FrameRenderer: Sendable {
       isChanged[column - 1] = isChanged[column - 1] || isChanged[column]
       isChanged[column] = isChanged[column - 1]
     }
-    // A terminal may have drawn, or may draw, more columns than the character has.
+    // The terminal may draw the character, or may have drawn it, in more columns than it takes here.
     let uncertain = new.indices.first { column in
       isChanged[column] && (new[column].character.hasUncertainWidth || old[column].character.hasUncertainWidth)
     }
@@ -74,7 +75,10 @@ struct FrameRenderer: Sendable {
     return isChanged
   }
 
-  /// Goes to a column: over a short gap of plain characters by writing them again, as that takes fewer bytes.
+  /// Moves the cursor to a column.
+  ///
+  /// The characters of a short gap are written again if they are ASCII and their style equals the current one, because
+  /// that takes fewer bytes.
   private func moveOrRewrite(to column: Int, in row: Int, cells: [Frame.Cell], with pen: inout Pen) {
     if let position = pen.position, position.row == row, position.column < column, column - position.column <= 3 {
       let gap = cells[position.column..<column]
@@ -95,12 +99,12 @@ struct FrameRenderer: Sendable {
   }
 }
 
-/// The cursor of a terminal, and what was written with it.
+/// The cursor of a terminal, and the output that was written with it.
 private struct Pen {
   let depth: ColorDepth
   private(set) var text = ""
   private var style = TextStyle.plain
-  /// Nil where only the terminal knows.
+  /// The position of the cursor; `nil` if only the terminal knows it.
   private(set) var position: (row: Int, column: Int)?
 
   init(depth: ColorDepth) {
@@ -129,32 +133,32 @@ private struct Pen {
 
   mutating func move(row: Int, column: Int) {
     defer { position = (row, column) }
-    var ways = [
+    var candidates = [
       column == 0 ? (row == 0 ? "\u{1B}[H" : "\u{1B}[\(row + 1)H") : "\u{1B}[\(row + 1);\(column + 1)H"
     ]
     if let position {
       if position == (row, column) { return }
-      if position.row == row, column == 0 { ways.append("\r") }
+      if position.row == row, column == 0 { candidates.append("\r") }
       if position.row == row, column > position.column {
         let distance = column - position.column
-        ways.append(distance == 1 ? "\u{1B}[C" : "\u{1B}[\(distance)C")
+        candidates.append(distance == 1 ? "\u{1B}[C" : "\u{1B}[\(distance)C")
       }
-      if position.row + 1 == row, column == 0 { ways.append("\r\n") }
+      if position.row + 1 == row, column == 0 { candidates.append("\r\n") }
     }
-    text += ways.min { $0.utf8.count < $1.utf8.count }!
+    text += candidates.min { $0.utf8.count < $1.utf8.count }!
   }
 
   mutating func write(_ cell: Frame.Cell, row: Int, column: Int, columns: Int) {
     apply(cell.style)
     let isUncertain = cell.character.hasUncertainWidth
     if isUncertain {
-      // A terminal that draws fewer columns would leave the old text in the remaining ones.
+      // If the terminal draws the character in fewer columns, the remaining ones would still show the old text.
       text += String(repeating: " ", count: cell.span)
       position = nil
       move(row: row, column: column)
     }
     text.append(cell.character)
-    // At the right edge terminals differ in where the cursor stays.
+    // Terminals differ in where the cursor is after a character at the right edge.
     position = isUncertain || column + cell.span >= columns ? nil : (row, column + cell.span)
   }
 }

@@ -1,9 +1,9 @@
-/// A key that was pressed.
+/// A key that the user pressed, or a text that the user pasted.
 package enum Key: Hashable, Sendable {
   case character(Character)
-  /// Text that was not typed but pasted, so that it is text wherever text is typed, and means nothing elsewhere.
+  /// Text that was pasted, not typed. It is inserted where text can be typed, and has no meaning elsewhere.
   case pasted(String)
-  /// A letter, in lower case, with the control key.
+  /// A letter, in lower case, typed with the Control key.
   case control(Character)
   case up
   case down
@@ -15,7 +15,7 @@ package enum Key: Hashable, Sendable {
   case pageDown
   case enter
   case tab
-  /// Tab with the shift key.
+  /// Tab with the Shift key.
   case backTab
   case backspace
   case escape

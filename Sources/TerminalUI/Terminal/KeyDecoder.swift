@@ -1,39 +1,44 @@
-/// Makes keys of the bytes a terminal sends.
+/// Decodes the bytes that a terminal sends into keys.
 ///
-/// A key may come in several reads: what is there of it is kept until the rest comes. Sequences that mean no ``Key`` are
-/// swallowed whole, so that none of their letters is taken for a key, and so are bytes that are not UTF-8.
+/// The bytes of a key may be split across several reads. The decoder keeps an incomplete sequence until the rest
+/// arrives. A sequence that stands for no ``Key`` is discarded as a whole, so that none of its letters is mistaken for
+/// a key. Bytes that are not UTF-8 are discarded as well.
 ///
-/// What is pasted is distinguished from what is typed: it is one line, a ``Key/pasted(_:)`` for each read, and nothing
-/// in it is another key but Ctrl-C, by which a paste without an end can be left.
+/// Pasted text is distinguished from typed text. It is a single line, delivered as one ``Key/pasted(_:)`` for each
+/// read. The only other key within a paste is Ctrl-C, which ends a paste whose end doesn't arrive.
 struct KeyDecoder: Sendable {
   private enum State {
     case ground
     case escape
-    /// `ESC [`, and the parameters so far.
+    /// `ESC [` and the parameters that have arrived.
     case controlSequence(parameters: [UInt8])
-    /// `ESC [ [`, as the console of Linux begins its first function keys; one byte follows.
+    /// `ESC [ [`, with which the Linux console starts its first function keys; one byte follows.
     case consoleFunctionKey
-    /// `ESC O`, as terminals in application mode begin the arrows.
+    /// `ESC O`, with which terminals in application mode start the arrow keys.
     case singleShift
-    /// `ESC ]` and its like: a text that ends in BEL or `ESC \`.
+    /// `ESC ]` and similar: a text that ends with BEL or `ESC \`.
     case controlString(length: Int)
     case controlStringEscape
     case scalar([UInt8], length: Int)
   }
 
-  /// The longest sequence that is waited for.
+  /// The maximum length of a sequence.
+  ///
+  /// A longer one is abandoned.
   private static let maximumLength = 256
 
   private var state = State.ground
   private var isPasting = false
-  /// What was pasted and is no key yet; empty between reads.
+  /// The pasted text that has not been delivered yet; empty between reads.
   private var pasted = ""
-  /// Whether lines or columns ended in a paste, which is a space where more follows.
+  /// Whether the paste so far ends with line breaks or tabs, which become one space if more text follows.
   private var isSpacePending = false
 
-  /// Whether what came last is a key, or the beginning of another one: Escape, or a letter with the Alt key.
+  /// Whether the last bytes are ambiguous: either complete, such as Escape or a letter with the Alt key, or the start
+  /// of a longer sequence.
   ///
-  /// In a paste it is the beginning of its end, however late that comes.
+  /// Within a paste this is `false`, because such bytes can only start the sequence that ends the paste, no matter how
+  /// late the rest arrives.
   var isSequencePending: Bool {
     switch state {
     case .ground, .scalar: false
@@ -41,7 +46,7 @@ struct KeyDecoder: Sendable {
     }
   }
 
-  /// The keys that are whole with these bytes.
+  /// Returns the keys that these bytes complete.
   mutating func decode(_ bytes: some Sequence<UInt8>) -> [Key] {
     var keys: [Key] = []
     for byte in bytes {
@@ -54,16 +59,20 @@ struct KeyDecoder: Sendable {
     return keys
   }
 
-  /// The key that was begun when no more bytes come: Escape, or none.
+  /// Abandons an incomplete sequence because it has not continued in time.
   ///
-  /// What began a sequence that did not go on means no ``Key``, and takes none of those that follow.
+  /// The abandoned bytes don't affect the decoding of later bytes.
+  ///
+  /// - Returns: The Escape key if the sequence is a lone `ESC` outside of a paste, and no key otherwise.
   mutating func finish() -> [Key] {
     defer { state = .ground }
     if case .escape = state, !isPasting { return [.escape] }
     return []
   }
 
-  /// Makes the keys from an index on what they are in a paste: of all its characters, as far as they came, one key.
+  /// Moves the keys from an index on, which were decoded within a paste, to the pasted text.
+  ///
+  /// When the paste ends, the text is appended to the keys as a single key. Ctrl-C ends the paste and remains a key.
   private mutating func paste(from start: Int, in keys: inout [Key]) {
     let decoded = keys[start...]
     keys.removeSubrange(start...)
@@ -133,7 +142,7 @@ struct KeyDecoder: Sendable {
         state = .scalar(bytes + [byte], length: length)
       } else {
         state = .ground
-        // Nil for what only looks like UTF-8, such as half a surrogate pair.
+        // `nil` for bytes that only look like UTF-8, such as half of a surrogate pair.
         if let text = String(validating: bytes + [byte], as: UTF8.self) { keys.append(.character(Character(text))) }
       }
     }
@@ -162,7 +171,7 @@ struct KeyDecoder: Sendable {
     case UInt8(ascii: "]"), UInt8(ascii: "P"), UInt8(ascii: "_"), UInt8(ascii: "^"), UInt8(ascii: "X"):
       state = .controlString(length: 0)
     default:
-      // The key Escape, and then another one.
+      // The Escape key, followed by another key.
       keys.append(.escape)
       decodeGround(byte, into: &keys)
     }

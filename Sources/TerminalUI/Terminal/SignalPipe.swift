@@ -8,27 +8,29 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// Brings signals to a queue: their handler does no more than write the signal's number into a pipe.
+/// Delivers signals through a pipe: the signal handler only writes the number of the signal into it.
 ///
-/// Unlike a dispatch source of a signal it does not depend on which thread blocks what, and programs that this one
-/// starts do not inherit that a signal is ignored. At most one is in use at a time.
+/// Unlike a dispatch source for a signal, a pipe doesn't depend on which threads block the signal, and programs that
+/// this one starts don't inherit an ignored signal. At most one instance may be in use at a time.
 final class SignalPipe: Sendable {
-  /// Readable when signals have arrived.
+  /// The descriptor to read from.
+  ///
+  /// It is readable when signals have arrived.
   let readEnd: CInt
   private let writeEnd: CInt
-  /// What was done at each signal before.
+  /// The actions that were installed before, with their signals.
   private let earlierActions: [(signal: CInt, action: sigaction)]
 
-  /// Where the handler writes; -1 while no signals are taken.
+  /// The descriptor that the handler writes to; -1 while no instance handles signals.
   private static let target = Atomic<CInt>(-1)
 
-  /// Takes the signals from now on, except those that the program's parent set to be ignored.
+  /// Starts to handle the signals, except those that the program was started with as ignored.
   init(signals: [CInt]) throws(TerminalError) {
     var ends: [CInt] = [-1, -1]
     guard pipe(&ends) == 0 else { throw TerminalError(code: errno, operation: "pipe") }
     for end in ends {
       _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-      // A handler must never wait, and the reader takes what is there.
+      // The handler must never block, and `read()` returns only the signals that have already arrived.
       _ = fcntl(end, F_SETFL, O_NONBLOCK)
     }
     (readEnd, writeEnd) = (ends[0], ends[1])
@@ -45,7 +47,7 @@ final class SignalPipe: Sendable {
     }
   }
 
-  /// Leaves the signals to what took them before.
+  /// Restores the actions that were installed before.
   func stop() {
     for (signal, action) in earlierActions {
       var action = action
@@ -54,27 +56,29 @@ final class SignalPipe: Sendable {
     Self.target.store(-1, ordering: .releasing)
   }
 
-  // Not earlier: a source that follows the pipe keeps it until it has let go of the descriptor, whose number the system
-  // may give away at once.
+  // The descriptors are closed here and not in `stop()`, because the system may reuse the number of a closed descriptor
+  // immediately. A dispatch source that watches the pipe retains it until the source has released the descriptor.
   deinit {
     _ = systemClose(readEnd)
     _ = systemClose(writeEnd)
   }
 
-  /// Lets a signal do what it does by default.
-  static func release(_ signal: CInt) {
+  /// Restores the default action of a signal.
+  static func restoreDefaultAction(of signal: CInt) {
     var action = signalAction(SIG_DFL)
     sigaction(signal, &action, nil)
   }
 
-  /// Stops the program as SIGTSTP does by default, and returns when it goes on.
+  /// Stops the program as SIGTSTP does by default, and returns when the program is continued.
   ///
-  /// That is at once if no shell is there to continue it: unlike SIGSTOP this signal stops no job without a shell.
+  /// If there is no shell that could continue the program, this method returns immediately. Unlike SIGSTOP, SIGTSTP
+  /// doesn't stop a job without a shell.
   static func stopProgram() {
     var action = signalAction(SIG_DFL)
     var earlier = sigaction()
     sigaction(SIGTSTP, &action, &earlier)
-    // A thread of a queue blocks signals. What it raises for itself takes effect before `raise` returns.
+    // The threads of a dispatch queue block signals. A signal that a thread raises for itself, and doesn't block, takes
+    // effect before `raise` returns.
     var signals = sigset_t()
     var earlierMask = sigset_t()
     sigemptyset(&signals)
@@ -85,18 +89,18 @@ final class SignalPipe: Sendable {
     sigaction(SIGTSTP, &earlier, nil)
   }
 
-  /// The signals that have arrived, in order.
+  /// Returns the signals that have arrived since the last call, in order, at most 64.
   func read() -> [CInt] {
     var bytes = [UInt8](repeating: 0, count: 64)
     let count = systemRead(readEnd, &bytes, bytes.count)
-    // Nothing there, or interrupted: the source reports it again.
+    // The call fails if there are no bytes or a signal interrupted it. The dispatch source then reports the pipe again.
     return count > 0 ? bytes[..<count].map(CInt.init) : []
   }
 
   private static func deliver(_ signal: CInt) {
     let code = errno
     var byte = UInt8(truncatingIfNeeded: signal)
-    // A full pipe has signals enough to wake its reader.
+    // If the pipe is full, the bytes in it are enough to wake the reader.
     _ = systemWrite(target.load(ordering: .acquiring), &byte, 1)
     errno = code
   }

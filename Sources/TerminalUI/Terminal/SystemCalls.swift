@@ -6,7 +6,7 @@
   internal import Musl
 #endif
 
-// System calls by names that no method hides.
+// System calls under names that no method shadows.
 
 package func systemRead(_ descriptor: CInt, _ bytes: UnsafeMutableRawPointer?, _ count: Int) -> Int {
   read(descriptor, bytes, count)
@@ -20,7 +20,7 @@ package func systemClose(_ descriptor: CInt) -> CInt {
   close(descriptor)
 }
 
-/// What to do at a signal.
+/// Creates the action that calls a handler when a signal arrives.
 func signalAction(flags: CInt = 0, _ handler: (@convention(c) (CInt) -> Void)?) -> sigaction {
   var action = sigaction()
   #if canImport(Darwin)
@@ -35,7 +35,7 @@ func signalAction(flags: CInt = 0, _ handler: (@convention(c) (CInt) -> Void)?) 
   return action
 }
 
-/// Whether the action is to ignore the signal.
+/// Whether an action ignores its signal.
 func isIgnoring(_ action: sigaction) -> Bool {
   #if canImport(Darwin)
     let handler = action.__sigaction_u.__sa_handler

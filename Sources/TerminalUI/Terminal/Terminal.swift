@@ -10,44 +10,43 @@ package import Multicast
   internal import Musl
 #endif
 
-/// The terminal this program runs in.
+/// The terminal that this program runs in.
 ///
-/// - **Threads**: It works on a queue of its own, so a slow terminal holds none of the threads that all tasks share.
-/// - **Restoring**: The terminal gets its modes and its screen back when it is closed, when a signal ends or stops the
-///   program, and when the program crashes.
+/// - **Threads**: The actor runs on its own queue, so a slow terminal blocks no thread of the cooperative pool.
+/// - **Restoration**: The modes and the screen of the terminal are restored when it is closed, when a signal ends or
+///   stops the program, and when the program crashes.
 package actor Terminal: TerminalType {
-  /// The alternate screen, no cursor, no wrapping at the right edge, and pasted text distinguished from typed.
+  /// Shows the alternate screen, hides the cursor, disables wrapping at the right edge, and marks pasted text.
   private static let takeover = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[?2004h"
-  private static let ends = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
-  /// How long a terminal that takes nothing may hold up the end by a signal.
-  private static let patience = DispatchTimeInterval.seconds(2)
+  private static let terminatingSignals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+  /// The time after which a signal ends the program although the terminal accepts no output.
+  private static let terminationTimeout = DispatchTimeInterval.seconds(2)
 
   private let device: TerminalDevice
   private let executor = DispatchQueueExecutor(label: "moments.terminal")
-  /// Where signals arrive, also while the actor waits for the terminal.
+  /// The queue on which signals arrive, even while the terminal blocks the actor.
   private let signalQueue = DispatchQueue(label: "moments.terminal.signals")
   private let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
   private var renderer: FrameRenderer
   private var signals: SignalPipe?
   private var sources: [any DispatchSourceProtocol] = []
-  /// What is in it are the sources that have not let go of their descriptors.
+  /// The group of the dispatch sources that have not released their descriptors yet.
   private let watched = DispatchGroup()
-  /// How many milliseconds the terminal has to take what gives it back.
-  private let restorationPatience: Int
-  /// The modes to go back to; nil while the terminal is not taken over.
-  private var earlierModes: termios?
+  private let restorationTimeout: Int
+  /// The modes to restore; `nil` while the terminal is not taken over.
+  private var originalModes: termios?
 
-  /// Creates the terminal on which the program was started.
+  /// Creates the terminal in which the program was started.
   package init(capabilities: TerminalCapabilities) {
     self.init(device: .standard, capabilities: capabilities)
   }
 
-  /// - Parameter restorationPatience: How many milliseconds a terminal has to take what gives it back.
+  /// - Parameter restorationTimeout: The time for writing the sequence that restores the terminal, in milliseconds.
   init(
-    device: TerminalDevice, capabilities: TerminalCapabilities, restorationPatience: Int = TerminalRestoration.patience
+    device: TerminalDevice, capabilities: TerminalCapabilities, restorationTimeout: Int = TerminalRestoration.timeout
   ) {
     self.device = device
-    self.restorationPatience = restorationPatience
+    self.restorationTimeout = restorationTimeout
     renderer = FrameRenderer(capabilities: capabilities)
   }
 
@@ -56,38 +55,38 @@ package actor Terminal: TerminalType {
   package nonisolated var events: MulticastStream<TerminalEvent, Never> { channel.stream }
 
   package func open() throws(TerminalError) -> TerminalSize {
-    precondition(signals == nil, "Terminal: 'open()' must be called once.")
-    let signals = try SignalPipe(signals: Self.ends + [SIGWINCH, SIGTSTP, SIGCONT])
+    precondition(signals == nil, "Terminal: 'open()' must be called only once.")
+    let signals = try SignalPipe(signals: Self.terminatingSignals + [SIGWINCH, SIGTSTP, SIGCONT])
     self.signals = signals
     do throws(TerminalError) {
       try takeOver()
     } catch {
-      giveBack()
+      restore()
       stopSignals()
       channel.finish()
       throw error
     }
-    follow(device.input, on: executor.queue) { [weak self] in self?.assumeIsolated { $0.readInput() } }
-    follow(signals.readEnd, on: signalQueue) { [weak self] in
+    watch(device.input, on: executor.queue) { [weak self] in self?.assumeIsolated { $0.readInput() } }
+    watch(signals.readEnd, on: signalQueue) { [weak self] in
       for signal in signals.read() { self?.receive(signal) }
     }
     return device.size
   }
 
   package func show(_ frame: Frame) throws(TerminalError) {
-    // Between a signal and its end the terminal may be the shell's.
-    guard earlierModes != nil else { return }
+    // While a signal is handled, the shell may have the terminal.
+    guard originalModes != nil else { return }
     let text = renderer.render(frame)
     if !text.isEmpty { try device.write(text) }
   }
 
   package func suspend() {
-    // To the whole job, as the terminal itself would do it.
+    // The signal goes to the whole job, as it does when the terminal itself sends it.
     kill(0, SIGTSTP)
   }
 
   package func close() async {
-    giveBack()
+    restore()
     for source in sources { source.cancel() }
     sources = []
     stopSignals()
@@ -103,39 +102,40 @@ package actor Terminal: TerminalType {
   }
 
   private func takeOver() throws(TerminalError) {
-    // Where the terminal was not given back before the program was stopped, its modes may still be the raw ones.
-    let modes = if let earlierModes { earlierModes } else { try device.modes() }
+    // If the program was stopped before the terminal was restored, its current modes may still be the raw ones.
+    let modes = if let originalModes { originalModes } else { try device.modes() }
     var raw = modes
     cfmakeraw(&raw)
-    TerminalRestoration.arm(device, modes: modes, patience: restorationPatience)
-    earlierModes = modes
+    TerminalRestoration.arm(device, modes: modes, timeout: restorationTimeout)
+    originalModes = modes
     try device.setModes(raw)
     try device.write(Self.takeover)
     renderer.forget()
   }
 
-  private func giveBack() {
-    guard earlierModes != nil else { return }
-    earlierModes = nil
+  private func restore() {
+    guard originalModes != nil else { return }
+    originalModes = nil
     TerminalRestoration.disarm()
   }
 
-  /// Does something on a queue whenever there is something to read.
+  /// Performs an action on a queue whenever a descriptor is readable.
   ///
-  /// A descriptor must not be closed before its source has let go of it: what next has its number would not be watched.
-  private func follow(_ descriptor: CInt, on queue: DispatchQueue, _ action: @escaping @Sendable () -> Void) {
+  /// The descriptor must stay open until its source has released it. Otherwise the next descriptor with the same number
+  /// would not be watched.
+  private func watch(_ descriptor: CInt, on queue: DispatchQueue, _ action: @escaping @Sendable () -> Void) {
     let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
     source.setEventHandler(handler: action)
     watched.enter()
-    // Keeps what the action reads open until then.
+    // Retains the action, and with it the descriptor that it reads, until the source has released the descriptor.
     source.setCancelHandler { [watched] in withExtendedLifetime(action) { watched.leave() } }
     source.activate()
     sources.append(source)
   }
 
   private func readInput() {
-    // A read in the background fails instead of returning keys.
-    guard earlierModes != nil else { return }
+    // In the background, a read fails and returns no keys.
+    guard originalModes != nil else { return }
     do throws(TerminalError) {
       let bytes = try device.read()
       if !bytes.isEmpty {
@@ -145,53 +145,54 @@ package actor Terminal: TerminalType {
     } catch {
       if error.code == EAGAIN { return }
     }
-    // The terminal has gone. Its source would report that for ever.
+    // The terminal was disconnected. Its source would report that indefinitely.
     sources.first?.cancel()
     channel.send(.ended)
   }
 
-  /// Brings a signal to the actor.
+  /// Forwards a signal to the actor.
   ///
-  /// One that ends the program does so also where the actor waits for a terminal that takes nothing.
+  /// A terminating signal ends the program even if the actor is blocked by a terminal that accepts no output.
   private nonisolated func receive(_ signal: CInt) {
     executor.queue.async { [weak self] in self?.assumeIsolated { $0.handle(signal) } }
-    if Self.ends.contains(signal) {
-      signalQueue.asyncAfter(deadline: .now() + Self.patience) { Self.end(by: signal) }
+    if Self.terminatingSignals.contains(signal) {
+      signalQueue.asyncAfter(deadline: .now() + Self.terminationTimeout) { Self.terminate(by: signal) }
     }
   }
 
-  private static func end(by signal: CInt) {
+  private static func terminate(by signal: CInt) {
     TerminalRestoration.disarm()
-    SignalPipe.release(signal)
+    SignalPipe.restoreDefaultAction(of: signal)
     kill(getpid(), signal)
   }
 
   private func handle(_ signal: CInt) {
-    // What arrived before the terminal was closed is for the handlers that were installed before.
+    // The terminal was closed after the signal had arrived, so there is nothing to restore. If the signal terminates
+    // the program, `receive(_:)` has scheduled that.
     guard signals != nil else { return }
     switch signal {
     case SIGWINCH: channel.send(.resized(device.size))
     case SIGTSTP:
-      giveBack()
+      restore()
       SignalPipe.stopProgram()
-      // No SIGCONT comes where nothing was stopped.
-      comeBack()
-    case SIGCONT: comeBack()
+      // If the program could not be stopped, no SIGCONT follows.
+      resume()
+    case SIGCONT: resume()
     default:
-      giveBack()
-      Self.end(by: signal)
+      restore()
+      Self.terminate(by: signal)
     }
   }
 
-  /// Takes the terminal over again after the program was stopped, but not from another job.
-  private func comeBack() {
+  /// Takes over the terminal again after the program was continued, unless another job is in the foreground.
+  private func resume() {
     guard device.isInForeground else {
-      giveBack()
-      // To be continued with a SIGCONT, which brings it here again.
+      restore()
+      // The SIGCONT that continues the program leads to this method again.
       SignalPipe.stopProgram()
       return
     }
-    // A shell has set its own modes meanwhile, also if this program was stopped without a signal it could handle.
+    // The shell has set its own modes meanwhile, even if the program was stopped by a signal that it can't handle.
     do throws(TerminalError) {
       try takeOver()
       channel.send(.resized(device.size))

@@ -1,8 +1,8 @@
-/// What a terminal can do, as far as its environment says.
+/// The capabilities of a terminal, as far as the environment describes them.
 package struct TerminalCapabilities: Hashable, Sendable {
-  /// How many colours it has, and the user wants.
+  /// The number of colours that the terminal has and the user wants.
   package var colors: ColorDepth
-  /// Whether it accepts marks of where a frame begins and ends, so that it never shows half a frame.
+  /// Whether the terminal accepts marks for the start and the end of a frame, so that it never shows a partial frame.
   package var synchronizesOutput: Bool
 
   package init(colors: ColorDepth, synchronizesOutput: Bool) {
@@ -10,7 +10,9 @@ package struct TerminalCapabilities: Hashable, Sendable {
     self.synchronizesOutput = synchronizesOutput
   }
 
-  /// Reads `TERM`, `COLORTERM` and `NO_COLOR`; nil where the cursor cannot be placed, so that only lines can be printed.
+  /// Reads `TERM`, `COLORTERM` and `NO_COLOR`.
+  ///
+  /// Returns `nil` if the terminal can't position its cursor, so that only lines can be printed.
   package init?(environment: [String: String]) {
     let type = environment["TERM"] ?? ""
     guard !["", "dumb", "unknown", "network"].contains(type) else { return nil }
@@ -26,7 +28,8 @@ package struct TerminalCapabilities: Hashable, Sendable {
       } else {
         .basic
       }
-    // Terminals that do not know the mode ignore it. These are too old, or too simple, to rely on that.
+    // Terminals that don't support the mode ignore it. The ones excluded here are too old, or too simple, to rely on
+    // that.
     synchronizesOutput = !type.hasPrefix("vt") && !["linux", "ansi", "cons25", "sun"].contains(type)
   }
 }

@@ -6,27 +6,29 @@
   internal import Musl
 #endif
 
-/// The system calls of a ``Terminal``, each in one place, and tried again when a signal interrupts it.
+/// The system calls of a ``Terminal``.
+///
+/// A call that a signal interrupts is retried.
 package struct TerminalDevice: Sendable {
   let input: CInt
   let output: CInt
 
-  /// Names the two sides of a terminal by their file descriptors.
+  /// Creates a device from the file descriptors for input and output.
   package init(input: CInt, output: CInt) {
     (self.input, self.output) = (input, output)
   }
 
   package static let standard = TerminalDevice(input: STDIN_FILENO, output: STDOUT_FILENO)
 
-  /// Whether there is a person at both ends.
+  /// Whether both input and output are a terminal.
   package var isInteractive: Bool {
     isatty(input) == 1 && isatty(output) == 1
   }
 
-  /// Whether this program has the terminal, and not another job of the same shell.
+  /// Whether this program is the terminal's foreground job.
   var isInForeground: Bool {
     let group = tcgetpgrp(output)
-    // Without job control no other process shares it.
+    // Without job control, no other process shares the terminal.
     return group == -1 || group == getpgrp()
   }
 
@@ -41,7 +43,7 @@ package struct TerminalDevice: Sendable {
     try perform("tcsetattr") { tcsetattr(input, TCSADRAIN, &modes) }
   }
 
-  /// How many cells it has, or 80×24 where it does not say.
+  /// The size of the terminal; 80×24 if the terminal doesn't report one.
   var size: TerminalSize {
     var size = winsize()
     guard ioctl(output, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
@@ -50,14 +52,16 @@ package struct TerminalDevice: Sendable {
     return TerminalSize(columns: Int(size.ws_col), rows: Int(size.ws_row))
   }
 
-  /// The bytes that are there; none at the end of input.
+  /// Reads the available bytes.
+  ///
+  /// Returns none at the end of the input.
   func read() throws(TerminalError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: 1024)
     let count = try perform("read") { systemRead(input, &bytes, bytes.count) }
     return Array(bytes[..<count])
   }
 
-  /// Writes all bytes of a text, in as few calls as the terminal allows.
+  /// Writes the whole text, in as few calls as the terminal allows.
   package func write(_ text: String) throws(TerminalError) {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
@@ -65,7 +69,7 @@ package struct TerminalDevice: Sendable {
         let count = try perform("write") { rest.withUnsafeBytes { systemWrite(output, $0.baseAddress, $0.count) } }
         rest.removeFirst(count)
       } catch {
-        // Another program may have made the terminal not block.
+        // Another program may have made the terminal non-blocking.
         guard error.code == EAGAIN else { throw error }
         var wanted = pollfd(fd: output, events: Int16(POLLOUT), revents: 0)
         try perform("poll") { poll(&wanted, 1, -1) }

@@ -8,46 +8,52 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// How a terminal is given back, also from the handler of a signal in the middle of a crash.
+/// Restores a terminal, even from the signal handler of a crash.
 ///
-/// There only what is async-signal-safe may be called: no memory is taken, no lock, no Swift object is touched. So all
-/// that is needed is prepared in memory that is never freed while a terminal is taken over, and found by one atomic
-/// word.
+/// A signal handler may call only async-signal-safe functions: it must not allocate memory, take a lock or access a
+/// Swift object. Therefore everything that it needs is prepared in memory that is not freed while a terminal is taken
+/// over, and is found through a single atomic word.
 enum TerminalRestoration {
-  /// Ends a sequence that was cut off and a frame that was begun; plain style, pasting, wrapping, the cursor, the old screen.
+  /// Cancels an incomplete control sequence and an incomplete frame.
+  ///
+  /// Then resets the style, pasting and wrapping, and shows the cursor and the original screen.
   static let sequence = "\u{18}\u{1B}[?2026l\u{1B}[m\u{1B}[?2004l\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
-  /// How many milliseconds a terminal that takes nothing is waited for.
-  static let patience = 1_000
+  /// The time that a terminal has to accept ``sequence``, in milliseconds.
+  static let timeout = 1_000
 
   private struct Prepared {
     let device: TerminalDevice
     var modes: termios
-    let patience: Int
+    let timeout: Int
     let bytes: UnsafeMutableBufferPointer<UInt8>
   }
 
-  /// The address of what is prepared; 0 while no terminal is taken over.
+  /// The address of the prepared data; 0 while no terminal is taken over.
   private static let prepared = Atomic<UInt>(0)
 
-  /// Where signals were handled before, by their number.
+  /// The address of the signal actions that were installed before, indexed by signal number; 0 while there are none.
   private static let earlierHandlers = Atomic<UInt>(0)
 
   private static let crashes = [SIGSEGV, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE]
 
-  /// From here on ``restore()`` gives the terminal back with these modes, and a crash does so first of all.
-  static func arm(_ device: TerminalDevice, modes: termios, patience: Int = patience) {
+  /// Prepares the restoration of a terminal.
+  ///
+  /// From then on, ``disarm()`` or a crash restores these modes.
+  static func arm(_ device: TerminalDevice, modes: termios, timeout: Int = timeout) {
     let bytes = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: sequence.utf8.count)
     _ = bytes.initialize(fromContentsOf: Array(sequence.utf8))
     let new = UnsafeMutablePointer<Prepared>.allocate(capacity: 1)
-    new.initialize(to: Prepared(device: device, modes: modes, patience: patience, bytes: bytes))
+    new.initialize(to: Prepared(device: device, modes: modes, timeout: timeout, bytes: bytes))
     free(prepared.exchange(UInt(bitPattern: new), ordering: .acquiringAndReleasing))
     installCrashHandlers()
   }
 
-  /// Gives the terminal back, and nothing restores it any more.
+  /// Restores the terminal.
   ///
-  /// - Returns: Whether there was something to give back.
+  /// From then on, a crash no longer restores it.
+  ///
+  /// - Returns: Whether there was a terminal to restore.
   @discardableResult
   static func disarm() -> Bool {
     let address = prepared.exchange(0, ordering: .acquiringAndReleasing)
@@ -66,15 +72,15 @@ enum TerminalRestoration {
   }
 
   private static func restore(_ pointer: UnsafeMutablePointer<Prepared>) {
-    // First, and without waiting for what is still to be shown: a stalled terminal may never show it. A failure can't
-    // be reported, because the terminal has gone.
+    // The modes come first, without waiting for pending output, because a stalled terminal may never show it. A failure
+    // can't be reported, because the terminal is gone.
     _ = tcsetattr(pointer.pointee.device.input, TCSANOW, &pointer.pointee.modes)
-    write(pointer.pointee.bytes, to: pointer.pointee.device.output, patience: pointer.pointee.patience)
+    write(pointer.pointee.bytes, to: pointer.pointee.device.output, timeout: pointer.pointee.timeout)
   }
 
-  /// Writes as much as the terminal takes within so many milliseconds.
-  private static func write(_ bytes: UnsafeMutableBufferPointer<UInt8>, to descriptor: CInt, patience: Int) {
-    let deadline = milliseconds() + patience
+  /// Writes as many bytes as the terminal accepts within a timeout in milliseconds.
+  private static func write(_ bytes: UnsafeMutableBufferPointer<UInt8>, to descriptor: CInt, timeout: Int) {
+    let deadline = milliseconds() + timeout
     var written = 0
     while written < bytes.count {
       let rest = max(0, deadline - milliseconds())
@@ -82,7 +88,7 @@ enum TerminalRestoration {
       let ready = poll(&wanted, 1, CInt(rest))
       if ready == 0 || ready == -1 && errno != EINTR { return }
       if ready == -1 { continue }
-      // One at a time: for more than there is room for, a terminal that blocks would wait.
+      // One byte at a time, because a blocking descriptor waits if the terminal has no room for all bytes of a call.
       if systemWrite(descriptor, bytes.baseAddress! + written, 1) == 1 {
         written += 1
       } else if errno != EINTR && (errno != EAGAIN || rest == 0) {
@@ -103,7 +109,7 @@ enum TerminalRestoration {
     earlier.initialize(repeating: sigaction(), count: 64)
     earlierHandlers.store(UInt(bitPattern: earlier), ordering: .releasing)
     for signal in crashes {
-      // On the alternate stack where there is one: the crash may be that there is no stack left.
+      // The handler runs on the alternate stack, if there is one, because the crash may be a stack overflow.
       var action = signalAction(flags: SA_ONSTACK) { TerminalRestoration.crash($0) }
       sigaction(signal, &action, earlier + Int(signal))
     }
@@ -116,10 +122,11 @@ enum TerminalRestoration {
     earlier.deallocate()
   }
 
-  /// Gives the terminal back, then lets the signal do what it would have done.
+  /// Restores the terminal, then passes the signal on to the handler that was installed before.
   ///
-  /// The signal is blocked while its handler runs. Raised again it is delivered right after, to the earlier handler and
-  /// with the registers of the crash, so that a backtrace shows the place of the crash.
+  /// The signal is blocked while this handler runs. When it is raised again, it is delivered right after this handler
+  /// returns. The earlier handler then sees the registers of the crash, so that its backtrace shows where the program
+  /// crashed.
   private static func crash(_ signal: CInt) {
     let address = prepared.exchange(0, ordering: .acquiringAndReleasing)
     if let pointer = UnsafeMutablePointer<Prepared>(bitPattern: address) { restore(pointer) }

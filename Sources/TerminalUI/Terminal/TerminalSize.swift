@@ -1,4 +1,4 @@
-/// How many cells a terminal shows.
+/// The size of a terminal, in cells.
 package struct TerminalSize: Hashable, Sendable {
   package var columns: Int
   package var rows: Int

@@ -1,6 +1,6 @@
-/// Text in the columns of a terminal: its width, cut to a width, filled up to it, and wrapped at it.
+/// Functions that measure, truncate, pad and wrap text in the columns of a terminal.
 ///
-/// What comes out can be written to a terminal: no character of it is taken for a command.
+/// The results are safe to write to a terminal, because no character in them is interpreted as a command.
 package enum TerminalText {
   package enum Alignment {
     case leading
@@ -9,15 +9,15 @@ package enum TerminalText {
 
   package static let ellipsis: Character = "…"
 
-  /// How many columns a text takes, once made ``printable(_:)``.
+  /// Returns the number of columns that the ``printable(_:)`` form of a text takes.
   package static func width(of text: String) -> Int {
     printable(text).reduce(0) { $0 + $1.displayWidth }
   }
 
-  /// The text as it may be shown, in one line.
+  /// Returns the text as a single line that is safe to show.
   ///
-  /// Breaks and tabs become spaces, other control characters the replacement character. What would turn the direction
-  /// of the rest of the line goes, and so does what takes no column.
+  /// Line breaks and tabs become spaces, and other control characters become the replacement character. Characters that
+  /// change the direction of the text are removed, and so are characters that take no column.
   package static func printable(_ text: String) -> String {
     if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
     var scalars = String.UnicodeScalarView()
@@ -39,12 +39,12 @@ package enum TerminalText {
     return String(scalars).filter { $0.displayWidth > 0 }
   }
 
-  /// The text, or as much of it as fits with an ellipsis.
+  /// Returns the text if it fits, or as much of its start as fits before an ellipsis.
   package static func truncated(_ text: String, to columns: Int) -> String {
     let text = printable(text)
     guard columns > 0 else { return "" }
     var width = 0
-    // Where the text is cut should it turn out not to fit: a column is kept for the ellipsis.
+    // The place to cut if the text turns out not to fit, with one column left for the ellipsis.
     var cut = text.startIndex
     for index in text.indices {
       width += text[index].displayWidth
@@ -54,7 +54,7 @@ package enum TerminalText {
     return text
   }
 
-  /// The text, or as much of its end as fits behind an ellipsis.
+  /// Returns the text if it fits, or as much of its end as fits after an ellipsis.
   package static func tail(of text: String, columns: Int) -> String {
     let text = printable(text)
     guard columns > 0 else { return "" }
@@ -67,7 +67,7 @@ package enum TerminalText {
     return String(ellipsis) + String(tail.reversed())
   }
 
-  /// The text in exactly so many columns: cut with an ellipsis, or filled up with spaces.
+  /// Returns the text in exactly `columns` columns, truncated with an ellipsis or padded with spaces.
   package static func padded(_ text: String, to columns: Int, alignment: Alignment = .leading) -> String {
     let text = truncated(text, to: columns)
     let padding = String(repeating: " ", count: max(0, columns - width(of: text)))
@@ -77,12 +77,14 @@ package enum TerminalText {
     }
   }
 
-  /// The lines of a paragraph, none wider than `columns`; none for a text without words.
+  /// Returns the lines of a paragraph, none wider than `columns`.
   ///
-  /// Lines break between words, around wide characters but not before their closing punctuation, and within a word only
-  /// where it is wider than a line. Spaces at a break go, and several spaces become one.
+  /// Returns no lines for a text without words, or if `columns` is less than 2.
+  ///
+  /// Lines break between words, and before and after wide characters except before closing punctuation. A line breaks
+  /// within a word only if the word is wider than a line. Spaces at a break are removed, and several spaces become one.
   package static func wrapped(_ text: String, to columns: Int) -> [String] {
-    // Narrower than the widest character nothing can be kept in its line.
+    // A single column has no room for a wide character.
     guard columns >= 2 else { return [] }
     var lines: [String] = []
     var line = ""
@@ -117,7 +119,7 @@ package enum TerminalText {
 
   private enum Part {
     case space
-    /// What stays together in a line.
+    /// Text that stays on one line if it fits.
     case word(String)
   }
 

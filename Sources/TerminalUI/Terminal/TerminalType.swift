@@ -1,29 +1,31 @@
 package import Multicast
 
-/// Something that happened at a terminal.
+/// An event of a terminal.
 package enum TerminalEvent: Hashable, Sendable {
-  /// Bytes of the keyboard.
+  /// Bytes from the keyboard.
   case input([UInt8])
-  /// It has this size now, or must be drawn anew.
+  /// The terminal has this size, and must be drawn again even if the size is unchanged.
   case resized(TerminalSize)
-  /// Nothing will come from it any more.
+  /// The terminal was disconnected.
   case ended
 }
 
-/// A screen and a keyboard.
+/// A terminal: a screen and a keyboard.
 package protocol TerminalType: Sendable {
-  /// What happens from ``open()`` on, for subscribers from before that.
+  /// The events from ``open()`` on.
+  ///
+  /// Subscribe before calling ``open()``, because a late subscriber gets no earlier events.
   var events: MulticastStream<TerminalEvent, Never> { get }
 
-  /// Takes the terminal over, and returns its size.
+  /// Takes over the terminal, and returns its size.
   func open() async throws(TerminalError) -> TerminalSize
 
-  /// Shows a frame; returns when it is written.
+  /// Shows a frame. Returns when the frame is written.
   func show(_ frame: Frame) async throws(TerminalError)
 
-  /// Gives the terminal to the shell until the user comes back.
+  /// Suspends the program, so that the shell has the terminal until the user continues the program.
   func suspend() async
 
-  /// Gives the terminal back as it was; returns when nothing waits for its keys any more.
+  /// Restores the terminal to its original state. Returns when its keys are no longer read.
   func close() async
 }

@@ -1,26 +1,26 @@
-/// How many colours a terminal has.
+/// The number of colours of a terminal.
 package enum ColorDepth: Int, Sendable, Comparable {
   case none
   /// The 16 colours of the user's theme.
   case basic
-  /// The palette of 256.
+  /// A palette of 256 colours.
   case indexed
-  /// 24 bits.
+  /// Colours of 24 bits.
   case direct
 
   package static func < (left: ColorDepth, right: ColorDepth) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// A colour, named for each depth a terminal may have.
+/// A colour, specified for each colour depth of a terminal.
 package struct TerminalColor: Hashable, Sendable {
-  /// 0 to 7, and 8 to 15 for the bright ones.
+  /// The number in the user's theme: 0 to 7, or 8 to 15 for the bright colours.
   package var basic: UInt8
-  /// Of the palette of 256.
+  /// The number in the palette of 256 colours.
   package var indexed: UInt8
   /// Red, green and blue, as in `0xRRGGBB`.
   package var direct: UInt32
 
-  /// The parameters that select it as the colour of the text; nil where there are no colours.
+  /// Returns the parameters of the control sequence that selects the colour for text; `nil` if there are no colours.
   package func parameters(depth: ColorDepth) -> String? {
     switch depth {
     case .none: nil
@@ -31,7 +31,7 @@ package struct TerminalColor: Hashable, Sendable {
   }
 }
 
-/// How a cell of a terminal looks.
+/// The appearance of a cell of a terminal.
 package struct TextStyle: Hashable, Sendable {
   package struct Attributes: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
@@ -54,12 +54,12 @@ package struct TextStyle: Hashable, Sendable {
     (self.color, self.attributes) = (color, attributes)
   }
 
-  /// The style with what a terminal has of it.
+  /// Returns the style as a terminal of this colour depth shows it.
   package func reduced(to depth: ColorDepth) -> TextStyle {
     depth == .none ? TextStyle(attributes: attributes) : self
   }
 
-  /// The sequence that changes a terminal from another style to this one; empty when they are equal.
+  /// Returns the control sequence that changes a terminal from another style to this one; empty if they are equal.
   package func sequence(from other: TextStyle, depth: ColorDepth) -> String {
     let new = reduced(to: depth)
     let old = other.reduced(to: depth)

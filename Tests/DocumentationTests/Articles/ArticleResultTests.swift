@@ -5,14 +5,14 @@ import SignIn
 import Testing
 import Todo
 
-/// What the articles' examples print is what their comments say.
+/// Checks that the examples of the articles print what their comments state.
 @Suite(.timeLimit(.minutes(15))) struct ArticleResultTests {
   @Test func `Multicast: the first example`() async {
     #expect(
       await output(of: MulticastExamples.firstExample) == ["badge: Ann", "badge: Ben", "list: Ann", "list: Ben"])
   }
 
-  @Test func `Choosing a channel: each by its need`() async {
+  @Test func `Choosing a channel: each kind of channel`() async {
     ChoosingAChannelExamples.events()
     #expect(await output(of: ChoosingAChannelExamples.state) == ["loaded"])
     #expect(await output(of: ChoosingAChannelExamples.stateWithoutFirstValue) == ["[]", "[\"message-1\"]"])
@@ -23,20 +23,20 @@ import Todo
     #expect(await counts.next() == 1)
   }
 
-  @Test func `Guarantees: nothing falls between the replay and what is sent next`() async {
+  @Test func `Guarantees: there is no gap between the replay and the next element`() async {
     #expect(await output(of: GuaranteesExamples.subscription) == ["1", "2"])
   }
 
-  @Test func `Guarantees: a late reader gets the last value`() async {
-    #expect(await output(of: GuaranteesExamples.lateReader) == ["loaded"])
+  @Test func `Guarantees: a late subscriber gets the last value`() async {
+    #expect(await output(of: GuaranteesExamples.lateSubscriber) == ["loaded"])
   }
 
-  @Test func `Buffering: one reader has a policy of its own`() async {
+  @Test func `Buffering: a subscriber has a policy of its own`() async {
     #expect(
       await output(of: BufferingExamples.ownPolicy) == ["display: 22", "record: 20", "record: 21", "record: 22"])
   }
 
-  @Test func `Buffering: what each policy keeps`() async {
+  @Test func `Buffering: the elements that each policy keeps`() async {
     #expect(
       await output(of: BufferingExamples.policies)
         == ["[1, 2, 3, 4, 5]", "[5]", "[3, 4, 5]", "[1, 2, 3]", "[1, 2, 5]"])
@@ -46,7 +46,7 @@ import Todo
     #expect(await output(of: BufferingExamples.failing) == ["1", "2", "3", "3", "1"])
   }
 
-  @Test func `Buffering: counting what is lost`() async {
+  @Test func `Buffering: the number of dropped elements`() async {
     #expect(await output(of: BufferingExamples.counting) == ["2", "3", "2", "3", "6"])
   }
 
@@ -54,7 +54,7 @@ import Todo
     #expect(await output(of: BufferingExamples.capacityAndReplay) == ["4", "5", "6"])
   }
 
-  /// The table of Buffering.md, for the columns that can be computed.
+  /// Checks the columns of the table in `Buffering.md` that can be computed.
   @Test(arguments: [
     ("unbounded", BufferingPolicy<any Error>.unbounded, [1, 2, 3, 4, 5]), ("latest", .latest, [5]),
     ("dropOldest", .dropOldest(3), [3, 4, 5]), ("dropNewest", .dropNewest(3), [1, 2, 3]),
@@ -127,7 +127,7 @@ import Todo
     #expect(await output(of: HowTheLogWorksExamples.window) == ["997"])
   }
 
-  @Test func `First ten minutes: a todo is added once, a sign-in tells its states`() async throws {
+  @Test func `First ten minutes: a todo is added once, and a sign-in reports its states`() async throws {
     let store = InMemoryStore()
     let list = TodoList(store: store)
     #expect(
@@ -142,7 +142,7 @@ import Todo
         == ["Hello jakelin", "unsigned", "signingIn", "signed(jakelin)"])
   }
 
-  @Test func `First ten minutes: a repository of one's own shows what is stored, then what it fetched`() async throws {
+  @Test func `First ten minutes: a custom repository shows the stored value, then the fetched one`() async throws {
     struct Client: FirstTenMinutesExamples.ProfileClient {
       func profile(of userID: String) async throws(FirstTenMinutesExamples.ClientError)
         -> FirstTenMinutesExamples.Profile
@@ -158,7 +158,7 @@ import Todo
     #expect(stored?.value.name == "Jake")
   }
 
-  @Test func `DataStore: what was saved comes first`() async throws {
+  @Test func `DataStore: the saved value comes first`() async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-docs-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
     #expect(

@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of Buffering.md, to the letter: what is there compiles because it compiles here.
+/// The code of `Buffering.md`, copied exactly so that it is compiled.
 enum BufferingExamples {
   static func ownPolicy(print: Print) async {
     let readings = MulticastChannel<Int, Never>(buffering: .latest)

@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of ChoosingAChannel.md, to the letter: what is there compiles because it compiles here.
+/// The code of `ChoosingAChannel.md`, copied exactly so that it is compiled.
 enum ChoosingAChannelExamples {
   enum LoadState: Sendable {
     case loading

@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of ComingFrom.md, to the letter: what is there compiles because it compiles here.
+/// The code of `ComingFrom.md`, copied exactly so that it is compiled.
 enum ComingFromExamples {
   static func publishSubject(print: Print) async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)

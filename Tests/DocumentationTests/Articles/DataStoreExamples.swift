@@ -2,7 +2,7 @@ import DataStore
 import Foundation
 import Multicast
 
-/// The code of DataStore.md, to the letter: what is there compiles because it compiles here.
+/// The code of `DataStore.md`, copied exactly so that it is compiled.
 enum DataStoreExamples {
   static func keepAName(in folder: URL, print: Print) async throws {
     let store = FileStore(folder: folder)

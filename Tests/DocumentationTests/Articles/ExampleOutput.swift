@@ -1,6 +1,6 @@
 import Multicast
 
-/// Stands for the standard library's `print` in an example, so that a test can see what it prints.
+/// Stands in for the standard library's `print` in an example, so that a test can check the output.
 typealias Print = @Sendable (Any) -> Void
 
 /// Runs an example and returns the lines that it printed.

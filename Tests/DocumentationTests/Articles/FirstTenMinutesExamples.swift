@@ -5,7 +5,7 @@ import Repository
 import SignIn
 import Todo
 
-/// The code of FirstTenMinutes.md, to the letter: what is there compiles because it compiles here.
+/// The code of `FirstTenMinutes.md`, copied exactly so that it is compiled.
 enum FirstTenMinutesExamples {
   struct Profile: Codable, Sendable, Equatable {
     var name: String

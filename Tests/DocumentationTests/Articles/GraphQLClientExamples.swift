@@ -1,7 +1,7 @@
 import Foundation
 import GraphQLClient
 
-/// The code of GraphQLClient.md, to the letter: what is there compiles because it compiles here.
+/// The code of `GraphQLClient.md`, copied exactly so that it is compiled.
 enum GraphQLClientExamples {
   static func ask(server: URL, token: String, print: Print) async {
     struct Viewer: Decodable, Sendable {

@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of Guarantees.md, to the letter: what is there compiles because it compiles here.
+/// The code of `Guarantees.md`, copied exactly so that it is compiled.
 enum GuaranteesExamples {
   static func subscription(print: Print) async {
     let channel = MulticastChannel<Int, Never>(replay: 1, buffering: .unbounded)
@@ -11,7 +11,7 @@ enum GuaranteesExamples {
     for await element in subscription { print(element) }  // 1, 2
   }
 
-  static func lateReader(print: Print) async {
+  static func lateSubscriber(print: Print) async {
     let state = CurrentValueChannel<String, Never>("loading")
     state.send("loaded")
     state.finish()

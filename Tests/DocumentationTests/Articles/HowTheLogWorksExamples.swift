@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of HowTheLogWorks.md, to the letter: what is there compiles because it compiles here.
+/// The code of `HowTheLogWorks.md`, copied exactly so that it is compiled.
 enum HowTheLogWorksExamples {
   static func window(print: Print) {
     let channel = MulticastChannel<Int, Never>(buffering: .dropOldest(3))

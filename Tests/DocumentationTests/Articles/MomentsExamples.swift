@@ -4,7 +4,7 @@ import Moments
 import Multicast
 import Repository
 
-/// The code of Moments.md, to the letter: what is there compiles because it compiles here.
+/// The code of `Moments.md`, copied exactly so that it is compiled.
 enum MomentsExamples {
   static func followAndLike(store: FileStore, server: APISession) async throws {
     let repo = MomentsRepo(

@@ -1,6 +1,6 @@
 import Multicast
 
-/// The code of Multicast.md, to the letter: what is there compiles because it compiles here.
+/// The code of `Multicast.md`, copied exactly so that it is compiled.
 enum MulticastExamples {
   static func firstExample(print: Print) async {
     let guests = MulticastChannel<String, Never>(replay: 1, buffering: .unbounded)

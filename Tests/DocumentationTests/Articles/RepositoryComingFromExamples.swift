@@ -1,7 +1,7 @@
 import DataStore
 import Repository
 
-/// The code of Repository's ComingFrom.md, to the letter: what is there compiles because it compiles here.
+/// The code of Repository's `ComingFrom.md`, copied exactly so that it is compiled.
 enum RepositoryComingFromExamples {
   typealias Comment = RepositoryExamples.Comment
   typealias CommentsSource = RepositoryExamples.CommentsSource

@@ -3,7 +3,7 @@ import Foundation
 import Multicast
 import Repository
 
-/// The code of Repository.md, to the letter: what is there compiles because it compiles here.
+/// The code of `Repository.md`, copied exactly so that it is compiled.
 enum RepositoryExamples {
   struct Comment: Codable, Equatable, Identifiable, Sendable {
     var id = UUID()
@@ -27,7 +27,7 @@ enum RepositoryExamples {
     case offline, lostReply, signedOut, refused
   }
 
-  /// Stands for the client that an app has already.
+  /// Stands in for the existing client of an app.
   protocol Client: Sendable {
     func comments(on postID: String, after cursor: String?, limit: Int) async throws(ClientError) -> CommentsPage
     func add(_ comment: Comment, to postID: String, requestID: String) async throws(ClientError)

@@ -6,7 +6,7 @@ import Testing
 @testable import MomentsCommand
 
 struct DemoNetworkTests {
-  @Test func `The network is as it was left when the program is started again`() async throws {
+  @Test func `The state of the network is restored when the program starts again`() async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
     func start() async throws -> (network: DemoNetwork, isOnline: Bool, backend: DemonstrationServer) {

@@ -5,23 +5,23 @@ import Testing
 struct ListSelectionTests {
   private let ids = ["a", "b", "c", "d"]
 
-  @Test func `At first the first row is selected`() {
+  @Test func `The first row is selected initially`() {
     let selection = ListSelection<String>()
     #expect(selection.index(in: ids) == 0)
     #expect(selection.index(in: []) == 0)
   }
 
-  @Test func `It stays with its row, and near its place when that is gone`() {
+  @Test func `The selection follows its row, and stays nearby when the row is removed`() {
     var selection = ListSelection<String>()
     selection.select(2, in: ids)
     #expect(selection.index(in: ["new"] + ids) == 3)
-    selection.settle(in: ["new"] + ids)
+    selection.anchor(in: ["new"] + ids)
     #expect(selection.index(in: ["new", "a", "b", "d"]) == 3)
     #expect(selection.index(in: ["new"]) == 0)
     #expect(selection.index(in: []) == 0)
   }
 
-  @Test func `What is out of reach is the nearest row`() {
+  @Test func `An index out of bounds selects the nearest row`() {
     var selection = ListSelection<String>()
     selection.select(9, in: ids)
     #expect(selection.index(in: ids) == 3)
@@ -31,16 +31,16 @@ struct ListSelectionTests {
     #expect(selection.index(in: ids) == 0)
   }
 
-  @Test func `The last row is selected also before it is there`() {
+  @Test func `Selecting the last row includes a row that is appended later`() {
     var selection = ListSelection<String>()
     selection.selectLast()
     #expect(selection.index(in: ids) == 3)
     #expect(selection.index(in: ids + ["e"]) == 4)
-    selection.settle(in: ids + ["e"])
+    selection.anchor(in: ids + ["e"])
     #expect(selection.index(in: ids + ["e", "f"]) == 4)
   }
 
-  @Test func `Keys move, and others are not taken`() {
+  @Test func `Movement keys move the selection, and other keys are not handled`() {
     var selection = ListSelection<String>()
     let moves: [Key] = [
       .down, .character("j"), .up, .character("k"), .end, .home, .character("G"), .character("g"), .pageDown, .pageUp,
@@ -48,14 +48,14 @@ struct ListSelectionTests {
     ]
     var indices: [Int] = []
     for key in moves {
-      let isTaken = selection.press(key, in: ids, pageHeight: 2)
-      #expect(isTaken)
+      let isHandled = selection.press(key, in: ids, pageHeight: 2)
+      #expect(isHandled)
       indices.append(selection.index(in: ids))
     }
     #expect(indices == [1, 2, 1, 0, 3, 0, 3, 0, 2, 0, 2])
     for key in [Key.enter, .escape, .left, .character("x")] {
-      let isTaken = selection.press(key, in: ids, pageHeight: 2)
-      #expect(!isTaken)
+      let isHandled = selection.press(key, in: ids, pageHeight: 2)
+      #expect(!isHandled)
     }
     #expect(selection.index(in: ids) == 2)
   }

@@ -19,7 +19,7 @@ import Testing
   // MARK: Endings
 
   @Test(arguments: [("\u{3}", ScreenSession.Ending.interrupted), ("jjkq", .quit)])
-  func `Keys end it, and the terminal is given back`(text: String, expected: ScreenSession.Ending) async {
+  func `Keys end the session, and the terminal is restored`(text: String, expected: ScreenSession.Ending) async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.calls.stream.first(1)
@@ -28,7 +28,7 @@ import Testing
     #expect(await terminal.calls.stream.first(2) == ["open", "close"])
   }
 
-  @Test func `A terminal that has gone ends it, with the key that was begun`() async {
+  @Test func `A disconnected terminal ends the session after delivering an incomplete key`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.calls.stream.first(1)
@@ -39,7 +39,7 @@ import Testing
     #expect(await terminal.calls.stream.first(2) == ["open", "close"])
   }
 
-  @Test func `A terminal that cannot be written to is given back`() async {
+  @Test func `A terminal that cannot be written to is restored`() async {
     let error = TerminalError(code: 5, operation: "write")
     let terminal = FakeTerminal(failure: error)
     #expect(await makeSession(on: terminal).run() == .failed(error))
@@ -52,7 +52,7 @@ import Testing
     #expect(screen.runs == [])
   }
 
-  @Test func `Cancelling it gives the terminal back`() async {
+  @Test func `Cancelling the session restores the terminal`() async {
     let session = makeSession()
     let task = Task { await session.run() }
     _ = await terminal.frames.stream.first(1)
@@ -61,7 +61,7 @@ import Testing
     #expect(await terminal.calls.stream.first(2) == ["open", "close"])
   }
 
-  @Test func `What runs is cancelled and waited for before the terminal is given back`() async {
+  @Test func `Running actions are cancelled and awaited before the terminal is restored`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
@@ -69,13 +69,13 @@ import Testing
     await screen.gate.arrivals()
     terminal.type("q")
     _ = await ending
-    // In either order, as both end by the same cancellation.
+    // The order is not fixed, because the same cancellation ends both.
     #expect(screen.runs.contains("waited") && screen.runs.contains("ended"))
   }
 
   // MARK: Keys
 
-  @Test func `Ctrl-Z gives the terminal to the shell, and is not the screen's`() async {
+  @Test func `Ctrl-Z suspends the program, and is not delivered to the screen`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.calls.stream.first(1)
@@ -86,7 +86,7 @@ import Testing
     #expect(screen.keys == [.character("a"), .character("b"), .character("q")])
   }
 
-  @Test func `A key's own work does not hold up the keys behind it`() async {
+  @Test func `The action of a key does not block the following keys`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
@@ -98,7 +98,7 @@ import Testing
     _ = await ending
   }
 
-  @Test func `Keys wait for what changes their meaning, but Ctrl-C does not`() async {
+  @Test func `Keys wait for an action that changes their meaning, but Ctrl-Z does not`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
@@ -111,7 +111,7 @@ import Testing
     #expect(screen.runs.filter { $0 == "first" }.count == 2)
   }
 
-  @Test func `Keys that wait where the user leaves are gone`() async {
+  @Test func `Pending keys are discarded when the user leaves`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
@@ -120,7 +120,7 @@ import Testing
     #expect(screen.keys == [.character("f")])
   }
 
-  @Test func `What keys ask for begins in their order`() async {
+  @Test func `The actions of keys start in the order of the keys`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
@@ -129,7 +129,7 @@ import Testing
     #expect(screen.numbers == Array(1...1_000))
   }
 
-  @Test func `Escape alone is a key after a while, and at once with another key behind it`() async {
+  @Test func `A lone Escape becomes a key after a delay, unless its sequence continues`() async {
     let gate = Gate()
     let session = makeSession { duration in
       if duration == ScreenSession.escapeDuration { await gate.pass() }
@@ -146,13 +146,13 @@ import Testing
     _ = await terminal.lines { $0[0] == "2 keys" }
     terminal.type("q")
     _ = await ending
-    // The wait of the first, which went on as an arrow, made none.
+    // The first Escape continued as an arrow key, so the delay after it made no key.
     #expect(screen.keys == [.up, .escape, .character("q")])
   }
 
   // MARK: Frames
 
-  @Test func `A new size makes a frame of that size`() async {
+  @Test func `A new size draws a frame of that size`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.calls.stream.first(1)
@@ -164,7 +164,7 @@ import Testing
     #expect(await ending == .quit)
   }
 
-  @Test func `The same size again, as after the shell had the terminal, makes a frame`() async {
+  @Test func `A resize event with the same size draws a frame`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
@@ -174,16 +174,16 @@ import Testing
     _ = await ending
   }
 
-  @Test func `While the screen has no picture, the last one stays`() async {
+  @Test func `While the screen has no frame, the last one stays`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)
     _ = await terminal.lines(afterTyping: "j") { $0[0] == "1 key" }
-    screen.hasPicture = false
+    screen.hasFrame = false
     terminal.type("jj")
-    // Time enough for every job to draw what it should not.
+    // Enough time for every job that could draw a wrong frame.
     for _ in 0..<1_000 { await Task.yield() }
-    screen.hasPicture = true
+    screen.hasFrame = true
     _ = await terminal.lines { $0[0] == "3 keys" }
     terminal.type("q")
     _ = await ending
@@ -210,7 +210,7 @@ import Testing
     _ = await ending
   }
 
-  @Test func `Between frames there is a pause, however much changes`() async {
+  @Test func `Frames are separated by a pause, no matter how many changes occur`() async {
     let gate = Gate()
     let session = makeSession { duration in
       #expect(duration == ScreenSession.frameDuration)
@@ -229,7 +229,7 @@ import Testing
     _ = await ending
   }
 
-  @Test func `A session that has ended keeps nothing alive`() async {
+  @Test func `A session that has ended does not retain its screen`() async {
     weak var released: KeyScreen?
     do {
       let screen = KeyScreen()
@@ -245,18 +245,18 @@ import Testing
   }
 }
 
-/// A screen that shows how many keys were pressed, and its size.
+/// A screen that shows the number of pressed keys, and its size.
 @MainActor
 @Observable
 private final class KeyScreen: LiveScreen {
   private(set) var keys: [Key] = []
   private(set) var runs: [String] = []
   private(set) var numbers: [Int] = []
-  var hasPicture = true
+  var hasFrame = true
   let gate = Gate()
 
   func frame(size: TerminalSize) -> Frame? {
-    guard hasPicture else { return nil }
+    guard hasFrame else { return nil }
     var frame = Frame(size: size)
     frame.write(keys.count == 1 ? "1 key" : "\(keys.count) keys", row: 0, column: 0)
     frame.write("\(size)", row: 1, column: 0)
@@ -285,7 +285,7 @@ private final class KeyScreen: LiveScreen {
 
   func run() async {
     runs.append("began")
-    // Nobody opens it: only a cancellation lets through.
+    // This gate is never opened, so only cancellation ends the wait.
     await Gate().pass()
     runs.append("ended")
   }

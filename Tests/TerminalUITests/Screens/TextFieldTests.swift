@@ -7,7 +7,7 @@ struct TextFieldTests {
     keys.reduce(text) { TextField.text($0, after: $1) ?? $0 }
   }
 
-  @Test func `Characters are typed at the end, and deleted there`() {
+  @Test func `Characters are inserted and deleted at the end`() {
     #expect(typed("写周报".map(Key.character)) == "写周报")
     #expect(typed([.pasted("写周"), .pasted("报")]) == "写周报")
     #expect(typed([.character("!"), .backspace, .backspace], into: "写周报") == "写周")
@@ -15,14 +15,14 @@ struct TextFieldTests {
     #expect(typed([.control("u"), .character("a")], into: "写周报") == "a")
   }
 
-  @Test func `What joins with the character before it is deleted with it`() {
+  @Test func `A scalar that joins the preceding character is deleted with it`() {
     let family = "👨‍👩‍👧‍👦"
-    // As a terminal sends it: scalar by scalar.
+    // A terminal sends the character scalar by scalar.
     #expect(typed(family.unicodeScalars.map { .character(Character($0)) }) == family)
     #expect(typed([.backspace], into: "a" + family) == "a")
   }
 
-  @Test func `Other keys type nothing`() {
+  @Test func `Other keys do not edit the text`() {
     for key in [Key.enter, .tab, .backTab, .escape, .up, .left, .home, .control("a")] {
       #expect(TextField.text("a", after: key) == nil)
     }
@@ -32,7 +32,7 @@ struct TextFieldTests {
     ("ab", 8, "ab", 2), ("abcdefg", 8, "abcdefg", 7), ("abcdefgh", 8, "…cdefgh", 7), ("今天的晚霞", 8, "…的晚霞", 7),
     ("", 8, "", 0),
   ])
-  func `Its end and the cursor are always seen`(text: String, columns: Int, expected: String, cursor: Int) {
+  func `The text's end and the cursor are always visible`(text: String, columns: Int, expected: String, cursor: Int) {
     var frame = Frame(size: TerminalSize(columns: 10, rows: 1))
     TextField.draw(text, isFocused: true, in: &frame, row: 0, columns: 1..<1 + columns)
     #expect(frame.lines == [expected.isEmpty ? "" : " " + expected])

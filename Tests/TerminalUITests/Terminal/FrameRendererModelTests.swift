@@ -2,7 +2,7 @@ import Testing
 
 @testable import TerminalUI
 
-/// The renderer against a terminal: whatever frames follow each other, the terminal shows the last one.
+/// A model test of the renderer: after any sequence of frames, the emulated terminal shows the last one.
 struct FrameRendererModelTests {
   private static let texts = [
     "a", "bc", "sunset ", " ", "山", "水月", "é", "😂", "👨‍👩‍👧‍👦", "🏖️", "🇦🇺x", "👍🏽", "      ", "the end of it",
@@ -13,7 +13,7 @@ struct FrameRendererModelTests {
   ]
 
   @Test(arguments: ScreenEmulator.Emoji.allCases)
-  func `A terminal shows the last of any frames, whatever it thinks of emoji`(emoji: ScreenEmulator.Emoji) {
+  func `A terminal shows the last frame, no matter how wide it draws emoji`(emoji: ScreenEmulator.Emoji) {
     var random = SplitMix(state: 41)
     for _ in 0..<60 {
       let size = TerminalSize(columns: .random(in: 1...18, using: &random), rows: .random(in: 1...4, using: &random))
@@ -39,14 +39,16 @@ struct FrameRendererModelTests {
     }
   }
 
-  /// What a row shows otherwise than the frame has it, but for the columns of a character of uncertain width.
+  /// Returns a description of the first difference between a row of the terminal and the frame; `nil` if there is none.
+  ///
+  /// The columns of a character of uncertain width may differ.
   private func difference(of shown: [String], to cells: [Frame.Cell]) -> String? {
     var column = 0
     while column < cells.count {
       let cell = cells[column]
       let found = Array(shown[column..<column + max(1, cell.span)])
       if cell.character.hasUncertainWidth {
-        // Blank or a part of it, but nothing that was there before.
+        // The columns may be blank or show a part of the character, but not what was there before.
         let parts = ["", " ", String(cell.character)] + cell.character.unicodeScalars.map { String($0) }
         if !found.allSatisfy(parts.contains) { return "\(found) instead of \(cell.character) in column \(column)" }
       } else {
@@ -59,7 +61,7 @@ struct FrameRendererModelTests {
   }
 }
 
-/// A small generator with a seed, so that every run is the same.
+/// A small random number generator with a seed, so that every run is the same.
 private struct SplitMix: RandomNumberGenerator {
   var state: UInt64
 

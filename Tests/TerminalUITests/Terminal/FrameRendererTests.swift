@@ -11,56 +11,56 @@ struct FrameRendererTests {
     return frame
   }
 
-  /// What the terminal is sent for the last of some frames, with `E` for the escape character.
+  /// Returns the output for the last of several frames, with `E` for the escape character.
   private func last(_ frames: Frame..., colors: ColorDepth = .none, synchronizes: Bool = false) -> String {
     var renderer = FrameRenderer(
       capabilities: TerminalCapabilities(colors: colors, synchronizesOutput: synchronizes))
     return frames.map { renderer.render($0) }.last!.replacing("\u{1B}", with: "E")
   }
 
-  @Test func `The first frame clears the screen and writes what is not blank`() {
+  @Test func `The first frame clears the screen and writes the cells that are not blank`() {
     #expect(last(frame(10, ["", "ab", "", "  c"])) == "E[mE[2JE[H\r\nabE[4;3Hc")
   }
 
-  @Test func `An equal frame is nothing`() {
+  @Test func `An equal frame produces no output`() {
     #expect(last(frame(10, ["ab", "山"]), frame(10, ["ab", "山"]), synchronizes: true) == "")
   }
 
-  @Test func `Only what differs is written`() {
+  @Test func `Only cells that differ are written`() {
     #expect(last(frame(20, ["one", "two"]), frame(20, ["one", "tWo"])) == "E[2;2HW")
     #expect(last(frame(20, ["abcdefghij"]), frame(20, ["Abcdefghij"])) == "E[HA")
   }
 
-  @Test func `A short way is written over, a longer one jumped`() {
+  @Test func `A short gap is written again, and a longer one is skipped by moving the cursor`() {
     #expect(last(frame(20, ["abcdefghij"]), frame(20, ["AbcDefghij"])) == "E[HAbcD")
     #expect(last(frame(20, ["abcdefghij"]), frame(20, ["AbcdefghiJ"])) == "E[HAE[8CJ")
   }
 
-  @Test func `The next line is reached by a line break, where that is shorter`() {
+  @Test func `The cursor moves to the next line with a line break if that is shorter`() {
     #expect(last(frame(9, ["a", "b"]), frame(9, ["A", "B"])) == "E[HA\r\nB")
   }
 
-  @Test func `A long blank end is cleared at once, a short one written`() {
+  @Test func `A long blank end of a row is cleared, and a short one is written as spaces`() {
     #expect(last(frame(20, ["sunset"]), frame(20, ["su"])) == "E[1;3HE[K")
     #expect(last(frame(20, ["sunset"]), frame(20, ["suns"])) == "E[1;5H  ")
   }
 
-  @Test func `A wide character takes two columns and is written whole`() {
+  @Test func `A wide character takes two columns and is written as a whole`() {
     #expect(last(frame(20, ["山水x"]), frame(20, ["山月x"])) == "E[1;3H月")
     #expect(last(frame(20, ["山水x"]), frame(20, ["山abx"])) == "E[1;3Hab")
     #expect(last(frame(20, ["abx"]), frame(20, ["山x"])) == "E[H山")
-    // After it the cursor is known to be two columns on.
+    // After a wide character, the cursor is known to be two columns further.
     #expect(last(frame(20, ["山bc"]), frame(20, ["水bC"])) == "E[H水bC")
   }
 
-  @Test func `After a character of uncertain width the cursor is placed and the rest written again`() {
+  @Test func `After a character of uncertain width, the cursor is positioned and the rest is written again`() {
     #expect(last(frame(20, ["a👨‍👩‍👧‍👦b"])) == "E[mE[2JE[Ha  E[1;2H👨‍👩‍👧‍👦E[1;4HbE[K")
     #expect(last(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["A👨‍👩‍👧‍👦b"])) == "E[HA")
     #expect(last(frame(8, ["a👨‍👩‍👧‍👦b"]), frame(8, ["axxb"])) == "E[1;2HxxbE[K")
     #expect(last(frame(8, ["axxb"]), frame(8, ["a🇦🇺b"])) == "E[1;2H  E[1;2H🇦🇺E[1;4HbE[K")
   }
 
-  @Test func `Styles change only where they must`() {
+  @Test func `Style sequences are written only where the style changes`() {
     let bold = TextStyle(attributes: .bold)
     var styled = frame(20, ["ab"], style: bold)
     styled.write("c", row: 0, column: 2, style: TextStyle(color: Self.red.color, attributes: .bold))
@@ -73,11 +73,11 @@ struct FrameRendererTests {
     (ColorDepth.none, "E[mE[2JE[Ha"), (.basic, "E[mE[2JE[HE[31maE[m"), (.indexed, "E[mE[2JE[HE[38;5;203maE[m"),
     (.direct, "E[mE[2JE[HE[38;2;255;95;95maE[m"),
   ])
-  func `Colours are those the terminal has`(colors: ColorDepth, expected: String) {
+  func `Colours are limited to those that the terminal has`(colors: ColorDepth, expected: String) {
     #expect(last(frame(9, ["a"], style: Self.red), colors: colors) == expected)
   }
 
-  @Test func `Without colours a change of colour is nothing`() {
+  @Test func `Without colours, a change of colour produces no output`() {
     #expect(last(frame(9, ["a"]), frame(9, ["a"], style: Self.red)) == "")
   }
 
@@ -86,7 +86,7 @@ struct FrameRendererTests {
     #expect(TerminalColor(basic: 8, indexed: 0, direct: 0).parameters(depth: .basic) == "90")
   }
 
-  @Test func `A new size draws everything again, and so does a terminal that was someone else's`() {
+  @Test func `A new size draws everything again, and so does forgetting the last frame`() {
     #expect(last(frame(9, ["ab"]), frame(8, ["ab"])) == "E[mE[2JE[Hab")
     var renderer = FrameRenderer(capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false))
     let first = renderer.render(frame(9, ["ab"]))
@@ -94,11 +94,11 @@ struct FrameRendererTests {
     #expect(renderer.render(frame(9, ["ab"])) == first)
   }
 
-  @Test func `A frame begins and ends as one where the terminal knows how`() {
+  @Test func `The start and the end of a frame are marked if the terminal supports that`() {
     #expect(last(frame(9, ["a"]), frame(9, ["b"]), synchronizes: true) == "E[?2026hE[HbE[?2026l")
   }
 
-  @Test func `After the right edge the cursor is placed anew`() {
+  @Test func `After a character at the right edge, the cursor is positioned explicitly`() {
     #expect(last(frame(2, ["ab", "cd"]), frame(2, ["aB", "Cd"])) == "E[1;2HBE[2HC")
   }
 }

@@ -7,7 +7,7 @@ struct FrameTests {
     Frame(size: TerminalSize(columns: columns, rows: rows))
   }
 
-  @Test func `Text is written from its column and ends at the edge`() {
+  @Test func `Text is written from its column and clipped at the edge`() {
     var frame = frame(6, 2)
     #expect(frame.write("ab", row: 0, column: 1) == 3)
     #expect(frame.write("cdefgh", row: 1, column: 3) == 9)
@@ -34,7 +34,7 @@ struct FrameTests {
     #expect(frame.lines == [" c"])
   }
 
-  @Test func `What overwrites half of a wide character leaves a blank for the other half`() {
+  @Test func `Overwriting half of a wide character leaves the other half blank`() {
     var frame = frame(4)
     frame.write("山水", row: 0, column: 0)
     frame.write("x", row: 0, column: 1)
@@ -47,7 +47,7 @@ struct FrameTests {
     #expect(frame[row: 0].map(\.span) == [1, 1, 1, 1])
   }
 
-  @Test func `A text wider than its columns ends in an ellipsis`() {
+  @Test func `A text wider than its columns ends with an ellipsis`() {
     var frame = frame(8)
     #expect(frame.write("sunset", row: 0, column: 1, columns: 4) == 5)
     #expect(frame.lines == [" sun…"])
@@ -59,7 +59,7 @@ struct FrameTests {
     #expect(frame.lines == ["\u{FFFD}[2J"])
   }
 
-  @Test func `A size below nothing is nothing`() {
+  @Test func `A negative size is treated as zero`() {
     #expect(frame(-1, -1).lines == [])
   }
 }

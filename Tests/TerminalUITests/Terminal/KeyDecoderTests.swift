@@ -8,16 +8,16 @@ struct KeyDecoderTests {
     return reads.flatMap { decoder.decode($0.utf8) } + decoder.finish()
   }
 
-  @Test func `Letters are keys, in any script`() {
+  @Test func `Letters of any script are keys`() {
     #expect(keys("jK1 é山😂") == "jK1 é山😂".map(Key.character))
   }
 
-  @Test func `A letter may come in several reads`() {
+  @Test func `A letter may be split across several reads`() {
     var decoder = KeyDecoder()
     #expect("山".utf8.map { decoder.decode([$0]) } == [[], [], [.character("山")]])
   }
 
-  @Test func `Bytes that are not UTF-8 are swallowed`() {
+  @Test func `Bytes that are not UTF-8 are discarded`() {
     var decoder = KeyDecoder()
     #expect(decoder.decode([0xFF, 0x80, 0xC0, 0x61]) == [.character("a")])
     #expect(decoder.decode([0xE5, 0xB1, 0x62]) == [.character("b")])
@@ -25,24 +25,24 @@ struct KeyDecoderTests {
     #expect(decoder.decode([0xE5, 0x03]) == [.control("c")])
   }
 
-  @Test func `Control keys have their names`() {
+  @Test func `Control bytes are decoded into keys`() {
     #expect(
       keys("\u{3}\u{1A}\u{C}\r\n\t\u{7F}\u{8}") == [
         .control("c"), .control("z"), .control("l"), .enter, .enter, .tab, .backspace, .backspace,
       ])
   }
 
-  @Test func `Arrows come in normal and in application mode, and with modifiers`() {
+  @Test func `Arrow keys are decoded in normal and application mode, and with modifiers`() {
     #expect(keys("\u{1B}[A\u{1B}[B\u{1B}[C\u{1B}[D") == [.up, .down, .right, .left])
     #expect(keys("\u{1B}OA\u{1B}OB\u{1B}OC\u{1B}OD\u{1B}OM") == [.up, .down, .right, .left, .enter])
     #expect(keys("\u{1B}[1;5A") == [.up])
   }
 
-  @Test func `Tab is known with the shift key`() {
+  @Test func `Tab with the Shift key is a key of its own`() {
     #expect(keys("\t\u{1B}[Z\t") == [.tab, .backTab, .tab])
   }
 
-  @Test func `A sequence is pending from Escape to its end, but not in a paste`() {
+  @Test func `A sequence is pending from Escape to its end, except in a paste`() {
     var decoder = KeyDecoder()
     var pending: [Bool] = []
     for read in ["a", "\u{1B}", "[", "A", "\u{1B}", "j", "\u{E5}", "\u{1B}"] {
@@ -57,19 +57,19 @@ struct KeyDecoderTests {
     #expect(decoder.decode("[201~b".utf8) == [.character("b")])
   }
 
-  @Test func `The keys around the arrows are known by both of their names`() {
+  @Test func `Home, End and the page keys are decoded in all their encodings`() {
     #expect(keys("\u{1B}[H\u{1B}[F\u{1B}OH\u{1B}OF") == [.home, .end, .home, .end])
     #expect(
       keys("\u{1B}[1~\u{1B}[7~\u{1B}[4~\u{1B}[8~\u{1B}[5~\u{1B}[6;2~")
         == [.home, .home, .end, .end, .pageUp, .pageDown])
   }
 
-  @Test func `A sequence may come in several reads`() {
+  @Test func `A sequence may be split across several reads`() {
     #expect(keys("\u{1B}", "[", "1;", "5", "B", "j") == [.down, .character("j")])
     #expect(keys("\u{1B}", "OA") == [.up])
   }
 
-  @Test func `Escape alone is known by what follows, or by the end`() {
+  @Test func `A lone Escape is recognized by the next byte, or at the end`() {
     #expect(keys("\u{1B}") == [.escape])
     #expect(keys("\u{1B}j") == [.escape, .character("j")])
     #expect(keys("\u{1B}", "\u{1B}") == [.escape, .escape])
@@ -77,14 +77,14 @@ struct KeyDecoderTests {
     #expect(keys("\u{1B}\u{3}") == [.escape, .control("c")])
   }
 
-  @Test func `Unknown sequences are swallowed whole`() {
+  @Test func `Unknown sequences are discarded as a whole`() {
     #expect(keys("\u{1B}[3~\u{1B}[?62;c\u{1B}[I\u{1B}OPx") == [.character("x")])
     #expect(keys("\u{1B}[200$y\u{1B}[<0;1;1Mq") == [.character("q")])
     #expect(keys("\u{1B}]11;rgb:0/0/0\u{7}a\u{1B}P1$r\u{1B}\\b") == [.character("a"), .character("b")])
   }
 
   @Test(arguments: ["[", "[1;", "[[", "O", "P", "]", "X", "]0;title", "P1$r\u{1B}"])
-  func `What begins a sequence and does not go on is no key, and takes none with it`(beginning: String) {
+  func `An incomplete sequence is discarded, and does not affect the next key`(beginning: String) {
     var decoder = KeyDecoder()
     #expect(decoder.decode("\u{1B}\(beginning)".utf8) == [])
     #expect(decoder.isSequencePending)
@@ -93,24 +93,24 @@ struct KeyDecoderTests {
     #expect(decoder.decode("A".utf8) == [.character("A")])
   }
 
-  @Test func `The function keys of the console of Linux are swallowed whole`() {
+  @Test func `Function keys of the Linux console are discarded as a whole`() {
     #expect(keys("\u{1B}[[A\u{1B}[[Ej") == [.character("j")])
     #expect(keys("\u{1B}[[", "Bj") == [.character("j")])
     #expect(keys("\u{1B}[[\u{3}") == [.control("c")])
   }
 
-  @Test func `A control key gets through whatever was begun`() {
+  @Test func `A control key interrupts any incomplete sequence`() {
     #expect(keys("\u{1B}[12\u{3}") == [.control("c")])
     #expect(keys("\u{1B}]0;title\u{3}") == [.control("c")])
     #expect(keys("\u{1B}O\u{3}") == [.control("c")])
     #expect(keys("\u{1B}[1\u{1B}[A") == [.up])
   }
 
-  @Test func `What is pasted is one line of text, and no key but Ctrl-C`() {
+  @Test func `A paste is a single line of text, and contains no key except Ctrl-C`() {
     let paste = "\u{1B}[200~"
     let end = "\u{1B}[201~"
     #expect(keys("a" + paste + "d写" + end + "d") == [.character("a"), .pasted("d写"), .character("d")])
-    // A break is a space between lines, and nothing at the end.
+    // A line break becomes a space between lines, and is dropped at the end.
     #expect(keys(paste + "a\r\n\tb\n" + end + paste + "c" + end) == [.pasted("a b"), .pasted("c")])
     #expect(keys(paste + "\u{1B}[A\u{1B}[31m\u{1A}\u{7F}a" + end) == [.pasted("a")])
     #expect(keys(paste, "a\u{1B}") == [.pasted("a")])
@@ -119,7 +119,7 @@ struct KeyDecoderTests {
     #expect(keys(paste + "ab", "c\n", "d" + end) == [.pasted("ab"), .pasted("c"), .pasted(" d")])
   }
 
-  @Test func `A sequence without an end is given up`() {
+  @Test func `A sequence that is too long is abandoned`() {
     var decoder = KeyDecoder()
     _ = decoder.decode("\u{1B}[".utf8)
     _ = decoder.decode(Array(repeating: UInt8(ascii: "1"), count: 256))

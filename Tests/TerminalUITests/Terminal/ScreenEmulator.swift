@@ -1,28 +1,28 @@
 @testable import TerminalUI
 
-/// What a terminal shows after some output, as far as a ``FrameRenderer`` uses it.
+/// Emulates the screen of a terminal, as far as a ``FrameRenderer`` uses it.
 ///
-/// It does not wrap.
+/// The emulated terminal doesn't wrap lines.
 struct ScreenEmulator {
-  /// What a terminal makes of a character whose width is uncertain.
+  /// The way in which a terminal draws a character of uncertain width.
   enum Emoji: CaseIterable {
-    /// One character, as wide as this program takes it to be.
+    /// As one character, with the width that this program assumes.
     case joined
-    /// All parts beside each other.
+    /// As all its parts, side by side.
     case split
-    /// A single column.
+    /// In a single column.
     case narrow
   }
 
   let emoji: Emoji
-  /// The characters, with an empty text for the second column of a wide one.
+  /// The characters of each row, with an empty text for the second column of a wide character.
   private(set) var cells: [[String]]
   private var row = 0
   private var column = 0
 
   init(size: TerminalSize, emoji: Emoji) {
     self.emoji = emoji
-    // A screen is never clean to begin with.
+    // A real screen is not blank at the start.
     cells = Array(repeating: Array(repeating: "?", count: size.columns), count: size.rows)
   }
 
@@ -51,7 +51,7 @@ struct ScreenEmulator {
     case "C": column += numbers.first ?? 1
     case "K": for index in column..<cells[row].count { clear(index) }
     case "J": cells = cells.map { $0.map { _ in " " } }
-    // Styles and modes.
+    // Styles and modes don't change the characters.
     default: break
     }
   }

@@ -4,7 +4,7 @@ import Testing
 
 struct TerminalCapabilitiesTests {
   @Test(arguments: [nil, "", "dumb", "unknown"])
-  func `Where the cursor cannot be placed there are only lines`(type: String?) {
+  func `A terminal that cannot position its cursor has no capabilities`(type: String?) {
     #expect(TerminalCapabilities(environment: type.map { ["TERM": $0, "COLORTERM": "truecolor"] } ?? [:]) == nil)
   }
 
@@ -17,14 +17,14 @@ struct TerminalCapabilitiesTests {
     (["TERM": "xterm-mono"], .none), (["TERM": "xterm", "NO_COLOR": "1", "COLORTERM": "truecolor"], .none),
     (["TERM": "xterm-256color", "NO_COLOR": ""], .indexed),
   ])
-  func `Colours are used where the terminal has them and the user wants them`(
+  func `Colours are used if the terminal has them and the user wants them`(
     environment: [String: String], colors: ColorDepth
   ) {
     #expect(TerminalCapabilities(environment: environment)?.colors == colors)
   }
 
-  @Test func `Old terminals are not told where frames begin`() {
-    let isTold = { TerminalCapabilities(environment: ["TERM": $0])?.synchronizesOutput }
-    #expect(["xterm", "tmux-256color", "linux", "vt220"].map(isTold) == [true, true, false, false])
+  @Test func `Frames are not marked for old terminals`() {
+    let synchronizesOutput = { TerminalCapabilities(environment: ["TERM": $0])?.synchronizesOutput }
+    #expect(["xterm", "tmux-256color", "linux", "vt220"].map(synchronizesOutput) == [true, true, false, false])
   }
 }

@@ -13,21 +13,21 @@ import Testing
   import Musl
 #endif
 
-/// One at a time: there is one terminal to restore in a process, and one handler for each signal.
+/// The tests are serialized, because a process has one terminal to restore and one handler for each signal.
 @Suite(.timeLimit(.minutes(15)), .serialized) struct TerminalTests {
   private static let size = TerminalSize(columns: 20, rows: 3)
   private static let takeover = "E[?1049hE[?25lE[?7lE[?2004h"
   private static let restoration = TerminalRestoration.sequence.replacing("\u{1B}", with: "E")
 
   private func makeTerminal(
-    _ pseudo: PseudoTerminal, restorationPatience: Int = TerminalRestoration.patience
+    _ pseudo: PseudoTerminal, restorationTimeout: Int = TerminalRestoration.timeout
   ) -> Terminal {
     Terminal(
       device: pseudo.device, capabilities: TerminalCapabilities(colors: .none, synchronizesOutput: false),
-      restorationPatience: restorationPatience)
+      restorationTimeout: restorationTimeout)
   }
 
-  @Test func `It is taken over, written to, and given back as it was`() async throws {
+  @Test func `A terminal is taken over, written to, and restored`() async throws {
     let pseudo = try PseudoTerminal(size: Self.size)
     let before = try pseudo.modes()
     let terminal = makeTerminal(pseudo)
@@ -47,16 +47,16 @@ import Testing
     pseudo.close()
   }
 
-  @Test func `It is given back also where its output is full for a moment`() async throws {
+  @Test func `A terminal is restored even if its output is full for a moment`() async throws {
     let pseudo = try PseudoTerminal(size: Self.size)
     let before = try pseudo.modes()
-    let terminal = makeTerminal(pseudo, restorationPatience: 1_000_000)
+    let terminal = makeTerminal(pseudo, restorationTimeout: 1_000_000)
     _ = try await terminal.open()
     _ = await pseudo.output(upTo: "\u{1B}[?2004h")
     _ = fcntl(pseudo.device.output, F_SETFL, O_NONBLOCK)
     try pseudo.stall()
     async let closed: Void = terminal.close()
-    // Time enough to find it full.
+    // Enough time for the terminal to find its output full.
     for _ in 0..<1_000 { await Task.yield() }
     pseudo.resume()
     await closed
@@ -66,7 +66,7 @@ import Testing
     pseudo.close()
   }
 
-  @Test func `It gets its modes back where it takes nothing any more`() async throws {
+  @Test func `The modes are restored even if the terminal accepts no output`() async throws {
     let pseudo = try PseudoTerminal(size: Self.size)
     let before = try pseudo.modes()
     let terminal = makeTerminal(pseudo)
@@ -77,12 +77,12 @@ import Testing
     #expect(try pseudo.modes() == before)
     pseudo.hangUp()
     pseudo.resume()
-    // All that was written, and then the end.
+    // The output ends without the sequence that restores the terminal.
     #expect(await pseudo.output(upTo: TerminalRestoration.sequence) == "")
     pseudo.close()
   }
 
-  @Test func `Keys arrive as they are typed, without a line and without an echo`() async throws {
+  @Test func `Keys arrive as they are typed, without line buffering or echo`() async throws {
     let pseudo = try PseudoTerminal(size: Self.size)
     let terminal = makeTerminal(pseudo)
     let events = terminal.events.subscribe()
@@ -100,7 +100,7 @@ import Testing
     pseudo.close()
   }
 
-  @Test func `Keys arrive also from a terminal that has the descriptors of one that was closed`() async throws {
+  @Test func `Keys arrive from a terminal that reuses the descriptors of a closed one`() async throws {
     for _ in 0..<100 {
       let pseudo = try PseudoTerminal(size: Self.size)
       let terminal = makeTerminal(pseudo)
@@ -115,13 +115,13 @@ import Testing
     }
   }
 
-  @Test func `A new size arrives when the window changes`() async throws {
+  @Test func `A change of the window's size is reported`() async throws {
     let pseudo = try PseudoTerminal(size: Self.size)
     let terminal = makeTerminal(pseudo)
     let events = terminal.events.subscribe()
     _ = try await terminal.open()
     pseudo.resize(to: TerminalSize(columns: 100, rows: 30))
-    // The kernel tells the jobs of a controlling terminal, which this one is not.
+    // The kernel signals only the jobs of a controlling terminal, which this terminal is not.
     kill(getpid(), SIGWINCH)
     var iterator = events.makeAsyncIterator()
     #expect(await iterator.next() == .resized(TerminalSize(columns: 100, rows: 30)))

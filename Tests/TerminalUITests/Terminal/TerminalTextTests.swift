@@ -3,7 +3,7 @@ import Testing
 @testable import TerminalUI
 
 struct TerminalTextTests {
-  @Test func `The width of a text is the sum of its characters' columns`() {
+  @Test func `The width of a text is the sum of the widths of its characters`() {
     #expect(TerminalText.width(of: "") == 0)
     #expect(TerminalText.width(of: "Pastéis") == 7)
     #expect(TerminalText.width(of: "今天的晚霞") == 10)
@@ -16,7 +16,7 @@ struct TerminalTextTests {
     ("soft\u{AD}hyphen", "softhyphen"),
     ("👨‍👩‍👧‍👦", "👨‍👩‍👧‍👦"), ("🏴󠁧󠁢󠁳󠁣󠁴󠁿", "🏴󠁧󠁢󠁳󠁣󠁴󠁿"), ("line\u{2028}paragraph\u{2029}", "line paragraph "),
   ])
-  func `Nothing in a text is a command to the terminal`(text: String, expected: String) {
+  func `Printable text contains no command to the terminal`(text: String, expected: String) {
     #expect(Array(TerminalText.printable(text).unicodeScalars) == Array(expected.unicodeScalars))
   }
 
@@ -25,8 +25,7 @@ struct TerminalTextTests {
     ("今天的晚霞", 10, "今天的晚霞"), ("今天的晚霞", 9, "今天的晚…"), ("今天的晚霞", 8, "今天的…"), ("今天的晚霞", 2, "…"),
     ("今", 1, "…"), ("a👨‍👩‍👧‍👦b", 4, "a👨‍👩‍👧‍👦b"), ("a👨‍👩‍👧‍👦b", 3, "a…"), ("ab👨‍👩‍👧‍👦", 4, "ab👨‍👩‍👧‍👦"), ("", 3, ""),
   ])
-  func `A text too wide is cut between characters and ends in an ellipsis`(text: String, columns: Int, expected: String)
-  {
+  func `A truncated text is cut between characters, with an ellipsis`(text: String, columns: Int, expected: String) {
     #expect(TerminalText.truncated(text, to: columns) == expected)
   }
 
@@ -34,11 +33,11 @@ struct TerminalTextTests {
     ("sunset", 6, "sunset"), ("sunset", 5, "…nset"), ("sunset", 1, "…"), ("sunset", 0, ""), ("今天的晚霞", 10, "今天的晚霞"),
     ("今天的晚霞", 9, "…天的晚霞"), ("今天的晚霞", 8, "…的晚霞"), ("a👨‍👩‍👧‍👦b", 3, "…b"), ("a👨‍👩‍👧‍👦b", 4, "a👨‍👩‍👧‍👦b"), ("", 3, ""),
   ])
-  func `The end of a text too wide begins with an ellipsis`(text: String, columns: Int, expected: String) {
+  func `The tail of a text that is too wide begins with an ellipsis`(text: String, columns: Int, expected: String) {
     #expect(TerminalText.tail(of: text, columns: columns) == expected)
   }
 
-  @Test func `A padded text takes exactly its columns, also where a wide character leaves one over`() {
+  @Test func `A padded text takes exactly its columns, even if a wide character leaves one blank`() {
     #expect(TerminalText.padded("ab", to: 4) == "ab  ")
     #expect(TerminalText.padded("ab", to: 4, alignment: .trailing) == "  ab")
     #expect(TerminalText.padded("晚霞", to: 5) == "晚霞 ")
@@ -54,11 +53,11 @@ struct TerminalTextTests {
     #expect(TerminalText.wrapped("a", to: 1) == [])
   }
 
-  @Test func `Lines break within a word only where it is wider than a line`() {
+  @Test func `Lines break within a word only if it is wider than a line`() {
     #expect(TerminalText.wrapped("an extraordinary day", to: 6) == ["an", "extrao", "rdinar", "y day"])
   }
 
-  @Test func `Lines break around wide characters, but not before their closing punctuation`() {
+  @Test func `Lines break before and after wide characters, except before closing punctuation`() {
     #expect(TerminalText.wrapped("周末去爬山", to: 4) == ["周末", "去爬", "山"])
     #expect(TerminalText.wrapped("周末去，爬山。", to: 6) == ["周末", "去，爬", "山。"])
     #expect(TerminalText.wrapped("see 山 now", to: 6) == ["see 山", "now"])

@@ -3,9 +3,9 @@ internal import Observation
 internal import SignIn
 internal import TerminalUI
 
-/// The sign-in screen, and the timeline of the user who is signed in.
+/// The sign-in screen, and the timeline of the signed-in user.
 ///
-/// A timeline is closed as soon as its user isn't signed in any more.
+/// A timeline is closed as soon as its user is no longer signed in.
 @MainActor
 @Observable
 final class LiveAccount: LiveScreen {
@@ -14,7 +14,7 @@ final class LiveAccount: LiveScreen {
   private let service: any UserServiceType
   private let signIn: LiveSignIn
   private let makeTimeline: @MainActor (_ userID: String) -> LiveTimeline
-  /// The timeline that is shown; `nil` while the sign-in screen is.
+  /// The shown timeline; `nil` while the sign-in screen is shown.
   private var timeline: LiveTimeline? {
     didSet { shown.send(timeline) }
   }
@@ -23,8 +23,8 @@ final class LiveAccount: LiveScreen {
   /// Creates the two screens.
   ///
   /// - Parameters:
-  ///   - service: The service that knows which user is signed in.
-  ///   - hint: What is said at first.
+  ///   - service: The service that signs users in and out.
+  ///   - hint: The activity that the sign-in screen shows first.
   ///   - makeTimeline: Creates the timeline of a user.
   init(
     service: any UserServiceType, hint: String, makeTimeline: @escaping @MainActor (_ userID: String) -> LiveTimeline

@@ -4,7 +4,7 @@ internal import Observation
 internal import SignIn
 internal import TerminalUI
 
-/// The sign-in screen on a terminal: the view models of the screen and of its list, and the keys.
+/// The live sign-in screen, which connects the view models of the sign-in feature with a terminal.
 @MainActor
 @Observable
 final class LiveSignIn: LiveScreen {
@@ -15,22 +15,22 @@ final class LiveSignIn: LiveScreen {
   /// Creates the live screen.
   ///
   /// - Parameters:
-  ///   - service: Who knows who is signed in.
-  ///   - hint: What is said at first.
-  ///   - signedInKeys: The keys that do something outside this screen while a user is signed in.
+  ///   - service: The service that signs users in and out.
+  ///   - hint: The activity that the screen shows first.
+  ///   - signedInKeys: The hints for keys that have a meaning outside this screen while a user is signed in.
   init(service: any UserServiceType, hint: String, signedInKeys: [KeyHint] = []) {
     self.service = service
     model = SignInViewModel(userService: service)
     state = LiveSignInState(hint: hint, signedInKeys: signedInKeys)
   }
 
-  /// Follows the state, says each change of it, and loads the recent sign-ins of who is signed in.
+  /// Observes the sign-in state, shows its changes, and loads the recent sign-ins of the signed-in user.
   func run() async {
     await withDiscardingTaskGroup { group in
       group.addTask { await self.model.run() }
-      // The first one is no change.
-      for await signState in service.signStates.dropFirst() where state.follow(signState) {
-        // Beside it, as the user may sign out before the server has answered.
+      // The first element is the current state and not a change.
+      for await signState in service.signStates.dropFirst() where state.signStateChanged(to: signState) {
+        // A task of its own, because the user may sign out before the server has answered.
         group.addTask { await self.model.recentSignIns.reload() }
       }
     }
@@ -65,7 +65,9 @@ final class LiveSignIn: LiveScreen {
       recentSignIns: recentSignIns)
   }
 
-  /// The list, or why there is no list; an answer that came after its user had signed out is no reason.
+  /// The recent sign-ins, or the reason why they could not be loaded.
+  ///
+  /// An answer that arrived after its user had signed out is not shown as a reason.
   private var recentSignIns: [String] {
     let list = model.recentSignIns
     return if case .session(let error) = list.error { [error.description] } else { list.dates.map(\.description) }

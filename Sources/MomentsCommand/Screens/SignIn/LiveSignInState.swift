@@ -1,21 +1,22 @@
 internal import SignIn
 internal import TerminalUI
 
-/// What the sign-in screen on a terminal knows beside its view models: where the user is, and what happened last.
+/// The state of the live sign-in screen that is not in its view models: the focus, and the latest activity.
 ///
-/// Pure: keys, forms and states go in; what is to be done and what is to be shown come out.
+/// A pure state machine: its inputs are keys, forms and sign-in states, and its outputs are requests and the contents
+/// of the screen.
 struct LiveSignInState {
-  /// What a key asks for beyond the screen.
+  /// A request of a key to the view models or to the session.
   enum Request: Equatable {
     case setUsername(String)
     case setPassword(Password)
     case submit
-    /// Not to lose the changes that a sign-out would lose.
+    /// Cancels a sign-out that would discard changes.
     case keepChanges
     case quit
   }
 
-  /// What the view models show.
+  /// The values that the view models show.
   struct Form {
     var username = ""
     var password = Password()
@@ -23,35 +24,35 @@ struct LiveSignInState {
     var isPasswordEnabled = false
     var isSubmitEnabled = false
     var submitTitle = "Submit"
-    /// Whether pressing the button loses changes.
+    /// Whether pressing the button discards changes.
     var asksToDiscard = false
     var isBusy = false
-    /// Empty while it is hidden.
+    /// The message; empty while it is hidden.
     var message = ""
     var recentSignIns: [String] = []
   }
 
-  /// What happened last.
+  /// The description of the latest activity.
   private(set) var activity: String
   private var wantedFocus = SignInScreen.Control.username
-  /// Whether the button was pressed and has not been answered.
+  /// Whether the button was pressed and the server has not answered yet.
   private var isSubmitting = false
   private let signedInKeys: [KeyHint]
 
   /// - Parameters:
-  ///   - hint: What is said at first.
-  ///   - signedInKeys: The keys that do something outside this screen while a user is signed in.
+  ///   - hint: The first activity.
+  ///   - signedInKeys: The hints for keys that have a meaning outside this screen while a user is signed in.
   init(hint: String, signedInKeys: [KeyHint] = []) {
     activity = hint
     self.signedInKeys = signedInKeys
   }
 
-  // MARK: What happens
+  // MARK: Events
 
-  /// Says that who is signed in has changed.
+  /// Records a change of the sign-in state.
   ///
-  /// - Returns: Whether the recent sign-ins are to be loaded.
-  mutating func follow(_ state: SignState) -> Bool {
+  /// - Returns: Whether to load the recent sign-ins.
+  mutating func signStateChanged(to state: SignState) -> Bool {
     activity = "state changed: \(state)"
     return if case .signed = state { true } else { false }
   }
@@ -62,11 +63,11 @@ struct LiveSignInState {
 
   // MARK: Keys
 
-  /// Moves, or says what the key asks for; `nil` for a key without a meaning.
+  /// Handles a key: moves the focus, or returns the request of the key; `nil` if there is no request.
   mutating func press(_ key: Key, in form: Form) -> Request? {
     switch key {
     case .escape: return form.asksToDiscard ? .keepChanges : .quit
-    // What was filled in is what is sent, also where the keys behind Enter come with it.
+    // The form is sent as it was when Enter was pressed, even if the following keys arrived together with Enter.
     case _ where isSubmitting: return nil
     case .tab, .down: moveFocus(by: 1, in: form)
     case .backTab, .up: moveFocus(by: -1, in: form)
@@ -87,7 +88,7 @@ struct LiveSignInState {
     }
   }
 
-  /// Where the user put it, or where it can be meanwhile.
+  /// Returns the control that the user chose, or the first enabled control while the chosen one is disabled.
   private func focus(in form: Form) -> SignInScreen.Control? {
     let enabled = form.enabled
     return enabled.contains(wantedFocus) ? wantedFocus : SignInScreen.Control.allCases.first(where: enabled.contains)
@@ -99,7 +100,7 @@ struct LiveSignInState {
     wantedFocus = controls[(index + step + controls.count) % controls.count]
   }
 
-  // MARK: What to show
+  // MARK: Contents
 
   func model(of form: Form) -> SignInScreen.Model {
     SignInScreen.Model(
@@ -116,7 +117,7 @@ struct LiveSignInState {
     switch focus {
     case .username, .password:
       if form.isSubmitEnabled, focus == .password { keys.append(KeyHint(key: "enter", action: form.submitTitle)) }
-      keys.append(KeyHint(key: "^U", action: "empty the field"))
+      keys.append(KeyHint(key: "^U", action: "clear the field"))
     case .button: keys.append(KeyHint(key: "enter", action: form.submitTitle))
     case nil: break
     }
@@ -126,7 +127,7 @@ struct LiveSignInState {
 }
 
 extension LiveSignInState.Form {
-  /// Neither signed out nor on the way.
+  /// Whether a user is signed in, and is not signing out.
   fileprivate var isSignedIn: Bool { !isUsernameEnabled && !isBusy }
 
   fileprivate var enabled: Set<SignInScreen.Control> {

@@ -1,31 +1,31 @@
 internal import TerminalUI
 
-/// The sign-in screen as a picture: what to show, and a size, make a frame.
+/// Draws the sign-in screen.
 enum SignInScreen {
-  /// What can be typed in, or pressed.
+  /// A field or a button.
   enum Control: Hashable, Sendable, CaseIterable {
     case username
     case password
     case button
   }
 
-  /// All that the screen shows, in words; of the password, how long it is.
+  /// The contents of the screen, which include only the length of the password.
   struct Model: Hashable, Sendable {
     var isSignedIn = false
     var isBusy = false
     var username = ""
     var passwordLength = 0
     var buttonTitle = "Submit"
-    /// Those that can be used.
+    /// The enabled controls.
     var enabled: Set<Control> = []
-    /// The one that gets what is typed; nil while none can.
+    /// The control that receives keys; `nil` while all controls are disabled.
     var focus: Control?
-    /// What is missing, what went wrong, or who is signed in; empty while it is hidden.
+    /// A message about missing input, a failure, or the signed-in user; empty while it is hidden.
     var message = ""
     var recentSignIns: [String] = []
-    /// What happened last.
+    /// The description of the latest activity.
     var activity = ""
-    /// The most important first: those that do not fit are left out.
+    /// The hints for the keys, most important first.
     var keys: [KeyHint] = []
   }
 
@@ -36,18 +36,18 @@ enum SignInScreen {
       model.isBusy ? ("busy", .accent) : model.isSignedIn ? ("signed in", .good) : ("signed out", .faint)
     let chrome = ScreenChrome(title: "Sign in", states: [state], activity: model.activity, keys: model.keys)
     return chrome.frame(size: size) { frame, body in
-      // Where there is little room, what matters stands without air.
-      let air = body.count > 10 ? 1 : 0
-      var row = body.lowerBound + air
+      // A small terminal shows no blank lines.
+      let spacing = body.count > 10 ? 1 : 0
+      var row = body.lowerBound + spacing
       drawField(.username, "Username", model.username, of: model, in: &frame, row: row)
       row += 1
-      // A dot for each character, and so much only of what was typed.
+      // One dot for each character, so that only the length of the password is shown.
       let dots = String(repeating: "•", count: model.passwordLength)
       drawField(.password, "Password", dots, of: model, in: &frame, row: row)
-      row += 1 + air
+      row += 1 + spacing
       drawButton(of: model, in: &frame, row: row)
-      row += 1 + air
-      for (line, row) in zip(lines(of: model, columns: size.columns - 6, isRoomy: air > 0), row..<body.upperBound) {
+      row += 1 + spacing
+      for (line, row) in zip(lines(of: model, columns: size.columns - 6, isRoomy: spacing > 0), row..<body.upperBound) {
         frame.write(line.text, row: row, column: 3, columns: size.columns - 4, style: line.style)
       }
     }

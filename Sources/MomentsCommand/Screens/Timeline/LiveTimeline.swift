@@ -6,22 +6,23 @@ internal import Observation
 internal import Repository
 internal import TerminalUI
 
-/// A network that can be taken away and given back.
+/// A network that can be switched off and on.
 protocol NetworkSwitch: Sendable {
-  /// Connects, or cuts off.
+  /// Connects or disconnects the network.
   ///
-  /// - Throws: `StoreError`; then it is done, and the next start will not know.
+  /// - Throws: `StoreError` if the state could not be stored. The network is switched nevertheless, but the state is
+  ///   not restored at the next start.
   func setOnline(_ isOnline: Bool) async throws(StoreError)
 }
 
-/// The timeline on a terminal: the list with its view model, the selected moment and the counter of likes, each an
-/// observer of one repository, and the keys.
+/// The live timeline: a list with its view model, the detail of the selected moment, and a counter of likes, each an
+/// observer of one repository.
 ///
-/// A frame shows one state of the repository: none is drawn while the three observers differ.
+/// A frame shows a single state of the repository, because no frame is drawn while the three observers differ.
 @MainActor
 @Observable
 final class LiveTimeline: LiveScreen {
-  /// How often the ages on the screen are brought up to date.
+  /// The interval at which the ages on the screen are updated.
   nonisolated static let ageDuration = Duration.seconds(10)
 
   private let userID: String
@@ -33,19 +34,19 @@ final class LiveTimeline: LiveScreen {
 
   private let model: MomentsTimelineViewModel
   private var state: LiveTimelineState
-  /// Counts the updates of ages: not every age on the screen is one of a row.
+  /// The number of age updates, which ``frame(size:)`` observes because not every age on the screen belongs to a row.
   private var ageUpdates = 0
 
   /// Creates the live timeline of a user.
   ///
   /// - Parameters:
-  ///   - userID: Whose timeline it is.
-  ///   - repo: What is observed, and where likes go.
-  ///   - network: What the key `o` switches; `nil` for a network that isn't this program's.
-  ///   - isOnline: How the network is at the start.
-  ///   - quit: What the key that leaves the screen does.
-  ///   - now: The time ages count from.
-  ///   - pause: Waits so long between the updates of ages.
+  ///   - userID: The id of the user.
+  ///   - repo: The repository to observe and to send likes to.
+  ///   - network: The network that the key `o` switches; `nil` if this program can't switch the network.
+  ///   - isOnline: Whether the network is online at the start.
+  ///   - quit: The action in the hint for the key that leaves the screen.
+  ///   - now: Returns the current time, from which ages are computed.
+  ///   - pause: Suspends for a duration between two updates of the ages.
   init(
     userID: String, repo: any MomentsRepoType, network: (any NetworkSwitch)? = nil, isOnline: Bool = true,
     quit: String = "quit", now: @escaping @Sendable () -> Date = { Date() },
@@ -83,7 +84,7 @@ final class LiveTimeline: LiveScreen {
     }
   }
 
-  /// Loads the timeline once, and observes it.
+  /// Loads the timeline once, if the network is online, and observes it.
   func run() async {
     await withDiscardingTaskGroup { group in
       group.addTask { await self.model.run() }
@@ -135,9 +136,9 @@ final class LiveTimeline: LiveScreen {
     if !Task.isCancelled { state.loadEnded(load, model.error) }
   }
 
-  /// Brings the network to what was asked for last, one change after the other.
+  /// Switches the network to the latest requested state, one change at a time.
   ///
-  /// Back online, the timeline is loaded, and with the reply the likes that wait are sent.
+  /// When the network is online again, the timeline is loaded. The reply makes the repository send the pending likes.
   private func switchNetwork() async {
     guard let network else { return }
     var wasOnline = isOnline.value
@@ -146,7 +147,7 @@ final class LiveTimeline: LiveScreen {
         do throws(StoreError) {
           try await network.setOnline(isOnline)
         } catch {
-          state.activity = "Not kept for the next start: \(error)"
+          state.activity = "The state of the network could not be saved: \(error)"
         }
         if isOnline, !wasOnline { group.addTask { await self.reload() } }
         wasOnline = isOnline
@@ -174,7 +175,7 @@ final class LiveTimeline: LiveScreen {
         ageUpdates &+= 1
       }
     } catch {
-      // Nothing but a cancellation ends a pause early.
+      // Only cancellation ends a pause early.
     }
   }
 }

@@ -4,11 +4,12 @@ internal import Moments
 internal import Repository
 internal import TerminalUI
 
-/// What the live timeline knows beside its view model: what its other observers saw, and where the user is.
+/// The state of the live timeline that is not in its view model: the values of the other observers, and the selection.
 ///
-/// A pure state machine: keys, timelines and results go in; what is to be done and what is to be shown come out.
+/// A pure state machine: its inputs are keys, timelines and results, and its outputs are requests and the contents of
+/// the screen.
 struct LiveTimelineState {
-  /// What a key asks for beyond the screen.
+  /// A request of a key to the repository, to the network or to the session.
   enum Request: Hashable {
     case setLike(Bool, momentID: String)
     case setOnline(Bool)
@@ -17,38 +18,39 @@ struct LiveTimelineState {
     case quit
   }
 
-  /// What a load brings.
+  /// The part of a timeline that a load fetches.
   enum Load {
     /// The newest moments.
     case newest
-    /// The page behind the last moment.
+    /// The page after the last moment.
     case older
   }
 
-  /// What the view model shows.
+  /// The values that the view model shows.
   struct Timeline {
     var details: MomentsDetails?
     var rows: [TimelineScreen.Model.Row] = []
     var savedAt: Date?
     var isLoading = false
-    /// Why the last load failed.
+    /// The reason why the last load failed.
     var problem: String?
     var hasMore = false
-    /// How many likes the server doesn't have yet.
+    /// The number of likes that the server doesn't have yet.
     var pendingCount = 0
   }
 
-  /// What the detail and the counter saw last.
+  /// The latest value of the detail's observer.
   private(set) var detail: MomentsDetails?
+  /// The latest value of the counter's observer.
   var counted: MomentsDetails?
 
   var isOnline = true
   var activity = "Opening the timeline…"
-  /// When the screen was opened: a timeline that was saved before is the stored one.
+  /// The time when the screen was opened, which distinguishes the stored timeline from a fetched one.
   private let openedAt: Date
-  /// Whether there is a network that can be taken away.
+  /// Whether the network can be switched.
   private let canGoOffline: Bool
-  /// What leaves the screen.
+  /// The hint for the key that leaves the screen.
   private let quit: KeyHint
   private var hasOpened = false
   private var selection = ListSelection<String>()
@@ -57,7 +59,7 @@ struct LiveTimelineState {
     (self.openedAt, self.canGoOffline, self.quit) = (openedAt, canGoOffline, quit)
   }
 
-  /// Whether all observers saw the same, so that a frame shows one state of the repository.
+  /// Whether all three observers have the same value, so that a frame shows a single state of the repository.
   func isConsistent(with timeline: Timeline) -> Bool { timeline.details == detail && timeline.details == counted }
 
   private func selectedIndex(in timeline: Timeline) -> Int { selection.index(in: timeline.rows.map(\.id)) }
@@ -67,17 +69,17 @@ struct LiveTimelineState {
     return timeline.rows.indices.contains(index) ? timeline.rows[index] : nil
   }
 
-  // MARK: What happens
+  // MARK: Events
 
   /// Shows a timeline in the detail; `nil` if it was removed, or isn't known yet.
   mutating func showDetail(_ loaded: LoadedValue<MomentsDetails>?, at now: Date) {
     detail = loaded?.value
     guard let loaded else { return }
-    selection.settle(in: loaded.value.moments.map(\.id))
+    selection.anchor(in: loaded.value.moments.map(\.id))
     if !hasOpened, loaded.savedAt < openedAt {
       activity =
-        "Showing what was stored \(TimelineText.age(of: loaded.savedAt, at: now)), "
-        + (isOnline ? "asking for news." : "as the network is gone.")
+        "Showing the timeline stored \(TimelineText.age(of: loaded.savedAt, at: now)); "
+        + (isOnline ? "checking for updates." : "the network is down.")
     }
     hasOpened = true
   }
@@ -85,24 +87,24 @@ struct LiveTimelineState {
   mutating func loadEnded(_ load: Load, _ error: MomentsRepoError?) {
     activity =
       switch (error, load) {
-      case (let error?, _): "Not loaded: \(Self.describe(error))"
+      case (let error?, _): "Loading failed: \(Self.describe(error))"
       case (nil, .newest): "The timeline is up to date."
-      // It doesn't show what is newer than the timeline.
-      case (nil, .older): "Older moments are here."
+      // There may still be moments that are newer than the timeline.
+      case (nil, .older): "Loaded older moments."
       }
   }
 
   mutating func likeEnded(_ isLiked: Bool, _ moment: String, with result: Result<MomentLikeOutcome, MomentsRepoError>) {
     switch result {
-    case .success(.confirmed): activity = isLiked ? "Liked \(moment)" : "No longer liked: \(moment)"
-    case .success(.queued): activity = "Kept until the network is back: \(isLiked ? "like" : "unlike") \(moment)"
+    case .success(.confirmed): activity = isLiked ? "Liked \(moment)" : "Unliked \(moment)"
+    case .success(.queued): activity = "Queued until the network is back: \(isLiked ? "like" : "unlike") \(moment)"
     case .failure(.cancelled): break
     case .failure(let error):
-      activity = "\(isLiked ? "Not liked" : "Still liked"), \(moment): \(Self.describe(error))"
+      activity = "Could not \(isLiked ? "like" : "unlike") \(moment): \(Self.describe(error))"
     }
   }
 
-  /// Why something failed, in a few words where it is a thing of every day.
+  /// Returns the reason of a failure, in a few words if it is a common one.
   private static func describe(_ error: MomentsRepoError) -> String {
     switch error {
     case .session(.transport), .session(.timedOut): "the server cannot be reached."
@@ -112,16 +114,16 @@ struct LiveTimelineState {
 
   // MARK: Keys
 
-  /// Moves, or says what the key asks for; `nil` for a key without a meaning.
+  /// Handles a key: moves the selection, or returns the request of the key; `nil` if there is no request.
   ///
-  /// - Parameter pageHeight: How many rows a page key moves.
+  /// - Parameter pageHeight: The number of rows that a page key moves by.
   mutating func press(_ key: Key, in timeline: Timeline, pageHeight: Int = 10) -> Request? {
     if selection.press(key, in: timeline.rows.map(\.id), pageHeight: pageHeight) { return nil }
     switch key {
     case .character("l"), .enter: return selected(in: timeline).map { .setLike(!$0.isLiked, momentID: $0.id) }
     case .character("o") where canGoOffline:
       isOnline.toggle()
-      activity = isOnline ? "The network is back." : "The network is gone."
+      activity = isOnline ? "The network is back." : "The network is down."
       return .setOnline(isOnline)
     case .character("r"): return .reload
     case .character("m") where timeline.hasMore: return .loadMore
@@ -130,7 +132,7 @@ struct LiveTimelineState {
     }
   }
 
-  // MARK: What to show
+  // MARK: Contents
 
   func model(of timeline: Timeline, at now: Date) -> TimelineScreen.Model {
     TimelineScreen.Model(
@@ -155,7 +157,7 @@ struct LiveTimelineState {
     }
   }
 
-  /// The moment of a row, as the detail saw it last.
+  /// Returns the detail of a row's moment, from the latest value of the detail's observer.
   private func detail(of row: TimelineScreen.Model.Row) -> TimelineScreen.Model.Detail? {
     detail?.moments.first { $0.id == row.id }.map { moment in
       var row = row

@@ -2,13 +2,13 @@ internal import Moments
 internal import TerminalUI
 
 extension TimelineScreen {
-  /// All that the screen shows, in words.
+  /// The contents of the screen.
   struct Model: Hashable, Sendable {
-    /// Where the timeline on the screen comes from, and how long ago.
+    /// The origin of the timeline on the screen, and its age.
     enum Source: Hashable, Sendable {
-      /// From this device. Whether there is something newer isn't known yet.
+      /// The timeline was stored on this device before the screen was opened, and may be out of date.
       case stored(age: String)
-      /// From the server.
+      /// The timeline was fetched from the server.
       case fetched(age: String)
     }
 
@@ -19,12 +19,12 @@ extension TimelineScreen {
       var title: String?
       var date: String?
       var isLiked: Bool
-      /// Whether the server has yet to hear of the like, or of its end.
+      /// Whether the server doesn't have the like, or its removal, yet.
       var isPending = false
       var likeCount: Int
     }
 
-    /// The selected moment, with all there is of it.
+    /// The detail of the selected moment.
     struct Detail: Hashable, Sendable {
       var row: Row
       var url: String?
@@ -32,23 +32,23 @@ extension TimelineScreen {
     }
 
     var userName: String?
-    /// Nil while there is nothing to show.
+    /// The origin of the timeline; `nil` while there is no timeline to show.
     var source: Source?
     var isLoading = false
     var isOnline = true
-    /// Why the last load failed.
+    /// The reason why the last load failed.
     var problem: String?
-    /// Of all moments together.
+    /// The number of likes of all moments.
     var likeCount = 0
-    /// How many likes wait for the network.
+    /// The number of likes that the server doesn't have yet.
     var pendingCount = 0
     var rows: [Row] = []
     /// The index of the selected row.
     var selection = 0
     var detail: Detail?
-    /// What happened last.
+    /// The description of the latest activity.
     var activity = ""
-    /// The most important first: those that do not fit are left out.
+    /// The hints for the keys, most important first.
     var keys: [KeyHint] = []
   }
 }

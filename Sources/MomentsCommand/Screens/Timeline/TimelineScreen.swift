@@ -1,9 +1,9 @@
 internal import TerminalUI
 
-/// The live timeline as a picture: what to show, and a size, make a frame.
+/// Draws the live timeline.
 ///
-/// From top to bottom: whose timeline it is and how fresh, the list beside the selected moment (below it on a narrow
-/// terminal), what happened last, and the keys.
+/// From top to bottom, the screen shows the user's name and the age of the timeline, the list and the selected moment
+/// beside it (below it on a narrow terminal), the latest activity, and the keys.
 enum TimelineScreen {
   static func frame(of model: Model, size: TerminalSize) -> Frame {
     chrome(of: model).frame(size: size) { frame, body in
@@ -28,7 +28,7 @@ enum TimelineScreen {
     case .fetched(let age): states.append(("fetched \(age)", .good))
     case nil: break
     }
-    if model.pendingCount > 0 { states.append(("\(model.pendingCount) waiting", .waiting)) }
+    if model.pendingCount > 0 { states.append(("\(model.pendingCount) pending", .waiting)) }
     if model.isLoading { states.append(("loading…", .accent)) }
     if !model.isOnline {
       states.append(("offline", .bad))
@@ -87,7 +87,7 @@ enum TimelineScreen {
 
   private static func drawDetail(of model: Model, in frame: inout Frame, _ layout: ListAndDetail) {
     guard let detail = model.detail, let (rows, columns) = layout.detail.map({ ($0.rows, $0.columns) }) else { return }
-    // Where there is little room, what matters stands without air.
+    // A small terminal shows no blank lines.
     let isRoomy = layout.isDetailRoomy
     var lines: [(text: String, style: TextStyle)] = [(detail.row.userName, .strong)]
     if let date = detail.row.date { lines.append((date, .faint)) }
@@ -103,7 +103,7 @@ enum TimelineScreen {
     if let url = detail.url { lines += TerminalText.wrapped(url, to: columns.count).map { ($0, .accent) } }
     if !detail.photos.isEmpty {
       lines.append((detail.photos.count == 1 ? "1 photo" : "\(detail.photos.count) photos", .plain))
-      // Their names distinguish them if there is no room for all of their URLs.
+      // The file names distinguish the photos even if there is no room for their URLs.
       lines += detail.photos.map { (String($0.split(separator: "/").last ?? ""), .faint) }
     }
     for (line, row) in zip(lines, rows) {

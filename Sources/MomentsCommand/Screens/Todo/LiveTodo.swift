@@ -2,11 +2,11 @@ internal import Observation
 internal import TerminalUI
 internal import Todo
 
-/// The list of things to do on a terminal: the view models of the list and of its detail, and the keys.
+/// The live todo list, which connects the view models of the list and of its detail with a terminal.
 @MainActor
 @Observable
 final class LiveTodo: LiveScreen {
-  /// Holds the state, which the view model of the list writes to as well.
+  /// Holds the state, because the view model of the list writes to it as well.
   @MainActor
   @Observable
   final class StateHolder {
@@ -22,7 +22,8 @@ final class LiveTodo: LiveScreen {
   ///
   /// - Parameters:
   ///   - todoList: The list.
-  ///   - liveSubscriptions: Counts the observers that are alive, for the line the lecture prints whenever a detail opens.
+  ///   - liveSubscriptions: Returns the number of live subscriptions, which every open detail shows as resource
+  ///     tracing.
   init(todoList: TodoList, liveSubscriptions: @escaping @MainActor () -> Int) {
     let holder = StateHolder()
     self.holder = holder
@@ -40,11 +41,11 @@ final class LiveTodo: LiveScreen {
     switch holder.state.press(key, in: list, form, pageHeight: pageHeight) {
     case .openAdd: model.openAdd()
     case .openEdit(let id): model.openEdit(id: id)
-    case .edit(let edit): return make(edit)
+    case .edit(let edit): return perform(edit)
     case .setName(let name): model.detail?.name = name
     case .toggleFinished: model.detail?.isFinished.toggle()
-    case .done: return leave(isDone: true)
-    case .cancel: return leave(isDone: false)
+    case .done: return closeForm(isDone: true)
+    case .cancel: return closeForm(isDone: false)
     case .quit: return .quit
     case nil: break
     }
@@ -71,20 +72,20 @@ final class LiveTodo: LiveScreen {
 
   // MARK: Changes
 
-  /// Closes the form, and waits until it is closed, and what it sent is kept and shown.
-  private func leave(isDone: Bool) -> KeyResponse? {
+  /// Closes the form, and waits until it is closed and its todo is stored and shown.
+  private func closeForm(isDone: Bool) -> KeyResponse? {
     guard let detail = model.detail else { return nil }
     if isDone { detail.done() } else { detail.cancel() }
     return .performFirst {
-      // In a task of its own, as the item is kept also where the user quits.
+      // An unstructured task, because the todo is stored even if the user quits meanwhile.
       await Task { await until { self.model.detail !== detail } }.value
       guard isDone else { return }
-      if self.model.error == nil { await self.showStored() } else { self.holder.state.failedToKeep(detail.name) }
+      if self.model.error == nil { await self.showStored() } else { self.holder.state.saveFailed(detail.name) }
     }
   }
 
-  /// Makes a change, and says what was done, unless it could not be.
-  private func make(_ edit: LiveTodoState.Edit) -> KeyResponse {
+  /// Performs an edit, and shows that it was performed unless it failed.
+  private func perform(_ edit: LiveTodoState.Edit) -> KeyResponse {
     .performFirst {
       switch edit {
       case .toggle(let item): await self.model.toggle(id: item.id)
@@ -93,18 +94,18 @@ final class LiveTodo: LiveScreen {
       }
       guard self.model.error == nil else { return }
       await self.showStored()
-      self.holder.state.made(edit)
+      self.holder.state.completed(edit)
     }
   }
 
-  /// Waits until the list shows what is stored: the keys that follow mean what is seen.
+  /// Waits until the list shows the stored items, because the following keys refer to what the list shows.
   private func showStored() async {
-    // Nothing is shown where the list could not be read.
+    // A list that could not be read shows nothing.
     guard model.isLoaded else { return }
     do throws(TodoListError) {
-      try await model.showsStored(of: todoList)
+      try await model.waitUntilStoredItemsShow(of: todoList)
     } catch {
-      // The edit is made. The list reports by itself that it can't be read any more.
+      // The edit succeeded. The list itself reports that it can no longer be read.
     }
   }
 }

@@ -1,11 +1,11 @@
 internal import TerminalUI
 internal import Todo
 
-/// What the list of things to do on a terminal knows beside its view models: where the user is, and what happened last.
+/// The state of the live todo list that is not in its view models: the selection, and the latest activity.
 ///
-/// Pure: keys and lists go in; what is to be done and what is to be shown come out.
+/// A pure state machine: its inputs are keys and lists, and its outputs are requests and the contents of the screen.
 struct LiveTodoState {
-  /// What a key asks for beyond the screen.
+  /// A request of a key to the view models or to the session.
   enum Request: Equatable {
     case openAdd
     case openEdit(TodoItem.ID)
@@ -17,14 +17,14 @@ struct LiveTodoState {
     case quit
   }
 
-  /// A change of the list.
+  /// An edit of the list that needs no form.
   enum Edit: Equatable {
     case toggle(TodoItem)
     case delete(TodoItem)
     case clear
   }
 
-  /// What the view model of the list shows.
+  /// The values that the view model of the list shows.
   struct List {
     var title = ""
     var items: [TodoItem] = []
@@ -34,35 +34,35 @@ struct LiveTodoState {
     var error: TodoListError?
   }
 
-  /// What the view model of an open todo shows.
+  /// The values that the view model of an open todo shows.
   struct Form {
     var title = ""
     var name = ""
     var isFinished = false
     var isDoneEnabled = false
-    /// The number of observers that are alive.
+    /// The number of live subscriptions.
     var liveSubscriptions = 0
   }
 
-  /// What happened last.
+  /// The description of the latest activity.
   private(set) var activity = ""
   private var selection = ListSelection<TodoItem.ID>()
-  /// Whether the form, while it is open, adds a todo.
+  /// Whether the open form adds a todo.
   private var isAdding = false
-  /// The failure after which something else was said.
+  /// The failure that is no longer shown, because a later activity took its place.
   private var earlierError: TodoListError?
-  /// Whether the next key may clear the list.
+  /// Whether the next key may confirm that the list is cleared.
   private var isClearing = false
 
-  // MARK: What happens
+  // MARK: Events
 
-  /// Says what the view model prints.
+  /// Shows a line that the view model prints.
   mutating func print(_ text: String) {
     activity = text
   }
 
-  /// Says that a change is made and shown.
-  mutating func made(_ edit: Edit) {
+  /// Shows that an edit has completed.
+  mutating func completed(_ edit: Edit) {
     activity =
       switch edit {
       case .toggle(let item): "\(item.isFinished ? "Not finished" : "Finished"): \(item.name)"
@@ -71,30 +71,30 @@ struct LiveTodoState {
       }
   }
 
-  /// Says that what the form sent could not be kept.
-  mutating func failedToKeep(_ name: String) {
-    activity = "Not kept: \(name)"
+  /// Shows that the todo of the form could not be saved.
+  mutating func saveFailed(_ name: String) {
+    activity = "Not saved: \(name)"
   }
 
-  /// Says something, also in the place of a failure before it.
-  private mutating func say(_ text: String, in list: List) {
+  /// Shows a text, in place of an earlier failure if there is one.
+  private mutating func show(_ text: String, in list: List) {
     activity = text
     earlierError = list.error
   }
 
   // MARK: Keys
 
-  /// Moves, or says what the key asks for; `nil` for a key without a meaning.
+  /// Handles a key: moves the selection, or returns the request of the key; `nil` if there is no request.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - list: The list.
-  ///   - form: The open todo; `nil` if none is.
-  ///   - pageHeight: How many rows a page key moves.
+  ///   - form: The open form; `nil` if none is open.
+  ///   - pageHeight: The number of rows that a page key moves by.
   mutating func press(_ key: Key, in list: List, _ form: Form?, pageHeight: Int = 10) -> Request? {
     let request = form.map { press(key, in: $0, list) } ?? press(key, in: list, pageHeight)
     switch request {
-    // What it brings is told anew.
+    // A failure of this request is shown even if it equals the earlier one.
     case .edit, .done, .cancel: earlierError = nil
     default: break
     }
@@ -103,11 +103,11 @@ struct LiveTodoState {
 
   private mutating func press(_ key: Key, in list: List, _ pageHeight: Int) -> Request? {
     let ids = list.items.map(\.id)
-    selection.settle(in: ids)
+    selection.anchor(in: ids)
     if isClearing {
       isClearing = false
       if key == .character("y") { return .edit(.clear) }
-      say("Nothing was cleared.", in: list)
+      show("Nothing was cleared.", in: list)
       return nil
     }
     let selected = selected(in: list)
@@ -117,7 +117,7 @@ struct LiveTodoState {
     case .character("a"):
       isAdding = list.isAddEnabled
       if isAdding { return .openAdd }
-      say("Add is disabled: \(TodoItems.unfinishedLimit) todos are unfinished.", in: list)
+      show("Add is disabled: \(TodoItems.unfinishedLimit) todos are unfinished.", in: list)
     case .character("e"), .enter:
       isAdding = false
       return selected.map { .openEdit($0.id) }
@@ -125,8 +125,8 @@ struct LiveTodoState {
     case .character("d"): return selected.map { .edit(.delete($0)) }
     case .character("c") where list.isClearEnabled:
       isClearing = true
-      // Another key than this one, so that to hold it deletes nothing.
-      say("Delete all of \(list.title)? y deletes them, any other key does not.", in: list)
+      // The confirmation is a different key, so that holding down this one deletes nothing.
+      show("Delete all of \(list.title)? Press y to delete, or any other key to cancel.", in: list)
     case .character("q"): return .quit
     default: break
     }
@@ -140,7 +140,7 @@ struct LiveTodoState {
     case .enter where form.isDoneEnabled:
       if isAdding { selection.selectLast() }
       return .done
-    case .enter: say("A todo has a name.", in: list)
+    case .enter: show("A todo needs a name.", in: list)
     case .escape: return .cancel
     default: break
     }
@@ -152,7 +152,7 @@ struct LiveTodoState {
     return list.items.indices.contains(index) ? list.items[index] : nil
   }
 
-  // MARK: What to show
+  // MARK: Contents
 
   func model(of list: List, _ form: Form?) -> TodoScreen.Model {
     TodoScreen.Model(
@@ -182,6 +182,6 @@ struct LiveTodoState {
   private func keys(of form: Form) -> [KeyHint] {
     var keys = [KeyHint(key: "esc", action: "cancel")]
     if form.isDoneEnabled { keys.append(KeyHint(key: "enter", action: "done")) }
-    return keys + [KeyHint(key: "tab", action: "finished or not"), KeyHint(key: "^U", action: "empty the name")]
+    return keys + [KeyHint(key: "tab", action: "toggle finished"), KeyHint(key: "^U", action: "clear the name")]
   }
 }

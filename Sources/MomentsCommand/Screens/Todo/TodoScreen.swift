@@ -1,11 +1,11 @@
 internal import TerminalUI
 
-/// The list of things to do as a picture: what to show, and a size, make a frame.
+/// Draws the live todo list.
 ///
-/// The list is beside the selected todo, or the form in which one is added or edited (below it on a narrow terminal; on a
-/// small one the form takes the place of the list).
+/// The selected todo, or the form that adds or edits a todo, is beside the list. On a narrow terminal it is below the
+/// list. On a small terminal the form takes the place of the list.
 enum TodoScreen {
-  /// All that the screen shows, in words.
+  /// The contents of the screen.
   struct Model: Hashable, Sendable {
     /// A todo in the list.
     struct Row: Hashable, Sendable {
@@ -18,24 +18,24 @@ enum TodoScreen {
       var title: String
       var name: String
       var isFinished: Bool
-      /// How many observers are alive while it is open.
+      /// The number of live subscriptions while the form is open.
       var liveSubscriptions: Int
     }
 
     var title: String
-    /// Whether the list is known.
+    /// Whether the list has been loaded.
     var isLoaded = true
     var canAdd = true
     var rows: [Row] = []
     /// The index of the selected row.
     var selection = 0
-    /// Nil while none is open.
+    /// The open form; `nil` if none is open.
     var form: Form?
-    /// What went wrong last, until something is done.
+    /// The latest failure, until the next activity.
     var problem: String?
-    /// What happened last.
+    /// The description of the latest activity.
     var activity = ""
-    /// The most important first: those that do not fit are left out.
+    /// The hints for the keys, most important first.
     var keys: [KeyHint] = []
   }
 
@@ -52,7 +52,7 @@ enum TodoScreen {
       } else {
         drawList(of: model, in: &frame, layout)
         if let detail = layout.detail, model.rows.indices.contains(model.selection) {
-          // Where the line at the bottom has no room for all of it, and so perhaps not for what to do about it.
+          // If the line at the bottom is too short for the problem, it may cut off the advice at the problem's end.
           let problem = model.problem.flatMap { TerminalText.width(of: $0) > size.columns - 2 ? $0 : nil }
           draw(model.rows[model.selection], problem: problem, in: &frame, detail, isRoomy: layout.isDetailRoomy)
         }
@@ -63,7 +63,7 @@ enum TodoScreen {
   private static func chrome(of model: Model) -> ScreenChrome {
     let unfinished = model.rows.count { !$0.isFinished }
     var states: [(text: String, style: TextStyle)] = []
-    if model.isLoaded, !model.canAdd { states.append(("enough to do", .waiting)) }
+    if model.isLoaded, !model.canAdd { states.append(("limit reached", .waiting)) }
     if model.problem != nil { states.append(("failed", .bad)) }
     return ScreenChrome(
       title: model.title, counts: model.rows.isEmpty ? nil : "\(unfinished) unfinished", states: states,
@@ -76,7 +76,7 @@ enum TodoScreen {
   private static func drawList(of model: Model, in frame: inout Frame, _ layout: ListAndDetail) {
     guard !model.rows.isEmpty else {
       layout.drawPlaceholder(
-        model.problem ?? (model.isLoaded ? "There is nothing to do. a adds a todo." : "Loading…"), in: &frame)
+        model.problem ?? (model.isLoaded ? "There is nothing to do. Press a to add." : "Loading…"), in: &frame)
       return
     }
     layout.drawRows(count: model.rows.count, selection: model.selection, in: &frame) { index, row, frame in
@@ -111,17 +111,17 @@ enum TodoScreen {
   private static func draw(
     _ form: Model.Form, in frame: inout Frame, rows: Range<Int>, columns: Range<Int>, isRoomy: Bool
   ) {
-    let air = isRoomy ? 1 : 0
+    let spacing = isRoomy ? 1 : 0
     var row = rows.lowerBound
     frame.write(form.title, row: row, column: columns.lowerBound, columns: columns.count, style: .strong)
-    row += 1 + air
+    row += 1 + spacing
     let end = frame.write("Name  ", row: row, column: columns.lowerBound, style: .faint)
     TextField.draw(form.name, isFocused: true, in: &frame, row: row, columns: end..<columns.upperBound)
-    row += 1 + air
+    row += 1 + spacing
     frame.write(
       form.isFinished ? "✓ finished" : "· not finished", row: row, column: columns.lowerBound,
       style: form.isFinished ? .good : .plain)
-    row += 1 + air
+    row += 1 + spacing
     frame.write(
       "Resource tracing: \(form.liveSubscriptions)", row: row, column: columns.lowerBound, columns: columns.count,
       style: .faint)

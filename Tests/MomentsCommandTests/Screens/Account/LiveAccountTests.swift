@@ -14,7 +14,7 @@ import Testing
   private let terminal = FakeTerminal()
   private let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
 
-  /// Shows the screens of a service and a demonstration in the folder until the user leaves.
+  /// Runs a live account, with a service and a demonstration in the folder, until the user leaves.
   private func withLiveAccount(
     _ body: (FakeTerminal, UserService, Demonstration) async throws -> Void
   ) async throws {
@@ -47,7 +47,7 @@ import Testing
 
   /// Signs a user in.
   ///
-  /// - Parameter keys: What is typed first, to get into an empty field of the username.
+  /// - Parameter keys: The keys that focus and clear the field of the username.
   private func signIn(_ username: String, _ password: String, after keys: String = "") async {
     _ = await terminal.lines(afterTyping: "\(keys)\(username)\t\(password)\r") {
       $0[0].hasSuffix("signed in") && $0[22] == " state changed: signed(\(username))"
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  /// The files of the device, without those of the server, that have a text in their names or bytes.
+  /// Returns the files of the device, without those of the server, whose names or bytes contain a text.
   private func files(mentioning text: String) throws -> [String] {
     let device = folder.appending(path: "device")
     let names = try #require(FileManager.default.enumerator(atPath: device.path())).compactMap { $0 as? String }
@@ -68,11 +68,11 @@ import Testing
     }
   }
 
-  @Test func `The timeline is that of the user who is signed in, and its key goes back to the account`() async throws {
+  @Test func `The timeline belongs to the signed-in user, and a key returns to the account`() async throws {
     try await withLiveAccount { terminal, _, _ in
       // The key types a letter while no user is signed in.
       let typing = await terminal.lines(afterTyping: "t") { $0[3] == " ▸ Username  t" }
-      #expect(typing[23] == " esc quit  ^U empty the field")
+      #expect(typing[23] == " esc quit  ^U clear the field")
       terminal.type("\u{7F}")
       await signIn("jake", "low-level")
       let timeline = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
@@ -83,15 +83,15 @@ import Testing
     }
   }
 
-  @Test func `Likes that wait are counted before they go, and the next user sees nothing of the first`() async throws {
+  @Test func `Pending likes are counted before a sign-out, and the next user sees no data of the first`() async throws {
     try await withLiveAccount { terminal, service, demonstration in
       await signIn("jake", "low-level")
       _ = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
       _ = await terminal.lines(afterTyping: "o") { $0[0].hasSuffix("offline") }
-      // The switch works beside the keys.
+      // The network is switched concurrently with the keys.
       while demonstration.network.isOnline { await Task.yield() }
-      _ = await terminal.lines(afterTyping: "jl") { $0[22].hasPrefix(" Kept until the network is back: like Mattt") }
-      _ = await terminal.lines(afterTyping: "jjl") { $0[22].hasPrefix(" Kept until the network is back: like Ravi") }
+      _ = await terminal.lines(afterTyping: "jl") { $0[22].hasPrefix(" Queued until the network is back: like Mattt") }
+      _ = await terminal.lines(afterTyping: "jjl") { $0[22].hasPrefix(" Queued until the network is back: like Ravi") }
       _ = await terminal.lines(afterTyping: "q") { $0[0].hasSuffix("signed in") }
       #expect(try files(mentioning: "Low-level programming on iOS") != [])
 
@@ -101,12 +101,12 @@ import Testing
           "   The server doesn't have 2 of your changes. Let them be sent, or sign out", "   without them.",
         ])
       #expect(asked[23] == " esc stay signed in  enter Discard and SignOut  t timeline")
-      // Esc takes the question back and not the user away.
+      // Escape cancels the question, and the user stays signed in.
       let kept = await terminal.lines(afterTyping: "\u{1B}") { $0[6] == " ▸ [ SignOut ]" }
       #expect(kept[8] == "   当前用户: jake")
-      // Nothing was lost: the timeline still has both likes, and they wait.
-      let waiting = await terminal.lines(afterTyping: "t") { $0[0].contains("2 waiting") }
-      #expect(waiting[0].hasPrefix(" Jake Lin  16 moments · 32 likes"))
+      // Nothing was lost: the timeline still has both pending likes.
+      let pending = await terminal.lines(afterTyping: "t") { $0[0].contains("2 pending") }
+      #expect(pending[0].hasPrefix(" Jake Lin  16 moments · 32 likes"))
       _ = await terminal.lines(afterTyping: "q") { $0[0].hasSuffix("signed in") }
 
       _ = await terminal.lines(afterTyping: "\r") { $0[6] == " ▸ [ Discard and SignOut ]" }
@@ -118,11 +118,11 @@ import Testing
       #expect(try files(mentioning: "\"0\"") == [])
 
       try await demonstration.network.setOnline(true)
-      // The username of the first is still in its field, and the focus on the password.
+      // The field still has the first username, and the password has the focus.
       await signIn("mei-zhou", "sunscreen", after: "\u{1B}[Z\u{15}")
       let timeline = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }
       #expect(timeline[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))
-      #expect(timeline[0].contains("waiting") == false)
+      #expect(timeline[0].contains("pending") == false)
       let frames = await terminal.allFrames()
       let signOut = try #require(frames.firstIndex { $0[8] == "   已经退出登录" })
       let since = frames[signOut...].flatMap(\.self)
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func `A sign-out anywhere closes the timeline`() async throws {
+  @Test func `A sign-out from elsewhere closes the timeline`() async throws {
     try await withLiveAccount { terminal, service, _ in
       await signIn("jake", "low-level")
       _ = await terminal.lines(afterTyping: "t") { $0[22] == " The timeline is up to date." }

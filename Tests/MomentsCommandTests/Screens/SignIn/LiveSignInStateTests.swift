@@ -6,14 +6,14 @@ import Testing
 @testable import MomentsCommand
 
 struct LiveSignInStateTests {
-  /// The state, for expectations that change it.
+  /// Holds the state in a class, so that expectations can change it.
   private final class Screen {
     private(set) var state = LiveSignInState(hint: "Hello.")
 
     @discardableResult
     func press(_ key: Key, in form: LiveSignInState.Form) -> LiveSignInState.Request? { state.press(key, in: form) }
 
-    func follow(_ signState: SignState) -> Bool { state.follow(signState) }
+    func signStateChanged(to signState: SignState) -> Bool { state.signStateChanged(to: signState) }
 
     func submitEnded() { state.submitEnded() }
 
@@ -26,7 +26,7 @@ struct LiveSignInStateTests {
     username: "jake", password: Password("low"), isUsernameEnabled: true, isPasswordEnabled: true, isSubmitEnabled: true
   )
 
-  @Test func `What is typed goes where the focus is`() {
+  @Test func `Typed text goes to the focused field`() {
     #expect(screen.press(.character("j"), in: empty) == .setUsername("j"))
     #expect(screen.press(.tab, in: filled) == nil)
     #expect(screen.press(.character("!"), in: filled) == .setPassword(Password("low!")))
@@ -34,26 +34,26 @@ struct LiveSignInStateTests {
     #expect(screen.press(.character("x"), in: filled) == nil)
   }
 
-  @Test func `The focus moves round among what can be used`() {
+  @Test func `The focus cycles through the enabled controls`() {
     var focuses: [SignInScreen.Control?] = []
     for key in [Key.tab, .down, .tab, .backTab, .up] {
       screen.press(key, in: filled)
       focuses.append(screen.model(of: filled).focus)
     }
     #expect(focuses == [.password, .button, .username, .button, .password])
-    // Nothing else can be used, until it can again.
+    // While only the username is enabled, it has the focus.
     #expect(screen.model(of: empty).focus == .username)
     #expect(screen.model(of: filled).focus == .password)
     #expect(screen.model(of: LiveSignInState.Form()).focus == nil)
   }
 
-  @Test func `Enter goes on to the password, and submits from there`() {
+  @Test func `Enter moves to the password, and submits from there`() {
     #expect(screen.press(.enter, in: filled) == nil)
     #expect(screen.model(of: filled).focus == .password)
     #expect(screen.press(.enter, in: filled) == .submit)
   }
 
-  @Test func `Keys are ignored until what was submitted is answered, except for the one that quits`() {
+  @Test func `Keys except Escape are ignored until a submission is answered`() {
     screen.press(.tab, in: filled)
     #expect(screen.press(.enter, in: filled) == .submit)
     #expect(screen.press(.enter, in: filled) == nil)
@@ -63,7 +63,7 @@ struct LiveSignInStateTests {
     #expect(screen.press(.character("x"), in: filled) == .setPassword(Password("lowx")))
   }
 
-  @Test func `While it asks whether to discard, the key that quits keeps the changes`() {
+  @Test func `While the screen asks whether to discard changes, Escape keeps them`() {
     var form = LiveSignInState.Form(isSubmitEnabled: true, submitTitle: "Discard and SignOut", asksToDiscard: true)
     #expect(
       screen.model(of: form).keys == [
@@ -76,22 +76,23 @@ struct LiveSignInStateTests {
     #expect(screen.press(.escape, in: form) == .quit)
   }
 
-  @Test func `Keys that mean something outside are named while a user is signed in`() {
+  @Test func `Keys with a meaning outside the screen are shown while a user is signed in`() {
     let state = LiveSignInState(hint: "Hello.", signedInKeys: [KeyHint(key: "t", action: "timeline")])
     #expect(state.model(of: empty).keys.map(\.key) == ["esc", "^U"])
     let signedIn = LiveSignInState.Form(isSubmitEnabled: true, submitTitle: "SignOut")
     #expect(state.model(of: signedIn).keys.map(\.key) == ["esc", "enter", "t"])
   }
 
-  @Test func `Each change of who is signed in is said, and sign-ins are loaded for who is`() {
+  @Test func `Each change of the sign-in state is shown, and a sign-in loads the recent sign-ins`() {
     #expect(screen.state.activity == "Hello.")
-    #expect(!screen.follow(.signingIn))
+    #expect(!screen.signStateChanged(to: .signingIn))
     #expect(screen.state.activity == "state changed: signingIn")
-    #expect(screen.follow(.signed(User(uid: "007", username: "jake", date: Date(timeIntervalSince1970: 0)))))
+    let user = User(uid: "007", username: "jake", date: Date(timeIntervalSince1970: 0))
+    #expect(screen.signStateChanged(to: .signed(user)))
     #expect(screen.state.activity == "state changed: signed(jake)")
   }
 
-  @Test func `Of the password its length is shown, and of the sign-ins those of who is signed in`() {
+  @Test func `Only the length of the password is shown, and recent sign-ins only while a user is signed in`() {
     var form = filled
     form.recentSignIns = ["yesterday"]
     #expect(screen.model(of: form).passwordLength == 3)
@@ -102,7 +103,7 @@ struct LiveSignInStateTests {
     #expect(screen.model(of: form).recentSignIns == [])
   }
 
-  @Test func `The keys that have a meaning are named`() {
+  @Test func `Only keys that have a meaning are shown`() {
     #expect(screen.model(of: empty).keys.map(\.key) == ["esc", "^U"])
     screen.press(.tab, in: filled)
     #expect(screen.model(of: filled).keys.map(\.key) == ["esc", "tab", "enter", "^U"])

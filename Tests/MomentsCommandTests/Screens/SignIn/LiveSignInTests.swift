@@ -12,7 +12,9 @@ import Testing
   private let terminal = FakeTerminal()
   private let gate = Gate()
 
-  /// - Parameter promptAnswers: How many answers of the server do not wait for the gate.
+  /// Runs a live sign-in screen until the user leaves.
+  ///
+  /// - Parameter promptAnswers: The number of first answers of the server that don't wait for the gate.
   private func withLiveSignIn(promptAnswers: Int = 0, _ body: (FakeTerminal) async -> Void) async {
     let answers = Atomic(0)
     let session = InMemorySignInSession(
@@ -29,28 +31,28 @@ import Testing
     #expect(await ending == .quit)
   }
 
-  @Test func `It begins with the username, and says what is missing at each character`() async {
+  @Test func `The username has the focus first, and each character updates the message about missing input`() async {
     await withLiveSignIn { terminal in
       let empty = await terminal.lines { $0[0].hasSuffix("signed out") }
       #expect(empty[3...8] == [" ▸ Username", "   Password", "", "   [ Submit ]", "", "   请填写用户名"])
-      #expect(empty[22...23] == [" Try jake.", " esc quit  ^U empty the field"])
+      #expect(empty[22...23] == [" Try jake.", " esc quit  ^U clear the field"])
       let short = await terminal.lines(afterTyping: "jak") { $0[3] == " ▸ Username  jak" }
       #expect(short[8] == "   用户名太短, 应该大于4位")
-      // There is nowhere to go.
+      // No other control is enabled.
       terminal.type("\t\r")
       let long = await terminal.lines(afterTyping: "e") { $0[3] == " ▸ Username  jake" }
       #expect(long[8] == "   请填写密码")
-      #expect(long[23] == " esc quit  tab next  ^U empty the field")
+      #expect(long[23] == " esc quit  tab next  ^U clear the field")
     }
   }
 
-  @Test func `A wrong password is told, another one signs in, and the button signs out`() async {
+  @Test func `A wrong password is reported, the right one signs in, and the button signs out`() async {
     gate.open()
     await withLiveSignIn { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       let ready = await terminal.lines(afterTyping: "jake\rguess") { $0[4] == " ▸ Password  •••••" }
       #expect(ready[8] == "")
-      #expect(ready[23] == " esc quit  tab next  enter Submit  ^U empty the field")
+      #expect(ready[23] == " esc quit  tab next  enter Submit  ^U clear the field")
       let wrong = await terminal.lines(afterTyping: "\r") {
         $0[8].hasPrefix("   The username or the password is wrong.")
       }
@@ -66,14 +68,14 @@ import Testing
       #expect(signedIn[23] == " esc quit  enter SignOut")
       let signedOut = await terminal.lines(afterTyping: "q\r") { $0[8] == "   已经退出登录" && $0[22].hasSuffix("unsigned") }
       #expect(signedOut[0].hasSuffix("signed out"))
-      // One more Enter signs nobody in.
+      // Another Enter doesn't sign in again.
       #expect(signedOut[4] == " ▸ Password")
     }
     let shown = await terminal.allFrames().flatMap(\.self)
     #expect(!shown.contains { $0.contains("guess") || $0.contains("low-level") })
   }
 
-  @Test func `While the server is asked the indicator shows, the text is hidden, and keys do nothing`() async {
+  @Test func `During a request, the indicator is shown, the text is hidden, and keys do nothing`() async {
     await withLiveSignIn { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       let busy = await terminal.lines(afterTyping: "jake\rlow-level\r") {
@@ -85,13 +87,13 @@ import Testing
       terminal.type("\r\tmore\u{7F}\r")
       gate.open()
       let signedIn = await terminal.lines { $0[12].hasPrefix("   2018-12-01") }
-      // One sign-in, and nothing typed.
+      // There was one sign-in, and nothing was typed.
       #expect(signedIn[3...4] == ["   Username  jake", "   Password  •••••••••"])
       #expect(signedIn[13] == "")
     }
   }
 
-  @Test func `Keys behind Enter change nothing of what it sends`() async {
+  @Test func `Keys after Enter do not change the submitted form`() async {
     gate.open()
     await withLiveSignIn { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
@@ -102,7 +104,7 @@ import Testing
     }
   }
 
-  @Test func `Tab and arrows go round what can be used`() async {
+  @Test func `Tab and arrow keys cycle through the enabled controls`() async {
     await withLiveSignIn { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       _ = await terminal.lines(afterTyping: "jake\rp") { $0[4] == " ▸ Password  •" }
@@ -114,12 +116,12 @@ import Testing
     }
   }
 
-  @Test func `Signing out while the recent sign-ins are loaded is told at once`() async {
+  @Test func `A sign-out is shown immediately while the recent sign-ins are loading`() async {
     await withLiveSignIn(promptAnswers: 1) { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       _ = await terminal.lines(afterTyping: "jake\rlow-level\r") { $0[22] == " state changed: signed(jake)" }
       await gate.arrivals()
-      // The head and the last line follow the state by themselves.
+      // The header and the activity line observe the state independently.
       let busy = await terminal.lines(afterTyping: "\r") {
         $0[0].hasSuffix("busy") && $0[22] == " state changed: signingOut"
       }
@@ -127,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func `Leaving while the server is asked ends the sign-in`() async {
+  @Test func `Leaving during a request ends the sign-in`() async {
     await withLiveSignIn { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       _ = await terminal.lines(afterTyping: "jake\rlow-level\r") { $0[0].hasSuffix("busy") }

@@ -24,7 +24,7 @@ struct SignInScreenTests {
     )
   }
 
-  @Test func `It fills 80×24`() {
+  @Test func `The sign-in screen fills 80×24`() {
     #expect(
       lines(of: typing).joined(separator: "\n") == """
          Sign in                                                             signed out
@@ -54,7 +54,7 @@ struct SignInScreenTests {
         """)
   }
 
-  @Test func `Who is signed in, since when, and when before, is below the button`() {
+  @Test func `The signed-in user, the time of the sign-in and recent sign-ins are below the button`() {
     #expect(
       lines(of: signedIn)[0...12] == [
         " Sign in                                                              signed in",
@@ -64,7 +64,7 @@ struct SignInScreenTests {
       ])
   }
 
-  @Test func `While it is busy the indicator shows`() {
+  @Test func `The indicator is shown while the screen is busy`() {
     var model = typing
     model.isBusy = true
     model.enabled = []
@@ -76,7 +76,7 @@ struct SignInScreenTests {
       lines[3...8] == ["   Username  jake", "   Password  •••••••••", "", "   [ Submit ]  asking the server…", "", ""])
   }
 
-  @Test func `Where there is little room, what matters stands without air`() {
+  @Test func `A small terminal shows no blank lines`() {
     #expect(
       lines(of: typing, 40, 10)[2..<7] == [
         "   Username  jake", " ▸ Password  •••••••••", "   [ Submit ]", "   The username or the password is",
@@ -84,7 +84,7 @@ struct SignInScreenTests {
       ])
   }
 
-  @Test func `The cursor is where the next character goes, and the button stands out when it is next`() {
+  @Test func `The cursor is where the next character goes, and a focused button is highlighted`() {
     let inverse = { (model: SignInScreen.Model, row: Int) in
       SignInScreen.frame(of: model, size: TerminalSize(columns: 80, rows: 24))[row: row].enumerated()
         .filter { $0.element.style.attributes == .inverse }.map(\.offset)
@@ -95,7 +95,7 @@ struct SignInScreenTests {
     #expect(inverse(signedIn, 6) == Array(3..<14))
   }
 
-  @Test func `Every size from nothing up is drawn`() {
+  @Test func `The sign-in screen is drawn at every size`() {
     for model in [typing, signedIn] {
       for columns in 0..<100 {
         for rows in [0, 1, 9, 10, 15, 16, 24] {

@@ -17,7 +17,7 @@ struct LiveTimelineStateTests {
     .fixture(momentIDs: ids, likedMomentIDs: liked)
   }
 
-  /// The state with what its view model shows, for expectations that change both.
+  /// Holds the state and the values of its view model in a class, so that expectations can change both.
   private final class Screen {
     private(set) var state: LiveTimelineState
     var timeline = LiveTimelineState.Timeline()
@@ -78,7 +78,7 @@ struct LiveTimelineStateTests {
 
   // MARK: Observers
 
-  @Test func `A frame may be drawn when all three observers saw the same`() {
+  @Test func `A frame may be drawn when all three observers have the same value`() {
     let screen = Screen()
     #expect(screen.isConsistent)
     screen.showInList(Self.details(["0"]))
@@ -91,7 +91,7 @@ struct LiveTimelineStateTests {
     #expect(!screen.isConsistent)
   }
 
-  @Test func `A timeline that is removed leaves an empty screen`() {
+  @Test func `A removed timeline leaves an empty screen`() {
     let screen = Screen(Self.details(["0", "1"]))
     screen.press(.down)
     screen.show(nil)
@@ -104,12 +104,12 @@ struct LiveTimelineStateTests {
     #expect(model.likeCount == 0)
   }
 
-  @Test func `The stored timeline has the age of its saving until something newer comes`() {
+  @Test func `The stored timeline shows the time since it was saved, until a newer one arrives`() {
     let screen = Screen()
     #expect(screen.model().source == nil)
     screen.show(Self.details(["0"]), savedAt: Self.before)
     #expect(screen.model().source == .stored(age: "5 minutes ago"))
-    #expect(screen.activity == "Showing what was stored 5 minutes ago, asking for news.")
+    #expect(screen.activity == "Showing the timeline stored 5 minutes ago; checking for updates.")
     #expect(screen.model(at: Self.noon.addingTimeInterval(60)).source == .stored(age: "6 minutes ago"))
     screen.show(Self.details(["0"], liked: ["0"]), savedAt: Self.before)
     #expect(screen.model().source == .stored(age: "5 minutes ago"))
@@ -117,32 +117,32 @@ struct LiveTimelineStateTests {
     #expect(screen.model(at: Self.noon.addingTimeInterval(60)).source == .fetched(age: "1 minute ago"))
   }
 
-  @Test func `A stored timeline that comes again is announced once`() {
+  @Test func `A stored timeline that arrives again is announced once`() {
     let screen = Screen()
     screen.setOnline(false)
     screen.show(Self.details(["0"]), savedAt: Self.before)
-    #expect(screen.activity == "Showing what was stored 5 minutes ago, as the network is gone.")
+    #expect(screen.activity == "Showing the timeline stored 5 minutes ago; the network is down.")
     screen.loadEnded(.newest, .session(.timedOut))
     screen.show(Self.details(["0"], liked: ["0"]), savedAt: Self.before)
-    #expect(screen.activity == "Not loaded: the server cannot be reached.")
+    #expect(screen.activity == "Loading failed: the server cannot be reached.")
   }
 
-  @Test func `Where nothing was stored, what comes first was fetched`() {
+  @Test func `Without a stored timeline, the first timeline counts as fetched`() {
     let screen = Screen(Self.details(["0"]))
     #expect(screen.model().source == .fetched(age: "now"))
     #expect(screen.activity == "Opening the timeline…")
   }
 
-  @Test func `The end of a load is said`() {
+  @Test func `The result of a load is shown`() {
     let screen = Screen(Self.details(["0"]))
     screen.loadEnded(.newest)
     #expect(screen.activity == "The timeline is up to date.")
     screen.loadEnded(.older)
-    #expect(screen.activity == "Older moments are here.")
+    #expect(screen.activity == "Loaded older moments.")
     screen.loadEnded(.older, .session(.timedOut))
-    #expect(screen.activity == "Not loaded: the server cannot be reached.")
+    #expect(screen.activity == "Loading failed: the server cannot be reached.")
     screen.loadEnded(.newest, .queueFull)
-    #expect(screen.activity == "Not loaded: \(MomentsRepoError.queueFull.description)")
+    #expect(screen.activity == "Loading failed: \(MomentsRepoError.queueFull.description)")
   }
 
   // MARK: Selection
@@ -160,7 +160,7 @@ struct LiveTimelineStateTests {
     #expect(selections == [0, 1, 2, 2, 1, 2, 0, 2, 0])
   }
 
-  @Test func `A page key moves by what fits`() {
+  @Test func `A page key moves by the height of a page`() {
     let screen = Screen(Self.details((0..<10).map(String.init)))
     screen.press(.pageDown, pageHeight: 4)
     #expect(screen.model().selection == 4)
@@ -168,7 +168,7 @@ struct LiveTimelineStateTests {
     #expect(screen.model().selection == 0)
   }
 
-  @Test func `The selection stays with its moment, and near its place when that is gone`() {
+  @Test func `The selection follows its moment, and stays nearby when the moment is removed`() {
     let screen = Screen(Self.details(["a", "b", "c"]))
     screen.press(.down)
     screen.show(Self.details(["new", "a", "b", "c"]))
@@ -181,7 +181,7 @@ struct LiveTimelineStateTests {
     #expect(screen.model().selection == 0)
   }
 
-  @Test func `An empty timeline has nothing to move to or to like`() {
+  @Test func `In an empty timeline, keys neither move nor like`() {
     let screen = Screen(Self.details([]))
     #expect([Key.down, .end, .enter, .character("l")].map { screen.press($0) } == [nil, nil, nil, nil])
     #expect(screen.model().detail == nil)
@@ -189,7 +189,7 @@ struct LiveTimelineStateTests {
 
   // MARK: Requests
 
-  @Test func `Keys ask for what they say`() {
+  @Test func `Keys make the requests that their hints name`() {
     let screen = Screen(Self.details(["0", "1"], liked: ["1"]))
     screen.timeline.hasMore = true
     let keys: [Key] = [
@@ -203,21 +203,21 @@ struct LiveTimelineStateTests {
       ])
   }
 
-  @Test func `What cannot be done is neither offered nor asked for`() {
+  @Test func `Unavailable actions are neither offered nor requested`() {
     let screen = Screen(Self.details(["0"]), canGoOffline: false)
     #expect([Key.character("o"), .character("m")].map { screen.press($0) } == [nil, nil])
     #expect(screen.model().keys.map(\.action) == ["quit", "move", "like", "reload"])
     #expect(screen.model().isOnline)
   }
 
-  @Test func `The keys say what they do next`() {
+  @Test func `The hints describe the next action of their keys`() {
     let screen = Screen(Self.details(["0"], liked: ["0"]))
     screen.timeline.hasMore = true
     #expect(screen.model().keys.map(\.action) == ["quit", "move", "unlike", "go offline", "reload", "more"])
     screen.press(.character("o"))
     #expect(screen.model().keys.map(\.action)[3] == "go online")
     #expect(!screen.model().isOnline)
-    #expect(screen.activity == "The network is gone.")
+    #expect(screen.activity == "The network is down.")
   }
 
   // MARK: Likes
@@ -233,7 +233,7 @@ struct LiveTimelineStateTests {
     #expect(screen.model().pendingCount == 1)
   }
 
-  @Test func `The activity line says what became of a like`() {
+  @Test func `The activity line shows the result of a like`() {
     let screen = Screen(Self.details(["0"]))
     var activities: [String] = []
     for result in [.success(.confirmed), .success(.queued), .failure(.session(.timedOut))]
@@ -246,13 +246,13 @@ struct LiveTimelineStateTests {
     }
     #expect(
       activities == [
-        "Liked it", "No longer liked: it", "Kept until the network is back: like it",
-        "Kept until the network is back: unlike it", "Not liked, it: the server cannot be reached.",
-        "Still liked, it: the server cannot be reached.",
+        "Liked it", "Unliked it", "Queued until the network is back: like it",
+        "Queued until the network is back: unlike it", "Could not like it: the server cannot be reached.",
+        "Could not unlike it: the server cannot be reached.",
       ])
   }
 
-  @Test func `A like that was cancelled says nothing`() {
+  @Test func `A cancelled like is not shown as an activity`() {
     let screen = Screen(Self.details(["0"]))
     screen.loadEnded(.newest)
     screen.likeEnded(true, with: .failure(.cancelled))

@@ -18,7 +18,7 @@ import Testing
   private let terminal = FakeTerminal()
   private let backend = DemonstrationServer()
   private let store = PersistentDataStore(InMemoryStore(now: { noon }))
-  /// A timeline was saved five minutes ago in it, and is saved at noon from here on.
+  /// A store whose first save is dated five minutes before noon, and whose later saves are dated noon.
   private let olderStore: PersistentDataStore<InMemoryStore>
 
   init() {
@@ -51,7 +51,7 @@ import Testing
     return ScreenSession(of: timeline, on: terminal) { _ in }
   }
 
-  @Test func `It takes the terminal over, shows the timeline, and gives the terminal back at a quit`() async {
+  @Test func `The timeline takes over the terminal, and restores it at a quit`() async {
     let timeline = makeTimeline()
     async let ending = timeline.run()
     let lines = await terminal.lines { $0[22].contains("up to date") }
@@ -71,7 +71,7 @@ import Testing
     terminal.type("q")
     _ = await ending
     let selected = await terminal.allFrames().filter { $0[3].hasPrefix("▸") }
-    // What each of the three shows, without repetitions.
+    // The values that the three observers show, without repetitions.
     var seen: [[String]] = []
     for lines in selected {
       let views = [
@@ -83,7 +83,7 @@ import Testing
     #expect(seen == [["·", "· 1 like", "4 likes"], ["♥", "♥ 2 likes", "5 likes"]])
   }
 
-  @Test func `No frame shows observers that differ`() async {
+  @Test func `No frame shows observers with different values`() async {
     let repo = SplitRepo()
     let timeline = makeTimeline(repo: repo)
     async let ending = timeline.run()
@@ -92,7 +92,7 @@ import Testing
     for relay in repo.relays {
       relay.send(.loaded(.fixture(name: "After", likedMomentIDs: ["0"])))
       terminal.type("j")
-      // Time enough for every job of the timeline to draw what it should not.
+      // Enough time for every job of the timeline that could draw a wrong frame.
       for _ in 0..<1_000 { await Task.yield() }
     }
     _ = await terminal.lines { $0[0].contains("After") }
@@ -104,7 +104,7 @@ import Testing
     #expect(mixed == [])
   }
 
-  @Test func `The stored timeline is shown with its age before the network answers`() async throws {
+  @Test func `The stored timeline is shown with its age before the server answers`() async throws {
     let details = try await backend.getMoments(userID: "1")
     try await olderStore.save(momentsDetails: details, userID: "1")
     let gate = Gate()
@@ -118,7 +118,7 @@ import Testing
     async let ending = timeline.run()
     let before = await terminal.lines { $0[0].hasSuffix("stored 5 minutes ago · loading…") }
     #expect(before[0].hasPrefix(" Mei Zhou  3 moments · 4 likes"))
-    #expect(before[22] == " Showing what was stored 5 minutes ago, asking for news.")
+    #expect(before[22] == " Showing the timeline stored 5 minutes ago; checking for updates.")
     gate.open()
     let after = await terminal.lines { $0[22].contains("up to date") }
     #expect(after[0].hasSuffix("fetched now"))
@@ -126,23 +126,23 @@ import Testing
     _ = await ending
   }
 
-  @Test func `The network is taken away and given back`() async {
+  @Test func `The network is switched off and on`() async {
     let timeline = makeTimeline()
     async let ending = timeline.run()
     _ = await terminal.lines { $0[22].contains("up to date") }
     terminal.type("o")
     let offline = await terminal.lines { $0[0].hasSuffix("offline") }
     #expect(offline[23].contains("o go online"))
-    // The switch works beside the keys.
+    // The network is switched concurrently with the keys.
     while await backend.isOnline { await Task.yield() }
     terminal.type("r")
-    let failed = await terminal.lines { $0[22].hasPrefix(" Not loaded") }
+    let failed = await terminal.lines { $0[22].hasPrefix(" Loading failed") }
     #expect(failed[0].hasPrefix(" Mei Zhou"))
     terminal.type("o")
-    // Back online, the timeline is loaded without being asked for.
+    // When the network is back, the timeline is loaded without a key.
     var hasFailed = false
     for await frame in terminal.frames.stream where frame.size.rows > 0 {
-      if frame.lines[22].hasPrefix(" Not loaded") { hasFailed = true }
+      if frame.lines[22].hasPrefix(" Loading failed") { hasFailed = true }
       if hasFailed, frame.lines[22].contains("up to date") { break }
     }
     #expect(await backend.isOnline)
@@ -150,14 +150,14 @@ import Testing
     _ = await ending
   }
 
-  @Test func `Started without a network, it shows what is stored, and loads when the network is given back`()
+  @Test func `Without a network at the start, the stored timeline is shown, and reloaded when the network is back`()
     async throws
   {
     try await olderStore.save(momentsDetails: backend.getMoments(userID: "1"), userID: "1")
     await backend.setOnline(false)
     let timeline = makeTimeline(store: olderStore, isOnline: false)
     async let ending = timeline.run()
-    let offline = await terminal.lines { $0[22].contains("as the network is gone") }
+    let offline = await terminal.lines { $0[22].contains("the network is down") }
     #expect(offline[0].hasSuffix("stored 5 minutes ago · offline"))
     #expect(offline[23].contains("o go online"))
     terminal.type("o")
@@ -167,25 +167,25 @@ import Testing
     #expect(await ending == .quit)
   }
 
-  @Test func `A like waits, and says so, until the server answers`() async {
+  @Test func `A like is shown as pending until the server answers`() async {
     let repo = SplitRepo()
     let timeline = makeTimeline(repo: repo)
     async let ending = timeline.run()
     for relay in repo.relays { relay.send(.loaded(.fixture())) }
     _ = await terminal.lines { $0[2].hasPrefix("▸ ·  Taylor") }
     terminal.type("l")
-    let waiting = await terminal.lines { $0[2].hasPrefix("▸ ·… Taylor") }
-    #expect(waiting[0].hasSuffix("1 waiting"))
-    #expect(waiting.contains { $0.contains("│ … waiting for the network") })
+    let pending = await terminal.lines { $0[2].hasPrefix("▸ ·… Taylor") }
+    #expect(pending[0].hasSuffix("1 pending"))
+    #expect(pending.contains { $0.contains("│ … waiting for the network") })
     repo.gate.open()
-    // What waits and what happened come by different ways, so in either order.
-    let liked = await terminal.lines { $0[22].hasPrefix(" Liked") && !$0[0].contains("waiting") }
+    // The pending likes and the activity arrive independently, in either order.
+    let liked = await terminal.lines { $0[22].hasPrefix(" Liked") && !$0[0].contains("pending") }
     #expect(liked[2].hasPrefix("▸ ·  Taylor"))
     terminal.type("q")
     _ = await ending
   }
 
-  @Test func `Ages are brought up to date while nothing happens`() async {
+  @Test func `Ages are updated while nothing else changes`() async {
     let gate = Gate()
     let minutes = Lock(0)
     let timeline = makeTimeline(
@@ -205,7 +205,7 @@ import Testing
   }
 }
 
-/// A repository whose three observers a test serves one by one, and whose likes wait for it.
+/// A repository whose three observers receive values from a relay each, and whose likes wait for a gate.
 private final class SplitRepo: MomentsRepoType {
   let relays = (0..<3).map { _ in CurrentValueRelay(MomentsLoadState.idle) }
   let gate = Gate()

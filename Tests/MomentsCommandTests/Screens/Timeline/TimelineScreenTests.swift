@@ -11,7 +11,7 @@ import Testing
 struct TimelineScreenTests {
   private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
 
-  /// The demonstration's timeline, fetched just now, with a row selected.
+  /// Returns a model of the demonstration's timeline, fetched just now, with a row selected.
   private func model(
     selection: Int = 0, change: (inout TimelineScreen.Model) -> Void = { _ in }
   ) async throws -> TimelineScreen.Model {
@@ -39,7 +39,7 @@ struct TimelineScreenTests {
     TimelineScreen.frame(of: model, size: TerminalSize(columns: columns, rows: rows)).lines
   }
 
-  @Test func `It fills 80×24`() async throws {
+  @Test func `The timeline screen fills 80×24`() async throws {
     let model = try await model(selection: 6)
     #expect(
       lines(of: model, 80, 24).joined(separator: "\n") == """
@@ -70,7 +70,7 @@ struct TimelineScreenTests {
         """)
   }
 
-  @Test func `It fills 120×40, with the dates in the list`() async throws {
+  @Test func `The timeline screen fills 120×40, with the dates in the list`() async throws {
     let model = try await model(selection: 4)
     let lines = lines(of: model, 120, 40)
     #expect(lines.count == 40)
@@ -119,7 +119,7 @@ struct TimelineScreenTests {
     #expect(lines[38] == " The timeline is up to date.")
   }
 
-  @Test func `On a narrow terminal the detail is below the list`() async throws {
+  @Test func `On a narrow terminal, the detail is below the list`() async throws {
     let model = try await model(selection: 2)
     #expect(
       lines(of: model, 50, 20).joined(separator: "\n") == """
@@ -146,7 +146,7 @@ struct TimelineScreenTests {
         """)
   }
 
-  @Test func `On a narrow and low terminal there is only the list`() async throws {
+  @Test func `On a narrow and low terminal, only the list is shown`() async throws {
     let model = try await model(selection: 9)
     #expect(
       lines(of: model, 44, 12).joined(separator: "\n") == """
@@ -167,7 +167,7 @@ struct TimelineScreenTests {
 
   // MARK: States
 
-  @Test func `The header names the age, the likes that wait, the load, and the missing network`() async throws {
+  @Test func `The header shows the age, the pending likes, the load and the offline state`() async throws {
     let model = try await model { model in
       model.source = .stored(age: "5 minutes ago")
       model.pendingCount = 2
@@ -175,31 +175,31 @@ struct TimelineScreenTests {
       model.isOnline = false
     }
     #expect(
-      lines(of: model, 80, 24)[0] == " Jake Lin                 stored 5 minutes ago · 2 waiting · loading… · offline")
+      lines(of: model, 80, 24)[0] == " Jake Lin                 stored 5 minutes ago · 2 pending · loading… · offline")
     #expect(
       lines(of: model, 110, 24)[0]
-        == " Jake Lin  16 moments · 30 likes                        stored 5 minutes ago · 2 waiting · loading… · offline"
+        == " Jake Lin  16 moments · 30 likes                        stored 5 minutes ago · 2 pending · loading… · offline"
     )
   }
 
-  @Test func `A load that failed is in the header while the old timeline stays`() async throws {
+  @Test func `A failed load is shown in the header while the old timeline stays`() async throws {
     let model = try await model { $0.problem = "The server could not be reached." }
     let lines = lines(of: model, 80, 24)
     #expect(lines[0].hasSuffix("fetched now · failed"))
     #expect(lines[2].hasPrefix("▸ ♥  Taylor Swift"))
   }
 
-  @Test func `With nothing to show, it says why`() {
-    let say = { (model: TimelineScreen.Model) in
+  @Test func `An empty timeline screen shows the reason`() {
+    let placeholder = { (model: TimelineScreen.Model) in
       self.lines(of: model, 80, 24)[3].prefix { $0 != "│" }.trimmingCharacters(in: .whitespaces)
     }
-    #expect(say(.init(isLoading: true)) == "Nothing is stored yet. Loading…")
-    #expect(say(.init(problem: "The server refused.")) == "The server refused.")
-    #expect(say(.init(source: .fetched(age: "now"))) == "There are no moments.")
+    #expect(placeholder(.init(isLoading: true)) == "Nothing is stored yet. Loading…")
+    #expect(placeholder(.init(problem: "The server refused.")) == "The server refused.")
+    #expect(placeholder(.init(source: .fetched(age: "now"))) == "There are no moments.")
     #expect(lines(of: .init(), 80, 24)[0] == " Moments")
   }
 
-  @Test func `A like that waits is marked in the list and in the detail`() async throws {
+  @Test func `A pending like is marked in the list and in the detail`() async throws {
     let model = try await model(selection: 1) { model in
       model.rows[1].isPending = true
       model.detail?.row.isPending = true
@@ -209,7 +209,7 @@ struct TimelineScreenTests {
     #expect(lines[6].hasSuffix("│ … waiting for the network"))
   }
 
-  @Test func `The selected row stands out to its edge, also without colours`() async throws {
+  @Test func `The selected row is highlighted up to its edge, even without colours`() async throws {
     let frame = TimelineScreen.frame(of: try await model(selection: 2), size: TerminalSize(columns: 80, rows: 24))
     let isInverse = { (row: Int) in frame[row: row].map { $0.style.attributes.contains(.inverse) } }
     #expect(isInverse(4) == [false] + Array(repeating: true, count: 44) + Array(repeating: false, count: 35))
@@ -222,7 +222,7 @@ struct TimelineScreenTests {
     (16, 0, 19, 0..<16), (16, 15, 19, 0..<16), (16, 0, 5, 0..<5), (16, 2, 5, 0..<5), (16, 3, 5, 1..<6),
     (16, 13, 5, 11..<16), (16, 15, 5, 11..<16), (0, 0, 5, 0..<0), (3, 1, 0, 1..<1),
   ])
-  func `The list scrolls so that the selected row is in the middle, without empty lines`(
+  func `The list scrolls so that the selected row is in the middle, without blank lines`(
     count: Int, selection: Int, height: Int, expected: Range<Int>
   ) {
     #expect(ListAndDetail.visibleRows(count: count, selection: selection, height: height) == expected)
@@ -230,7 +230,7 @@ struct TimelineScreenTests {
 
   // MARK: Sizes
 
-  @Test func `Below the smallest size it only says so`() async throws {
+  @Test func `Below the minimum size, only a message is shown`() async throws {
     let model = try await model()
     #expect(lines(of: model, 39, 10).prefix(3) == ["Too small: 39×10", "Needs 40×10", "q quit"])
     #expect(lines(of: model, 40, 9).prefix(1) == ["Too small: 40×9"])
@@ -240,7 +240,7 @@ struct TimelineScreenTests {
     #expect(lines(of: model, 40, 10)[0].hasPrefix(" Jake Lin"))
   }
 
-  @Test func `Every size from nothing up is drawn`() async throws {
+  @Test func `The timeline screen is drawn at every size`() async throws {
     let model = try await model(selection: 6)
     for columns in 0..<130 {
       for rows in [0, 1, 9, 10, 11, 17, 18, 24, 40] {
@@ -250,7 +250,7 @@ struct TimelineScreenTests {
     }
   }
 
-  @Test func `Keys that do not fit are left out, the last first`() async throws {
+  @Test func `Hints that do not fit are left out, starting with the last`() async throws {
     let model = try await model()
     #expect(
       lines(of: model, 80, 24)[23] == " q quit  j/k ↓/↑ move  l unlike  o go offline  r reload  m more")

@@ -7,7 +7,7 @@ import Todo
 @testable import MomentsCommand
 
 struct LiveTodoStateTests {
-  /// The state, for expectations that change it.
+  /// Holds the state in a class, so that expectations can change it.
   private final class Screen {
     var state = LiveTodoState()
 
@@ -26,7 +26,7 @@ struct LiveTodoStateTests {
   private let bread = TodoItem(name: "bread", isFinished: true)
   private var list: LiveTodoState.List { LiveTodoState.List(title: "2 todos", items: [milk, bread]) }
 
-  @Test func `Keys ask for what they say of the selected todo`() {
+  @Test func `Keys make requests for the selected todo`() {
     #expect(screen.press(.character("x"), in: list, nil) == .edit(.toggle(milk)))
     #expect(screen.press(.down, in: list, nil) == nil)
     #expect(screen.press(.character(" "), in: list, nil) == .edit(.toggle(bread)))
@@ -37,7 +37,7 @@ struct LiveTodoStateTests {
     #expect(screen.press(.character("q"), in: list, nil) == .quit)
   }
 
-  @Test func `In an empty list nothing is selected`() {
+  @Test func `In an empty list, nothing is selected`() {
     let empty = LiveTodoState.List(title: "0 todos", isClearEnabled: false)
     for key in [Key.character("x"), .character(" "), .character("d"), .enter, .character("c")] {
       #expect(screen.press(key, in: empty, nil) == nil)
@@ -45,37 +45,37 @@ struct LiveTodoStateTests {
     #expect(screen.model(of: empty, nil).keys.map(\.key) == ["q", "a"])
   }
 
-  @Test func `Where no more can be added, it is said`() {
+  @Test func `A full list shows that Add is disabled`() {
     var full = list
     full.isAddEnabled = false
     #expect(screen.press(.character("a"), in: full, nil) == nil)
     #expect(screen.state.activity == "Add is disabled: 5 todos are unfinished.")
   }
 
-  @Test func `The list is cleared after another key alone`() {
+  @Test func `Clearing the list requires a different key as confirmation`() {
     #expect(screen.press(.character("c"), in: list, nil) == nil)
     #expect(screen.press(.character("c"), in: list, nil) == nil)
     #expect(screen.state.activity == "Nothing was cleared.")
     screen.press(.character("c"), in: list, nil)
     #expect(screen.press(.character("y"), in: list, nil) == .edit(.clear))
-    screen.state.made(.clear)
+    screen.state.completed(.clear)
     #expect(screen.state.activity == "All todos are deleted.")
     #expect(screen.press(.character("y"), in: list, nil) == nil)
   }
 
-  @Test func `A form takes text, and is done where it has a name`() {
+  @Test func `A form takes text, and can be completed when it has a name`() {
     var form = LiveTodoState.Form(name: "mil")
     #expect(screen.press(.character("k"), in: list, form) == .setName("milk"))
     #expect(screen.press(.tab, in: list, form) == .toggleFinished)
     #expect(screen.press(.enter, in: list, form) == nil)
-    #expect(screen.state.activity == "A todo has a name.")
+    #expect(screen.state.activity == "A todo needs a name.")
     form.isDoneEnabled = true
     #expect(screen.press(.enter, in: list, form) == .done)
     #expect(screen.press(.escape, in: list, form) == .cancel)
     #expect(screen.model(of: list, form).keys.map(\.key) == ["esc", "enter", "tab", "^U"])
   }
 
-  @Test func `What is added is selected`() {
+  @Test func `An added todo is selected`() {
     screen.press(.character("a"), in: list, nil)
     screen.press(.enter, in: list, LiveTodoState.Form(name: "eggs", isDoneEnabled: true))
     var longer = list
@@ -83,7 +83,7 @@ struct LiveTodoStateTests {
     #expect(screen.model(of: longer, nil).selection == 2)
   }
 
-  @Test func `A failure is shown until something else is said, and so is the same one after another edit`() {
+  @Test func `A failure is shown until the next activity, and again after another edit fails`() {
     var failed = list
     failed.error = .store(.readFailed(SystemError(code: 5, operation: "reading", path: "todo")))
     #expect(screen.model(of: failed, nil).problem == failed.error?.description)
@@ -94,14 +94,14 @@ struct LiveTodoStateTests {
     #expect(screen.model(of: failed, nil).problem == failed.error?.description)
   }
 
-  @Test func `What was done is said`() {
-    screen.state.made(.toggle(milk))
+  @Test func `A completed edit is shown as the activity`() {
+    screen.state.completed(.toggle(milk))
     #expect(screen.state.activity == "Finished: milk")
-    screen.state.made(.toggle(bread))
+    screen.state.completed(.toggle(bread))
     #expect(screen.state.activity == "Not finished: bread")
-    screen.state.made(.delete(bread))
+    screen.state.completed(.delete(bread))
     #expect(screen.state.activity == "Deleted: bread")
-    screen.state.failedToKeep("milk")
-    #expect(screen.state.activity == "Not kept: milk")
+    screen.state.saveFailed("milk")
+    #expect(screen.state.activity == "Not saved: milk")
   }
 }

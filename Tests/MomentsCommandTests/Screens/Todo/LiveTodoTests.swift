@@ -13,7 +13,7 @@ import Todo
   private let terminal = FakeTerminal()
   private let store = InMemoryStore()
 
-  /// Types into a live list, and returns what is stored when the user has left.
+  /// Runs a live list until the user leaves, and returns the stored items.
   @discardableResult
   private func withLiveTodo(
     store: (any KeyValueStore)? = nil, _ body: (FakeTerminal) async throws -> Void
@@ -38,11 +38,11 @@ import Todo
     }
   }
 
-  @Test func `An empty list says what to do`() async throws {
+  @Test func `An empty list shows how to add a todo`() async throws {
     try await withLiveTodo { terminal in
       let lines = await terminal.lines { !$0[3].contains("Loading…") }
       #expect(lines[0] == " Todo")
-      #expect(lines[3].hasPrefix("  There is nothing to do. a adds a todo."))
+      #expect(lines[3].hasPrefix("  There is nothing to do. Press a to add."))
       #expect(lines[23] == " q quit  a add")
     }
   }
@@ -52,10 +52,10 @@ import Todo
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       let empty = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
       #expect(empty[8].hasSuffix("Resource tracing: 3"))
-      #expect(empty[23] == " esc cancel  tab finished or not  ^U empty the name")
-      // Letters that are keys of the list are letters here.
+      #expect(empty[23] == " esc cancel  tab toggle finished  ^U clear the name")
+      // The form takes letters as text, even those that are keys of the list.
       let typed = await terminal.lines(afterTyping: "quick 写") { $0[4].hasSuffix("Name  quick 写") }
-      #expect(typed[23] == " esc cancel  enter done  tab finished or not  ^U empty the name")
+      #expect(typed[23] == " esc cancel  enter done  tab toggle finished  ^U clear the name")
       _ = await terminal.lines(afterTyping: "\u{7F}\u{7F}") { $0[4].hasSuffix("Name  quick") }
       _ = await terminal.lines(afterTyping: "\t") { $0[6].hasSuffix("✓ finished") }
       let added = await terminal.lines(afterTyping: "\r") {
@@ -67,18 +67,18 @@ import Todo
     #expect(items.map(\.isFinished) == [true])
   }
 
-  @Test func `A todo without a name is not added, and one that is cancelled neither`() async throws {
+  @Test func `A todo without a name is not added, and neither is a cancelled one`() async throws {
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       _ = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
-      _ = await terminal.lines(afterTyping: "\r") { $0[22] == " A todo has a name." }
-      // Nothing joins with the Escape, so that it is known at once.
+      _ = await terminal.lines(afterTyping: "\r") { $0[22] == " A todo needs a name." }
+      // The second Escape shows that the first one starts no sequence, so the first is decoded immediately.
       _ = await terminal.lines(afterTyping: "never mind\u{1B}\u{1B}") { $0[22] == " Finish adding a new todo." }
     }
     #expect(items == [])
   }
 
-  @Test func `A todo is edited, finished, begun again and deleted`() async throws {
+  @Test func `A todo is edited, finished, unfinished and deleted`() async throws {
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       await add("Buy milk", "写周报", "Rest")
@@ -98,35 +98,35 @@ import Todo
     #expect(items.map(\.name) == ["Buy milk and bread", "Rest"])
   }
 
-  @Test func `At five unfinished todos none is added`() async throws {
+  @Test func `At five unfinished todos, no todo can be added`() async throws {
     try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       await add("1", "2", "3", "4", "5")
       let full = await terminal.lines(afterTyping: "a") { $0[22] == " Add is disabled: 5 todos are unfinished." }
-      #expect(full[0].hasSuffix("enough to do"))
+      #expect(full[0].hasSuffix("limit reached"))
       #expect(!full[23].contains("a add"))
       #expect(!full[2].hasSuffix("Add Todo"))
     }
   }
 
-  @Test func `The list is cleared when that is confirmed by another key, and by nothing less`() async throws {
+  @Test func `The list is cleared only when a different key confirms it`() async throws {
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       await add("1", "2")
       _ = await terminal.lines(afterTyping: "c") {
-        $0[22] == " Delete all of 2 ToDos? y deletes them, any other key does not."
+        $0[22] == " Delete all of 2 ToDos? Press y to delete, or any other key to cancel."
       }
-      // The key that says no is no key of the list.
+      // The key that cancels has no effect on the list.
       let kept = await terminal.lines(afterTyping: "d") { $0[22] == " Nothing was cleared." }
       #expect(kept[0] == " 2 ToDos  2 unfinished")
-      // As where the key is held.
+      // The key is held down.
       _ = await terminal.lines(afterTyping: "cccc") { $0[22] == " Nothing was cleared." && $0[0].hasPrefix(" 2 ToDos") }
       _ = await terminal.lines(afterTyping: "cy") { $0[22] == " All todos are deleted." && $0[0] == " Todo" }
     }
     #expect(items == [])
   }
 
-  @Test func `What was there before is shown first, and what another process changes at once`() async throws {
+  @Test func `Stored todos are shown first, and changes by another process immediately`() async throws {
     try await TodoList(store: store).add(TodoItem(name: "Before"))
     try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[2].hasPrefix("▸ · Before") }
@@ -135,7 +135,7 @@ import Todo
     }
   }
 
-  @Test func `A list that cannot be kept says so, and stays as it was`() async throws {
+  @Test func `A list that cannot be saved shows the failure and stays unchanged`() async throws {
     let savesFail = Flag()
     let store = InterposedStore(beforeSaving: { _ throws(StoreError) in
       if savesFail.isUp { throw .writeFailed(SystemError(code: ENOSPC, operation: "write", path: "todos")) }
@@ -147,20 +147,20 @@ import Todo
       let failed = await terminal.lines(afterTyping: "x") { $0[0].hasSuffix("failed") }
       #expect(failed[22].hasPrefix(" The store could not write; the old value is still there."))
       #expect(failed[2].hasPrefix("▸ · Kept"))
-      // A question is not hidden by what failed before it.
+      // An earlier failure doesn't hide a question.
       _ = await terminal.lines(afterTyping: "c") { $0[22].hasPrefix(" Delete all of 1 ToDos?") }
       _ = await terminal.lines(afterTyping: "n") { $0[22] == " Nothing was cleared." && !$0[0].hasSuffix("failed") }
       _ = await terminal.lines(afterTyping: "x") { $0[0].hasSuffix("failed") }
       _ = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") && !$0[0].hasSuffix("failed") }
       _ = await terminal.lines(afterTyping: "b\r") { $0[0].hasSuffix("failed") && !$0[2].hasSuffix("Add Todo") }
       let again = await terminal.lines(afterTyping: "a") { $0[2].hasSuffix("Add Todo") }
-      #expect(again[22] == " Not kept: b")
+      #expect(again[22] == " Not saved: b")
       _ = await terminal.lines(afterTyping: "\u{1B}\u{1B}") { !$0[2].hasSuffix("Add Todo") }
     }
     #expect(items.map(\.name) == ["Kept"])
   }
 
-  @Test func `Keys typed ahead go where they belong`() async throws {
+  @Test func `Keys typed ahead are delivered to the right screen`() async throws {
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       _ = await terminal.lines(afterTyping: "aOne\raTwo\r") { $0[3].hasPrefix("▸ · Two") }
@@ -168,21 +168,21 @@ import Todo
     #expect(items.map(\.name) == ["One", "Two"])
   }
 
-  @Test func `A key behind an edit means what the list shows after it`() async throws {
+  @Test func `A key after an edit refers to the list as it is after the edit`() async throws {
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       await add("Kept")
       _ = await terminal.lines(afterTyping: "aGone\rd") { $0[22] == " Deleted: Gone" && $0[0].hasPrefix(" 1 ToDos") }
       _ = await terminal.lines(afterTyping: "xx") { $0[22] == " Not finished: Kept" && $0[2].hasPrefix("▸ · Kept") }
       await add("1", "2", "3", "4")
-      // Only as one was finished may another be added.
+      // Another todo can be added only because one was finished.
       _ = await terminal.lines(afterTyping: "xa5\r") { $0[7].hasPrefix("▸ · 5") }
       _ = await terminal.lines(afterTyping: "gdd") { $0[22] == " Deleted: 1" && $0[2].hasPrefix("▸ · 2") }
     }
     #expect(items.map(\.name) == ["2", "3", "4", "5"])
   }
 
-  @Test func `Pasted lines are one name in the form, and no keys of the list`() async throws {
+  @Test func `Pasted lines are one name in the form, and are not keys in the list`() async throws {
     let items = try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[3].contains("nothing to do") }
       await add("Kept")
@@ -194,7 +194,7 @@ import Todo
   }
 
   @Test(arguments: [(keys: "aGone\rd", countAtFirst: 3), (keys: "gdd", countAtFirst: 1)])
-  func `Keys wait also for a list that is slow to show what is stored`(keys: String, countAtFirst: Int) async throws {
+  func `Keys wait for a list that is slow to show the stored items`(keys: String, countAtFirst: Int) async throws {
     for name in ["Kept", "Last"] { try await TodoList(store: store).add(TodoItem(name: name)) }
     let late = LateStore(store: store)
     let items = try await withLiveTodo(store: late) { terminal in
@@ -208,7 +208,7 @@ import Todo
     #expect(items.map(\.name) == (countAtFirst == 3 ? ["Kept", "Last"] : []))
   }
 
-  @Test func `What was done before Ctrl-C is kept`() async throws {
+  @Test func `Edits made before Ctrl-C are saved`() async throws {
     let todoList = TodoList(store: store)
     let session = ScreenSession(of: LiveTodo(todoList: todoList, liveSubscriptions: { 3 }), on: terminal) { _ in }
     async let ending = session.run()
@@ -219,11 +219,11 @@ import Todo
   }
 }
 
-/// A store whose first follower hears of changes when a gate lets them through.
+/// A store whose first observer receives changes only when a gate lets them through.
 private struct LateStore: KeyValueStore {
   let store: InMemoryStore
   let gate = Gate()
-  private let isFollowed = Flag()
+  private let isObserved = Flag()
 
   init(store: InMemoryStore) {
     self.store = store
@@ -253,7 +253,7 @@ private struct LateStore: KeyValueStore {
 
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
     let changes = try await store.changes(of: key)
-    guard isFollowed.raise() else { return changes }
+    guard isObserved.raise() else { return changes }
     let late = MulticastRelay<StoreChange<Value>>(replay: 1, buffering: .unbounded)
     Task {
       for await change in changes {
@@ -271,13 +271,13 @@ private struct LateStore: KeyValueStore {
   }
 }
 
-/// Something that happens once.
+/// A flag that is raised once.
 private final class Flag: Sendable {
   private let isRaised = Lock(false)
 
   var isUp: Bool { isRaised.withLock(\.self) }
 
-  /// Returns whether it was down.
+  /// Raises the flag, and returns whether it was down.
   @discardableResult
   func raise() -> Bool {
     isRaised.withLock { isRaised in

@@ -24,7 +24,7 @@ struct TodoScreenTests {
     TodoScreen.frame(of: model, size: TerminalSize(columns: columns, rows: rows)).lines
   }
 
-  @Test func `It fills 80×24, with the selected todo beside the list`() {
+  @Test func `The todo screen fills 80×24, with the selected todo beside the list`() {
     let lines = lines(of: model, 80, 24)
     let empty = String(repeating: " ", count: 45) + "│"
     #expect(
@@ -61,7 +61,7 @@ struct TodoScreenTests {
       lines(of: model, 40, 10)[2..<7] == [" Edit todo", " Name  写周报", " ✓ finished", " Resource tracing: 3", ""])
   }
 
-  @Test func `The cursor stands behind the name`() {
+  @Test func `The cursor is after the name`() {
     var model = model
     model.form = form
     let frame = TodoScreen.frame(of: model, size: TerminalSize(columns: 80, rows: 24))
@@ -69,25 +69,25 @@ struct TodoScreenTests {
     #expect(inverse.last == 47 + 6 + 6)
   }
 
-  @Test func `With nothing to show, it says why`() {
-    let say = { (model: TodoScreen.Model) in
+  @Test func `An empty todo screen shows the reason`() {
+    let placeholder = { (model: TodoScreen.Model) in
       self.lines(of: model, 80, 24)[3].prefix { $0 != "│" }.trimmingCharacters(in: .whitespaces)
     }
-    #expect(say(.init(title: "Todo", isLoaded: false)) == "Loading…")
-    #expect(say(.init(title: "Todo")) == "There is nothing to do. a adds a todo.")
-    #expect(say(.init(title: "Todo", problem: "The disk is full.")) == "The disk is full.")
+    #expect(placeholder(.init(title: "Todo", isLoaded: false)) == "Loading…")
+    #expect(placeholder(.init(title: "Todo")) == "There is nothing to do. Press a to add.")
+    #expect(placeholder(.init(title: "Todo", problem: "The disk is full.")) == "The disk is full.")
   }
 
-  @Test func `What went wrong takes the place of what happened last`() {
+  @Test func `A failure takes the place of the latest activity`() {
     var model = model
     model.problem = "The disk is full."
     model.canAdd = false
     let lines = lines(of: model, 80, 24)
-    #expect(lines[0].hasSuffix("enough to do · failed"))
+    #expect(lines[0].hasSuffix("limit reached · failed"))
     #expect(lines[22] == " The disk is full.")
   }
 
-  @Test func `What went wrong is beside the list where its line is too short for it`() {
+  @Test func `A failure is shown beside the list if its line is too short for it`() {
     var model = model
     let reason = "The disk is full. " + String(repeating: "Much too full. ", count: 5)
     model.problem = reason + "Free some space."
@@ -99,7 +99,7 @@ struct TodoScreenTests {
     #expect(self.lines(of: model, 80, 24)[6].hasSuffix("│"))
   }
 
-  @Test func `Every size from nothing up is drawn`() {
+  @Test func `The todo screen is drawn at every size`() {
     var model = model
     for form in [nil, form] {
       model.form = form

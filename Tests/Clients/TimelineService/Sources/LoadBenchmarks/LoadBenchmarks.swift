@@ -29,7 +29,7 @@ struct LoadBenchmarks {
     var runner = Runner(options.run, base: base) { fail(BenchmarkError.hung(system: $0, seconds: $1)) }
     if !options.run.printsJSON {
       Output.show("\(report.conditions.header(base: base))")
-      Output.show("\(options.streams) event streams, \(options.likesPerSecond) likes a second, \(options.seconds) seconds.")
+      Output.show(options.summary)
     }
     for row in options.rows {
       let result = try await runner.run(Load(row, options, workspace).comparison)

@@ -41,6 +41,9 @@ struct Options: Sendable {
   /// The number of open event streams.
   var streams: Int { run.scaled(streamCount, atLeast: 10) }
 
+  /// A line about the load.
+  var summary: String { "\(streams) event streams, \(likesPerSecond) likes per second, \(seconds) seconds." }
+
   /// The time during which likes are made, in seconds.
   var seconds: Int { run.scaled(10, atLeast: 1) }
 }
