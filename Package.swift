@@ -66,7 +66,7 @@ let package = Package(
       name: "MomentsCommand",
       dependencies: [
         "TerminalUI", "Moments", "MomentsTesting", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore",
-        "Multicast",
+        "Multicast", "MulticastTesting",
       ],
       swiftSettings: swiftSettings),
     .executableTarget(
@@ -118,7 +118,7 @@ let package = Package(
       name: "DocumentationTests",
       dependencies: [
         "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "DataStoreTesting",
-        "MulticastTesting",
+        "MulticastTesting", "TestSupport",
       ],
       swiftSettings: swiftSettings),
     .testTarget(

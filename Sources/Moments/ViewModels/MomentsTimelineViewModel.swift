@@ -101,10 +101,8 @@ public final class MomentsTimelineViewModel {
     let states = momentsRepo.loadState(userID: userID).buffering(.latest)
     let pendingLikes = momentsRepo.pendingLikes(userID: userID).buffering(.latest)
     let lifetime = lifetime.stream
-    let subscriber = WeakSubscriber(copy self)
     runs += 1
-    // Consumed, so that the tasks below keep neither the model nor, through the model, the repository alive.
-    _ = consume self
+    let subscriber = WeakSubscriber(consume self)
     await withTaskGroup { group in
       group.addTask { for await _ in lifetime {} }
       group.addTask {

@@ -1,6 +1,7 @@
 #if SQLite
   import Foundation
   import Multicast
+  import TestSupport
   import Testing
 
   @testable import DataStore

@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test func `An updated toggle keeps its state when the store is reopened`() async throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try await TogglesDataStore(FileStore(folder: folder.url)).update(InternalToggle.debug, isOn: true)
     let reopened = TogglesDataStore(FileStore(folder: folder.url))
     #expect(try await reopened.isToggleOn(InternalToggle.debug))
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test func `A toggle that can't be read or stored throws`() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder.existing()
     let blocked = folder.url.appending(path: "store")
     // A file in place of the folder.
     try Data().write(to: blocked)
