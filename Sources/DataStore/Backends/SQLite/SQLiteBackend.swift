@@ -66,7 +66,7 @@
         (backend, _) throws(StoreError) in try body(&backend)
       }
       if let result { return result }
-      defer { checkAgainIfDatabaseAppeared() }
+      defer { recheckIfDatabaseAppeared() }
       return try withoutDatabase(body)
     }
 
