@@ -112,7 +112,7 @@ let package = Package(
     .testTarget(
       name: "SignInTests", dependencies: ["SignIn", "Multicast", "MulticastTesting"], swiftSettings: swiftSettings),
     .testTarget(
-      name: "TodoTests", dependencies: ["Todo", "DataStore", "Multicast", "MulticastTesting"],
+      name: "TodoTests", dependencies: ["Todo", "DataStore", "Multicast", "MulticastTesting", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "DocumentationTests",
