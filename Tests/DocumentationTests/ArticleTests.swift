@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test(arguments: articles)
-  func `Every Swift block is compiled`(path: String) throws {
+  func `Every Swift block of an article is compiled`(path: String) throws {
     let article = try MarkdownFile(path)
     let blocks = article.blocks(of: "swift")
     if blocks.isEmpty { return }

@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test(arguments: sources)
-  func `Every Swift block is compiled`(path: String) throws {
+  func `Every Swift block of a comment is compiled`(path: String) throws {
     let examples = "Tests/DocumentationTests/DocCommentExamples.swift"
     let compiled = try Repository.lines(of: examples)
     for block in try comments(of: path).blocks(of: "swift") {

@@ -8,7 +8,7 @@ import Testing
     readme = try MarkdownFile("README.md")
   }
 
-  @Test func `Every Swift block is compiled`() throws {
+  @Test func `Every Swift block of the README is compiled`() throws {
     let compiled = try Repository.lines(of: "Tests/DocumentationTests/ReadmeExamples.swift")
     let blocks = readme.blocks(of: "swift")
     #expect(blocks.count == 2)

@@ -175,6 +175,13 @@ extension StoreBackend {
   public mutating func commit(
     group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> [Result<Bool, StoreError>] {
+    try commitOneByOne(group, deciding: decide)
+  }
+
+  /// Makes one commit after another, so that a commit that fails doesn't fail the others.
+  mutating func commitOneByOne(
+    _ group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> [Result<Bool, StoreError>] {
     var results: [Result<Bool, StoreError>] = []
     var lockout: StoreError?
     for (index, writes) in group.enumerated() {

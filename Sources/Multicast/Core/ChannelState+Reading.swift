@@ -15,7 +15,7 @@ extension ChannelState {
     var reader = ReaderState<Waiter>()
     var cursor = Cursor.none
     if let overflow {
-      reader.collection = Collection(capacity: capacity, overflow: overflow, count: head - replayStart)
+      reader.collection = BufferState(capacity: capacity, overflow: overflow, count: head - replayStart)
     } else {
       cursor = Cursor(position: replayStart, capacity: capacity)
       reader.indexInFollowers = followers.count

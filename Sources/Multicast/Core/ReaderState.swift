@@ -11,7 +11,7 @@ struct ReaderState<Waiter> {
 
   var intake = Intake.open
   /// The buffer of a buffered subscriber, or `nil` for a cursor subscriber.
-  var collection: Collection?
+  var collection: BufferState?
   /// The suspended call that is served next.
   var firstWaiter: Waiter?
   /// The suspended calls served after the first one.
@@ -59,7 +59,7 @@ struct ReaderState<Waiter> {
 }
 
 /// The capacity and the element count of a buffered subscriber's buffer.
-struct Collection {
+struct BufferState {
   let capacity: Int
   let overflow: CollectionOverflow
   var count: Int

@@ -650,7 +650,7 @@ final class MutationQueue<Source: RepositorySource> {
       case .gone:
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
         return false
-      case .sent:
+      case .written, .unchanged:
         // Tries again if the record was changed by a write of this repository.
         guard let entry = state[id], entry.tag != tag, standing(of: entry) != .inFlight else { return false }
       }
@@ -670,7 +670,7 @@ final class MutationQueue<Source: RepositorySource> {
     case .gone:
       if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       return false
-    case .sent: return false
+    case .written, .unchanged: return false
     }
   }
 
@@ -704,12 +704,13 @@ final class MutationQueue<Source: RepositorySource> {
     // A mutation that isn't durable yet is being written.
     guard let entry = state[id], entry.tag != nil else { return nil }
     do throws(StoreError) {
-      switch try await records.replace(id, by: entry.record, tag: entry.tag) {
-      case .written(let record, let commit, let isOvertaken):
+      let (outcome, isOvertaken) = try await records.replace(id, by: entry.record, tag: entry.tag)
+      switch outcome {
+      case .written(let record, let commit):
         state.recordWrite(record, of: id, commit)
         if isOvertaken { await reloadRecord(id, in: engine) }
       case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
-      case .superseded: break
+      case .removed, .unchanged: break
       }
       return nil
     } catch {

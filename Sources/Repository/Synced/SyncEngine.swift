@@ -10,7 +10,7 @@ internal import Multicast
 ///   keys.
 /// - ``SyncLoader`` fetches values, and ``SyncWrites`` stores the replies.
 /// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them while the ``Election`` permits it.
-/// - ``ExternalChanges`` applies the changes of other repositories and processes.
+/// - ``SyncExternalChanges`` applies the changes of other repositories and processes.
 /// - ``SyncUsers`` tracks which users have signed in and out, and ``SignOuts`` erases a user's data.
 /// - ``SyncEvictions`` removes stored values that exceed the limits of the store.
 /// - ``ObservedLoading`` fetches values because they are observed, and ``SyncEnvironment`` follows the network and the
@@ -40,7 +40,7 @@ actor SyncEngine<Source: RepositorySource> {
   let sender: MutationSender<Source>
   let loader: SyncLoader<Source>
   let writes: SyncWrites<Source>
-  let external: ExternalChanges<Source>
+  let external: SyncExternalChanges<Source>
   let newestValue: NewestValue<Source>
   let observedLoading: ObservedLoading<Source>
   let environment: SyncEnvironment<Source>
@@ -76,7 +76,7 @@ actor SyncEngine<Source: RepositorySource> {
       capabilities, policy: configuration.retryPolicy, clock: clock, events: events, tasks: tasks)
     loader = SyncLoader(capabilities, configuration: configuration, events: events)
     writes = SyncWrites(store, now: configuration.now, events: events)
-    external = ExternalChanges(store, events: events)
+    external = SyncExternalChanges(store, events: events)
     observedLoading = ObservedLoading(clock: clock, events: events, tasks: tasks)
     election = Election(
       configuration.leadership, records.keys.collection, on: store, clock: clock, events: events)

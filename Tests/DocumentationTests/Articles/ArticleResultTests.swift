@@ -2,6 +2,7 @@ import DataStore
 import Foundation
 import Multicast
 import SignIn
+import TestSupport
 import Testing
 import Todo
 
@@ -159,10 +160,9 @@ import Todo
   }
 
   @Test func `DataStore: the saved value comes first`() async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-docs-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: folder) }
+    let folder = TemporaryFolder()
     #expect(
-      try await output { print in try await DataStoreExamples.keepAName(in: folder, print: print) } == ["Jake"])
+      try await output { print in try await DataStoreExamples.keepAName(in: folder.url, print: print) } == ["Jake"])
     let store = InMemoryStore()
     for _ in 1...2 { try await DataStoreExamples.count(in: store) }
     #expect(try await store.load(StoreKey<Int>("count"))?.value == 2)

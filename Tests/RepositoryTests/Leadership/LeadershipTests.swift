@@ -3,6 +3,7 @@ import DataStoreTesting
 import Multicast
 import MulticastTesting
 import RepositoryTesting
+import TestSupport
 import Testing
 
 @testable import Repository

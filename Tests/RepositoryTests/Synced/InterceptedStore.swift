@@ -8,7 +8,7 @@ import RepositoryTesting
 /// A store whose calls a test can delay and fail.
 ///
 /// It forwards all calls to another store.
-final class InterceptedStore: KeyValueStore {
+final class InterceptedStore: ForwardingStore {
   /// The closures that are called for each operation.
   struct Hooks: Sendable {
     /// Called before a commit with the keys of the batch.
@@ -60,18 +60,6 @@ final class InterceptedStore: KeyValueStore {
     return try await base.load(key)
   }
 
-  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
-    try await base.save(value, for: key)
-  }
-
-  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
-    try await base.remove(key)
-  }
-
-  func removeAll(in collection: String) async throws(StoreError) {
-    try await base.removeAll(in: collection)
-  }
-
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
     try await current.onCommit(batch.keys)
     let commit = try await base.commit(batch)
@@ -118,7 +106,8 @@ final class InterceptedStore: KeyValueStore {
     try await base.erase(where: isErased)
   }
 
-  var events: MulticastStream<StoreEvent, Never> { base.events }
+  /// Locks nothing, so the repositories on the store are independent.
+  func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult { .unsupported }
 }
 
 extension [StoreKeyName] {

@@ -118,16 +118,7 @@
       } catch {
         if group.count == 1 || error.concernsServer { return group.map { _ in .failure(error) } }
       }
-      var results: [Result<Bool, StoreError>] = []
-      for (index, writes) in group.enumerated() {
-        do throws(StoreError) {
-          let made = try makeCommits([writes]) { (_, backend) throws(StoreError) in try decide(index, &backend) }
-          results.append(.success(made[0]))
-        } catch {
-          results.append(.failure(error))
-        }
-      }
-      return results
+      return try commitOneByOne(group, deciding: decide)
     }
 
     /// Makes all commits of a group in one transaction.
