@@ -127,6 +127,23 @@
       #expect(try await place.store().load(key)?.value == 2)
     }
 
+    @Test(arguments: [
+      (Duration.milliseconds(500), "500ms", "1s"), (.milliseconds(2_750), "2750ms", "5500ms"),
+      (.seconds(5), "5s", "10s"),
+      (.zero, "1ms", "1s"), (.seconds(Int64.max), "1073741823ms", "2147483646ms"),
+    ])
+    func `The server waits for a lock as long as the timeout, including fractions of a second`(
+      timeout: Duration, lockTimeout: String, idleTimeout: String
+    ) throws {
+      let connection = try place.connection()
+      try connection.run(script: PostgreSQLLayout.settings(timeout: timeout))
+      for (setting, expected) in [
+        ("lock_timeout", lockTimeout), ("idle_in_transaction_session_timeout", idleTimeout),
+      ] {
+        #expect(try connection.first("SELECT current_setting($1)", .text(setting)) { $0.text(0) } == expected)
+      }
+    }
+
     @Test func `A change of another program is noticed, even if it uses no lock`() async throws {
       let store = place.store()
       try await store.save(1, for: key)
