@@ -127,6 +127,34 @@
       #expect(try await place.store().load(key)?.value == 2)
     }
 
+    @Test func `If another client locks the store while the commits of a group are made singly, only one waits for it`()
+      throws
+    {
+      var backend = place.backend(timeout: .milliseconds(100))
+      let group = ["a", "refused", "b"].map { [StoreWrite(name: $0, bytes: Data("1".utf8))] }
+      _ = try backend.commit(group: [group[0]]) { (_, _) throws(StoreError) in .proceed(removing: []) }
+      let other = try place.connection()
+      try other.run(script: "ALTER TABLE datastore_value ADD CHECK (name <> 'refused')")
+      var decided: [Int] = []
+      let results = try backend.commit(group: group) { (index, _) throws(StoreError) in
+        decided.append(index)
+        if decided.count == 4 {
+          do throws(SystemError) { try other.run(script: PostgreSQLLayout.beginChange) } catch {
+            throw .writeFailed(error)
+          }
+        }
+        return .proceed(removing: [])
+      }
+      #expect(decided == [0, 1, 2, 0])
+      for result in results {
+        guard case .failure(let error) = result else {
+          Issue.record("A commit was made while the store was locked.")
+          continue
+        }
+        #expect(error.isLockout)
+      }
+    }
+
     @Test(arguments: [
       (Duration.milliseconds(500), "500ms", "1s"), (.milliseconds(2_750), "2750ms", "5500ms"),
       (.seconds(5), "5s", "10s"),

@@ -125,6 +125,11 @@
           results.append(.success(made[0]))
         } catch {
           results.append(.failure(error))
+          // Each remaining commit would wait for the server, or for the same lock, and for just as long.
+          if error.concernsServer {
+            results += group[(index + 1)...].map { _ in .failure(error) }
+            break
+          }
         }
       }
       return results
