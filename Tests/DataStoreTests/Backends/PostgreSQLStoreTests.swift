@@ -127,6 +127,17 @@
       #expect(try await place.store().load(key)?.value == 2)
     }
 
+    @Test func `The outcome of the first commit of all is unknown if the log was truncated since`() throws {
+      var backend = place.backend()
+      #expect(try backend.names() == [])
+      let connection = try place.connection()
+      try connection.run(script: "INSERT INTO datastore_value SELECT 'n' || i, '' FROM generate_series(1, 6000) AS i")
+      let wasMade = try connection.first(
+        PostgreSQLLayout.wasMade, .integer(0), .integer(connection.writer), .integer(1)
+      ) { $0.optionalBool(0) }
+      #expect(wasMade == .some(nil))
+    }
+
     @Test func `If another client locks the store while the commits of a group are made singly, only one waits for it`()
       throws
     {

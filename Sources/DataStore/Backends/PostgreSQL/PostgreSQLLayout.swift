@@ -114,7 +114,9 @@
           IF EXISTS (SELECT FROM datastore_change WHERE writer = by_writer AND serial = by_commit) THEN
             RETURN true;
           END IF;
-          IF known > 0 AND NOT EXISTS (SELECT FROM datastore_change WHERE id = known) THEN
+          -- The numbers begin with 1. If the first one is missing, the log may have been truncated since it was empty.
+          IF (known > 0 AND NOT EXISTS (SELECT FROM datastore_change WHERE id = known))
+            OR (known = 0 AND (SELECT min(id) FROM datastore_change) > 1) THEN
             RETURN NULL;
           END IF;
           PERFORM datastore_log(ARRAY[''], 0, 0);
