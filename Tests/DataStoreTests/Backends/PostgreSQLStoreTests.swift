@@ -197,6 +197,19 @@
       #expect(await changes.next()?.stored == nil)
     }
 
+    @Test func `A truncation of the table by another program is noticed`() async throws {
+      let store = place.store()
+      try await store.save(1, for: key)
+      let observation = try await store.observe(collection: "counter", as: Int.self)
+      var changes = observation.changes.makeAsyncIterator()
+      try place.connection().run(script: "TRUNCATE datastore_value")
+      // This commit sends the earlier external changes first.
+      try await store.save(2, for: StoreKey("counter", id: "other"))
+      let first = try #require(await changes.next())
+      #expect(first.map(\.key) == [key])
+      #expect(first.first?.stored == nil)
+    }
+
     @Test func `A client that is idle in a transaction delays commits no longer than the timeout`() async throws {
       let store = place.store(timeout: .seconds(2))
       try await store.save(1, for: key)

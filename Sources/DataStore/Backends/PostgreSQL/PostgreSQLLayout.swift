@@ -125,9 +125,15 @@
       $$;
 
       CREATE OR REPLACE FUNCTION datastore_record() RETURNS trigger LANGUAGE plpgsql AS $$
+        DECLARE
+          newest bigint;
         BEGIN
           PERFORM pg_advisory_xact_lock(\(lockNumber));
-          IF TG_OP = 'DELETE' THEN
+          IF TG_OP = 'TRUNCATE' THEN
+            -- The log is truncated too, so that all clients read their values again.
+            newest := datastore_log(ARRAY[''], 0, 0);
+            DELETE FROM datastore_change WHERE id < newest;
+          ELSIF TG_OP = 'DELETE' THEN
             PERFORM datastore_log(ARRAY[OLD.name], 0, 0);
           ELSIF TG_OP = 'UPDATE' AND OLD.name <> NEW.name THEN
             PERFORM datastore_log(ARRAY[NEW.name, OLD.name], 0, 0);
@@ -139,6 +145,9 @@
       $$;
       CREATE OR REPLACE TRIGGER datastore_record AFTER INSERT OR UPDATE OR DELETE ON datastore_value
         FOR EACH ROW WHEN (coalesce(current_setting('\(storeSetting)', true), '') = '')
+        EXECUTE FUNCTION datastore_record();
+      CREATE OR REPLACE TRIGGER datastore_record_truncation AFTER TRUNCATE ON datastore_value
+        FOR EACH STATEMENT WHEN (coalesce(current_setting('\(storeSetting)', true), '') = '')
         EXECUTE FUNCTION datastore_record();
       """
 
