@@ -180,14 +180,15 @@ extension StoreBackend {
 
   /// Makes one commit after another, so that a commit that fails doesn't fail the others.
   mutating func commitOneByOne(
-    _ group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
+    _ group: [[StoreWrite]], endingAt endsGroup: (StoreError) -> Bool = \.isLockout,
+    deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> [Result<Bool, StoreError>] {
     var results: [Result<Bool, StoreError>] = []
-    var lockout: StoreError?
+    var fatal: StoreError?
     for (index, writes) in group.enumerated() {
-      if let lockout {
-        // Each remaining commit would wait for the same lock, and for just as long.
-        results.append(.failure(lockout))
+      if let fatal {
+        // Each remaining commit would wait for the same lock or server, and for just as long.
+        results.append(.failure(fatal))
         continue
       }
       do throws(StoreError) {
@@ -196,7 +197,7 @@ extension StoreBackend {
             try commit(writes) { (backend: inout Self) throws(StoreError) in try decide(index, &backend) }))
       } catch {
         if case .damaged = error { throw error }
-        if error.isLockout { lockout = error }
+        if endsGroup(error) { fatal = error }
         results.append(.failure(error))
       }
     }
