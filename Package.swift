@@ -117,8 +117,8 @@ let package = Package(
     .testTarget(
       name: "DocumentationTests",
       dependencies: [
-        "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "DataStoreTesting",
-        "MulticastTesting", "TestSupport",
+        "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting",
+        "RepositoryTesting", "DataStoreTesting", "MulticastTesting", "TestSupport",
       ],
       swiftSettings: swiftSettings),
     .testTarget(

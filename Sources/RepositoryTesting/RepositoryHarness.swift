@@ -36,7 +36,7 @@ public struct RepositoryHarness<Source: MutableSource>: Sendable {
   /// Creates a source whose requests reach the server over the network.
   ///
   /// The source must map a request that couldn't be sent to a failure with the disposition
-  /// ``FailureDisposition/retryLater(after:)``, and a missing reply to ``FailureDisposition/unknownOutcome``.
+  /// `FailureDisposition.retryLater(after:)`, and a missing reply to `FailureDisposition.unknownOutcome`.
   public let makeSource: @Sendable (Server, SimulatedNetwork) -> Source
 
   /// Creates an empty place, such as a new folder, and returns a function that opens stores in it.

@@ -23,7 +23,7 @@ import Testing
       candidates.first(where: Repository.exists), "\(path) needs its Swift blocks in one of \(candidates).")
     let compiled = try Repository.lines(of: examples)
     for block in blocks {
-      #expect(compiled.contains(block: block), "Not in \(examples):\n\(block.joined(separator: "\n"))")
+      #expect(compiled.contains(example: block), "Not in \(examples):\n\(block.joined(separator: "\n"))")
     }
   }
 

@@ -5,7 +5,7 @@ import Testing
 @Suite struct DocCommentTests {
   static let sources = [
     "Multicast", "DataStore", "Repository", "GraphQLClient", "Moments", "SignIn", "Todo", "MulticastTesting",
-    "DataStoreTesting", "MomentsTesting",
+    "DataStoreTesting", "RepositoryTesting", "MomentsTesting",
   ].flatMap {
     Repository.files(in: "Sources/\($0)", named: ".swift")
   }

@@ -13,7 +13,7 @@ import Testing
     let blocks = readme.blocks(of: "swift")
     #expect(blocks.count == 2)
     for block in blocks {
-      #expect(compiled.contains(block: block), "Not in ReadmeExamples.swift:\n\(block.joined(separator: "\n"))")
+      #expect(compiled.contains(example: block), "Not in ReadmeExamples.swift:\n\(block.joined(separator: "\n"))")
     }
   }
 
