@@ -2,7 +2,6 @@ import DataStore
 import Foundation
 import Multicast
 import SignIn
-import TestSupport
 import Testing
 import Todo
 

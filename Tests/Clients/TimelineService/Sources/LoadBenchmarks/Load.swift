@@ -91,7 +91,7 @@ struct Load: Sendable {
 
   private func waitUntilAllShow(_ service: ServiceProcess, _ browsers: Browsers) async throws {
     let label = service.kind.label
-    let end = ContinuousClock.now + .seconds(60)
+    let end = ContinuousClock.now + .seconds(300)
     while try await browsers.read(\.missingCount) > 0 {
       if .now > end {
         throw BenchmarkError.notConverged(system: label, streams: try await browsers.read(\.missingCount))

@@ -65,6 +65,8 @@ final class TimelineFeed: Sendable {
     }
   }
 
-  /// The newest frame, then the newest one after each change. A slow browser skips frames and delays no other browser.
+  /// The newest frame, then the newest one after each change.
+  ///
+  /// A slow browser skips frames and delays no other browser.
   var frames: MulticastStream<Frame, Never> { newest.stream.buffering(.latest) }
 }
