@@ -30,10 +30,10 @@ import Testing
     private let observers = Lock<[String: Task<Void, Never>]>([:])
     private let repository = Lock<NotesRepository?>(nil)
 
-    init() {
+    init(timeToLive: Duration = .seconds(60)) {
       storage = SimulatedStorage { [clock] in clock.date }
       var configuration = RepositoryConfiguration(
-        freshness: Freshness(timeToLive: .seconds(60)), clock: clock, now: { [clock] in clock.date },
+        freshness: Freshness(timeToLive: timeToLive), clock: clock, now: { [clock] in clock.date },
         network: network, activity: activity)
       configuration.taskExecutor = executor
       let source = NotesSource(
@@ -462,6 +462,22 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
+  @Test func `A value whose fetch failed while offline is fetched when the network is back`() {
+    world.network.status = .offline
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == [])
+    world.answers.value = false
+    world.call { await $0.retryNow() }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.answers.value = true
+    world.wait(100)
+    #expect(world.takeRequests() == [])
+    world.network.status = .online
+    #expect(world.takeRequests() == ["fetch a"])
+    world.wait(1000)
+    #expect(world.takeRequests() == [])
+  }
+
   @Test func `A cancelled call doesn't postpone an interval`() {
     world.observe("a", as: "a", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
@@ -543,5 +559,5 @@ import Testing
 }
 
 extension ManualClock {
-  fileprivate var date: Date { Date(timeIntervalSinceReferenceDate: Double(now.offset.components.seconds)) }
+  var date: Date { Date(timeIntervalSinceReferenceDate: Double(now.offset.components.seconds)) }
 }
