@@ -650,7 +650,7 @@ final class MutationQueue<Source: RepositorySource> {
       case .gone:
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
         return false
-      case .written, .unchanged:
+      case .written, .unchanged, .decided:
         // Tries again if the record was changed by a write of this repository.
         guard let entry = state[id], entry.tag != tag, standing(of: entry) != .inFlight else { return false }
       }
@@ -670,7 +670,7 @@ final class MutationQueue<Source: RepositorySource> {
     case .gone:
       if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       return false
-    case .written, .unchanged: return false
+    case .written, .unchanged, .decided: return false
     }
   }
 
@@ -709,6 +709,7 @@ final class MutationQueue<Source: RepositorySource> {
       case .written(let record, let commit):
         state.recordWrite(record, of: id, commit)
         if isOvertaken { await reloadRecord(id, in: engine) }
+      case .decided: await reloadRecord(id, in: engine)
       case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       case .removed, .unchanged: break
       }

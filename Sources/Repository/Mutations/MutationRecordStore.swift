@@ -51,6 +51,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     /// Nothing was written or removed: this repository removes the record in another commit, or another process sends
     /// the mutation.
     case unchanged
+    /// Nothing was written, because another process has refused the mutation or found it in conflict.
+    case decided
   }
 
   private struct Turn {
@@ -181,6 +183,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       switch turn.write {
       case .replace(var record, _):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
+        // A live record of a former leader must not replace the verdict of the present one.
+        if record.isLive, !stored.value.isLive { return turn.continuation.resume(returning: .success(.decided)) }
         // The server may have made the change at an attempt of the other process.
         if stored.value.isOutcomeUnknown || stored.value.unfinishedAttempts > 0 { record.isOutcomeUnknown = true }
         next.write = .replace(record, tag: stored.tag)
