@@ -532,6 +532,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Receives changes of values that the store reports together.
   func receiveStored(_ changes: [StoreChange<Value>]) {
     for change in changes { evictions.receive(change) }
+    evictions.makeRoomIfNecessary(in: self)
   }
 
   /// Removes stored values that are due for eviction when an alarm fires.
