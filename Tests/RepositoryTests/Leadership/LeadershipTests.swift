@@ -534,6 +534,36 @@ import Testing
     #expect(sent.value.map { $0.prefix { $0 != " " } } == ["first", "second"])
   }
 
+  @Test func `A call of a user who has to sign in ends when its repository leads again`() async throws {
+    let (gate, hang, attempts) = (Gate(), Gate(), Counter())
+    let first = makeProcess(
+      "first",
+      onSend: { () async throws(NotesFailure) in
+        if attempts.next() > 1 { throw .signedOut }
+        await gate.pass()
+        throw .offline
+      })
+    let second = makeProcess("second", onSend: { () async in await hang.pass() })
+    let (repository, other) = (first.repository, second.repository)
+    _ = start { try await repository.perform(.add("1"), on: "b") }
+    #expect(try await start { try await repository.perform(.add("2"), on: "a") }.value == .queued)
+    first.store.loseLocks()
+    _ = start { try await other.perform(.add("3"), on: "c") }
+    gate.open()
+    executor.runUntilIdle()
+    #expect(await repository.report().leadership == .following)
+    let result = Setting<MutationResult?>(nil)
+    _ = start { result.value = try await repository.perform(.add("4"), on: "a") }
+    #expect(result.value == nil)
+    second.kill()
+    executor.runUntilIdle()
+    advance(by: .milliseconds(250))
+    #expect(await repository.report().leadership == .leading)
+    #expect(result.value == .queued)
+    hang.open()
+    executor.runUntilIdle()
+  }
+
   // MARK: - Leaderships
 
   private struct Lease: LeadershipLease {
