@@ -97,6 +97,8 @@ extension SyncEngine {
   }
 
   private func remove(_ entry: MutationQueue<Source>.Entry) async throws(PendingMutationError) {
+    queue.hold(entry.id)
+    defer { queue.release(entry.id, in: self) }
     let isRemoved: Bool
     do throws(StoreError) {
       isRemoved = try await queue.removeUndecided(entry.id, in: self)
