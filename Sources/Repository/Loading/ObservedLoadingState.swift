@@ -104,13 +104,21 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     if observation.isObserved { setAlarm(of: key) }
   }
 
+  /// The result of a request.
+  enum RequestResult: CaseIterable {
+    case fetched
+    /// The value is fresh, so the server wasn't asked.
+    case wasFresh
+    case failed
+  }
+
   /// Records that a request of this machine has ended.
   ///
   /// - Parameters:
   ///   - ended: The request.
-  ///   - hasSucceeded: Whether the value was fetched, or is fresh.
+  ///   - result: The result of the request.
   ///   - isReasonLeft: Whether the fetched value is older than the cause of the request.
-  mutating func endFetch(_ ended: Request, hasSucceeded: Bool, isReasonLeft: Bool) -> [Request] {
+  mutating func endFetch(_ ended: Request, _ result: RequestResult, isReasonLeft: Bool) -> [Request] {
     let key = ended.key
     guard let observation = observations[key], observation.isFetching else { return [] }
     if observation.hasStopped {
@@ -120,9 +128,10 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     observations[key]?.isFetching = false
     observations[key]?.newRequest = nil
     if observation.isObserved { setAlarm(of: key) }
-    let left = [isReasonLeft ? ended : nil, observation.newRequest].compactMap(\.self)
+    // A value that was fetched is new enough for the requests that arrived meanwhile.
+    let left = [isReasonLeft ? ended : nil, result == .fetched ? nil : observation.newRequest].compactMap(\.self)
     if left.isEmpty { return [] }
-    return request(!hasSucceeded && left.contains(.reload(key)) ? .reload(key) : .refresh(key))
+    return request(result == .failed && left.contains(.reload(key)) ? .reload(key) : .refresh(key))
   }
 
   // MARK: - Requests

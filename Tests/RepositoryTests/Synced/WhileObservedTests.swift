@@ -478,6 +478,29 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
+  @Test func `A request in flight counts even if no value is ever fresh`() {
+    let world = World(timeToLive: .zero)
+    world.holdsFetches.value = true
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == ["fetch a"])
+    world.activity.activity = .inactive
+    #expect(world.takeRequests() == [])
+    world.activity.activity = .active
+    #expect(world.takeRequests() == [])
+    world.holdsFetches.value = false
+    world.answer()
+    #expect(world.takeRequests() == [])
+    // An invalidation during a request makes the reply stale, too.
+    world.holdsFetches.value = true
+    world.call { await $0.invalidate(.all) }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.call { await $0.invalidate(.all) }
+    #expect(world.takeRequests() == [])
+    world.holdsFetches.value = false
+    world.answer()
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
   @Test func `A cancelled call doesn't postpone an interval`() {
     world.observe("a", as: "a", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
