@@ -171,6 +171,20 @@ actor SyncEngine<Source: RepositorySource> {
     guard users.isOpen(key.userID) else { return nil }
     let cell = cells[key] ?? Cell(key: key, storeKey: storeKey, capabilities)
     cells.add(cell)
+    do throws(StoreError) {
+      try await read(cell)
+    } catch {
+      cells.removeUnopened(cell)
+      throw error
+    }
+    if cell.isClosed { return nil }
+    publish(cell)
+    return cell
+  }
+
+  /// Reads the base of a cell from the store, and applies the pending mutations, unless that has been done.
+  private func read(_ cell: Cell) async throws(StoreError) {
+    let (key, storeKey) = (cell.key, cell.storeKey)
     cell.useCount += 1
     defer { cell.useCount -= 1 }
     try await cell.opening.run { () async throws(StoreError) in
@@ -198,9 +212,6 @@ actor SyncEngine<Source: RepositorySource> {
         for await change in changes { await self?.receive(change, key) }
       }
     }
-    if cell.isClosed { return nil }
-    publish(cell)
-    return cell
   }
 
   /// Opens a key for a call, and keeps its cell until ``endUse(_:)``.
