@@ -59,8 +59,11 @@ final class MutationQueue<Source: RepositorySource> {
   /// The mutations whose marks are being written.
   private var marking: Set<MutationID> = []
   private let reading = AsyncSerialQueue()
+  private var hasBegunReading = false
   /// The number of times the records were read.
   private var readingCount = 0
+  /// The number of times a user has signed in whose records may have been ignored before.
+  private var signInCount = 0
   /// Cancels the subscription to changes of the records since the last read.
   private var endSubscription: (@Sendable () -> Void)?
   private let callTimeouts: CallTimeouts
@@ -97,6 +100,7 @@ final class MutationQueue<Source: RepositorySource> {
   @discardableResult
   func read(in engine: isolated Engine) async throws(StoreError) -> StoreTag? {
     guard capabilities.sending != nil else { return nil }
+    hasBegunReading = true
     records.reportEvents(to: events)
     return try await reading.run { () async throws(StoreError) -> StoreTag? in
       let reading = try await records.read()
@@ -113,6 +117,18 @@ final class MutationQueue<Source: RepositorySource> {
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       }
       return reading.counterTag
+    }
+  }
+
+  /// Reads the mutations again, because records of a user who has signed in may have been reported before the sign-in,
+  /// and were ignored.
+  func readForSignIn(in engine: isolated Engine) {
+    guard hasBegunReading else { return }
+    signInCount += 1
+    state.forgetReading()
+    engine.start { engine in
+      await engine.keepTrying { (engine) async throws(StoreError) in try await engine.queue.read(in: engine) }
+      engine.sender.pump(in: engine)
     }
   }
 
@@ -241,11 +257,6 @@ final class MutationQueue<Source: RepositorySource> {
       if case .refused = entry.record.verdict { return false }
       return UserDigest(entry.key.userID) == user
     }
-  }
-
-  /// The users whose mutations are stored, by the ids of the records.
-  func owners(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> [String: UserDigest] {
-    capabilities.sending == nil ? [:] : try await records.owners(Source.Key.self)
   }
 
   /// The users who have to sign in again.
@@ -381,9 +392,11 @@ final class MutationQueue<Source: RepositorySource> {
     var attempt = 0
     while state[id] != nil, state.knownSequence < sequence {
       do throws(StoreError) {
+        let signInCount = signInCount
         try await read(in: engine)
-        // The record was stored before the queue was read, and so were the records before it.
-        state.recordReading(upTo: sequence)
+        // The record was stored before the queue was read, and so were the records before it. The read ignored those of
+        // a user who has signed in since.
+        if signInCount == self.signInCount { state.recordReading(upTo: sequence) }
       } catch {
         events.emit(.storeFailed(error))
         calls.end(id, .success(.queued))

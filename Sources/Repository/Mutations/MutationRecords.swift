@@ -61,21 +61,6 @@ final class MutationRecords<Mutation: Codable & Sendable> {
       stored: observation.stored, changes: observation.changes, lastSequence: counter.last, counterTag: counter.tag)
   }
 
-  /// The users whose mutations are stored, by the ids of the records.
-  ///
-  /// Records whose keys this program doesn't know are left out.
-  ///
-  /// - Complexity: Reads all records.
-  func owners<Key: RepositoryKey>(
-    _ type: Key.Type, isolation: isolated (any Actor)? = #isolation
-  ) async throws(StoreError) -> [String: UserDigest] {
-    let stored = try await store.observe(collection: keys.collection, as: Record.self).stored
-    return stored.reduce(into: [:]) { owners, entry in
-      guard let id = entry.key.id, let key = Key(storeID: entry.stored.value.key) else { return }
-      owners[id] = UserDigest(key.userID)
-    }
-  }
-
   /// Whether this repository removed the record and the store hasn't reported that yet.
   func isRemoved(_ id: MutationID) -> Bool { echoes.isRemoved(id) }
 

@@ -110,6 +110,13 @@ actor SyncEngine<Source: RepositorySource> {
     Task(executorPreference: tasks.executor) { await work(self) }
   }
 
+  /// Performs work in the engine's isolation that isn't cancelled with the calling task, and returns its result.
+  nonisolated func runToCompletion<Result: Sendable>(
+    _ work: @escaping @Sendable (isolated SyncEngine<Source>) async -> Result
+  ) async -> Result {
+    await Task(executorPreference: tasks.executor) { await work(self) }.value
+  }
+
   // MARK: - Starting
 
   /// Reads the queue of mutations, unless that has been done.
@@ -491,7 +498,9 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Records that another repository has reported new credentials of a user.
   func takeSignIn(of user: UserDigest) {
-    for userID in queue.signedOutUsers where UserDigest(userID) == user { credentialsChanged(userID: userID) }
+    // A request in flight may be using the old credentials.
+    let userIDs = queue.signedOutUsers.union(queue.liveCountsOfKeys.keys.map(\.userID))
+    for userID in userIDs where UserDigest(userID) == user { credentialsChanged(userID: userID) }
   }
 
   /// Returns whether mutations of a user are waiting or in flight.
@@ -514,8 +523,11 @@ actor SyncEngine<Source: RepositorySource> {
     events.forget()
   }
 
-  /// Sends a user's values to the existing observers again.
+  /// Reads a user's stored data again, which may have been reported before the sign-in, and sends the user's values to
+  /// the existing observers.
   func reopen(_ user: UserDigest) {
+    queue.readForSignIn(in: self)
+    newestValue.openStored(of: user, in: self)
     for key in channels.observedKeys where UserDigest(key.userID) == user {
       start { engine in
         await engine.observe(key)

@@ -7,7 +7,7 @@ import RepositoryTesting
 
 /// A store whose calls a test can delay and fail.
 ///
-/// It forwards all calls to another store.
+/// It forwards all calls to another store, except that it supports locks only on demand.
 final class InterceptedStore: ForwardingStore {
   /// The closures that are called for each operation.
   struct Hooks: Sendable {
@@ -43,9 +43,10 @@ final class InterceptedStore: ForwardingStore {
 
   let base: InMemoryStore
   private let hooks: Lock<Hooks>
+  private let supportsLocks: Bool
 
-  init(_ base: InMemoryStore, _ hooks: Hooks = Hooks()) {
-    self.base = base
+  init(_ base: InMemoryStore, _ hooks: Hooks = Hooks(), supportsLocks: Bool = false) {
+    (self.base, self.supportsLocks) = (base, supportsLocks)
     self.hooks = Lock(hooks)
   }
 
@@ -106,8 +107,10 @@ final class InterceptedStore: ForwardingStore {
     try await base.erase(where: isErased)
   }
 
-  /// Locks nothing, so the repositories on the store are independent.
-  func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult { .unsupported }
+  /// Locks nothing unless the store supports locks, so the repositories on it are independent.
+  func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+    supportsLocks ? try await base.acquireLock(name) : .unsupported
+  }
 }
 
 extension [StoreKeyName] {
