@@ -11,12 +11,12 @@ internal import Multicast
 ///
 /// ## The lifetime of an optimistic change
 ///
-/// A user likes a post. The like must be visible at once and must not be lost, although the reply of the server may be
-/// late, lost, or overtaken by a fetch.
+/// A user edits a comment. The edit must be visible at once and must not be lost, although the reply of the server may
+/// be late, lost, or overtaken by a fetch.
 ///
 /// The naive way changes the cached value, sends the request, and restores a snapshot if the request fails. The
-/// snapshot holds more than the like, so restoring it undoes later changes too. A fetch that began earlier overwrites
-/// the like. A request that failed may have reached the server. And the process may end between any two of these steps.
+/// snapshot holds more than the edit, so restoring it undoes later changes too. A fetch that began earlier overwrites
+/// the edit. A request that failed may have reached the server. And the process may end between any two of these steps.
 ///
 /// Here a change is a *mutation*: a record in the store, applied to the stored value for display and never written into
 /// it before the server has answered. It passes through these steps:
