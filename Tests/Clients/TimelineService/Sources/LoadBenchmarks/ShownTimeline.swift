@@ -1,6 +1,3 @@
-internal import Foundation
-internal import Moments
-
 /// The likes that an event shows.
 ///
 /// Likes go round: each takes the next moment, and every second round takes the likes back. So the moments that are liked tell
@@ -9,27 +6,32 @@ internal import Moments
 struct ShownTimeline {
   static let momentCount = 20
 
-  private struct Content: Decodable {
-    let timeline: MomentsDetails
-  }
-
   /// The number of likes that the server has confirmed.
   let confirmedCount: Int
   /// The number of likes that are shown.
   let likeCount: Int
 
   /// Reads the content of an event.
+  ///
+  /// Searches for the two fields that it needs, because decoding whole timelines would take longer than the services that are
+  /// measured.
   init(_ content: Substring) {
-    do {
-      let timeline = try JSONDecoder().decode(Content.self, from: Data(content.utf8)).timeline
-      guard let confirmedCount = Int(timeline.userDetails.name) else {
-        preconditionFailure("The user's name is no number of likes.")
-      }
-      self.confirmedCount = confirmedCount
-      likeCount = Self.likeCount(confirmedCount, timeline.moments.map { $0.isLiked ?? false })
-    } catch {
-      preconditionFailure("An event has no timeline: \(error)")
-    }
+    let bytes = Array(content.utf8)
+    let liked = Self.places(of: #""isLiked":"#, in: bytes).map { bytes[$0] == UInt8(ascii: "t") }
+    // The user follows the moments, because the keys are sorted.
+    let name = Self.places(of: #""name":""#, in: bytes).last.map { bytes[$0...].prefix { $0 != UInt8(ascii: "\"") } }
+    guard liked.count == Self.momentCount, let name, let confirmedCount = Int(String(decoding: name, as: UTF8.self))
+    else { preconditionFailure("An event has no timeline with a number of likes: \(content)") }
+    self.confirmedCount = confirmedCount
+    likeCount = Self.likeCount(confirmedCount, liked)
+  }
+
+  /// Returns the places right behind each occurrence of a text.
+  private static func places(of text: String, in bytes: [UInt8]) -> [Int] {
+    let text = Array(text.utf8)
+    return bytes.indices.dropLast(text.count).filter { start in
+      bytes[start] == text[0] && bytes[start + 2] == text[2] && bytes[start..<start + text.count].elementsEqual(text)
+    }.map { $0 + text.count }
   }
 
   private static func likeCount(_ confirmedCount: Int, _ liked: [Bool]) -> Int {
