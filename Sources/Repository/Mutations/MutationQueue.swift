@@ -202,18 +202,16 @@ final class MutationQueue<Source: RepositorySource> {
     guard engine.users.isOpen(valueKey.userID) else { return nil }
     let mutation = stored.value.mutation
     return Entry(
-      id: MutationID(rawValue: id), key: valueKey, lane: laneName(mutation, valueKey), record: stored.value,
+      id: MutationID(rawValue: id), key: valueKey, lane: lane(mutation, valueKey), record: stored.value,
       tag: stored.tag, revision: stored.revision)
   }
 
-  /// Returns the name of a mutation's lane, which belongs to one user so that a user who has to sign in delays no other
-  /// user.
-  private func laneName(_ mutation: Mutation, _ key: Source.Key) -> String {
+  /// Returns the lane of a mutation.
+  private func lane(_ mutation: Mutation, _ key: Source.Key) -> LaneID {
     guard let sending = capabilities.sending else {
       preconditionFailure("Only the repository of a mutable source has mutations.")
     }
-    let orderingKey = sending.lane(mutation, key)
-    return key.userID.map { $0 == orderingKey ? orderingKey : "\($0)/\(orderingKey)" } ?? orderingKey
+    return LaneID(userID: key.userID, orderingKey: sending.lane(mutation, key))
   }
 
   // MARK: - State
@@ -308,7 +306,7 @@ final class MutationQueue<Source: RepositorySource> {
   ///   - key: The key of the value that it changes.
   ///   - hasCaller: Whether a call will wait for its outcome.
   func append(_ id: MutationID, _ record: Record, on key: Source.Key, hasCaller: Bool) {
-    state.add(id, key: key, lane: laneName(record.mutation, key), record: record)
+    state.add(id, key: key, lane: lane(record.mutation, key), record: record)
     if hasCaller { calls.open(id) }
   }
 
@@ -351,7 +349,7 @@ final class MutationQueue<Source: RepositorySource> {
       calls.end(id, .success(.conflicted(id)))
       return true
     }
-    events.emit(.mutationEnqueued(id, orderingKey: entry.lane))
+    events.emit(.mutationEnqueued(id, orderingKey: "\(entry.lane)"))
     state.release(id)
     if added.isOvertaken { engine.start { engine in await engine.queue.reloadRecord(id, in: engine) } }
     if isBehindGap {
