@@ -515,10 +515,9 @@ actor SyncEngine<Source: RepositorySource> {
       for fetch in cell.state.discardReplies() { loader.end(fetch, .failure(.signedOut)) }
     }
     for key in channels.observedKeys where isOfUser(key) { channels.close(key) }
-    for cell in closed {
-      channels.close(cell.key)
-      newestValue.forget(cell.key)
-    }
+    for cell in closed { channels.close(cell.key) }
+    // The key of the newest value may not be in use.
+    newestValue.forget(where: isOfUser)
     queue.forget(user, in: self)
     events.forget()
   }

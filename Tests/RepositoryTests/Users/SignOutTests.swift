@@ -98,6 +98,23 @@ import Testing
     #expect(try await newer.load(StoreKey<NewerMutationRecord>("notes.mutations", id: "2")) != nil)
   }
 
+  @Test func `A value that was shown to all observers isn't replayed even if its key isn't in use`() async throws {
+    let repository = makeRepository(onFetch: { [isOffline] (_) throws(NotesFailure) in
+      if isOffline.value { throw .offline }
+    })
+    server.edit(jake) { $0 = Notes("jake's") }
+    try await repository.reload(jake)
+    // Requests that fail keep the value the newest one, and release the state of its key.
+    isOffline.value = true
+    for number in 0..<20 { try? await repository.reload(UserKey("mary", "\(number)")) }
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    let values = repository.everyValue.subscribe()
+    isOffline.value = false
+    server.edit(mary) { $0 = Notes("mary's") }
+    try await repository.reload(mary)
+    #expect(await values.first(1) == [Notes("mary's")])
+  }
+
   // MARK: - Unsent mutations
 
   @Test func `A user with unsent mutations isn't signed out and can continue`() async throws {
