@@ -182,7 +182,8 @@ actor SyncEngine<Source: RepositorySource> {
       try await read(cell)
     } catch {
       cells.removeUnopened(cell)
-      throw error
+      // The error may name a key of a user who has signed out meanwhile, and must not be reported.
+      if !cell.isClosed { throw error }
     }
     if cell.isClosed { return nil }
     publish(cell)

@@ -43,6 +43,9 @@ final class SyncUsers<Source: RepositorySource> {
   /// Whether a user may begin new calls.
   func mayBegin(_ userID: String?) -> Bool { userID.map { access.mayBegin(UserDigest($0)) } ?? true }
 
+  /// The number of times a user has signed out.
+  func signOutCount(of userID: String?) -> UInt64 { userID.map { record(of: UserDigest($0)).signOutCount } ?? 0 }
+
   /// The stored record of a user.
   func record(of user: UserDigest) -> UserRecord { access.record(of: user) }
 
