@@ -115,6 +115,24 @@ import Testing
     #expect(await values.first(1) == [Notes("mary's")])
   }
 
+  @Test func `A user whose record is lost can use the repository, and sign out and in`() async throws {
+    let repository = makeRepository()
+    await repository.credentialsChanged(userID: "jake")
+    try await memory.removeAll(in: "notes.users")
+    let isUsable = await finishes { [jake] in
+      try await repository.reload(jake)
+      _ = try await repository.perform(.add("1"), on: jake)
+      try await memory.removeAll(in: "notes.users")
+      try await repository.signOut(userID: "jake", unsent: .refuse)
+      try await memory.removeAll(in: "notes.users")
+      await repository.credentialsChanged(userID: "jake")
+      try await repository.reload(jake)
+      _ = try await repository.perform(.add("2"), on: jake)
+    }
+    #expect(isUsable)
+    #expect(server.value(of: jake) == Notes("1", "2"))
+  }
+
   // MARK: - Unsent mutations
 
   @Test func `A user with unsent mutations isn't signed out and can continue`() async throws {
