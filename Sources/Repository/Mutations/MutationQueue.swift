@@ -94,15 +94,12 @@ final class MutationQueue<Source: RepositorySource> {
     state.begin(as: status)
   }
 
-  /// Reads the stored mutations and subscribes to their changes.
-  ///
-  /// - Returns: The tag that the mutation counter had before the read. Every addition changes the tag.
-  @discardableResult
-  func read(in engine: isolated Engine) async throws(StoreError) -> StoreTag? {
-    guard capabilities.sending != nil else { return nil }
+  /// Reads the stored mutations and subscribes to their changes, if this repository sends mutations at all.
+  func read(in engine: isolated Engine) async throws(StoreError) {
+    guard capabilities.sending != nil else { return }
     hasBegunReading = true
     records.reportEvents(to: events)
-    return try await reading.run { () async throws(StoreError) -> StoreTag? in
+    try await reading.run { () async throws(StoreError) in
       let reading = try await records.read()
       let isFirst = endSubscription == nil
       let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
@@ -116,7 +113,6 @@ final class MutationQueue<Source: RepositorySource> {
       for id in try await externallyFinished(missing) {
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       }
-      return reading.counterTag
     }
   }
 
@@ -256,6 +252,9 @@ final class MutationQueue<Source: RepositorySource> {
       return UserDigest(entry.key.userID) == user
     }
   }
+
+  /// The ids of all mutations, whether live or not.
+  var ids: Set<MutationID> { Set(state.all.map(\.id)) }
 
   /// The users who have to sign in again.
   var signedOutUsers: Set<String?> { state.signedOutUsers }
