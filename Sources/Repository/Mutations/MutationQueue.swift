@@ -94,15 +94,12 @@ final class MutationQueue<Source: RepositorySource> {
     state.begin(as: status)
   }
 
-  /// Reads the stored mutations and subscribes to their changes.
-  ///
-  /// - Returns: The tag that the mutation counter had before the read. Every addition changes the tag.
-  @discardableResult
-  func read(in engine: isolated Engine) async throws(StoreError) -> StoreTag? {
-    guard capabilities.sending != nil else { return nil }
+  /// Reads the stored mutations and subscribes to their changes, if this repository sends mutations at all.
+  func read(in engine: isolated Engine) async throws(StoreError) {
+    guard capabilities.sending != nil else { return }
     hasBegunReading = true
     records.reportEvents(to: events)
-    return try await reading.run { () async throws(StoreError) -> StoreTag? in
+    try await reading.run { () async throws(StoreError) in
       let reading = try await records.read()
       let isFirst = endSubscription == nil
       let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
@@ -116,7 +113,6 @@ final class MutationQueue<Source: RepositorySource> {
       for id in try await externallyFinished(missing) {
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       }
-      return reading.counterTag
     }
   }
 
@@ -202,18 +198,16 @@ final class MutationQueue<Source: RepositorySource> {
     guard engine.users.isOpen(valueKey.userID) else { return nil }
     let mutation = stored.value.mutation
     return Entry(
-      id: MutationID(rawValue: id), key: valueKey, lane: laneName(mutation, valueKey), record: stored.value,
+      id: MutationID(rawValue: id), key: valueKey, lane: lane(mutation, valueKey), record: stored.value,
       tag: stored.tag, revision: stored.revision)
   }
 
-  /// Returns the name of a mutation's lane, which belongs to one user so that a user who has to sign in delays no other
-  /// user.
-  private func laneName(_ mutation: Mutation, _ key: Source.Key) -> String {
+  /// Returns the lane of a mutation.
+  private func lane(_ mutation: Mutation, _ key: Source.Key) -> LaneID {
     guard let sending = capabilities.sending else {
       preconditionFailure("Only the repository of a mutable source has mutations.")
     }
-    let orderingKey = sending.lane(mutation, key)
-    return key.userID.map { $0 == orderingKey ? orderingKey : "\($0)/\(orderingKey)" } ?? orderingKey
+    return LaneID(userID: key.userID, orderingKey: sending.lane(mutation, key))
   }
 
   // MARK: - State
@@ -258,6 +252,9 @@ final class MutationQueue<Source: RepositorySource> {
       return UserDigest(entry.key.userID) == user
     }
   }
+
+  /// The ids of all mutations, whether live or not.
+  var ids: Set<MutationID> { Set(state.all.map(\.id)) }
 
   /// The users who have to sign in again.
   var signedOutUsers: Set<String?> { state.signedOutUsers }
@@ -308,7 +305,7 @@ final class MutationQueue<Source: RepositorySource> {
   ///   - key: The key of the value that it changes.
   ///   - hasCaller: Whether a call will wait for its outcome.
   func append(_ id: MutationID, _ record: Record, on key: Source.Key, hasCaller: Bool) {
-    state.add(id, key: key, lane: laneName(record.mutation, key), record: record)
+    state.add(id, key: key, lane: lane(record.mutation, key), record: record)
     if hasCaller { calls.open(id) }
   }
 
@@ -351,7 +348,7 @@ final class MutationQueue<Source: RepositorySource> {
       calls.end(id, .success(.conflicted(id)))
       return true
     }
-    events.emit(.mutationEnqueued(id, orderingKey: entry.lane))
+    events.emit(.mutationEnqueued(id, orderingKey: "\(entry.lane)"))
     state.release(id)
     if added.isOvertaken { engine.start { engine in await engine.queue.reloadRecord(id, in: engine) } }
     if isBehindGap {

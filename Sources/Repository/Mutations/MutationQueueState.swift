@@ -39,11 +39,11 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Whether this repository sends.
   private(set) var leadership = LeadershipStatus.following
   /// The lanes whose first stored mutation has been adopted since this repository began to send.
-  private var startedLanes: Set<String> = []
+  private var startedLanes: Set<LaneID> = []
   /// The lanes that wait for something other than their turn, as another repository's writes show.
-  private var lanesStalledElsewhere: Set<String> = []
+  private var lanesStalledElsewhere: Set<LaneID> = []
   /// The lanes that may be out of order: a mutation was placed in them while another one had no sequence number yet.
-  private var unorderedLanes: Set<String> = []
+  private var unorderedLanes: Set<LaneID> = []
   /// The sequence number up to which all stored mutations are known.
   private(set) var knownSequence: UInt64 = 0
   /// The durable mutations behind a gap: stored mutations before them may not be known yet.
@@ -94,7 +94,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     let statuses = lanes.report(at: now)
     return ledger.lanes.sorted { $0.key < $1.key }.map { name, lane in
       RepositoryReport.LaneReport(
-        lane: name, count: lane.count, oldest: lane.oldest, failures: statuses[name]?.failures ?? 0,
+        lane: "\(name)", count: lane.count, oldest: lane.oldest, failures: statuses[name]?.failures ?? 0,
         status: sends ? statuses[name]?.status ?? .waiting : .sentElsewhere)
     }
   }
@@ -232,7 +232,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// If it can be sent as soon as it is durable, its first record already has the mark of an attempt. A mutation that
   /// is sent again under its id replaces the refused one.
-  mutating func add(_ id: MutationID, key: Key, lane: String, record: Record) {
+  mutating func add(_ id: MutationID, key: Key, lane: LaneID, record: Record) {
     remove(id)
     var record = record
     let isFirst = sends && lanes.isFree(lane)
@@ -380,12 +380,12 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// The waiting mutations of a lane, in order.
   ///
   /// Those that another repository sends may be in flight.
-  func waiting(in lane: String) -> [MutationID] {
+  func waiting(in lane: LaneID) -> [MutationID] {
     sends ? lanes.waiting(in: lane) : ledger.live.filter { $0.lane == lane }.map(\.id)
   }
 
   /// Whether a lane waits for something other than its turn.
-  func isStalled(_ lane: String) -> Bool {
+  func isStalled(_ lane: LaneID) -> Bool {
     sends ? lanes.isStalled(lane) : lanes.isPaused || lanesStalledElsewhere.contains(lane)
   }
 

@@ -45,13 +45,13 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
 
   /// Returns the ``key`` in the stored bytes of a record, even if this program can't decode the mutation.
   ///
-  /// The bytes are a line of the store, followed by the record as JSON.
+  /// The bytes are the record as JSON, after a line of the store if it has one.
   ///
   /// - Returns: `nil` if the bytes aren't those of a record.
   static func key(in bytes: Data) -> String? {
-    guard let line = bytes.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+    let start = bytes.firstIndex(of: UInt8(ascii: "\n")).map { bytes.index(after: $0) } ?? bytes.startIndex
     do {
-      return try JSONDecoder().decode(KeyOfRecord.self, from: bytes[bytes.index(after: line)...]).key
+      return try JSONDecoder().decode(KeyOfRecord.self, from: bytes[start...]).key
     } catch {
       return nil
     }

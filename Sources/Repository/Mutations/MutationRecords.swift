@@ -44,10 +44,11 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     ///
     /// The read found all stored mutations up to it.
     let lastSequence: UInt64
-    /// The tag that the counter had before the read.
-    ///
-    /// Every addition changes it.
-    let counterTag: StoreTag?
+  }
+
+  /// The tag of the stored counter, which every addition of a mutation changes.
+  func counterTag(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> StoreTag? {
+    try await records.storedCounter().tag
   }
 
   /// Reads all records and subscribes to their changes, which replaces the subscription of an earlier read.
@@ -57,8 +58,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     let counter = try await records.storedCounter()
     let observation = try await store.observe(collection: keys.collection, as: Record.self)
     echoes.recordReading(of: Set(observation.stored.compactMap { $0.key.id.map(MutationID.init(rawValue:)) }))
-    return Reading(
-      stored: observation.stored, changes: observation.changes, lastSequence: counter.last, counterTag: counter.tag)
+    return Reading(stored: observation.stored, changes: observation.changes, lastSequence: counter.last)
   }
 
   /// Whether this repository removed the record and the store hasn't reported that yet.

@@ -182,7 +182,8 @@ actor SyncEngine<Source: RepositorySource> {
       try await read(cell)
     } catch {
       cells.removeUnopened(cell)
-      throw error
+      // The error may name a key of a user who has signed out meanwhile, and must not be reported.
+      if !cell.isClosed { throw error }
     }
     if cell.isClosed { return nil }
     publish(cell)
@@ -515,10 +516,9 @@ actor SyncEngine<Source: RepositorySource> {
       for fetch in cell.state.discardReplies() { loader.end(fetch, .failure(.signedOut)) }
     }
     for key in channels.observedKeys where isOfUser(key) { channels.close(key) }
-    for cell in closed {
-      channels.close(cell.key)
-      newestValue.forget(cell.key)
-    }
+    for cell in closed { channels.close(cell.key) }
+    // The key of the newest value may not be in use.
+    newestValue.forget(where: isOfUser)
     queue.forget(user, in: self)
     events.forget()
   }
