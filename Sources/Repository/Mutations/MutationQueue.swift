@@ -848,17 +848,22 @@ final class MutationQueue<Source: RepositorySource> {
     return try await records.externallyRemoved(durable).filter { state[$0] != nil }
   }
 
-  /// Forgets mutations that another repository or process has completed.
-  ///
-  /// - Parameters:
-  ///   - ids: The ids of the mutations.
-  ///   - isConfirmed: Whether the stored value changed with them. Otherwise they were cancelled.
-  ///   - engine: The engine.
-  func finishExternally(_ ids: [MutationID], isConfirmed: Bool, in engine: isolated Engine) {
-    for id in ids where state.remove(id) != nil {
-      calls.end(id, isConfirmed ? .success(.confirmed) : .failure(.cancelled))
-    }
+  /// Forgets mutations that another repository or process has completed, and completes the calls that wait for them.
+  func finishExternally(_ ids: [MutationID], in engine: isolated Engine) {
+    let finished = ids.filter { state.remove($0) != nil }
+    let awaited = finished.filter { calls.isOpen($0) }
+    if !awaited.isEmpty { engine.start { engine in await engine.queue.endCalls(of: awaited, in: engine) } }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
+  }
+
+  /// Completes the calls of mutations that another repository or process has confirmed or withdrawn.
+  private func endCalls(of ids: [MutationID], in engine: isolated Engine) async {
+    await engine.keepTrying { (engine) async throws(StoreError) in
+      let withdrawals = try await engine.queue.records.withdrawals()
+      for id in ids {
+        engine.queue.end(id, withdrawals.contains(id) ? .failure(.cancelled) : .success(.confirmed))
+      }
+    }
   }
 }

@@ -170,6 +170,11 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     try await store.load(keys.record(id))
   }
 
+  /// Returns the mutations that were withdrawn last, by any process.
+  func withdrawals(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> MutationWithdrawals {
+    try await records.storedWithdrawals()
+  }
+
   /// Returns those of the given records that another process has removed.
   ///
   /// - Complexity: Loads each record.

@@ -209,7 +209,7 @@ actor SyncEngine<Source: RepositorySource> {
         // now.
         let revision = stored?.revision ?? 0
         let finished = await external.finished(mutations.filter { revision > $0.revision }.map(\.id), in: self)
-        queue.finishExternally(finished, isConfirmed: true, in: self)
+        queue.finishExternally(finished, in: self)
         // A mutation that was added or removed in the meantime may be included in a newer value, or in the one that was
         // read.
       } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)

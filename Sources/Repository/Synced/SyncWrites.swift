@@ -169,7 +169,7 @@ final class SyncWrites<Source: RepositorySource> {
     } else if let base = cell.state.base {
       cell.receive(.removed(cell.storeKey, revision: base.revision + 1))
     }
-    engine.external.finish(finished, of: cell.key, isConfirmed: true, in: engine)
+    engine.external.finish(finished, of: cell.key, in: engine)
   }
 }
 

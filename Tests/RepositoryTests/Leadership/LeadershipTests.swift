@@ -238,6 +238,59 @@ import Testing
     #expect(try await list(first).isEmpty)
   }
 
+  @Test func `A follower's call throws if another repository cancels the mutation`() async throws {
+    let gate = Gate()
+    let first = makeProcess("first", onSend: { () async in await gate.pass() })
+    let second = makeProcess("second")
+    _ = perform(.add("1"), first)
+    let call = perform(.add("2"), second)
+    notice(first)
+    // Stores a value that is newer than the mutation and doesn't include it.
+    _ = start { try await first.repository.reload("a") }
+    let id = try #require(try await list(first).last?.id)
+    try await start { try await first.repository.mutations.cancel(id) }.value
+    notice(second)
+    await #expect(throws: NotesError.cancelled) { try await call.value }
+    gate.open()
+    notice(first, second)
+    #expect(server.applied.map(\.mutation) == [.add("1")])
+  }
+
+  @Test func `A follower's call is confirmed although the confirmed mutation stores nothing`() async throws {
+    let gate = Gate()
+    let first = makeProcess("first", reply: { _ in .done })
+    let second = makeProcess("second", onCommitted: { (keys) async in if keys.addsNotesMutation { await gate.pass() } })
+    let call = perform(.add("1"), second)
+    notice(first)
+    #expect(server.applied.count == 1)
+    // The second process notices nothing before the removal of the record.
+    notice(second)
+    gate.open()
+    executor.runUntilIdle()
+    #expect(try await call.value == .confirmed)
+  }
+
+  @Test func `A follower's call waits until the store tells whether its mutation was confirmed`() async throws {
+    let isUnreadable = Setting(false)
+    let first = makeProcess("first")
+    let second = makeProcess(
+      "second",
+      onRead: { (keys) throws(StoreError) in
+        let keysOfWithdrawals = keys.filter { $0.collection == "notes.mutation-withdrawals" }
+        if isUnreadable.value, !keysOfWithdrawals.isEmpty { throw SimulatedStore.disconnectedError }
+      })
+    isUnreadable.value = true
+    let call = perform(.add("1"), second)
+    let result = Setting<MutationResult?>(nil)
+    _ = start { result.value = try await call.value }
+    notice(first, second)
+    #expect(server.applied.count == 1)
+    #expect(result.value == nil)
+    isUnreadable.value = false
+    advance(by: .seconds(1))
+    #expect(result.value == .confirmed)
+  }
+
   @Test func `Mutations of all repositories are sent in the order in which they became durable`() async throws {
     let gate = Gate()
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
