@@ -459,9 +459,27 @@ final class MutationQueue<Source: RepositorySource> {
     throw failure
   }
 
+  /// Whether ``mark(_:in:)`` writes the record of a mutation.
+  func needsMark(_ id: MutationID) -> Bool { state[id].map { !$0.isMarked } ?? false }
+
   /// Records that an attempt was abandoned before anything was sent.
   func abandonAttempt(_ entry: Entry) {
     state.abandonAttempt(entry)
+  }
+
+  /// Records that an attempt was abandoned before anything was sent, because this repository has lost its lead.
+  ///
+  /// Removes the stored mark, so that the next leader doesn't count an attempt that never began. The next leader may
+  /// have changed the record already, and its version then stays.
+  func abandonAttemptAfterLoss(_ entry: Entry, in engine: isolated Engine) {
+    let isMarked = state[entry.id]?.isMarked ?? false
+    state.abandonAttempt(entry)
+    guard isMarked else { return }
+    engine.start { engine in
+      if let error = await engine.queue.write(entry.id, unlessChanged: true, in: engine) {
+        engine.events.emit(.storeFailed(error))
+      }
+    }
   }
 
   /// Records that an attempt failed after this repository had lost its lead: the leader decides about the mutation.
@@ -711,12 +729,16 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Writes the present record of a mutation.
   ///
+  /// - Parameters:
+  ///   - id: The id of the mutation.
+  ///   - unlessChanged: Whether to write nothing if another process has changed the record.
+  ///   - engine: The engine.
   /// - Returns: The error if that failed.
-  func write(_ id: MutationID, in engine: isolated Engine) async -> StoreError? {
+  func write(_ id: MutationID, unlessChanged: Bool = false, in engine: isolated Engine) async -> StoreError? {
     // A mutation that isn't durable yet is being written.
     guard let entry = state[id], entry.tag != nil else { return nil }
     do throws(StoreError) {
-      let (outcome, isOvertaken) = try await records.replace(id, by: entry.record, tag: entry.tag)
+      let (outcome, isOvertaken) = try await records.replace(id, by: entry.record, tag: entry.tag, unlessChanged: unlessChanged)
       switch outcome {
       case .written(let record, let commit):
         state.recordWrite(record, of: id, commit)

@@ -22,7 +22,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     /// Fails with ``DataStore/StoreError/preconditionFailed(_:)`` if the user has signed out or in.
     case add(
       @Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?, UserRequirement?)
-    case replace(Record, tag: StoreTag?)
+    /// Replaces a record. If another process has changed it, keeps it, or replaces it all the same.
+    case replace(Record, tag: StoreTag?, unlessChanged: Bool)
     case remove
     /// Removes a record if its mutation meets the condition.
     case removeIf(RemovalCondition, tag: StoreTag)
@@ -49,8 +50,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     case removed(StoreCommit)
     /// Another process has removed the record, so nothing was written.
     case gone
-    /// Nothing was written or removed: this repository removes the record in another commit, or another process sends
-    /// the mutation.
+    /// Nothing was written or removed: this repository removes the record in another commit, another process sends the
+    /// mutation, or the record was to be kept as another process has changed it.
     case unchanged
     /// Nothing was written, because another process has refused the mutation or found it in conflict.
     case decided
@@ -189,13 +190,15 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     do throws(StoreError) {
       var next = turn
       switch turn.write {
-      case .replace(var record, _):
+      case .replace(_, _, unlessChanged: true):
+        return turn.continuation.resume(returning: .success(.unchanged))
+      case .replace(var record, _, unlessChanged: false):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
         // A live record of a former leader must not replace the verdict of the present one.
         if record.isLive, !stored.value.isLive { return turn.continuation.resume(returning: .success(.decided)) }
         // The server may have made the change at an attempt of the other process.
         if stored.value.isOutcomeUnknown || stored.value.unfinishedAttempts > 0 { record.isOutcomeUnknown = true }
-        next.write = .replace(record, tag: stored.tag)
+        next.write = .replace(record, tag: stored.tag, unlessChanged: false)
         return await write([next], &shared)
       case .add(let make, let replaced?, let requirement):
         guard let stored = try await store.load(keys.record(replaced.id)) else { break }
@@ -237,7 +240,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
           batch.require(replaced.tag, of: keys.record(replaced.id))
         }
         records.append(record)
-      case .replace(let record, let tag):
+      case .replace(let record, let tag, _):
         batch.save(record, for: key)
         batch.require(tag, of: key)
         records.append(record)

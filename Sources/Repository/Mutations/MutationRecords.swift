@@ -111,12 +111,14 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ///   - id: The id of the mutation.
   ///   - record: The new record.
   ///   - tag: The tag of the stored record, as far as it is known.
+  ///   - unlessChanged: Whether to keep the stored record if it has another tag.
   /// - Returns: The outcome, and whether another process has changed the written record since. The written record
   ///   includes what another process had stored about the outcome of an attempt.
   func replace(
-    _ id: MutationID, by record: Record, tag: StoreTag?, isolation: isolated (any Actor)? = #isolation
+    _ id: MutationID, by record: Record, tag: StoreTag?, unlessChanged: Bool,
+    isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> (outcome: Outcome, isOvertaken: Bool) {
-    let (outcome, reported) = try await perform(.replace(record, tag: tag), id)
+    let (outcome, reported) = try await perform(.replace(record, tag: tag, unlessChanged: unlessChanged), id)
     guard case .written(_, let commit) = outcome else { return (outcome, false) }
     return (outcome, reported > commit.revision)
   }

@@ -67,6 +67,10 @@ final class MutationSender<Source: RepositorySource> {
         return advanceLane(after: dequeued, in: engine)
       }
       cell = opened
+      // Only the leader marks. The lead is confirmed again after the mark is stored.
+      if queue.needsMark(dequeued.id), await !engine.election.confirmLead(in: engine) {
+        return queue.abandonAttemptAfterLoss(dequeued, in: engine)
+      }
       try await queue.mark(dequeued.id, in: engine)
     } catch {
       events.emit(.storeFailed(error))
@@ -75,7 +79,7 @@ final class MutationSender<Source: RepositorySource> {
     }
     let leads = await engine.election.confirmLead(in: engine)
     if Task.isCancelled { return await endWithRepository(dequeued, in: engine) }
-    guard leads else { return queue.abandonAttempt(dequeued) }
+    guard leads else { return queue.abandonAttemptAfterLoss(dequeued, in: engine) }
     guard let entry = queue[dequeued.id], entry.isLive, let sending = capabilities.sending else {
       // Another process has completed it, or it is in conflict.
       advanceLane(after: dequeued, in: engine)
