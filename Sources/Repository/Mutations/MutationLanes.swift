@@ -131,7 +131,9 @@ struct MutationLanes {
   }
 
   /// Whether a mutation that is added now would be sent at once.
-  func isFree(_ name: LaneID) -> Bool { lanes[name] == nil && usedSlotCount < maximumInFlight && !isPaused }
+  func isFree(_ name: LaneID) -> Bool {
+    lanes[name] == nil && usedSlotCount < maximumInFlight && !isPaused && !signedOutUsers.contains(name.userID)
+  }
 
   /// Whether the mutations of a lane wait for something other than their turn.
   func isStalled(_ name: LaneID) -> Bool {

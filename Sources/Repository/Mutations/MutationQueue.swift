@@ -151,7 +151,7 @@ final class MutationQueue<Source: RepositorySource> {
     for id in refused { refuseInterrupted(id, in: engine) }
     // Their timeouts are gone, and no answer of the server ends them.
     if !calls.isEmpty { endAll(state.live.filter { state.isStalled($0.lane) }.map(\.id), .queued) }
-    for entry in state.live where sends(entry) { engine.beginDeciding(entry) }
+    for entry in state.live where sends(entry) && !entry.isAnswered { engine.beginDeciding(entry) }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
   }

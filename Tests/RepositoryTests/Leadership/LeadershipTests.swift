@@ -617,6 +617,31 @@ import Testing
     executor.runUntilIdle()
   }
 
+  @Test func `A mutation that the server has applied isn't in conflict when its repository leads again`() async throws {
+    let isBroken = Setting(true)
+    let process = makeProcess(
+      "only",
+      onCommit: { (keys) throws(StoreError) in
+        if isBroken.value, keys.hasNotesMutation, keys.contains(StoreKey.notes("a").keyName) {
+          throw SimulatedStore.disconnectedError
+        }
+      })
+    let (repository, other) = (process.repository, SimulatedStore(storage: storage))
+    _ = start { try await repository.reload("a") }
+    // The server applies it, but the reply can't be stored.
+    #expect(try await perform(.replace("old", with: "new"), process).value == .queued)
+    process.store.loseLocks()
+    #expect(try await start { try await repository.perform(.add("2"), on: "b") }.value == .confirmed)
+    _ = start { try await other.save(Notes("other"), for: .notes("a")) }
+    notice(process)
+    #expect(try await list(process).map(\.standing) == [.inFlight])
+    isBroken.value = false
+    advance(by: .seconds(60))
+    #expect(try await list(process).isEmpty)
+    #expect(storage.value(of: .notes("a")) == Notes("new"))
+    #expect(sent.value.count == 2)
+  }
+
   // MARK: - Leases that are lost at once
 
   private struct LostLease: LeadershipLease {

@@ -63,4 +63,19 @@ import Testing
     #expect(sent(by: &state) == "7")
     #expect(sent(by: &state) == "8")
   }
+
+  @Test func `A new mutation of a user who has to sign in isn't marked, because it isn't sent at once`() throws {
+    var state = State()
+    state.begin(as: .leading)
+    let second = MutationID(rawValue: "2")
+    #expect(state.addExternal(entry("1", 1)) == .nothing)
+    guard case .send(let first) = state.next(at: .zero) else { throw CancellationError() }
+    #expect(state.waitForSignIn(first) == [first.id])
+    state.add(second, key: "b", lane: "b", record: entry("2", 2).record)
+    #expect(state[second]?.record.unfinishedAttempts == 0)
+    state.signedIn(userID: nil)
+    state.remove(second)
+    state.add(second, key: "b", lane: "b", record: entry("2", 2).record)
+    #expect(state[second]?.record.unfinishedAttempts == 1)
+  }
 }
