@@ -106,7 +106,7 @@ final class Election<Source: RepositorySource> {
       if status != .following {
         do throws(StoreError) {
           // The store may not have reported the last changes of the previous leader yet.
-          try await engine.queue.read(in: engine)
+          try await engine.reader.read(in: engine)
           return engine.queue.lead(as: status, in: engine)
         } catch {
           events.emit(.storeFailed(error))

@@ -68,10 +68,10 @@ final class MutationSender<Source: RepositorySource> {
       }
       cell = opened
       // Only the leader marks. The lead is confirmed again after the mark is stored.
-      if queue.needsMark(dequeued.id), await !engine.election.confirmLead(in: engine) {
+      if engine.writer.needsMark(dequeued.id), await !engine.election.confirmLead(in: engine) {
         return queue.abandonAttemptAfterLoss(dequeued, in: engine)
       }
-      try await queue.mark(dequeued.id, in: engine)
+      try await engine.writer.mark(dequeued.id, in: engine)
     } catch {
       events.emit(.storeFailed(error))
       queue.abandonAttempt(dequeued)
@@ -155,7 +155,7 @@ final class MutationSender<Source: RepositorySource> {
   /// The next repository sends the mutation.
   private func endWithRepository(_ entry: Entry, in engine: isolated Engine) async {
     engine.queue.recordUnknownOutcome(of: entry.id)
-    await engine.queue.save(entry.id, in: engine)
+    await engine.writer.save(entry.id, in: engine)
   }
 
   /// Lets the next mutation of a lane be sent.

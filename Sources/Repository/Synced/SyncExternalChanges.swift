@@ -86,7 +86,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
   /// Returns the mutations, among those given, whose records another process has removed, as far as they can be read.
   func finished(_ ids: [MutationID], in engine: isolated Engine) async -> [MutationID] {
     do throws(StoreError) {
-      return try await engine.queue.externallyFinished(ids)
+      return try await engine.reader.externallyFinished(ids)
     } catch {
       // A mutation whose record can't be read stays pending until it can.
       return []
@@ -102,7 +102,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
     of cell: Cell, in engine: isolated Engine
   ) async -> (ids: [MutationID], stored: StoredValue<Value>?) {
     do throws(StoreError) {
-      let ids = try await engine.queue.externallyFinished(cell.state.pendingIDs)
+      let ids = try await engine.reader.externallyFinished(cell.state.pendingIDs)
       return ids.isEmpty ? ([], nil) : (ids, try await load(cell.storeKey))
     } catch {
       // A mutation whose record can't be read stays pending until it can.
@@ -146,6 +146,6 @@ final class SyncExternalChanges<Source: RepositorySource> {
   /// Removes mutations of a key that another repository or process has confirmed or withdrawn.
   func finish(_ ids: [MutationID], of key: Source.Key, in engine: isolated Engine) {
     engine.removeFromOverlay(ids, of: key)
-    engine.queue.finishExternally(ids, in: engine)
+    engine.reader.finishExternally(ids, in: engine)
   }
 }

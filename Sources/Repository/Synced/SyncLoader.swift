@@ -294,7 +294,7 @@ final class SyncLoader<Source: RepositorySource> {
       } catch {
         guard cell.state.needsWholeValue, !cell.isClosed else { break }
         (attempt, cell.recovery) = (attempt + 1, .failing)
-        for id in cell.state.idsThatNeedWholeValue { engine.queue.end(id, .success(.queued)) }
+        for id in cell.state.idsThatNeedWholeValue { engine.calls.end(id, .success(.queued)) }
         recordThatAttemptsEnded(cell, in: engine)
         await engine.backoff.wait(afterAttempt: attempt)
       }
@@ -311,7 +311,7 @@ final class SyncLoader<Source: RepositorySource> {
   private func recordThatAttemptsEnded(_ cell: Cell, in engine: isolated Engine) {
     for id in cell.state.idsThatNeedWholeValue where engine.queue.recordUnknownOutcome(of: id) {
       // Runs to completion even if the repository is released now.
-      engine.startToCompletion { engine in await engine.queue.save(id, in: engine) }
+      engine.startToCompletion { engine in await engine.writer.save(id, in: engine) }
     }
   }
 }

@@ -116,7 +116,7 @@ final class SignOuts<Source: RepositorySource> {
         // Every addition of a mutation changes the tag.
         let tag = try await records.counterTag()
         batch.require(tag, of: records.keys.counter)
-        try await engine.queue.read(in: engine)
+        try await engine.reader.read(in: engine)
         var count = engine.queue.unsentCount(of: user)
         if count == 0 { count = try await unknownCount(of: user, in: engine) }
         if count > 0 {
