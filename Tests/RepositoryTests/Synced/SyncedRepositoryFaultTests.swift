@@ -180,7 +180,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `Store failures before an attempt don't count as ends of the process`() async throws {
+  @Test func `Store failures before an attempt don't count as crashes during the attempt`() async throws {
     try await put(Notes())
     let isOffline = Setting(true)
     let gate = Gate()
@@ -216,7 +216,7 @@ import Testing
       repository.mutations.list().filter { if case .refused = $0.standing { true } else { false } } == [])
   }
 
-  @Test func `The release of a repository doesn't count as the end of a process`() async throws {
+  @Test func `The release of a repository during an attempt doesn't count as a crash`() async throws {
     try await put(Notes())
     do {
       let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }

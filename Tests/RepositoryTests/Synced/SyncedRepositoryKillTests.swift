@@ -7,7 +7,7 @@ import Testing
 /// The child processes edit the notes of two keys: `shared`, which another client also edits, and `own`. The number of
 /// an edit determines its effect; see `NumberedEdit`.
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryKillTests {
-  /// The stores that survive the end of a process.
+  /// The stores whose data survives `SIGKILL`.
   enum Store: CaseIterable {
     case files
     #if SQLite

@@ -4,7 +4,7 @@ import Testing
 
 /// A process is killed at each file system call of a sign-out, and the next process completes it.
 @Suite(.timeLimit(.minutes(15))) struct SignOutKillTests {
-  /// The stores whose data survives the end of a process.
+  /// The stores whose data survives `SIGKILL`.
   enum Store: CaseIterable {
     case files
     #if SQLite

@@ -86,7 +86,7 @@ import Testing
     #expect(try await records.count == 1)
   }
 
-  @Test func `Mutations of a newer program are erased by their keys`() async throws {
+  @Test func `Mutations of a future layout are erased by their keys`() async throws {
     let newer = makeOtherStore()
     for (id, key) in [("1", jake), ("2", mary)] {
       try await newer.save(
@@ -463,7 +463,7 @@ import Testing
   }
 }
 
-/// The record of a mutation in a layout of a newer program.
+/// The record of a mutation in a future layout.
 private struct NewerMutationRecord: VersionedValue {
   static let schema = StoreSchema(
     version: 2, migrations: [StoreMigration(from: 1) { $0 }])

@@ -42,7 +42,7 @@
       } catch {
         // The next save tries again, and throws the error.
       }
-      return .damaged(movedTo: movedTo, reason: error.description)
+      return .corruptStore(movedTo: movedTo, reason: error.description)
     }
 
     /// Quarantines the database, unless an earlier attempt failed and the files have not changed since.
