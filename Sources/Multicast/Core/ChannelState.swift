@@ -74,7 +74,7 @@ struct ChannelState<Waiter> {
 
   /// Whether at least one subscriber would keep another element, rather than drop it or fail.
   var isElementUseful: Bool {
-    !cursorSubscribers.isEmpty || bufferedSubscribers.contains { subscribers[$0].buffer?.acceptsElement ?? true }
+    !cursorSubscribers.isEmpty || bufferedSubscribers.contains { subscribers[$0].acceptsElement }
   }
 
   func isBuffered(_ id: Int) -> Bool { subscribers[id].buffer != nil }
@@ -514,6 +514,12 @@ struct ChannelState<Waiter> {
 
     var usesCursor: Bool { buffer == nil }
 
+    /// Whether another element would be handed off or kept, rather than dropped or fail the subscriber.
+    var acceptsElement: Bool {
+      guard firstWaiter == nil, let buffer else { return true }
+      return buffer.count < buffer.capacity || buffer.overflow == .replaceNewest
+    }
+
     /// Takes the waiter that is served next, which must exist.
     mutating func takeWaiter() -> Waiter {
       let waiter = firstWaiter.take()!
@@ -528,9 +534,6 @@ struct ChannelState<Waiter> {
     let overflow: OverflowBehavior
     var count: Int
     var hasOverflowed = false
-
-    /// Whether another element would be kept, rather than dropped or fail the subscriber.
-    var acceptsElement: Bool { count < capacity || overflow == .replaceNewest }
   }
 }
 

@@ -24,6 +24,11 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   /// This is a hint: a wrong value costs one more turn of the loop in ``advance()`` and nothing else.
   private let idleProgress = Atomic<Int>(-1)
 
+  /// Whether suspending may create the demand that the channel's producer waits for.
+  ///
+  /// That is so without capacity, because the subscriber then accepts an element only while it is suspended.
+  private let requestsBySuspending: Bool
+
   /// The maximum number of elements in a batch.
   private let batchLimit: Int
   /// Memory for a batch, followed by the hand-off slot, which has room for one element.
@@ -39,6 +44,7 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
     self.core = core
     self.policy = policy
     batchLimit = policy.isUnbounded ? min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64) : 1
+    requestsBySuspending = core.isPulled && policy.capacity == 0
     memory = .allocate(capacity: batchLimit + 1)
     id = core.subscribe(policy)
   }
@@ -119,7 +125,8 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
       let slot = takeHandOffSlot()
       let wake = await withTaskCancellationHandler {
         await withUnsafeContinuation { continuation in
-          core.park(id, Waiter(continuation, target: slot.base))
+          let waiter = Waiter(continuation, target: slot.base)
+          if requestsBySuspending { core.parkAndSignalDemand(id, waiter) } else { core.park(id, waiter) }
         }
       } onCancel: {
         cancel()

@@ -64,6 +64,9 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
   private func iterate(_ core: Core) -> Task<Void, Never> {
     let base = base
     return Task {
+      // A subscriber without capacity doesn't accept the first element before it suspends.
+      await core.demand()
+      if Task.isCancelled { return }
       do throws(Base.Failure) {
         for try await element in base {
           core.send(element)

@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test(arguments: zip(0...2, [269_393, 269_996, 269_996]))
+  @Test(arguments: zip(0...2, [340_621, 341_476, 341_476]))
   func `Every sequence of five events agrees with the model`(replay: Int, sequenceCount: Int) {
     var search = Search(depth: 5, policies: ModelPolicy.all(capacities: 1...2))
     search.extend(Lockstep(replayLimit: replay))

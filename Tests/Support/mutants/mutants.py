@@ -367,6 +367,21 @@ MUTANTS = [
         (STATE, "    let capacity = max(capacity, replayLimit)\n", ""),
     ),
     mutant(
+        "capacity-zero-raised-to-one",
+        "the error policy may have no capacity (C19)",
+        (STATE, "    let capacity = max(capacity, replayLimit)\n", "    let capacity = max(capacity, replayLimit, 1)\n"),
+    ),
+    mutant(
+        "suspension-requests-no-element",
+        "an element is requested for a suspended subscriber without capacity",
+        (SUBSCRIBER, "core.isPulled && policy.capacity == 0", "false"),
+    ),
+    mutant(
+        "element-requested-before-the-suspension",
+        "no element is requested that would overflow the only subscriber",
+        ("Sharing/Upstream.swift", "      await core.demand()\n      if Task.isCancelled { return }\n      do", "      do"),
+    ),
+    mutant(
         "waiter-kept-at-cancel",
         "cancelling resumes all suspended calls (C14)",
         (STATE, "    takeAllWaiters(of: id, into: &waiters)\n", ""),
