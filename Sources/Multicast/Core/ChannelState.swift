@@ -256,7 +256,7 @@ struct ChannelState<Waiter> {
     var subscriber = Subscriber()
     var cursor = Cursor.none
     if let overflow {
-      subscriber.buffer = Buffer(capacity: capacity, overflow: overflow, count: head - replayStart)
+      subscriber.buffer = BufferState(capacity: capacity, overflow: overflow, count: head - replayStart)
     } else {
       cursor = Cursor(position: replayStart, capacity: capacity)
       subscriber.cursorIndex = cursorSubscribers.count
@@ -495,7 +495,7 @@ struct ChannelState<Waiter> {
 
     var intake = Intake.open
     /// The buffer of a buffered subscriber, or `nil` for a cursor subscriber.
-    var buffer: Buffer?
+    var buffer: BufferState?
     /// The suspended call that is served next.
     var firstWaiter: Waiter?
     /// The suspended calls served after the first one.
@@ -529,7 +529,7 @@ struct ChannelState<Waiter> {
   }
 
   /// The capacity and the element count of a buffered subscriber's buffer.
-  private struct Buffer {
+  private struct BufferState {
     let capacity: Int
     let overflow: OverflowBehavior
     var count: Int
