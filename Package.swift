@@ -66,7 +66,7 @@ let package = Package(
       name: "MomentsCommand",
       dependencies: [
         "TerminalUI", "Moments", "MomentsTesting", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore",
-        "Multicast",
+        "Multicast", "MulticastTesting",
       ],
       swiftSettings: swiftSettings),
     .executableTarget(
@@ -112,13 +112,13 @@ let package = Package(
     .testTarget(
       name: "SignInTests", dependencies: ["SignIn", "Multicast", "MulticastTesting"], swiftSettings: swiftSettings),
     .testTarget(
-      name: "TodoTests", dependencies: ["Todo", "DataStore", "Multicast", "MulticastTesting"],
+      name: "TodoTests", dependencies: ["Todo", "DataStore", "Multicast", "MulticastTesting", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "DocumentationTests",
       dependencies: [
-        "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "DataStoreTesting",
-        "MulticastTesting",
+        "Moments", "GraphQLClient", "SignIn", "Todo", "Repository", "DataStore", "Multicast", "MomentsTesting",
+        "RepositoryTesting", "DataStoreTesting", "MulticastTesting", "TestSupport",
       ],
       swiftSettings: swiftSettings),
     .testTarget(

@@ -1,7 +1,7 @@
 internal import DataStore
 internal import Multicast
 
-/// The rules of ``DataStore/KeyValueStore``, as checks that can be run on any store.
+/// The rules of `KeyValueStore`, as checks that can be run on any store.
 ///
 /// The checks need no test library. With Swift Testing, each check becomes a separate test case:
 ///

@@ -1,6 +1,7 @@
 internal import DataStore
 internal import Moments
 internal import Multicast
+internal import MulticastTesting
 internal import Repository
 internal import SignIn
 

@@ -1,5 +1,6 @@
 internal import DataStore
 internal import Multicast
+internal import MulticastTesting
 internal import Observation
 internal import Todo
 

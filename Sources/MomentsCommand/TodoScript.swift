@@ -1,4 +1,5 @@
 internal import DataStore
+internal import MulticastTesting
 internal import Todo
 
 /// The steps of a scripted session on the todo screens, each of which ends when the list shows the stored items.

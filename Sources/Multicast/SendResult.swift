@@ -1,5 +1,4 @@
 /// The result of a channel's `send`.
-@frozen
 public enum SendResult: Sendable, Hashable {
   /// The channel accepted the value: each subscriber registered at that time has received it, has it buffered, or has
   /// counted it as dropped.

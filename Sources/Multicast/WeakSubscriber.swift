@@ -1,21 +1,21 @@
 /// A subscriber that receives elements on behalf of an object without keeping the object alive.
 ///
 /// A view model observes a stream in a method that a view's task awaits. Such a method keeps its object alive for as
-/// long as it waits for the next element, which may be indefinitely. The method is therefore `consuming`: it creates a
-/// weak subscriber for the object, gives up its own reference, and awaits the subscriber.
+/// long as it waits for the next element, which may be indefinitely. The method is therefore `consuming`: it passes its
+/// own reference to a weak subscriber, which keeps none, and awaits the subscriber.
 package struct WeakSubscriber<Object: AnyObject & Sendable>: Sendable {
   /// The object, or `nil` once it has been released.
   package weak let object: Object?
 
-  /// Creates a subscriber that receives elements on behalf of `object`.
-  package init(_ object: Object) {
+  /// Creates a subscriber that receives elements on behalf of `object`, and gives up the caller's reference to it.
+  package init(_ object: consuming Object) {
     self.object = object
   }
 
   /// Receives every element of a sequence, until the sequence ends or an element arrives after the object was released.
   ///
-  /// Releasing the object doesn't end a wait for the next element. An object that needs this cancels its subscription
-  /// in its `deinit`.
+  /// Releasing the object doesn't end a wait for the next element. An object that needs this holds its subscription in a
+  /// ``CurrentSubscription``.
   ///
   /// - Parameters:
   ///   - elements: The sequence to iterate.

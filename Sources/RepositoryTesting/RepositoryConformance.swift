@@ -4,7 +4,7 @@ internal import Multicast
 internal import MulticastTesting
 public import Repository
 
-/// The laws of a ``Repository/SyncedRepository``, as checks for a custom source and a custom store.
+/// The laws of a `SyncedRepository`, as checks for a custom source and a custom store.
 ///
 /// A repository keeps its laws only if its source and its store meet their requirements. The source must send the id of
 /// a mutation as its idempotency key, classify failures correctly, and acknowledge only changes that the server made.

@@ -36,7 +36,7 @@ public struct RepositoryHarness<Source: MutableSource>: Sendable {
   /// Creates a source whose requests reach the server over the network.
   ///
   /// The source must map a request that couldn't be sent to a failure with the disposition
-  /// ``FailureDisposition/retryLater(after:)``, and a missing reply to ``FailureDisposition/unknownOutcome``.
+  /// `FailureDisposition.retryLater(after:)`, and a missing reply to `FailureDisposition.unknownOutcome`.
   public let makeSource: @Sendable (Server, SimulatedNetwork) -> Source
 
   /// Creates an empty place, such as a new folder, and returns a function that opens stores in it.
@@ -51,11 +51,12 @@ public struct RepositoryHarness<Source: MutableSource>: Sendable {
   ///   - key: The key of the value that the checks use.
   ///   - initial: The initial value on the server.
   ///   - mutations: The mutations that the checks make; see ``mutations``.
-  ///   - timeLimit: The time after which an unfinished check fails.
+  ///   - timeLimit: The time after which an unfinished check fails. The default is long enough for a check that runs beside
+  ///     many other tests.
   ///   - makeSource: A closure that creates a source; see ``makeSource``.
   ///   - makePlace: A closure that creates an empty place, and returns a function that opens stores in it.
   public init(
-    key: Source.Key, initial: Source.Value, mutations: [Source.Mutation], timeLimit: Duration = .seconds(60),
+    key: Source.Key, initial: Source.Value, mutations: [Source.Mutation], timeLimit: Duration = .seconds(300),
     makeSource: @escaping @Sendable (Server, SimulatedNetwork) -> Source,
     makePlace: @escaping @Sendable () async throws -> Place
   ) {

@@ -1,6 +1,7 @@
 import DataStore
 import DataStoreTesting
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct ConformanceTests {

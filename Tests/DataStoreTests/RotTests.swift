@@ -2,6 +2,7 @@ import DataStore
 import Foundation
 import Multicast
 import MulticastTesting
+import TestSupport
 import Testing
 
 /// Bit rot in the files of a store: truncation and flipped bits.

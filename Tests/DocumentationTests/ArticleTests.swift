@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test(arguments: articles)
-  func `Every Swift block is compiled`(path: String) throws {
+  func `Every Swift block of an article is compiled`(path: String) throws {
     let article = try MarkdownFile(path)
     let blocks = article.blocks(of: "swift")
     if blocks.isEmpty { return }
@@ -23,7 +23,7 @@ import Testing
       candidates.first(where: Repository.exists), "\(path) needs its Swift blocks in one of \(candidates).")
     let compiled = try Repository.lines(of: examples)
     for block in blocks {
-      #expect(compiled.contains(block: block), "Not in \(examples):\n\(block.joined(separator: "\n"))")
+      #expect(compiled.contains(example: block), "Not in \(examples):\n\(block.joined(separator: "\n"))")
     }
   }
 

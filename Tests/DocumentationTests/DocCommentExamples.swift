@@ -5,6 +5,7 @@ import Moments
 import Multicast
 import MulticastTesting
 import Repository
+import RepositoryTesting
 import Testing
 
 /// The code of the documentation comments, copied exactly so that it is compiled.
@@ -261,5 +262,127 @@ enum RepositoryDocCommentExamples {
   static func observed(_ comments: SyncedRepository<CommentsSource>, postID: String) async {
     let observed = Observed(comments.values(of: postID))
     await observed.run()  // From a view: .task { await observed.run() }
+  }
+}
+
+/// The code of the documentation comments of RepositoryTesting, copied exactly so that it is compiled.
+enum RepositoryTestingDocCommentExamples {
+  typealias Comment = RepositoryExamples.Comment
+  typealias CommentsSource = RepositoryExamples.CommentsSource
+  typealias Server = InMemoryServer<String, Paged<Comment>, CommentsSource.Mutation>
+
+  struct Note: Sendable {}
+
+  struct NotesServer: Sendable {
+    func add(_ note: Note, requestID: String) {}
+  }
+
+  struct NotesClient {
+    enum ClientError: Error {
+      case offline, noReply
+    }
+
+    let server: NotesServer
+    let network: SimulatedNetwork
+
+    func add(_ note: Note, requestID: String) async throws(ClientError) {
+      do {
+        try await network.exchange("add") { server.add(note, requestID: requestID) }
+      } catch {
+        throw error == .unreachable ? .offline : .noReply
+      }
+    }
+  }
+
+  /// A client whose comments all belong to one post.
+  struct SimulatedCommentsClient: RepositoryExamples.Client {
+    let server: Server
+    let network: SimulatedNetwork
+
+    init(_ server: Server, _ network: SimulatedNetwork) {
+      (self.server, self.network) = (server, network)
+    }
+
+    func comments(
+      on postID: String, after cursor: String?, limit: Int
+    ) async throws(RepositoryExamples.ClientError) -> RepositoryExamples.CommentsPage {
+      try await exchange("page") { [server] in
+        let page = server.page(of: postID, after: cursor, limit: limit)
+        return .success(.init(comments: page.elements, nextCursor: page.nextCursor))
+      }
+    }
+
+    func add(
+      _ comment: Comment, to postID: String, requestID: String
+    ) async throws(RepositoryExamples.ClientError) {
+      try await make(.add(comment), requestID)
+    }
+
+    func edit(_ id: Comment.ID, text: String, requestID: String) async throws(RepositoryExamples.ClientError) {
+      try await make(.edit(id, text: text), requestID)
+    }
+
+    func delete(_ id: Comment.ID, requestID: String) async throws(RepositoryExamples.ClientError) {
+      try await make(.delete(id), requestID)
+    }
+
+    func profile(of userID: String) async throws(RepositoryExamples.ClientError) -> RepositoryExamples.Profile {
+      throw .refused
+    }
+
+    private func make(
+      _ mutation: CommentsSource.Mutation, _ requestID: String
+    ) async throws(RepositoryExamples.ClientError) {
+      try await exchange("change") { [server] in
+        do throws(MutationConflict) {
+          _ = try server.apply(mutation, to: "post", id: MutationID(rawValue: requestID))
+          return .success(())
+        } catch {
+          return .failure(.refused)
+        }
+      }
+    }
+
+    private func exchange<Reply: Sendable>(
+      _ label: String, _ serve: @escaping @Sendable () -> Result<Reply, RepositoryExamples.ClientError>
+    ) async throws(RepositoryExamples.ClientError) -> Reply {
+      let reply: Result<Reply, RepositoryExamples.ClientError>
+      do throws(SimulatedNetwork.Failure) {
+        reply = try await network.exchange(label, serve)
+      } catch {
+        throw error == .unreachable ? .offline : .lostReply
+      }
+      return try reply.get()
+    }
+  }
+
+  static func harness() -> RepositoryHarness<CommentsSource> {
+    let (first, second, third) = (Comment(text: "first"), Comment(text: "second"), Comment(text: "third"))
+    let harness = RepositoryHarness(
+      key: "post", initial: Paged([first, second]),
+      mutations: [.add(third), .edit(first.id, text: "new"), .delete(second.id)]
+    ) { server, network in
+      CommentsSource(SimulatedCommentsClient(server, network))
+    } makePlace: {
+      let storage = InMemoryStorage()
+      return { InMemoryStore(storage: storage) }
+    }
+    return harness
+  }
+}
+
+extension RepositoryExamples.CommentsSource {
+  init(_ client: any RepositoryExamples.Client) {
+    self.init(client: client)
+  }
+}
+
+@Suite(.timeLimit(.minutes(15))) struct MyRepositoryTests {
+  typealias CommentsSource = RepositoryExamples.CommentsSource
+  let harness = RepositoryTestingDocCommentExamples.harness()
+
+  @Test(arguments: RepositoryConformance<CommentsSource>.checks)
+  func `The comments keep the laws`(check: RepositoryConformance<CommentsSource>.Check) async throws {
+    try await check.run(on: harness)
   }
 }

@@ -5,13 +5,13 @@ import Testing
 @Suite struct DocCommentTests {
   static let sources = [
     "Multicast", "DataStore", "Repository", "GraphQLClient", "Moments", "SignIn", "Todo", "MulticastTesting",
-    "DataStoreTesting", "MomentsTesting",
+    "DataStoreTesting", "RepositoryTesting", "MomentsTesting",
   ].flatMap {
     Repository.files(in: "Sources/\($0)", named: ".swift")
   }
 
   @Test(arguments: sources)
-  func `Every Swift block is compiled`(path: String) throws {
+  func `Every Swift block of a comment is compiled`(path: String) throws {
     let examples = "Tests/DocumentationTests/DocCommentExamples.swift"
     let compiled = try Repository.lines(of: examples)
     for block in try comments(of: path).blocks(of: "swift") {

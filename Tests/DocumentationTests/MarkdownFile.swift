@@ -88,6 +88,13 @@ enum Repository {
 }
 
 extension [String] {
+  /// Whether these lines contain the imports of an example and, consecutively, the rest of it.
+  func contains(example: [String]) -> Bool {
+    let code = example.drop { $0.isEmpty || $0.hasPrefix("import ") }
+    return example.prefix(example.count - code.count).allSatisfy { $0.isEmpty || contains($0) }
+      && contains(block: Array(code))
+  }
+
   /// Whether the lines of `block` appear consecutively in these lines, ignoring indentation.
   func contains(block: [String]) -> Bool {
     let trimmed = map { $0.trimmingCharacters(in: .whitespaces) }

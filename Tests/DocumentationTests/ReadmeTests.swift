@@ -8,12 +8,12 @@ import Testing
     readme = try MarkdownFile("README.md")
   }
 
-  @Test func `Every Swift block is compiled`() throws {
+  @Test func `Every Swift block of the README is compiled`() throws {
     let compiled = try Repository.lines(of: "Tests/DocumentationTests/ReadmeExamples.swift")
     let blocks = readme.blocks(of: "swift")
     #expect(blocks.count == 2)
     for block in blocks {
-      #expect(compiled.contains(block: block), "Not in ReadmeExamples.swift:\n\(block.joined(separator: "\n"))")
+      #expect(compiled.contains(example: block), "Not in ReadmeExamples.swift:\n\(block.joined(separator: "\n"))")
     }
   }
 

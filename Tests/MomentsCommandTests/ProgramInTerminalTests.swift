@@ -61,10 +61,10 @@ import ThreadSanitizerSuppressions
   private func withProgram(
     launcher: [String] = [], _ body: (PseudoTerminal, Process) async throws -> Void
   ) async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-live-\(UUID().uuidString)")
+    let folder = TemporaryFolder()
     let pseudo = try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24))
     let before = try pseudo.modes()
-    let process = try await start(in: pseudo, data: folder, launcher: launcher)
+    let process = try await start(in: pseudo, data: folder.url, launcher: launcher)
     #expect(try pseudo.modes() != before)
     try await body(pseudo, process)
     process.waitUntilExit()
@@ -72,7 +72,6 @@ import ThreadSanitizerSuppressions
     pseudo.hangUp()
     #expect(await pseudo.output(upTo: TerminalRestoration.sequence).hasSuffix(Self.restoration))
     pseudo.close()
-    try FileManager.default.removeItem(at: folder)
   }
 
   @Test func `The program restores the terminal at a quit`() async throws {
@@ -93,10 +92,10 @@ import ThreadSanitizerSuppressions
   }
 
   @Test func `A signal ends the program even if its terminal accepts no output`() async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-live-\(UUID().uuidString)")
+    let folder = TemporaryFolder()
     let pseudo = try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24))
     let before = try pseudo.modes()
-    let process = try await start(in: pseudo, data: folder, launcher: [])
+    let process = try await start(in: pseudo, data: folder.url, launcher: [])
     try pseudo.stall()
     // Makes the program draw, which blocks.
     kill(process.processIdentifier, SIGWINCH)
@@ -108,7 +107,6 @@ import ThreadSanitizerSuppressions
     pseudo.resume()
     pseudo.hangUp()
     pseudo.close()
-    try FileManager.default.removeItem(at: folder)
   }
 
   /// The output when the terminal is restored and taken over again.
@@ -131,13 +129,13 @@ import ThreadSanitizerSuppressions
   }
 
   @Test func `Of two live programs on one folder, one continues to send when the other is killed`() async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-live-\(UUID().uuidString)")
+    let folder = TemporaryFolder()
     let (first, second) = (
       try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24)),
       try PseudoTerminal(size: TerminalSize(columns: 80, rows: 24))
     )
-    let leader = try await start(in: first, data: folder, launcher: [])
-    let follower = try await start(in: second, data: folder, launcher: [])
+    let leader = try await start(in: first, data: folder.url, launcher: [])
+    let follower = try await start(in: second, data: folder.url, launcher: [])
     let down = "\u{1B}[B"
     // The first program sends this like, and both show it.
     second.type(down + "l")
@@ -161,7 +159,6 @@ import ThreadSanitizerSuppressions
       pseudo.hangUp()
       pseudo.close()
     }
-    try FileManager.default.removeItem(at: folder)
   }
 
   private static let sessionLauncher = "/usr/bin/setsid"

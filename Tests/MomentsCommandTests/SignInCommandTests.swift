@@ -108,14 +108,13 @@ import Testing
 
   @Test func `A session on a folder leaves no data of a user behind`() async throws {
     let recorder = ConsoleRecorder()
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: folder) }
+    let folder = TemporaryFolder()
     for _ in 0..<2 {
-      #expect(await SignInCommand(dataFolder: folder, console: recorder.console).run() == .success)
+      #expect(await SignInCommand(dataFolder: folder.url, console: recorder.console).run() == .success)
     }
     #expect(recorder.errors == [])
     #expect(recorder.output.filter { $0.hasPrefix("Timelines stored") }.count { $0.hasSuffix(": 1") } == 4)
-    let left = try await PersistentDataStore(FileStore(folder: folder)).observeMomentsDetails().stored
+    let left = try await PersistentDataStore(FileStore(folder: folder.url)).observeMomentsDetails().stored
     #expect(left.map(\.key.id) == [])
   }
 
@@ -123,9 +122,8 @@ import Testing
   func `In a terminal, the sign-in screen is live until the user leaves`(keys: String, expected: CommandStatus) async {
     let recorder = ConsoleRecorder()
     let terminal = FakeTerminal()
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: folder) }
-    async let status = SignInCommand(dataFolder: folder, console: recorder.console, terminal: terminal).run()
+    let folder = TemporaryFolder()
+    async let status = SignInCommand(dataFolder: folder.url, console: recorder.console, terminal: terminal).run()
     let lines = await terminal.lines { $0[0].hasSuffix("signed out") }
     #expect(lines[22] == " Demo accounts (username/password): jake/low-level, mei-zhou/sunscreen.")
     terminal.type(keys)

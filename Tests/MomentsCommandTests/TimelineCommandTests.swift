@@ -22,133 +22,121 @@ import Testing
     return (status, recorder.output, recorder.errors)
   }
 
-  private func withFolder(_ body: (URL) async throws -> Void) async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-command-\(UUID().uuidString)")
-    try await body(folder)
-    try removeFolder(at: folder)
-  }
-
   @Test func `The first run prints the fresh timeline, likes a moment, and prints each observer's view`() async throws {
-    try await withFolder { folder in
-      let (status, output, errors) = await run(TimelineOptions(userID: "1", dataFolder: folder))
-      #expect(status == .success)
-      #expect(errors == [])
-      #expect(
-        output == [
-          "No timeline is stored yet.",
-          "",
-          "Fresh timeline of Mei Zhou:",
-          "♥ Jake Lin: Whiteboard after the planning meeting (3 hours ago, 2 likes)",
-          "· 李晓雯: 今天的晚霞 (11 hours ago, 1 like)",
-          "♥ Ines Duarte: Porto from the other side of the river (1 day ago, 1 like)",
-          "",
-          "Liking 李晓雯: 今天的晚霞",
-          "  list:    ♥ 李晓雯: 今天的晚霞",
-          "  detail:  2 likes",
-          "  counter: 4 likes, now 5 likes",
-        ])
-    }
+    let folder = TemporaryFolder()
+    let (status, output, errors) = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
+    #expect(status == .success)
+    #expect(errors == [])
+    #expect(
+      output == [
+        "No timeline is stored yet.",
+        "",
+        "Fresh timeline of Mei Zhou:",
+        "♥ Jake Lin: Whiteboard after the planning meeting (3 hours ago, 2 likes)",
+        "· 李晓雯: 今天的晚霞 (11 hours ago, 1 like)",
+        "♥ Ines Duarte: Porto from the other side of the river (1 day ago, 1 like)",
+        "",
+        "Liking 李晓雯: 今天的晚霞",
+        "  list:    ♥ 李晓雯: 今天的晚霞",
+        "  detail:  2 likes",
+        "  counter: 4 likes, now 5 likes",
+      ])
   }
 
   @Test func `The second run prints the stored timeline first, with its age and the like`() async throws {
-    try await withFolder { folder in
-      _ = await run(TimelineOptions(userID: "1", dataFolder: folder))
-      let (status, output, _) = await run(
-        TimelineOptions(userID: "1", dataFolder: folder), at: Self.noon.addingTimeInterval(300))
-      #expect(status == .success)
-      #expect(output.prefix(2) == ["Stored timeline of Mei Zhou, saved 5 minutes ago:", output[1]])
-      #expect(output[2] == "♥ 李晓雯: 今天的晚霞 (11 hours ago, 2 likes)")
-      #expect(output[4...5] == ["", "Fresh timeline of Mei Zhou:"])
-      #expect(output.last == "Every moment is already liked.")
-    }
+    let folder = TemporaryFolder()
+    _ = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
+    let (status, output, _) = await run(
+      TimelineOptions(userID: "1", dataFolder: folder.url), at: Self.noon.addingTimeInterval(300))
+    #expect(status == .success)
+    #expect(output.prefix(2) == ["Stored timeline of Mei Zhou, saved 5 minutes ago:", output[1]])
+    #expect(output[2] == "♥ 李晓雯: 今天的晚霞 (11 hours ago, 2 likes)")
+    #expect(output[4...5] == ["", "Fresh timeline of Mei Zhou:"])
+    #expect(output.last == "Every moment is already liked.")
   }
 
   @Test func `A report names the stored timeline and the pending likes, and sends none`() async throws {
-    try await withFolder { folder in
-      let options = TimelineOptions(userID: "1", dataFolder: folder)
-      _ = await run(options)
-      do {
-        let offline = MomentsRepo(
-          persistentDataStore: PersistentDataStore(FileStore(folder: folder)),
-          getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
-          updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
-        let outcome = try await offline.updateLike(isLiked: true, momentID: "7", fromUserID: "1")
-        #expect(outcome == .queued)
-      }
-      for _ in 1...2 {
-        let recorder = ConsoleRecorder()
-        let later = Self.noon.addingTimeInterval(60)
-        let status = await TimelineCommand(options: options, console: recorder.console, now: { later }).report()
-        #expect(status == .success)
-        let lines = recorder.output.flatMap { $0.split(separator: "\n") }
-        #expect(lines.count == 3)
-        #expect(lines.first?.hasPrefix("moments-details: 1 keys in use, 1 mutations in 1 lanes") ?? false, "\(lines)")
-        #expect(lines.last?.contains("sent by another repository") ?? false, "\(lines)")
-      }
+    let folder = TemporaryFolder()
+    let options = TimelineOptions(userID: "1", dataFolder: folder.url)
+    _ = await run(options)
+    do {
+      let offline = MomentsRepo(
+        persistentDataStore: PersistentDataStore(FileStore(folder: folder.url)),
+        getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
+        updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
+      let outcome = try await offline.updateLike(isLiked: true, momentID: "7", fromUserID: "1")
+      #expect(outcome == .queued)
+    }
+    for _ in 1...2 {
+      let recorder = ConsoleRecorder()
+      let later = Self.noon.addingTimeInterval(60)
+      let status = await TimelineCommand(options: options, console: recorder.console, now: { later }).report()
+      #expect(status == .success)
+      let lines = recorder.output.flatMap { $0.split(separator: "\n") }
+      #expect(lines.count == 3)
+      #expect(lines.first?.hasPrefix("moments-details: 1 keys in use, 1 mutations in 1 lanes") ?? false, "\(lines)")
+      #expect(lines.last?.contains("sent by another repository") ?? false, "\(lines)")
     }
   }
 
   @Test func `A sign-out counts the pending likes first, and leaves no data of the user`() async throws {
-    try await withFolder { folder in
-      let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
-      let timelines = DataFolder.timelines(of: server, in: folder)
-      let options = TimelineOptions(userID: "somebody", dataFolder: folder, serverURL: server)
-      do {
-        let store = PersistentDataStore(FileStore(folder: timelines))
-        for userID in ["somebody", "another"] {
-          try await store.save(momentsDetails: .fixture(userID: userID), userID: userID)
-        }
-        let offline = MomentsRepo(
-          persistentDataStore: store,
-          getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
-          updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
-        #expect(try await offline.updateLike(isLiked: true, momentID: "7", fromUserID: "somebody") == .queued)
+    let folder = TemporaryFolder()
+    let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
+    let timelines = DataFolder.timelines(of: server, in: folder.url)
+    let options = TimelineOptions(userID: "somebody", dataFolder: folder.url, serverURL: server)
+    do {
+      let store = PersistentDataStore(FileStore(folder: timelines))
+      for userID in ["somebody", "another"] {
+        try await store.save(momentsDetails: .fixture(userID: userID), userID: userID)
       }
-      let command = { (recorder: ConsoleRecorder) in
-        TimelineCommand(options: options, console: recorder.console, now: { Self.noon })
-      }
-      let (first, second) = (ConsoleRecorder(), ConsoleRecorder())
-      #expect(await command(first).signOut(discardsLikes: false, sendingTime: .zero) == .unavailable)
-      #expect(first.errors == ["moments: Likes that can't be sent now: 1. Add --discard to sign out and discard them."])
-      #expect(await command(second).signOut(discardsLikes: true) == .success)
-      #expect(second.output == ["User somebody is signed out. All data of the user is erased."])
-      let files = try FileManager.default.contentsOfDirectory(at: timelines, includingPropertiesForKeys: nil)
-      let texts = try files.map { $0.lastPathComponent + String(decoding: try Data(contentsOf: $0), as: UTF8.self) }
-      #expect(texts.filter { $0.contains("somebody") } == [])
-      #expect(texts.contains { $0.contains("another") })
+      let offline = MomentsRepo(
+        persistentDataStore: store,
+        getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ throws(APISessionError) in throw .timedOut },
+        updateMomentLikeSession: UpdateMomentLikeSessionStub { _ throws(APISessionError) in throw .timedOut })
+      #expect(try await offline.updateLike(isLiked: true, momentID: "7", fromUserID: "somebody") == .queued)
     }
+    let command = { (recorder: ConsoleRecorder) in
+      TimelineCommand(options: options, console: recorder.console, now: { Self.noon })
+    }
+    let (first, second) = (ConsoleRecorder(), ConsoleRecorder())
+    #expect(await command(first).signOut(discardsLikes: false, sendingTime: .zero) == .unavailable)
+    #expect(first.errors == ["moments: Likes that can't be sent now: 1. Add --discard to sign out and discard them."])
+    #expect(await command(second).signOut(discardsLikes: true) == .success)
+    #expect(second.output == ["User somebody is signed out. All data of the user is erased."])
+    let files = try FileManager.default.contentsOfDirectory(at: timelines, includingPropertiesForKeys: nil)
+    let texts = try files.map { $0.lastPathComponent + String(decoding: try Data(contentsOf: $0), as: UTF8.self) }
+    #expect(texts.filter { $0.contains("somebody") } == [])
+    #expect(texts.contains { $0.contains("another") })
   }
 
   @Test func `An unreachable server leaves the stored timeline, one error line and an exit status`()
     async throws
   {
-    try await withFolder { folder in
-      // No process listens on the port that is reserved for the discard service.
-      let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
-      let store = FileStore(folder: DataFolder.timelines(of: server, in: folder), now: { Self.noon })
-      try await PersistentDataStore(store).save(momentsDetails: .fixture(userID: "1"), userID: "1")
-      let options = TimelineOptions(userID: "1", dataFolder: folder, serverURL: server)
-      let (status, output, errors) = await run(options)
-      #expect(status == .unavailable)
-      #expect(status.rawValue == 69)
-      #expect(
-        output == [
-          "Stored timeline of Jake Lin, saved now:", "· Taylor Swift: the pic is awesome (2 hours ago, 0 likes)",
-        ])
-      #expect(errors.count == 1)
-      #expect(errors.first?.hasPrefix("moments: The server could not be reached") == true)
-    }
+    let folder = TemporaryFolder()
+    // No process listens on the port that is reserved for the discard service.
+    let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
+    let store = FileStore(folder: DataFolder.timelines(of: server, in: folder.url), now: { Self.noon })
+    try await PersistentDataStore(store).save(momentsDetails: .fixture(userID: "1"), userID: "1")
+    let options = TimelineOptions(userID: "1", dataFolder: folder.url, serverURL: server)
+    let (status, output, errors) = await run(options)
+    #expect(status == .unavailable)
+    #expect(status.rawValue == 69)
+    #expect(
+      output == [
+        "Stored timeline of Jake Lin, saved now:", "· Taylor Swift: the pic is awesome (2 hours ago, 0 likes)",
+      ])
+    #expect(errors.count == 1)
+    #expect(errors.first?.hasPrefix("moments: The server could not be reached") == true)
   }
 
   @Test func `An unknown user is refused`() async throws {
-    try await withFolder { folder in
-      // The first run creates the folder.
-      _ = await run(TimelineOptions(dataFolder: folder))
-      let (status, _, errors) = await run(TimelineOptions(userID: "9", dataFolder: folder))
-      #expect(status == .unavailable)
-      #expect(errors.count == 1)
-      #expect(errors.first?.contains("No user has the id \"9\"") == true)
-    }
+    let folder = TemporaryFolder()
+    // The first run creates the folder.
+    _ = await run(TimelineOptions(dataFolder: folder.url))
+    let (status, _, errors) = await run(TimelineOptions(userID: "9", dataFolder: folder.url))
+    #expect(status == .unavailable)
+    #expect(errors.count == 1)
+    #expect(errors.first?.contains("No user has the id \"9\"") == true)
   }
 
   @Test func `A timeline folder that cannot be used is reported`() async {
@@ -159,19 +147,18 @@ import Testing
   }
 
   @Test func `The demonstration server loses no like among many concurrent ones`() async throws {
-    try await withFolder { folder in
-      let backend = try await DemonstrationServer.open(FileStore(folder: folder))
-      let unliked = try await backend.getMoments(userID: "0").moments.filter { $0.isLiked == false }
-      #expect(unliked.count > 1)
-      try await withThrowingTaskGroup { group in
-        for moment in unliked {
-          group.addTask { _ = try await backend.updateLike(true, momentID: moment.id, fromUserID: "0") }
-        }
-        try await group.waitForAll()
+    let folder = TemporaryFolder()
+    let backend = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    let unliked = try await backend.getMoments(userID: "0").moments.filter { $0.isLiked == false }
+    #expect(unliked.count > 1)
+    try await withThrowingTaskGroup { group in
+      for moment in unliked {
+        group.addTask { _ = try await backend.updateLike(true, momentID: moment.id, fromUserID: "0") }
       }
-      let reopened = try await DemonstrationServer.open(FileStore(folder: folder))
-      #expect(try await reopened.getMoments(userID: "0").moments.filter { $0.isLiked == false } == [])
+      try await group.waitForAll()
     }
+    let reopened = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    #expect(try await reopened.getMoments(userID: "0").moments.filter { $0.isLiked == false } == [])
   }
 
   // MARK: Hostile text
@@ -192,29 +179,28 @@ import Testing
   }
 
   @Test func `The text of a server cannot be a command to the terminal or a line of its own`() async throws {
-    try await withFolder { folder in
-      try await serve(Self.hostile, in: folder)
-      let first = await run(TimelineOptions(userID: "1", dataFolder: folder))
-      #expect(first.errors == [])
-      #expect(
-        first.output == [
-          "No timeline is stored yet.",
-          "",
-          "Fresh timeline of Mei\u{FFFD}[2J Fresh:",
-          "· Jake\u{FFFD} ♥ Ines: Title\u{FFFD}[2J No moment (2 hours ago, 2 likes)",
-          "",
-          "Liking Jake\u{FFFD} ♥ Ines: Title\u{FFFD}[2J No moment",
-          "  list:    ♥ Jake\u{FFFD} ♥ Ines: Title\u{FFFD}[2J No moment",
-          "  detail:  3 likes",
-          "  counter: 2 likes, now 3 likes",
-        ])
-      let second = await run(TimelineOptions(userID: "1", dataFolder: folder))
-      #expect(second.output.first == "Stored timeline of Mei\u{FFFD}[2J Fresh, saved now:")
-      let refused = await run(TimelineOptions(userID: "9\u{1B}[31m\nmoments: 8", dataFolder: folder))
-      #expect(refused.status == .unavailable)
-      #expect(refused.errors.count == 1)
-      #expect(refused.errors.first?.contains(#"No user has the id "9 [31m moments: 8"."#) == true)
-    }
+    let folder = TemporaryFolder()
+    try await serve(Self.hostile, in: folder.url)
+    let first = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
+    #expect(first.errors == [])
+    #expect(
+      first.output == [
+        "No timeline is stored yet.",
+        "",
+        "Fresh timeline of Mei\u{FFFD}[2J Fresh:",
+        "· Jake\u{FFFD} ♥ Ines: Title\u{FFFD}[2J No moment (2 hours ago, 2 likes)",
+        "",
+        "Liking Jake\u{FFFD} ♥ Ines: Title\u{FFFD}[2J No moment",
+        "  list:    ♥ Jake\u{FFFD} ♥ Ines: Title\u{FFFD}[2J No moment",
+        "  detail:  3 likes",
+        "  counter: 2 likes, now 3 likes",
+      ])
+    let second = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
+    #expect(second.output.first == "Stored timeline of Mei\u{FFFD}[2J Fresh, saved now:")
+    let refused = await run(TimelineOptions(userID: "9\u{1B}[31m\nmoments: 8", dataFolder: folder.url))
+    #expect(refused.status == .unavailable)
+    #expect(refused.errors.count == 1)
+    #expect(refused.errors.first?.contains(#"No user has the id "9 [31m moments: 8"."#) == true)
   }
 
   // MARK: Data folder
@@ -223,35 +209,33 @@ import Testing
   func `An unreadable entry of the folder affects no other timeline and no like`(name: String)
     async throws
   {
-    try await withFolder { folder in
-      _ = await run(TimelineOptions(userID: "1", dataFolder: folder))
-      try FileManager.default.createDirectory(at: folder.appending(path: name), withIntermediateDirectories: false)
-      let (status, output, errors) = await run(TimelineOptions(userID: "1", dataFolder: folder))
-      #expect(status == .success)
-      #expect(output.first == "Stored timeline of Mei Zhou, saved now:")
-      #expect(errors == [])
-    }
+    let folder = TemporaryFolder()
+    _ = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
+    try FileManager.default.createDirectory(at: folder.url.appending(path: name), withIntermediateDirectories: false)
+    let (status, output, errors) = await run(TimelineOptions(userID: "1", dataFolder: folder.url))
+    #expect(status == .success)
+    #expect(output.first == "Stored timeline of Mei Zhou, saved now:")
+    #expect(errors == [])
   }
 
   @Test func `Timelines and likes of the demonstration are not sent to a server`() async throws {
-    try await withFolder { folder in
-      let backend = DemonstrationServer()
-      let repo = MomentsRepo(
-        persistentDataStore: PersistentDataStore(FileStore(folder: folder)), getMomentsByUserIDSession: backend,
-        updateMomentLikeSession: backend, clock: ManualClock())
-      try await repo.getMoments(userID: "0")
-      await backend.setOnline(false)
-      #expect(try await repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .queued)
-      let queued = try await repo.mutations.list()
-      #expect(queued.count == 1)
+    let folder = TemporaryFolder()
+    let backend = DemonstrationServer()
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(FileStore(folder: folder.url)), getMomentsByUserIDSession: backend,
+      updateMomentLikeSession: backend, clock: ManualClock())
+    try await repo.getMoments(userID: "0")
+    await backend.setOnline(false)
+    #expect(try await repo.updateLike(isLiked: true, momentID: "1", fromUserID: "0") == .queued)
+    let queued = try await repo.mutations.list()
+    #expect(queued.count == 1)
 
-      let (status, output, errors) = await run(
-        TimelineOptions(dataFolder: folder, serverURL: URL(string: "http://127.0.0.1:9/graphql")))
-      #expect(status == .unavailable)
-      #expect(output == ["No timeline is stored yet."])
-      #expect(errors.count == 1)
-      #expect(try await repo.mutations.list() == queued)
-    }
+    let (status, output, errors) = await run(
+      TimelineOptions(dataFolder: folder.url, serverURL: URL(string: "http://127.0.0.1:9/graphql")))
+    #expect(status == .unavailable)
+    #expect(output == ["No timeline is stored yet."])
+    #expect(errors.count == 1)
+    #expect(try await repo.mutations.list() == queued)
   }
 
   @Test func `No two servers share a subfolder`() throws {
@@ -265,16 +249,15 @@ import Testing
   }
 
   @Test func `Two demonstration servers on one folder share their data`() async throws {
-    try await withFolder { folder in
-      let first = try await DemonstrationServer.open(FileStore(folder: folder))
-      let second = try await DemonstrationServer.open(FileStore(folder: folder))
-      _ = try await first.updateLike(true, momentID: "1", fromUserID: "0")
-      _ = try await second.updateLike(true, momentID: "3", fromUserID: "0")
-      let third = try await DemonstrationServer.open(FileStore(folder: folder))
-      for backend in [first, second, third] {
-        let moments = try await backend.getMoments(userID: "0").moments
-        #expect(moments.filter { ["1", "3"].contains($0.id) }.map(\.isLiked) == [true, true])
-      }
+    let folder = TemporaryFolder()
+    let first = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    let second = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    _ = try await first.updateLike(true, momentID: "1", fromUserID: "0")
+    _ = try await second.updateLike(true, momentID: "3", fromUserID: "0")
+    let third = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    for backend in [first, second, third] {
+      let moments = try await backend.getMoments(userID: "0").moments
+      #expect(moments.filter { ["1", "3"].contains($0.id) }.map(\.isLiked) == [true, true])
     }
   }
 }

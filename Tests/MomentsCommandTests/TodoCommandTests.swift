@@ -16,12 +16,6 @@ import Todo
     return (status, recorder.output, recorder.errors)
   }
 
-  private func withFolder(_ body: (URL) async throws -> Void) async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-todo-\(UUID().uuidString)")
-    try await body(folder)
-    try removeFolder(at: folder)
-  }
-
   @Test func `Todos are added, cancelled, edited and finished, line for line`() async {
     let (status, output, errors) = await run()
     #expect(status == .success)
@@ -74,45 +68,42 @@ import Todo
   }
 
   @Test func `With a folder, the todos are loaded on the next run`() async throws {
-    try await withFolder { folder in
-      _ = await run(folder)
-      let (status, output, errors) = await run(folder)
-      #expect(status == .success)
-      #expect(errors == [])
-      #expect(output.prefix(3) == ["2 ToDos", "· Buy milk and bread", "✓ 写周报"])
-      #expect(
-        output.suffix(5) == [
-          "4 ToDos", "· Buy milk and bread", "✓ 写周报", "· Buy milk and bread", "✓ 写周报",
-        ])
-    }
+    let folder = TemporaryFolder()
+    _ = await run(folder.url)
+    let (status, output, errors) = await run(folder.url)
+    #expect(status == .success)
+    #expect(errors == [])
+    #expect(output.prefix(3) == ["2 ToDos", "· Buy milk and bread", "✓ 写周报"])
+    #expect(
+      output.suffix(5) == [
+        "4 ToDos", "· Buy milk and bread", "✓ 写周报", "· Buy milk and bread", "✓ 写周报",
+      ])
   }
 
   @Test func `At five unfinished todos, Add is disabled and the next run clears the list first`() async throws {
-    try await withFolder { folder in
-      for _ in 1...4 { _ = await run(folder) }
-      let full = await run(folder).output
-      #expect(full.filter { $0 == "Add is disabled: 5 todos are unfinished." }.count == 2)
-      let (status, output, _) = await run(folder)
-      #expect(status == .success)
-      #expect(output.first == "9 ToDos")
-      #expect(output[11...12] == ["Add is disabled: 5 todos are unfinished. Clearing the list.", "Todo"])
-      #expect(output.suffix(3) == ["2 ToDos", "· Buy milk and bread", "✓ 写周报"])
-    }
+    let folder = TemporaryFolder()
+    for _ in 1...4 { _ = await run(folder.url) }
+    let full = await run(folder.url).output
+    #expect(full.filter { $0 == "Add is disabled: 5 todos are unfinished." }.count == 2)
+    let (status, output, _) = await run(folder.url)
+    #expect(status == .success)
+    #expect(output.first == "9 ToDos")
+    #expect(output[11...12] == ["Add is disabled: 5 todos are unfinished. Clearing the list.", "Todo"])
+    #expect(output.suffix(3) == ["2 ToDos", "· Buy milk and bread", "✓ 写周报"])
   }
 
   @Test func `A corrupt file is reported and quarantined, and the session starts with an empty list`() async throws {
-    try await withFolder { folder in
-      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-      let file = folder.appending(path: try TodoList.key.keyName.encoded() + ".value")
-      try Data("no list".utf8).write(to: file)
-      let (status, output, errors) = await run(folder)
-      #expect(status == .success)
-      #expect(output.first == "Todo")
-      #expect(errors.count == 1)
-      #expect(errors.first?.hasPrefix("moments: The stored value \"todos\" could not be decoded") == true)
-      let files = try FileManager.default.contentsOfDirectory(atPath: folder.path()).filter { $0.contains(".corrupt-") }
-      #expect(files.count == 1)
-    }
+    let folder = TemporaryFolder()
+    try folder.create()
+    let file = folder.url.appending(path: try TodoList.key.keyName.encoded() + ".value")
+    try Data("no list".utf8).write(to: file)
+    let (status, output, errors) = await run(folder.url)
+    #expect(status == .success)
+    #expect(output.first == "Todo")
+    #expect(errors.count == 1)
+    #expect(errors.first?.hasPrefix("moments: The stored value \"todos\" could not be decoded") == true)
+    let files = try FileManager.default.contentsOfDirectory(atPath: folder.url.path())
+    #expect(files.count { $0.contains(".corrupt-") } == 1)
   }
 
   @Test func `A todo folder that cannot be used is reported`() async {
@@ -131,26 +122,24 @@ import Todo
   }
 
   @Test func `In a terminal, the list is live, and added todos are loaded on the next run`() async throws {
-    try await withFolder { folder in
-      let recorder = ConsoleRecorder()
-      let terminal = FakeTerminal()
-      async let status = TodoCommand(dataFolder: folder, console: recorder.console, terminal: terminal).run()
-      _ = await terminal.lines { $0[3].contains("nothing to do") }
-      _ = await terminal.lines(afterTyping: "a写周报\r") { $0[2].hasPrefix("▸ · 写周报") }
-      terminal.type("q")
-      #expect(await status == .success)
-      #expect(recorder.output + recorder.errors == [])
-      #expect(await run(folder).output.prefix(2) == ["1 ToDos", "· 写周报"])
-    }
+    let folder = TemporaryFolder()
+    let recorder = ConsoleRecorder()
+    let terminal = FakeTerminal()
+    async let status = TodoCommand(dataFolder: folder.url, console: recorder.console, terminal: terminal).run()
+    _ = await terminal.lines { $0[3].contains("nothing to do") }
+    _ = await terminal.lines(afterTyping: "a写周报\r") { $0[2].hasPrefix("▸ · 写周报") }
+    terminal.type("q")
+    #expect(await status == .success)
+    #expect(recorder.output + recorder.errors == [])
+    #expect(await run(folder.url).output.prefix(2) == ["1 ToDos", "· 写周报"])
   }
 
   @Test func `The name of a todo cannot be a command to the terminal or a line of its own`() async throws {
-    try await withFolder { folder in
-      try await TodoList(store: FileStore(folder: folder)).add(TodoItem(name: "Buy\u{1B}[2J\n✓ milk"))
-      let (status, output, errors) = await run(folder)
-      #expect(status == .success)
-      #expect(errors == [])
-      #expect(output.prefix(3) == ["1 ToDos", "· Buy\u{FFFD}[2J ✓ milk", ""])
-    }
+    let folder = TemporaryFolder()
+    try await TodoList(store: FileStore(folder: folder.url)).add(TodoItem(name: "Buy\u{1B}[2J\n✓ milk"))
+    let (status, output, errors) = await run(folder.url)
+    #expect(status == .success)
+    #expect(errors == [])
+    #expect(output.prefix(3) == ["1 ToDos", "· Buy\u{FFFD}[2J ✓ milk", ""])
   }
 }

@@ -13,9 +13,7 @@ import Testing
     }
 
     consuming func run(_ elements: MulticastSubscription<Int, Never>) async {
-      let subscriber = WeakSubscriber(copy self)
-      _ = consume self
-      await subscriber.receive(elements) { screen, element in
+      await WeakSubscriber(consume self).receive(elements) { screen, element in
         screen.received.append(element)
         screen.counts.send(screen.received.count)
       }
@@ -59,5 +57,25 @@ import Testing
     await subscriber.receive(channel.stream) { received.append($1) }
     #expect(subscriber.object == nil)
     #expect(received == [])
+  }
+
+  @Test func `A current subscription is cancelled by the next one and by the release of its holder`() async {
+    let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
+    let kept = CurrentSubscription<Int>()
+    var released: CurrentSubscription<Int>? = CurrentSubscription()
+    let replaced = kept.replace(with: channel.stream.subscribe())
+    let current = kept.replace(with: channel.stream.subscribe())
+    let orphaned = released!.replace(with: channel.stream.subscribe())
+    released = nil
+    channel.send(1)
+    channel.finish()
+    let screens = (replaced: Screen(), orphaned: Screen(), current: Screen())
+    await screens.replaced.run(replaced)
+    await screens.orphaned.run(orphaned)
+    await screens.current.run(current)
+    #expect(screens.replaced.received == [])
+    #expect(screens.orphaned.received == [])
+    #expect(screens.current.received == [1])
+    extendLifetime(kept)
   }
 }

@@ -47,7 +47,9 @@ public protocol StoreBackend: SendableMetatype {
   /// Each commit is atomic, but the group isn't. Implement this function if one synchronization of the medium can serve
   /// many commits. The default implementation makes one commit after another.
   ///
-  /// - Parameter decide: The same as in ``commit(_:deciding:)``, called with the index of the commit.
+  /// - Parameters:
+  ///   - group: The writes of each commit.
+  ///   - decide: The same as in ``commit(_:deciding:)``, called with the index of the commit.
   /// - Returns: The result of each commit: whether it was made, or the error that prevented it.
   /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only.
   mutating func commit(
@@ -57,7 +59,7 @@ public protocol StoreBackend: SendableMetatype {
   /// Moves bytes to a quarantine, if they are still the stored ones.
   ///
   /// The move is atomic. Quarantined bytes are kept where neither ``read(_:)`` nor ``names()`` finds them, and they
-  /// never replace bytes that were quarantined before. ``quarantineName(for:at:attempt:)`` returns suitable names.
+  /// never replace bytes that were quarantined before. `quarantineName(for:at:attempt:)` returns suitable names.
   ///
   /// - Parameters:
   ///   - bytes: The bytes that ``read(_:)`` returned.
@@ -77,7 +79,7 @@ public protocol StoreBackend: SendableMetatype {
 
   /// Calls `body` with a consistent view of the medium.
   ///
-  /// All reads in `body` reflect one instant, and so does the result of ``takeExternalChanges()`` in it. The default
+  /// All reads in `body` reflect one instant, and so does the result of `takeExternalChanges()` in it. The default
   /// implementation only calls `body`, which is sufficient if nothing but this store changes the medium. An
   /// implementation that detects a change only after the reads may call `body` again.
   ///
@@ -107,10 +109,10 @@ public protocol StoreBackend: SendableMetatype {
 
   /// Starts to watch for external changes. The default implementation watches nothing.
   ///
-  /// The store calls it before the first value is observed, and again only if ``takeExternalChanges()`` threw. The
+  /// The store calls it before the first value is observed, and again only if `takeExternalChanges()` threw. The
   /// watch ends when the backend is released.
   ///
-  /// - Parameter onChange: Asks the store to call ``takeExternalChanges()`` soon. A backend may call it from any
+  /// - Parameter onChange: Asks the store to call `takeExternalChanges()` soon. A backend may call it from any
   ///   thread, and also when nothing has changed. It returns quickly and doesn't keep the store alive.
   /// - Throws: ``StoreError/readFailed(_:)``.
   mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError)
@@ -175,12 +177,20 @@ extension StoreBackend {
   public mutating func commit(
     group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> [Result<Bool, StoreError>] {
+    try commitOneByOne(group, deciding: decide)
+  }
+
+  /// Makes one commit after another, so that a commit that fails doesn't fail the others.
+  mutating func commitOneByOne(
+    _ group: [[StoreWrite]], endingAt endsGroup: (StoreError) -> Bool = \.isLockout,
+    deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
+  ) throws(StoreError) -> [Result<Bool, StoreError>] {
     var results: [Result<Bool, StoreError>] = []
-    var lockout: StoreError?
+    var fatal: StoreError?
     for (index, writes) in group.enumerated() {
-      if let lockout {
-        // Each remaining commit would wait for the same lock, and for just as long.
-        results.append(.failure(lockout))
+      if let fatal {
+        // Each remaining commit would wait for the same lock or server, and for just as long.
+        results.append(.failure(fatal))
         continue
       }
       do throws(StoreError) {
@@ -189,7 +199,7 @@ extension StoreBackend {
             try commit(writes) { (backend: inout Self) throws(StoreError) in try decide(index, &backend) }))
       } catch {
         if case .damaged = error { throw error }
-        if error.isLockout { lockout = error }
+        if endsGroup(error) { fatal = error }
         results.append(.failure(error))
       }
     }

@@ -11,6 +11,10 @@ final class ChangeChecker<Backend: StoreBackend> {
   private var checksOfCommits: [any AnyCheck] = []
   /// Whether a commit has taken a report of changes that nothing has read since.
   private var needsCheck = false
+  /// The names that durable commits have changed and that aren't recorded yet.
+  ///
+  /// They aren't read, because the changes would be mistaken for external ones. A later check reads them.
+  var unrecordedNames: Set<String> = []
 
   init(_ contents: StoreContents<Backend>) {
     self.contents = contents
@@ -208,6 +212,11 @@ final class ChangeChecker<Backend: StoreBackend> {
       guard isRead.insert(name).inserted, let keyName = StoreKeyName(encoded: name),
         let topic = contents.topics[keyName.collection], topic.isObserved(keyName.id)
       else { continue }
+      if unrecordedNames.contains(name) {
+        watch.markUnread(name)
+        needsCheck = true
+        continue
+      }
       checks.append(try check(keyName, named: name, in: topic, &backend))
     }
     return checks.groupedByCommit()

@@ -25,7 +25,8 @@ internal import Foundation
 ///   bytes must be quarantined first, or because the stored parts that it keeps are gone. The commits behind it then wait
 ///   for the next attempt too, so none overtakes it.
 /// - **Publication.** Once they are durable, all commits are recorded and sent in the order they arrived, also those that
-///   were not written because of a later save.
+///   were not written because of a later save. If that save must be tried again, the durable commits that arrived after
+///   the replaced one wait too. Until they are recorded, ``ChangeChecker`` doesn't read their keys.
 ///
 /// A queue belongs to one store and is used in its isolation only.
 final class CommitQueue<Backend: StoreBackend> {
@@ -77,7 +78,8 @@ final class CommitQueue<Backend: StoreBackend> {
     var limit = waiting.count
     defer { checker.wakeIfCheckIsNeeded() }
     while !waiting.isEmpty {
-      let tried = Array(waiting.prefix(limit))
+      var tried = Array(waiting.prefix(limit))
+      let untried = waiting.dropFirst(limit)
       var results: [Result<Bool, StoreError>]
       let wasWatching = checker.isWatching
       do throws(StoreError) {
@@ -88,7 +90,11 @@ final class CommitQueue<Backend: StoreBackend> {
       } catch {
         var result = Result<Bool, StoreError>.failure(error)
         if case .damaged = error {
-          // The whole store was quarantined, with all that the attempt has read and written, so it is repeated once.
+          // The whole store was quarantined, with all that was read and written, so it is repeated once. This includes
+          // the commits of earlier attempts that aren't sent yet.
+          let lost = unpublished.filter { $0.successor == nil && $0.isMade }
+          for commit in lost { commit.discardResult() }
+          tried = lost + tried
           for commit in tried { commit.discardReads() }
           checker.discardChecksOfCommits()
           if !wasQuarantined { result = .success(false) }
@@ -97,10 +103,12 @@ final class CommitQueue<Backend: StoreBackend> {
         results = tried.map { _ in result }
       }
       checker.publishChecksOfCommits()
+      waiting = zip(tried, results).compactMap { processResult(of: $0, $1) ? nil : $0 } + untried
+      let finished = unpublished.prefix(while: \.hasResult)
+      for commit in finished { publish(commit) }
+      unpublished.removeFirst(finished.count)
+      checker.unrecordedNames = Set(unpublished.lazy.filter(\.isMade).flatMap { $0.keys.map(\.name) })
       if wasWatching { checker.startWatching() }
-      waiting = zip(tried, results).compactMap { processResult(of: $0, $1) ? nil : $0 } + waiting.dropFirst(tried.count)
-      for commit in unpublished where commit.hasResult { publish(commit) }
-      unpublished.removeAll(where: \.hasResult)
     }
   }
 

@@ -34,6 +34,9 @@ final class PendingCommit {
   /// Whether the commit is durable or has failed.
   var hasResult: Bool { result != nil }
 
+  /// Whether the commit is durable.
+  var isMade: Bool { if case .success = result { true } else { false } }
+
   private let continuation: CheckedContinuation<Result<StoreCommit, StoreError>, Never>
 
   /// Creates a commit.
@@ -91,6 +94,9 @@ final class PendingCommit {
   func recordResult(_ result: Result<Void, StoreError>) {
     if ownResult == nil { ownResult = result }
   }
+
+  /// Discards the result, because the store that contained the commit was quarantined.
+  func discardResult() { ownResult = nil }
 
   /// Resumes the caller of the commit.
   func complete(_ outcome: Result<StoreCommit, StoreError>) {

@@ -1,7 +1,7 @@
 /// The timeline of one user: its owner, and its moments in the server's order, newest first.
 ///
 /// A plain value that mirrors the server's JSON field by field, so that it can be stored, compared and changed. It ignores
-/// unknown fields and keeps moments of an unknown type (see ``MomentType/unknown(_:)``), so a timeline from a newer server
+/// unknown fields and keeps moments of an unknown type (see `MomentType.unknown`), so a timeline from a newer server
 /// can still be decoded.
 public struct MomentsDetails: Codable, Hashable, Sendable {
   /// The user the timeline belongs to.

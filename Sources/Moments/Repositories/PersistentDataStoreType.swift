@@ -8,7 +8,7 @@ public import DataStore
 public protocol PersistentDataStoreType: KeyValueStore {
   /// Returns the stored timelines and a subscription to every later change, with no gap between the two.
   ///
-  /// - Throws: A `StoreError`, except for bytes that can't be decoded, which ``events`` reports.
+  /// - Throws: A `StoreError`, except for bytes that can't be decoded, which `events` reports.
   func observeMomentsDetails() async throws(StoreError) -> StoreObservation<MomentsDetails>
 
   /// Returns the stored timeline of a user with the time at which it was saved, or `nil` if none is stored.

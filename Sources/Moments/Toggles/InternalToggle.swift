@@ -2,6 +2,4 @@
 public enum InternalToggle: String, ToggleType, CaseIterable {
   /// Whether moments are fetched with their likes and displayed with a like button.
   case isLikeButtonForMomentEnabled
-  /// Whether the app shows debugging features.
-  case debug
 }

@@ -50,7 +50,7 @@ public final class MomentsTimelineViewModel {
   public private(set) var isLoading = false
   /// The error of the last load; `nil` if it didn't fail, or if another load has begun.
   public private(set) var error: MomentsRepoError?
-  /// Whether the last load failed.
+  /// Whether the last load failed, which is the original app's name for `error != nil`.
   public var hasError: Bool { error != nil }
 
   @ObservationIgnored private let userID: String
@@ -101,10 +101,8 @@ public final class MomentsTimelineViewModel {
     let states = momentsRepo.loadState(userID: userID).buffering(.latest)
     let pendingLikes = momentsRepo.pendingLikes(userID: userID).buffering(.latest)
     let lifetime = lifetime.stream
-    let subscriber = WeakSubscriber(copy self)
     runs += 1
-    // Consumed, so that the tasks below keep neither the model nor, through the model, the repository alive.
-    _ = consume self
+    let subscriber = WeakSubscriber(consume self)
     await withTaskGroup { group in
       group.addTask { for await _ in lifetime {} }
       group.addTask {

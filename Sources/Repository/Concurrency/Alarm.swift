@@ -10,6 +10,9 @@ final class Alarm {
     (self.clock, self.tasks) = (clock, tasks)
   }
 
+  /// Whether there is a deadline.
+  var isSet: Bool { pending != nil }
+
   /// Sets the deadline, which replaces an earlier one.
   ///
   /// - Parameters:

@@ -97,11 +97,16 @@ final class SyncEvictions<Source: RepositorySource> {
 
   // MARK: - Uses
 
-  /// Records that a use of a key has ended, and makes room if a limit is exceeded.
+  /// Records that a use of a key has ended, and makes room if necessary.
   func recordUse(of key: Key, in engine: isolated Engine) {
     guard hasStarted else { return }
     state.recordUse(of: key, at: now())
-    if state.isOverLimit { makeRoomSoon(in: engine) }
+    makeRoomIfNecessary(in: engine)
+  }
+
+  /// Makes room if a limit is exceeded, or if a value may become idle and no alarm is set for that.
+  func makeRoomIfNecessary(in engine: isolated Engine) {
+    if state.isOverLimit || (!alarm.isSet && state.nextIdleTime() != nil) { makeRoomSoon(in: engine) }
   }
 
   /// Records a value that this repository has stored, before the store reports it, and makes room for it.

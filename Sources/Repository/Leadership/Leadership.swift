@@ -68,7 +68,7 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
   case independent
 }
 
-/// The rule that the repository with a lock of its store leads; see ``DataStore/KeyValueStore/acquireLock(_:)``.
+/// The rule that the repository with a lock of its store leads; see `KeyValueStore.acquireLock(_:)`.
 ///
 /// The lock ends with the process, however the process ends. Another repository with mutations to send then acquires
 /// the lock after ``retryInterval`` at most, and leads once it has read the queue. A process that is only suspended

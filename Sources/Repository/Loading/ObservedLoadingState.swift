@@ -19,7 +19,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   }
 
   /// The state of a key from its first observer until the stop timeout after its last one.
-  private struct Observation {
+  private struct ObservedKey {
     /// Its place in the order in which observations began.
     let number: UInt64
     /// The schedules of the current observers.
@@ -43,16 +43,16 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     var interval: Duration? { schedules.compactMap(\.every).min() }
   }
 
-  private struct Alarm {
+  private struct KeyAlarm {
     enum Purpose { case stop, interval }
     let key: Key
     let number: UInt64
     let purpose: Purpose
   }
 
-  private var observations: [Key: Observation] = [:]
+  private var observations: [Key: ObservedKey] = [:]
   /// Alarms by deadline, possibly including outdated ones.
-  private var alarms = DeadlineHeap<Alarm>()
+  private var alarms = DeadlineHeap<KeyAlarm>()
   private var lastNumber: UInt64 = 0
   private var isActive = true
   private var isOnline = true
@@ -78,7 +78,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     _ key: Key, _ schedule: LoadingSchedule, lastLoad: Duration? = nil, at now: Duration
   ) -> [Request] {
     if observations[key]?.schedules.contains(schedule) ?? false { return [] }
-    var observation = observations[key] ?? Observation(number: makeNumber(), lastLoad: lastLoad ?? now)
+    var observation = observations[key] ?? ObservedKey(number: makeNumber(), lastLoad: lastLoad ?? now)
     let isNew = observations[key] == nil || observation.hasStopped
     let isBack = !observation.isObserved
     observation.hasStopped = false
@@ -94,7 +94,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     guard observations[key]?.schedules.remove(schedule) != nil else { return }
     guard let observation = observations[key], !observation.isObserved else { return setAlarm(of: key) }
     let number = silenceAlarm(of: key)
-    insert(Alarm(key: key, number: number, purpose: .stop), deadline: now + schedule.stopTimeout)
+    insert(KeyAlarm(key: key, number: number, purpose: .stop), deadline: now + schedule.stopTimeout)
   }
 
   /// Records that a fetch of a key has ended, regardless of which call made it.
@@ -104,13 +104,21 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     if observation.isObserved { setAlarm(of: key) }
   }
 
+  /// The result of a request.
+  enum RequestResult: CaseIterable {
+    case fetched
+    /// The value is fresh, so the server wasn't asked.
+    case wasFresh
+    case failed
+  }
+
   /// Records that a request of this machine has ended.
   ///
   /// - Parameters:
   ///   - ended: The request.
-  ///   - hasSucceeded: Whether the value was fetched, or is fresh.
+  ///   - result: The result of the request.
   ///   - isReasonLeft: Whether the fetched value is older than the cause of the request.
-  mutating func endFetch(_ ended: Request, hasSucceeded: Bool, isReasonLeft: Bool) -> [Request] {
+  mutating func endFetch(_ ended: Request, _ result: RequestResult, isReasonLeft: Bool) -> [Request] {
     let key = ended.key
     guard let observation = observations[key], observation.isFetching else { return [] }
     if observation.hasStopped {
@@ -120,9 +128,10 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     observations[key]?.isFetching = false
     observations[key]?.newRequest = nil
     if observation.isObserved { setAlarm(of: key) }
-    let left = [isReasonLeft ? ended : nil, observation.newRequest].compactMap(\.self)
+    // A value that was fetched is new enough for the requests that arrived meanwhile.
+    let left = [isReasonLeft ? ended : nil, result == .fetched ? nil : observation.newRequest].compactMap(\.self)
     if left.isEmpty { return [] }
-    return request(!hasSucceeded && left.contains(.reload(key)) ? .reload(key) : .refresh(key))
+    return request(result == .failed && left.contains(.reload(key)) ? .reload(key) : .refresh(key))
   }
 
   // MARK: - Requests
@@ -216,7 +225,7 @@ struct ObservedLoadingState<Key: RepositoryKey> {
 
   // MARK: - Alarms
 
-  private func counts(_ alarm: Alarm) -> Bool { observations[alarm.key]?.alarmNumber == alarm.number }
+  private func counts(_ alarm: KeyAlarm) -> Bool { observations[alarm.key]?.alarmNumber == alarm.number }
 
   /// Sets the alarm of an observed key, replacing an earlier one, unless a request is in progress.
   private mutating func setAlarm(of key: Key) {
@@ -224,10 +233,10 @@ struct ObservedLoadingState<Key: RepositoryKey> {
     guard let observation = observations[key], !observation.isFetching, let interval = observation.interval else {
       return
     }
-    insert(Alarm(key: key, number: number, purpose: .interval), deadline: observation.lastLoad + interval)
+    insert(KeyAlarm(key: key, number: number, purpose: .interval), deadline: observation.lastLoad + interval)
   }
 
-  private mutating func insert(_ alarm: Alarm, deadline: Duration) {
+  private mutating func insert(_ alarm: KeyAlarm, deadline: Duration) {
     // Removes outdated alarms before there are too many of them.
     if alarms.items.count > 2 * observations.count + 32 {
       let counting = alarms.items.filter { counts($0.element) }

@@ -25,7 +25,7 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   private let tasks = OwnedTasks(executor: nil)
   /// The queues of the keys with pending or running work.
   private var queues: [Key: KeyQueue] = [:]
-  private var observations: [Key: Observation] = [:]
+  private var observations: [Key: ObservedKey] = [:]
   private var lastObservation: UInt64 = 0
 
   /// The work on one key, kept while any of it is pending or running.
@@ -35,7 +35,7 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   }
 
   /// The subscription to the stored value of a key.
-  private struct Observation {
+  private struct ObservedKey {
     let number: UInt64
     let end: @Sendable () -> Void
   }
@@ -161,7 +161,7 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
       let end = tasks.start { [weak self] in
         for await change in changes where change.revision > revision { await self?.receive(change, key, number) }
       }
-      observations[key] = Observation(number: number, end: end)
+      observations[key] = ObservedKey(number: number, end: end)
     } catch {
       // The next update tries again. If that fails too, its caller gets the error.
     }

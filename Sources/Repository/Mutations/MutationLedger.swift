@@ -250,6 +250,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func abandonAttempt(_ id: MutationID) {
     edit(id) {
       ($0.isInFlight, $0.isMarked) = (false, false)
+      // The record is that of the process that gave the verdict, which doesn't count this attempt.
+      guard $0.isLive else { return }
       ($0.record.attempts, $0.record.unfinishedAttempts) = ($0.record.attempts - 1, 0)
     }
   }

@@ -59,8 +59,11 @@ final class MutationQueue<Source: RepositorySource> {
   /// The mutations whose marks are being written.
   private var marking: Set<MutationID> = []
   private let reading = AsyncSerialQueue()
+  private var hasBegunReading = false
   /// The number of times the records were read.
   private var readingCount = 0
+  /// The number of times a user has signed in whose records may have been ignored before.
+  private var signInCount = 0
   /// Cancels the subscription to changes of the records since the last read.
   private var endSubscription: (@Sendable () -> Void)?
   private let callTimeouts: CallTimeouts
@@ -97,6 +100,7 @@ final class MutationQueue<Source: RepositorySource> {
   @discardableResult
   func read(in engine: isolated Engine) async throws(StoreError) -> StoreTag? {
     guard capabilities.sending != nil else { return nil }
+    hasBegunReading = true
     records.reportEvents(to: events)
     return try await reading.run { () async throws(StoreError) -> StoreTag? in
       let reading = try await records.read()
@@ -113,6 +117,18 @@ final class MutationQueue<Source: RepositorySource> {
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       }
       return reading.counterTag
+    }
+  }
+
+  /// Reads the mutations again, because records of a user who has signed in may have been reported before the sign-in,
+  /// and were ignored.
+  func readForSignIn(in engine: isolated Engine) {
+    guard hasBegunReading else { return }
+    signInCount += 1
+    state.forgetReading()
+    engine.start { engine in
+      await engine.keepTrying { (engine) async throws(StoreError) in try await engine.queue.read(in: engine) }
+      engine.sender.pump(in: engine)
     }
   }
 
@@ -137,6 +153,8 @@ final class MutationQueue<Source: RepositorySource> {
     let refused = state.lead(as: status)
     callTimeouts.removeAll()
     for id in refused { refuseInterrupted(id, in: engine) }
+    // Their timeouts are gone, and no answer of the server ends them.
+    if !calls.isEmpty { endAll(state.live.filter { state.isStalled($0.lane) }.map(\.id), .queued) }
     for entry in state.live where sends(entry) { engine.beginDeciding(entry) }
     reportChanges(in: engine)
     engine.sender.pump(in: engine)
@@ -239,11 +257,6 @@ final class MutationQueue<Source: RepositorySource> {
       if case .refused = entry.record.verdict { return false }
       return UserDigest(entry.key.userID) == user
     }
-  }
-
-  /// The users whose mutations are stored, by the ids of the records.
-  func owners(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> [String: UserDigest] {
-    capabilities.sending == nil ? [:] : try await records.owners(Source.Key.self)
   }
 
   /// The users who have to sign in again.
@@ -379,9 +392,11 @@ final class MutationQueue<Source: RepositorySource> {
     var attempt = 0
     while state[id] != nil, state.knownSequence < sequence {
       do throws(StoreError) {
+        let signInCount = signInCount
         try await read(in: engine)
-        // The record was stored before the queue was read, and so were the records before it.
-        state.recordReading(upTo: sequence)
+        // The record was stored before the queue was read, and so were the records before it. The read ignored those of
+        // a user who has signed in since.
+        if signInCount == self.signInCount { state.recordReading(upTo: sequence) }
       } catch {
         events.emit(.storeFailed(error))
         calls.end(id, .success(.queued))
@@ -650,7 +665,7 @@ final class MutationQueue<Source: RepositorySource> {
       case .gone:
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
         return false
-      case .sent:
+      case .written, .unchanged, .decided:
         // Tries again if the record was changed by a write of this repository.
         guard let entry = state[id], entry.tag != tag, standing(of: entry) != .inFlight else { return false }
       }
@@ -670,7 +685,7 @@ final class MutationQueue<Source: RepositorySource> {
     case .gone:
       if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       return false
-    case .sent: return false
+    case .written, .unchanged, .decided: return false
     }
   }
 
@@ -704,12 +719,14 @@ final class MutationQueue<Source: RepositorySource> {
     // A mutation that isn't durable yet is being written.
     guard let entry = state[id], entry.tag != nil else { return nil }
     do throws(StoreError) {
-      switch try await records.replace(id, by: entry.record, tag: entry.tag) {
-      case .written(let record, let commit, let isOvertaken):
+      let (outcome, isOvertaken) = try await records.replace(id, by: entry.record, tag: entry.tag)
+      switch outcome {
+      case .written(let record, let commit):
         state.recordWrite(record, of: id, commit)
         if isOvertaken { await reloadRecord(id, in: engine) }
+      case .decided: await reloadRecord(id, in: engine)
       case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
-      case .superseded: break
+      case .removed, .unchanged: break
       }
       return nil
     } catch {

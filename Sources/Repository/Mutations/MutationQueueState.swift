@@ -148,6 +148,11 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     knownSequence = max(knownSequence, sequence)
   }
 
+  /// Records that stored mutations may not be known, until they are read again.
+  mutating func forgetReading() {
+    knownSequence = 0
+  }
+
   /// Adds a mutation of an earlier process.
   ///
   /// Mutations are added in order.

@@ -43,12 +43,31 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// Whether it is waiting, in flight, or answered and not yet stored.
   var isLive: Bool { verdict == nil }
 
+  /// Returns the ``key`` in the stored bytes of a record, even if this program can't decode the mutation.
+  ///
+  /// The bytes are a line of the store, followed by the record as JSON.
+  ///
+  /// - Returns: `nil` if the bytes aren't those of a record.
+  static func key(in bytes: Data) -> String? {
+    guard let line = bytes.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+    do {
+      return try JSONDecoder().decode(KeyOfRecord.self, from: bytes[bytes.index(after: line)...]).key
+    } catch {
+      return nil
+    }
+  }
+
   /// Returns the record with a sequence number.
   func with(sequence: UInt64) -> Self {
     var record = self
     record.sequence = sequence
     return record
   }
+}
+
+/// The part of a record that is the same in every program.
+private struct KeyOfRecord: Decodable {
+  let key: String
 }
 
 /// The last sequence number of the repository's mutations.

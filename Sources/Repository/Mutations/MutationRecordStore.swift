@@ -3,18 +3,18 @@ internal import Multicast
 
 /// Writes the records of mutations.
 ///
-/// Operations that arrive during a commit share the next one.
+/// Writes that arrive during a commit share the next one.
 ///
 /// A commit that adds mutations also saves the counter, and requires the value it counted from. So the order of
 /// mutations is the order of the commits of all processes. A record is replaced only if the stored record is the known
 /// one, because another process may have completed the mutation.
 ///
-/// ``perform(_:_:isolation:)`` enqueues its operation before it suspends, so the order of an actor's calls is the order
-/// of the operations.
+/// ``perform(_:_:isolation:)`` enqueues its write before it suspends, so the order of an actor's calls is the order of
+/// the writes.
 final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   typealias Record = MutationRecord<Mutation>
 
-  enum Operation: Sendable {
+  enum Write: Sendable {
     /// Adds a record with the next sequence number. Removes another record in the same commit, or replaces an older
     /// record of the same mutation.
     ///
@@ -23,13 +23,13 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       @Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?, UserRequirement?)
     case replace(Record, tag: StoreTag?)
     case remove
-    /// Removes a record if its mutation has the given standing.
-    case removeIf(Standing, tag: StoreTag)
+    /// Removes a record if its mutation meets the condition.
+    case removeIf(RemovalCondition, tag: StoreTag)
   }
 
-  /// The standing that a mutation must have for its record to be removed, even if another process has changed the
+  /// The condition that a mutation must meet for its record to be removed, even if another process has changed the
   /// record.
-  enum Standing: Sendable {
+  enum RemovalCondition: Sendable {
     case unsent
     /// Refused or in conflict.
     case undecided
@@ -42,20 +42,22 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     }
   }
 
+  /// The outcome of a write.
   enum Outcome: Sendable {
     case written(Record, StoreCommit)
     case removed(StoreCommit)
-    /// The record is removed by a later operation, so nothing was written.
-    case superseded
     /// Another process has removed the record, so nothing was written.
     case gone
-    /// Another process sends the mutation, so nothing was written or removed.
-    case sent
+    /// Nothing was written or removed: this repository removes the record in another commit, or another process sends
+    /// the mutation.
+    case unchanged
+    /// Nothing was written, because another process has refused the mutation or found it in conflict.
+    case decided
   }
 
   private struct Turn {
     let id: MutationID
-    var operation: Operation
+    var write: Write
     let continuation: CheckedContinuation<Result<Outcome, StoreError>, Never>
   }
 
@@ -78,14 +80,14 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     self.tasks = tasks
   }
 
-  /// Performs an operation, and returns when it is durable.
+  /// Performs a write, and returns when it is durable.
   ///
-  /// The operation runs to completion: cancelling the caller doesn't cancel it.
+  /// The write runs to completion: cancelling the caller doesn't cancel it.
   func perform(
-    _ operation: Operation, _ id: MutationID, isolation: isolated (any Actor)? = #isolation
+    _ write: Write, _ id: MutationID, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Outcome {
     try await withCheckedContinuation { continuation in
-      let turn = Turn(id: id, operation: operation, continuation: continuation)
+      let turn = Turn(id: id, write: write, continuation: continuation)
       let isFirst = line.withLock { line in
         defer { line.isWriting = true }
         line.waiting.append(turn)
@@ -110,21 +112,21 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     }
   }
 
-  /// Drops the replacements of records that are also removed, and completes them as superseded.
+  /// Drops the replacements of records that are also removed, and completes them as unchanged.
   ///
   /// Of several replacements of one record, the batch keeps the last.
   private func withoutConflicts(_ turns: [Turn]) -> [Turn] {
     var removed: Set<MutationID> = []
     for turn in turns {
-      switch turn.operation {
+      switch turn.write {
       case .remove, .removeIf: removed.insert(turn.id)
       case .add, .replace: break
       }
     }
     if removed.isEmpty { return turns }
     return turns.filter { turn in
-      guard case .replace = turn.operation, removed.contains(turn.id) else { return true }
-      turn.continuation.resume(returning: .success(.superseded))
+      guard case .replace = turn.write, removed.contains(turn.id) else { return true }
+      turn.continuation.resume(returning: .success(.unchanged))
       return false
     }
   }
@@ -154,16 +156,16 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
           }
         }
         if turns.count == 1 { return turns[0].continuation.resume(returning: .failure(error)) }
-        // Written one by one, so that an operation that fails doesn't fail the others.
+        // Written one by one, so that a write that fails doesn't fail the others.
         for turn in turns { await write([turn], &counter) }
         return
       }
     }
   }
 
-  /// The record whose stored version an operation requires.
+  /// The record whose stored version a write requires.
   private func requirement(of turn: Turn) -> StoreKeyName? {
-    switch turn.operation {
+    switch turn.write {
     case .add(_, let replaced, _): replaced.map { keys.record($0.id).keyName }
     case .replace, .removeIf: keys.record(turn.id).keyName
     case .remove: nil
@@ -171,31 +173,33 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   }
 
   private func userRequirement(of turn: Turn) -> UserRequirement? {
-    if case .add(_, _, let requirement) = turn.operation { requirement } else { nil }
+    if case .add(_, _, let requirement) = turn.write { requirement } else { nil }
   }
 
-  /// Performs an operation again on a record that another process has changed, unless that process has removed it.
+  /// Performs a write again on a record that another process has changed, unless that process has removed it.
   private func retry(_ turn: Turn, _ counter: inout Counter?) async {
     do throws(StoreError) {
       var next = turn
-      switch turn.operation {
+      switch turn.write {
       case .replace(var record, _):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
+        // A live record of a former leader must not replace the verdict of the present one.
+        if record.isLive, !stored.value.isLive { return turn.continuation.resume(returning: .success(.decided)) }
         // The server may have made the change at an attempt of the other process.
         if stored.value.isOutcomeUnknown || stored.value.unfinishedAttempts > 0 { record.isOutcomeUnknown = true }
-        next.operation = .replace(record, tag: stored.tag)
+        next.write = .replace(record, tag: stored.tag)
         return await write([next], &counter)
       case .add(let make, let replaced?, let requirement):
         guard let stored = try await store.load(keys.record(replaced.id)) else { break }
-        guard !stored.value.isLive else { return turn.continuation.resume(returning: .success(.sent)) }
-        next.operation = .add(make, replacing: (replaced.id, stored.tag), requirement)
+        guard !stored.value.isLive else { return turn.continuation.resume(returning: .success(.unchanged)) }
+        next.write = .add(make, replacing: (replaced.id, stored.tag), requirement)
         return await write([next], &counter)
-      case .removeIf(let standing, _):
+      case .removeIf(let condition, _):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
-        guard standing.includes(stored.value) else { return turn.continuation.resume(returning: .success(.sent)) }
-        next.operation = .removeIf(standing, tag: stored.tag)
+        guard condition.includes(stored.value) else { return turn.continuation.resume(returning: .success(.unchanged)) }
+        next.write = .removeIf(condition, tag: stored.tag)
         return await write([next], &counter)
-      case .add(_, nil, _), .remove: preconditionFailure("The operation requires no record.")
+      case .add(_, nil, _), .remove: preconditionFailure("The write requires no record.")
       }
       turn.continuation.resume(returning: .success(.gone))
     } catch {
@@ -206,12 +210,12 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   private func commit(_ turns: [Turn], _ counter: inout Counter?) async throws(StoreError) -> [Outcome] {
     var batch = StoreBatch()
     var records: [Record?] = []
-    let isAdding = turns.contains { if case .add = $0.operation { true } else { false } }
+    let isAdding = turns.contains { if case .add = $0.write { true } else { false } }
     if isAdding, counter == nil { counter = try await readCounter() }
     var count = counter ?? (MutationCounter(), nil)
     for turn in turns {
       let key = keys.record(turn.id)
-      switch turn.operation {
+      switch turn.write {
       case .add(let make, let replaced, let requirement):
         requirement?.add(to: &batch)
         count.value.last += 1

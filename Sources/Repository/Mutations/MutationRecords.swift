@@ -10,6 +10,7 @@ internal import Multicast
 final class MutationRecords<Mutation: Codable & Sendable> {
   typealias Record = MutationRecord<Mutation>
   typealias Commit = StoreCommit
+  typealias Outcome = MutationRecordStore<Mutation>.Outcome
 
   let keys: MutationKeys<Mutation>
   private let store: any KeyValueStore
@@ -60,21 +61,6 @@ final class MutationRecords<Mutation: Codable & Sendable> {
       stored: observation.stored, changes: observation.changes, lastSequence: counter.last, counterTag: counter.tag)
   }
 
-  /// The users whose mutations are stored, by the ids of the records.
-  ///
-  /// Records whose keys this program doesn't know are left out.
-  ///
-  /// - Complexity: Reads all records.
-  func owners<Key: RepositoryKey>(
-    _ type: Key.Type, isolation: isolated (any Actor)? = #isolation
-  ) async throws(StoreError) -> [String: UserDigest] {
-    let stored = try await store.observe(collection: keys.collection, as: Record.self).stored
-    return stored.reduce(into: [:]) { owners, entry in
-      guard let id = entry.key.id, let key = Key(storeID: entry.stored.value.key) else { return }
-      owners[id] = UserDigest(key.userID)
-    }
-  }
-
   /// Whether this repository removed the record and the store hasn't reported that yet.
   func isRemoved(_ id: MutationID) -> Bool { echoes.isRemoved(id) }
 
@@ -99,32 +85,24 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     return (record, commit, reported > commit.revision)
   }
 
-  /// Performs an operation on one record.
+  /// Performs a write of one record.
   ///
-  /// - Returns: The outcome, and the newest revision of the record that was reported during the operation.
+  /// - Returns: The outcome, and the newest revision of the record that was reported during the write.
   private func perform(
-    _ operation: MutationRecordStore<Mutation>.Operation, _ id: MutationID,
+    _ write: MutationRecordStore<Mutation>.Write, _ id: MutationID,
     isolation: isolated (any Actor)? = #isolation
-  ) async throws(StoreError) -> (outcome: MutationRecordStore<Mutation>.Outcome, reported: UInt64) {
+  ) async throws(StoreError) -> (outcome: Outcome, reported: UInt64) {
     beginWriting([id])
     do throws(StoreError) {
-      let outcome = try await records.perform(operation, id)
-      return (outcome, echoes.endWriting(id) ?? 0)
+      var outcome = try await records.perform(write, id)
+      let reported = echoes.endWriting(id) ?? 0
+      // A commit that confirms the mutation may have removed the record. The queue learns of that shortly.
+      if case .gone = outcome, echoes.isBeingWritten(id) { outcome = .unchanged }
+      return (outcome, reported)
     } catch {
       echoes.endWriting(id)
       throw error
     }
-  }
-
-  /// The result of replacing a record.
-  enum Replacement {
-    /// The record was written. It includes what another process had stored about the outcome. `isOvertaken` says
-    /// whether another process has changed it since.
-    case written(Record, Commit, isOvertaken: Bool)
-    /// Another process has removed the record, so nothing was written.
-    case gone
-    /// This repository removes the record, so nothing was written.
-    case superseded
   }
 
   /// Replaces a record.
@@ -133,44 +111,29 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ///   - id: The id of the mutation.
   ///   - record: The new record.
   ///   - tag: The tag of the stored record, as far as it is known.
+  /// - Returns: The outcome, and whether another process has changed the written record since. The written record
+  ///   includes what another process had stored about the outcome of an attempt.
   func replace(
     _ id: MutationID, by record: Record, tag: StoreTag?, isolation: isolated (any Actor)? = #isolation
-  ) async throws(StoreError) -> Replacement {
+  ) async throws(StoreError) -> (outcome: Outcome, isOvertaken: Bool) {
     let (outcome, reported) = try await perform(.replace(record, tag: tag), id)
-    switch outcome {
-    case .written(let record, let commit): return .written(record, commit, isOvertaken: reported > commit.revision)
-    // A commit that confirms the mutation may have removed it. The queue learns of that shortly.
-    case .gone: return echoes.isBeingWritten(id) ? .superseded : .gone
-    case .removed, .superseded, .sent: return .superseded
-    }
+    guard case .written(_, let commit) = outcome else { return (outcome, false) }
+    return (outcome, reported > commit.revision)
   }
 
-  /// The result of removing a record under a condition.
-  enum Removal {
-    case removed
-    /// Another process has removed the record.
-    case gone
-    /// Another process sends the mutation, or a commit of this repository removes the record.
-    case sent
-  }
-
-  /// Removes a record if its mutation has the given standing.
+  /// Removes a record if its mutation meets a condition.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.
-  ///   - standing: The required standing.
+  ///   - condition: The condition.
   ///   - tag: The tag of the stored record, as far as it is known.
   func remove(
-    _ id: MutationID, if standing: MutationRecordStore<Mutation>.Standing, tag: StoreTag,
+    _ id: MutationID, if condition: MutationRecordStore<Mutation>.RemovalCondition, tag: StoreTag,
     isolation: isolated (any Actor)? = #isolation
-  ) async throws(StoreError) -> Removal {
-    switch try await perform(.removeIf(standing, tag: tag), id).outcome {
-    case .removed(let commit):
-      recordRemoval(of: [id], commit)
-      return .removed
-    case .gone: return echoes.isBeingWritten(id) ? .sent : .gone
-    case .written, .superseded, .sent: return .sent
-    }
+  ) async throws(StoreError) -> Outcome {
+    let outcome = try await perform(.removeIf(condition, tag: tag), id).outcome
+    if case .removed(let commit) = outcome { recordRemoval(of: [id], commit) }
+    return outcome
   }
 
   /// Removes a record.

@@ -78,7 +78,8 @@ final class MutationSender<Source: RepositorySource> {
     guard leads else { return queue.abandonAttempt(dequeued) }
     guard let entry = queue[dequeued.id], entry.isLive, let sending = capabilities.sending else {
       // Another process has completed it, or it is in conflict.
-      return advanceLane(after: dequeued, in: engine)
+      advanceLane(after: dequeued, in: engine)
+      return engine.release(cell)
     }
     queue.reportChanges(in: engine)
     let requestedAt = cell.state.beginSending(entry.id)

@@ -14,15 +14,11 @@ public final class Observed<Value: Sendable> {
   public private(set) var value: Value?
 
   @ObservationIgnored private let values: ObservedValues<Value>
-  @ObservationIgnored private var currentSubscription: MulticastSubscription<Value, Never>?
+  @ObservationIgnored private let current = CurrentSubscription<Value>()
 
   /// Creates an object that has no value until ``run()`` is called.
   public init(_ values: ObservedValues<Value>) {
     self.values = values.buffering(.latest)
-  }
-
-  deinit {
-    currentSubscription?.cancel()
   }
 
   /// Receives values until the calling task is cancelled, the repository or this object is released, or `run()` is
@@ -30,12 +26,7 @@ public final class Observed<Value: Sendable> {
   ///
   /// The call doesn't keep the object alive. Call it from the task of a view.
   public consuming func run() async {
-    let subscription = values.subscribe()
-    currentSubscription?.cancel()
-    currentSubscription = subscription
-    let subscriber = WeakSubscriber(copy self)
-    // Consumed, so that the waiting call doesn't keep the object alive.
-    _ = consume self
-    await subscriber.receive(subscription) { $0.value = $1 }
+    let subscription = current.replace(with: values.subscribe())
+    await WeakSubscriber(consume self).receive(subscription) { $0.value = $1 }
   }
 }

@@ -90,6 +90,19 @@ final class NewestValue<Source: RepositorySource> {
     }
   }
 
+  /// Opens the stored keys of a user who has signed in, because values may have been reported before the sign-in.
+  func openStored(of user: UserDigest, in engine: isolated Engine) {
+    guard isObserving else { return }
+    engine.start { [store, name] engine in
+      await engine.keepTrying { (engine) async throws(StoreError) in
+        let stored = try await store.observe(collection: name, as: Value.self).stored
+        for entry in stored where user.owns(entry.key, as: Source.Key.self) {
+          await engine.newestValue.open(entry.key, in: engine)
+        }
+      }
+    }
+  }
+
   /// Opens a stored key.
   func open(_ storeKey: StoreKey<Value>, in engine: isolated Engine) async {
     guard let id = storeKey.id, let key = Source.Key(storeID: id) else { return }

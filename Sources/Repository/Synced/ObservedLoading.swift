@@ -69,12 +69,13 @@ final class ObservedLoading<Source: RepositorySource> {
     let isJoined = engine.cell(key)?.isLoading(engine.loader.defaultPart) ?? false
     let next: [State.Request]
     do throws(RepositoryError<Source.Failure>) {
-      switch request {
-      case .refresh: _ = try await engine.loader.refresh(key, nil, in: engine)
-      case .reload: _ = try await engine.loader.load(key, nil, in: engine)
-      }
+      let wasAsked =
+        switch request {
+        case .refresh: try await engine.loader.refresh(key, nil, in: engine)
+        case .reload: try await engine.loader.load(key, nil, in: engine)
+        }
       let isStale = engine.cell(key)?.isInvalidated ?? false
-      next = state.endFetch(request, hasSucceeded: true, isReasonLeft: isStale)
+      next = state.endFetch(request, wasAsked ? .fetched : .wasFresh, isReasonLeft: isStale)
     } catch {
       if Task.isCancelled { return }
       // The state contains the errors of the server. A key that can't be opened has no state, so the failure of the
@@ -84,7 +85,7 @@ final class ObservedLoading<Source: RepositorySource> {
       }
       state.recordLoad(of: key, at: clock.elapsed())
       // The fetch may have joined an earlier request, such as one on a connection that was lost.
-      next = state.endFetch(request, hasSucceeded: false, isReasonLeft: isJoined)
+      next = state.endFetch(request, .failed, isReasonLeft: isJoined)
     }
     perform(next, in: engine)
   }

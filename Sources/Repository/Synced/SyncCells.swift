@@ -45,6 +45,11 @@ final class SyncCells<Source: RepositorySource> {
     cells[cell.key] = cell
   }
 
+  /// Removes a cell that could not be opened, unless another call is about to open it.
+  func removeUnopened(_ cell: Cell) {
+    if !cell.isOpen, cell.useCount == 0, cells[cell.key] === cell { cells[cell.key] = nil }
+  }
+
   /// Opens the cell of a key.
   ///
   /// - Parameters:

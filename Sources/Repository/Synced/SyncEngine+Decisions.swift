@@ -44,7 +44,7 @@ extension SyncEngine {
   func requeue(_ id: MutationID) async throws(PendingMutationError) -> MutationID {
     let entry = try await find(id)
     guard case .refused = queue.standing(of: entry) else { throw .notRefused(id) }
-    return try await sendAgain(entry)
+    return try await requeue(entry)
   }
 
   func resolve(
@@ -53,7 +53,7 @@ extension SyncEngine {
     let entry = try await find(id)
     guard case .conflicted = queue.standing(of: entry) else { throw .notConflicted(id) }
     switch resolution {
-    case .retry: return try await sendAgain(entry)
+    case .retry: return try await requeue(entry)
     case .replace(let mutation): return try await replace(entry, by: mutation)
     case .discard:
       try await remove(entry)
@@ -73,7 +73,7 @@ extension SyncEngine {
   /// Sends a mutation again, after all others.
   ///
   /// A mutation that the server may have applied keeps its id, so that the server doesn't apply it twice.
-  private func sendAgain(_ entry: MutationQueue<Source>.Entry) async throws(PendingMutationError) -> MutationID {
+  private func requeue(_ entry: MutationQueue<Source>.Entry) async throws(PendingMutationError) -> MutationID {
     try await replace(
       entry, by: entry.record.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID())
   }
@@ -97,6 +97,8 @@ extension SyncEngine {
   }
 
   private func remove(_ entry: MutationQueue<Source>.Entry) async throws(PendingMutationError) {
+    queue.hold(entry.id)
+    defer { queue.release(entry.id, in: self) }
     let isRemoved: Bool
     do throws(StoreError) {
       isRemoved = try await queue.removeUndecided(entry.id, in: self)

@@ -10,7 +10,7 @@ internal import Multicast
 ///   keys.
 /// - ``SyncLoader`` fetches values, and ``SyncWrites`` stores the replies.
 /// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them while the ``Election`` permits it.
-/// - ``ExternalChanges`` applies the changes of other repositories and processes.
+/// - ``SyncExternalChanges`` applies the changes of other repositories and processes.
 /// - ``SyncUsers`` tracks which users have signed in and out, and ``SignOuts`` erases a user's data.
 /// - ``SyncEvictions`` removes stored values that exceed the limits of the store.
 /// - ``ObservedLoading`` fetches values because they are observed, and ``SyncEnvironment`` follows the network and the
@@ -40,7 +40,7 @@ actor SyncEngine<Source: RepositorySource> {
   let sender: MutationSender<Source>
   let loader: SyncLoader<Source>
   let writes: SyncWrites<Source>
-  let external: ExternalChanges<Source>
+  let external: SyncExternalChanges<Source>
   let newestValue: NewestValue<Source>
   let observedLoading: ObservedLoading<Source>
   let environment: SyncEnvironment<Source>
@@ -76,7 +76,7 @@ actor SyncEngine<Source: RepositorySource> {
       capabilities, policy: configuration.retryPolicy, clock: clock, events: events, tasks: tasks)
     loader = SyncLoader(capabilities, configuration: configuration, events: events)
     writes = SyncWrites(store, now: configuration.now, events: events)
-    external = ExternalChanges(store, events: events)
+    external = SyncExternalChanges(store, events: events)
     observedLoading = ObservedLoading(clock: clock, events: events, tasks: tasks)
     election = Election(
       configuration.leadership, records.keys.collection, on: store, clock: clock, events: events)
@@ -108,6 +108,13 @@ actor SyncEngine<Source: RepositorySource> {
   /// Starts a task in the engine's isolation that isn't cancelled, so that the replies of the server are stored.
   nonisolated func startToCompletion(_ work: @escaping @Sendable (isolated SyncEngine<Source>) async -> Void) {
     Task(executorPreference: tasks.executor) { await work(self) }
+  }
+
+  /// Performs work in the engine's isolation that isn't cancelled with the calling task, and returns its result.
+  nonisolated func runToCompletion<Result: Sendable>(
+    _ work: @escaping @Sendable (isolated SyncEngine<Source>) async -> Result
+  ) async -> Result {
+    await Task(executorPreference: tasks.executor) { await work(self) }.value
   }
 
   // MARK: - Starting
@@ -171,6 +178,20 @@ actor SyncEngine<Source: RepositorySource> {
     guard users.isOpen(key.userID) else { return nil }
     let cell = cells[key] ?? Cell(key: key, storeKey: storeKey, capabilities)
     cells.add(cell)
+    do throws(StoreError) {
+      try await read(cell)
+    } catch {
+      cells.removeUnopened(cell)
+      throw error
+    }
+    if cell.isClosed { return nil }
+    publish(cell)
+    return cell
+  }
+
+  /// Reads the base of a cell from the store, and applies the pending mutations, unless that has been done.
+  private func read(_ cell: Cell) async throws(StoreError) {
+    let (key, storeKey) = (cell.key, cell.storeKey)
     cell.useCount += 1
     defer { cell.useCount -= 1 }
     try await cell.opening.run { () async throws(StoreError) in
@@ -198,9 +219,6 @@ actor SyncEngine<Source: RepositorySource> {
         for await change in changes { await self?.receive(change, key) }
       }
     }
-    if cell.isClosed { return nil }
-    publish(cell)
-    return cell
   }
 
   /// Opens a key for a call, and keeps its cell until ``endUse(_:)``.
@@ -480,7 +498,9 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Records that another repository has reported new credentials of a user.
   func takeSignIn(of user: UserDigest) {
-    for userID in queue.signedOutUsers where UserDigest(userID) == user { credentialsChanged(userID: userID) }
+    // A request in flight may be using the old credentials.
+    let userIDs = queue.signedOutUsers.union(queue.liveCountsOfKeys.keys.map(\.userID))
+    for userID in userIDs where UserDigest(userID) == user { credentialsChanged(userID: userID) }
   }
 
   /// Returns whether mutations of a user are waiting or in flight.
@@ -503,8 +523,11 @@ actor SyncEngine<Source: RepositorySource> {
     events.forget()
   }
 
-  /// Sends a user's values to the existing observers again.
+  /// Reads a user's stored data again, which may have been reported before the sign-in, and sends the user's values to
+  /// the existing observers.
   func reopen(_ user: UserDigest) {
+    queue.readForSignIn(in: self)
+    newestValue.openStored(of: user, in: self)
     for key in channels.observedKeys where UserDigest(key.userID) == user {
       start { engine in
         await engine.observe(key)
@@ -532,6 +555,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Receives changes of values that the store reports together.
   func receiveStored(_ changes: [StoreChange<Value>]) {
     for change in changes { evictions.receive(change) }
+    evictions.makeRoomIfNecessary(in: self)
   }
 
   /// Removes stored values that are due for eviction when an alarm fires.

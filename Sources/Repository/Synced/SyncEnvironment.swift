@@ -52,8 +52,8 @@ final class SyncEnvironment<Source: RepositorySource> {
       engine.queue.pause(in: engine)
       engine.observedLoading.setOnline(false, in: engine)
     case .online, .unknown:
-      // A reply of the server may have proved it before.
-      if wasOffline { retryNow(in: engine) }
+      // A reply of the server, or a retry, may have assumed it before. Fetches may have failed since.
+      if wasOffline { reconnect(in: engine) }
     }
   }
 

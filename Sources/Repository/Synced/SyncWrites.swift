@@ -120,7 +120,7 @@ final class SyncWrites<Source: RepositorySource> {
           // The user has signed out, or in.
           try await engine.users.reload(UserDigest(userID), in: engine)
         }
-        if !cell.isClosed { try await judgeAgain(cell, in: engine) }
+        if !cell.isClosed { try await rejudge(cell, in: engine) }
         if !cell.isClosed { return true }
       } catch let loadError {
         return await recover(from: loadError, write, cell, in: engine)
@@ -159,7 +159,7 @@ final class SyncWrites<Source: RepositorySource> {
   }
 
   /// Reads the value that another process has stored, so that the replies are judged against it.
-  private func judgeAgain(_ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
+  private func rejudge(_ cell: Cell, in engine: isolated Engine) async throws(StoreError) {
     let finished = await engine.external.finishedMutations(of: cell, in: engine).ids
     let stored = try await engine.external.load(cell.storeKey)
     cell.state.abandon(keepsFetches: true)

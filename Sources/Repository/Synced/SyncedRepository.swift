@@ -194,7 +194,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// Resumes sending the mutations of a user that wait for the user to sign in.
   ///
   /// Every repository on the store is notified, so that the one that leads sends them. A user who has signed out can
-  /// use the repositories again.
+  /// use the repositories again. Cancelling the calling task has no effect.
   ///
   /// - Parameter userID: The id of the user; `nil` for values that belong to no user.
   public func credentialsChanged(userID: String?) async {

@@ -166,15 +166,12 @@ final class SignOuts<Source: RepositorySource> {
   private func erase(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
     let (values, mutations) = (name, engine.queue.records.keys.collection)
     let recordBefore = engine.users.record(of: user)
-    let owners = try await engine.queue.owners()
     try await store.erase { item in
       // Without a key, the owner of the bytes can't be determined.
       guard let key = item.key else { return true }
       switch key.collection {
-      case values: return key.id.map { Self.isKey($0, of: user) } ?? false
-      case mutations:
-        if let owner = key.id.flatMap({ owners[$0] }) { return owner == user }
-        return Self.isMentioned(user, in: item.bytes)
+      case values: return key.id.map { user.owns(storeID: $0, as: Key.self) } ?? false
+      case mutations: return Self.isMutation(item.bytes, of: user)
       default: return false
       }
     }
@@ -186,16 +183,20 @@ final class SignOuts<Source: RepositorySource> {
     events.forget()
   }
 
-  private static func isKey(_ storeID: String, of user: UserDigest) -> Bool {
-    Key(storeID: storeID)?.userID.map { UserDigest($0) == user } ?? false
+  /// Returns whether the bytes of a mutation's record belong to a user.
+  private static func isMutation(_ bytes: Data, of user: UserDigest) -> Bool {
+    if let key = MutationRecord<Source.Mutation>.key(in: bytes), let key = Key(storeID: key) {
+      return key.userID.map { UserDigest($0) == user } ?? false
+    }
+    return isMentioned(user, in: bytes)
   }
 
-  /// Whether bytes that can't be decoded contain, in quotation marks, the user's id or the id of one of the user's
-  /// keys.
+  /// Returns whether bytes that can't be decoded contain, in quotation marks, the user's id or the id of one of the
+  /// user's keys.
   private static func isMentioned(_ user: UserDigest, in bytes: Data) -> Bool {
     bytes.split(separator: UInt8(ascii: "\"")).contains { segment in
       let text = String(decoding: segment, as: UTF8.self).replacing("\\/", with: "/")
-      return UserDigest(text) == user || isKey(text, of: user)
+      return UserDigest(text) == user || user.owns(storeID: text, as: Key.self)
     }
   }
 }

@@ -116,9 +116,15 @@ final class SyncUsers<Source: RepositorySource> {
 
   /// Stores that the credentials of a user have changed, and retries until the store accepts it or the user has signed
   /// out.
+  ///
+  /// The change counts even if the calling task is cancelled.
   func signIn(_ user: UserDigest, in engine: isolated Engine) async {
-    var signOutCount: UInt64?
-    guard let error = await trySignIn(user, &signOutCount, in: engine) else { return }
+    let (error, signOutCount) = await engine.runToCompletion { engine in
+      var signOutCount: UInt64?
+      let error = await engine.users.trySignIn(user, &signOutCount, in: engine)
+      return (error, signOutCount)
+    }
+    guard let error else { return }
     events.emit(.storeFailed(error))
     engine.start { [known = signOutCount ?? access.record(of: user).signOutCount] engine in
       var (attempt, signOutCount) = (1, Optional(known))

@@ -1,3 +1,4 @@
+internal import DataStore
 internal import Foundation
 
 /// A digest that identifies a user in the store, where it remains after the user has signed out.
@@ -19,6 +20,16 @@ struct UserDigest: Hashable, Sendable {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in userID.precomposedStringWithCanonicalMapping.utf8 { hash = (hash ^ UInt64(byte)) &* 0x0100_0000_01b3 }
     text = String(hash, radix: 16)
+  }
+
+  /// Returns whether a stored value belongs to the user.
+  func owns<Value, Key: RepositoryKey>(_ key: StoreKey<Value>, as type: Key.Type) -> Bool {
+    key.id.map { owns(storeID: $0, as: type) } ?? false
+  }
+
+  /// Returns whether the key of a value belongs to the user.
+  func owns<Key: RepositoryKey>(storeID: String, as type: Key.Type) -> Bool {
+    Key(storeID: storeID)?.userID.map { UserDigest($0) == self } ?? false
   }
 
   /// - Parameter text: The ``text`` of another digest.

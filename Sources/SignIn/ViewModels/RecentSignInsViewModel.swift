@@ -12,17 +12,13 @@ public final class RecentSignInsViewModel {
   public private(set) var error: SignInError?
 
   @ObservationIgnored private let userService: any UserServiceType
-  @ObservationIgnored private var subscription: MulticastSubscription<[Date], Never>?
+  @ObservationIgnored private let current = CurrentSubscription<[Date]>()
 
   /// Creates the model of a list.
   ///
   /// - Parameter userService: The service that loads the sign-ins.
   public init(userService: any UserServiceType) {
     self.userService = userService
-  }
-
-  deinit {
-    subscription?.cancel()
   }
 
   /// Loads the newest sign-ins.
@@ -41,16 +37,11 @@ public final class RecentSignInsViewModel {
 
   /// Observes the list until the calling task is cancelled, the service is released, or the model is released.
   public consuming func run() async {
-    let recentSignIns = userService.recentSignIns.subscribe()
-    subscription?.cancel()
-    subscription = recentSignIns
+    let recentSignIns = current.replace(with: userService.recentSignIns.subscribe())
     // The dates may belong to a user who signed out while the model wasn't subscribed. If they are still valid, the new
     // subscription receives them first.
     if !dates.isEmpty { dates = [] }
-    let subscriber = WeakSubscriber(copy self)
-    // Consumed, so that the loop below doesn't keep the model alive.
-    _ = consume self
-    await subscriber.receive(recentSignIns) { $0.dates = $1 }
+    await WeakSubscriber(consume self).receive(recentSignIns) { $0.dates = $1 }
   }
 
   private func load(_ call: (any UserServiceType) async throws(SignInError) -> Void) async {

@@ -15,7 +15,7 @@ public final class SignInViewModel {
   public let recentSignIns: RecentSignInsViewModel
 
   @ObservationIgnored private let userService: any UserServiceType
-  @ObservationIgnored private var subscription: MulticastSubscription<SignState, Never>?
+  @ObservationIgnored private let current = CurrentSubscription<SignState>()
 
   /// Creates the model of a sign-in screen.
   ///
@@ -24,10 +24,6 @@ public final class SignInViewModel {
     self.userService = userService
     form = SignInForm(state: userService.signState)
     recentSignIns = RecentSignInsViewModel(userService: userService)
-  }
-
-  deinit {
-    subscription?.cancel()
   }
 
   // MARK: Inputs
@@ -115,13 +111,9 @@ public final class SignInViewModel {
   ///
   /// Also runs ``recentSignIns``.
   public consuming func run() async {
-    let states = userService.signStates.subscribe()
-    subscription?.cancel()
-    subscription = states
+    let states = current.replace(with: userService.signStates.subscribe())
     let child = recentSignIns
-    let subscriber = WeakSubscriber(copy self)
-    // Consumed, so that the loops below don't keep the model alive.
-    _ = consume self
+    let subscriber = WeakSubscriber(consume self)
     async let _: Void = child.run()
     await subscriber.receive(states) { $0.form.update($1) }
   }

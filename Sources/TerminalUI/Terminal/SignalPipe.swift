@@ -21,6 +21,11 @@ final class SignalPipe: Sendable {
   /// The actions that were installed before, with their signals.
   private let earlierActions: [(signal: CInt, action: sigaction)]
 
+  private let active = Atomic(true)
+
+  /// Whether the pipe handles the signals.
+  var isActive: Bool { active.load(ordering: .acquiring) }
+
   /// The descriptor that the handler writes to; -1 while no instance handles signals.
   private static let target = Atomic<CInt>(-1)
 
@@ -49,6 +54,7 @@ final class SignalPipe: Sendable {
 
   /// Restores the actions that were installed before.
   func stop() {
+    active.store(false, ordering: .releasing)
     for (signal, action) in earlierActions {
       var action = action
       sigaction(signal, &action, nil)

@@ -28,7 +28,7 @@ package actor Terminal: TerminalType {
   private let signalQueue = DispatchQueue(label: "moments.terminal.signals")
   private let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
   private var renderer: FrameRenderer
-  private var signals: SignalPipe?
+  private(set) var signals: SignalPipe?
   private var sources: [any DispatchSourceProtocol] = []
   /// The group of the dispatch sources that have not released their descriptors yet.
   private let watched = DispatchGroup()
@@ -68,7 +68,7 @@ package actor Terminal: TerminalType {
     }
     watch(device.input, on: executor.queue) { [weak self] in self?.assumeIsolated { $0.readInput() } }
     watch(signals.readEnd, on: signalQueue) { [weak self] in
-      for signal in signals.read() { self?.receive(signal) }
+      for signal in signals.read() { self?.receive(signal, through: signals) }
     }
     return device.size
   }
@@ -153,11 +153,17 @@ package actor Terminal: TerminalType {
   /// Forwards a signal to the actor.
   ///
   /// A terminating signal ends the program even if the actor is blocked by a terminal that accepts no output.
-  private nonisolated func receive(_ signal: CInt) {
+  nonisolated func receive(_ signal: CInt, through pipe: SignalPipe) {
     executor.queue.async { [weak self] in self?.assumeIsolated { $0.handle(signal) } }
     if Self.terminatingSignals.contains(signal) {
-      signalQueue.asyncAfter(deadline: .now() + Self.terminationTimeout) { Self.terminate(by: signal) }
+      signalQueue.asyncAfter(deadline: .now() + Self.terminationTimeout) { Self.terminate(by: signal, through: pipe) }
     }
+  }
+
+  /// Ends the program by a signal that the actor hasn't handled in time.
+  static func terminate(by signal: CInt, through pipe: SignalPipe) {
+    // After a stop of the pipe, the signal was left to the earlier action.
+    if pipe.isActive { terminate(by: signal) }
   }
 
   private static func terminate(by signal: CInt) {
@@ -167,9 +173,11 @@ package actor Terminal: TerminalType {
   }
 
   private func handle(_ signal: CInt) {
-    // The terminal was closed after the signal had arrived, so there is nothing to restore. If the signal terminates
-    // the program, `receive(_:)` has scheduled that.
-    guard signals != nil else { return }
+    guard signals != nil else {
+      // The terminal was closed after the signal had arrived, so the signal is left to the earlier action.
+      kill(getpid(), signal)
+      return
+    }
     switch signal {
     case SIGWINCH: channel.send(.resized(device.size))
     case SIGTSTP:

@@ -23,7 +23,7 @@ public final class TodoListViewModel {
   @ObservationIgnored private var openings = 0
   @ObservationIgnored private var shownChanges = 0
   @ObservationIgnored private var reported: Set<StoreEvent> = []
-  @ObservationIgnored private var subscription: MulticastSubscription<StoreChange<TodoItems>, Never>?
+  @ObservationIgnored private let current = CurrentSubscription<StoreChange<TodoItems>>()
 
   /// Creates the model of a list.
   ///
@@ -35,10 +35,6 @@ public final class TodoListViewModel {
   public init(todoList: TodoList, print: @escaping @MainActor (String) -> Void = { _ in }) {
     self.todoList = todoList
     self.print = print
-  }
-
-  deinit {
-    subscription?.cancel()
   }
 
   // MARK: Outputs
@@ -106,9 +102,7 @@ public final class TodoListViewModel {
   /// has their new location, and the list continues empty.
   public consuming func run() async {
     let todoList = todoList
-    let subscriber = WeakSubscriber(copy self)
-    // Consumed, so that the loops below don't keep the model alive.
-    _ = consume self
+    let subscriber = WeakSubscriber(consume self)
     do throws(TodoListError) {
       let events = todoList.events.subscribe()
       let changes = try await todoList.changes().buffering(.latest).subscribe()
@@ -143,8 +137,7 @@ public final class TodoListViewModel {
   }
 
   private func show(_ stored: TodoItems, with changes: MulticastSubscription<StoreChange<TodoItems>, Never>) {
-    subscription?.cancel()
-    subscription = changes
+    current.replace(with: changes)
     list = stored
     isLoaded = true
   }

@@ -13,6 +13,7 @@ let package = Package(
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),
         .enableUpcomingFeature("MemberImportVisibility"),
-      ])
+      ]),
+    .testTarget(name: "BenchmarkKitTests", dependencies: ["BenchmarkKit"]),
   ]
 )

@@ -1,5 +1,6 @@
 import Foundation
 import Multicast
+import TestSupport
 import Testing
 
 @testable import DataStore
@@ -85,7 +86,7 @@ import Testing
   }
 
   @Test func `A new folder is made durable in its parent, and so is an existing one`() throws {
-    try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: false)
+    try temporary.create()
     let script = Script()
     var backend = FileBackend(folder: temporary.url.appending(path: "outer/inner"), fileSystem: script.fileSystem)
     try backend.write(old, to: "a")
@@ -98,7 +99,7 @@ import Testing
   }
 
   @Test func `An existing folder is made durable in its parent once`() throws {
-    try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: false)
+    try temporary.create()
     let script = Script()
     var backend = backend(script)
     for _ in 1...3 { try backend.write(old, to: "a") }
@@ -111,7 +112,7 @@ import Testing
 
   @Test(arguments: [EACCES, EPERM, EROFS, EINVAL])
   func `The parent of an existing folder need not be synchronizable`(code: CInt) throws {
-    try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: false)
+    try temporary.create()
     for failing in ["open", "fsync"] {
       let failures = Lock(0)
       let fileSystem = FileSystem { [parentName] call in

@@ -50,9 +50,18 @@
       log.begin(at: 0)
       let isFirstNew = log.record([])
       #expect(!isFirstNew)
-      let isSecondNew = log.record([(3, nil)])
+      let isSecondNew = log.record([(1, nil), (3, nil)])
       #expect(!isSecondNew)
       #expect(log.newest == 3)
+    }
+
+    @Test mutating func `A log that was empty and has been truncated since is reported as unknown`() {
+      log.begin(at: 0)
+      let isNew = log.record([(2, nil), (3, "a")])
+      #expect(isNew)
+      #expect(log.newest == 3)
+      let report = log.takeReport()
+      #expect(report == .unknown)
     }
 
     @Test mutating func `A version isn't used again after a failed transaction`() {

@@ -127,6 +127,62 @@
       #expect(try await place.store().load(key)?.value == 2)
     }
 
+    @Test func `The outcome of the first commit of all is unknown if the log was truncated since`() throws {
+      var backend = place.backend()
+      #expect(try backend.names() == [])
+      let connection = try place.connection()
+      try connection.run(script: "INSERT INTO datastore_value SELECT 'n' || i, '' FROM generate_series(1, 6000) AS i")
+      let wasMade = try connection.first(
+        PostgreSQLLayout.wasMade, .integer(0), .integer(connection.writer), .integer(1)
+      ) { $0.optionalBool(0) }
+      #expect(wasMade == .some(nil))
+    }
+
+    @Test func `If another client locks the store while the commits of a group are made singly, only one waits for it`()
+      throws
+    {
+      var backend = place.backend(timeout: .milliseconds(100))
+      let group = ["a", "refused", "b"].map { [StoreWrite(name: $0, bytes: Data("1".utf8))] }
+      _ = try backend.commit(group: [group[0]]) { (_, _) throws(StoreError) in .proceed(removing: []) }
+      let other = try place.connection()
+      try other.run(script: "ALTER TABLE datastore_value ADD CHECK (name <> 'refused')")
+      var decided: [Int] = []
+      let results = try backend.commit(group: group) { (index, _) throws(StoreError) in
+        decided.append(index)
+        if decided.count == 4 {
+          do throws(SystemError) { try other.run(script: PostgreSQLLayout.beginChange) } catch {
+            throw .writeFailed(error)
+          }
+        }
+        return .proceed(removing: [])
+      }
+      #expect(decided == [0, 1, 2, 0])
+      for result in results {
+        guard case .failure(let error) = result else {
+          Issue.record("A commit was made while the store was locked.")
+          continue
+        }
+        #expect(error.isLockout)
+      }
+    }
+
+    @Test(arguments: [
+      (Duration.milliseconds(500), "500ms", "1s"), (.milliseconds(2_750), "2750ms", "5500ms"),
+      (.seconds(5), "5s", "10s"),
+      (.zero, "1ms", "1s"), (.seconds(Int64.max), "1073741823ms", "2147483646ms"),
+    ])
+    func `The server waits for a lock as long as the timeout, including fractions of a second`(
+      timeout: Duration, lockTimeout: String, idleTimeout: String
+    ) throws {
+      let connection = try place.connection()
+      try connection.run(script: PostgreSQLLayout.settings(timeout: timeout))
+      for (setting, expected) in [
+        ("lock_timeout", lockTimeout), ("idle_in_transaction_session_timeout", idleTimeout),
+      ] {
+        #expect(try connection.first("SELECT current_setting($1)", .text(setting)) { $0.text(0) } == expected)
+      }
+    }
+
     @Test func `A change of another program is noticed, even if it uses no lock`() async throws {
       let store = place.store()
       try await store.save(1, for: key)
@@ -139,6 +195,19 @@
       #expect(await changes.next()?.stored?.value == 1)
       try place.connection().run(script: "DELETE FROM datastore_value")
       #expect(await changes.next()?.stored == nil)
+    }
+
+    @Test func `A truncation of the table by another program is noticed`() async throws {
+      let store = place.store()
+      try await store.save(1, for: key)
+      let observation = try await store.observe(collection: "counter", as: Int.self)
+      var changes = observation.changes.makeAsyncIterator()
+      try place.connection().run(script: "TRUNCATE datastore_value")
+      // This commit sends the earlier external changes first.
+      try await store.save(2, for: StoreKey("counter", id: "other"))
+      let first = try #require(await changes.next())
+      #expect(first.map(\.key) == [key])
+      #expect(first.first?.stored == nil)
     }
 
     @Test func `A client that is idle in a transaction delays commits no longer than the timeout`() async throws {

@@ -1,6 +1,7 @@
 #if SQLite
   import Foundation
   import MulticastTesting
+  import TestSupport
   import Testing
 
   @testable import DataStore

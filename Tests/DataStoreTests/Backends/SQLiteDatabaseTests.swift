@@ -1,6 +1,7 @@
 #if SQLite
   import Foundation
   import Multicast
+  import TestSupport
   import Testing
 
   @testable import DataStore
@@ -161,7 +162,7 @@
       }
     }
 
-    @Test func `A removed folder throws, is not created again, and works after it is restored`() throws {
+    @Test func `A removed folder of a database throws, is not created again, and works after it is restored`() throws {
       var backend = place.backend()
       try backend.write(old, to: "a")
       let elsewhere = TemporaryFolder()

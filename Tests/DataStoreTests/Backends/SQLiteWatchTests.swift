@@ -95,7 +95,7 @@
       extendLifetime(wakes)
     }
 
-    @Test func `A new folder at the watched path is watched from the next call on`() throws {
+    @Test func `The database in a new folder at the watched path is watched from the next call on`() throws {
       let inner = place.folder.appending(path: "outer/inner/store.sqlite")
       var backend = SQLiteBackend(file: inner)
       try backend.write(bytes, to: "a")

@@ -1,6 +1,7 @@
 import Foundation
 import Multicast
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DataStore

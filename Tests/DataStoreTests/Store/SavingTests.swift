@@ -200,6 +200,50 @@ import Testing
     #expect(revisions == [1, 2, 3, 4])
   }
 
+  @Test func `A replaced save isn't overtaken by one that arrived after it while the last save waits for a quarantine`()
+    async throws
+  {
+    let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
+    let changes = try await store.observe(collection: "number", as: Int.self).changes
+    let first = await saveAndHold(0)
+    backend.corrupt("number.a")
+    let burst = [(1, a), (2, b), (3, a)].map { save($0.0, for: $0.1) }
+    // The last report comes when "number.b" is durable and not sent yet.
+    backend.reports.withLock { $0 = [.names([]), .names([]), .unknown] }
+    try await releaseBackend()
+    #expect(backend.writes.withLock { $0 } == ["number.0", "number.b", "number.a"])
+    var expected: [StoreChange<Int>] = [.saved(key, try await first.value.get())]
+    for (task, key) in zip(burst, [a, b, a]) { expected.append(.saved(key, try await task.value.get())) }
+    #expect(expected.map(\.revision) == [1, 2, 3, 4])
+    var iterator = changes.makeAsyncIterator()
+    for change in expected { #expect(await iterator.next() == [change]) }
+  }
+
+  @Test func `A save that waits to be sent is written again if the store is found corrupt`() async throws {
+    let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
+    _ = await saveAndHold(0)
+    backend.corrupt("number.a")
+    let burst = [(1, a), (2, b), (3, a)].map { save($0.0, for: $0.1) }
+    backend.damages.withLock { $0 = ["number.a"] }
+    try await releaseBackend()
+    #expect(backend.writes.withLock { $0 } == ["number.0", "number.b", "number.b", "number.a"])
+    var revisions: [UInt64] = []
+    for task in burst { revisions.append(try await task.value.get().revision) }
+    #expect(revisions == [2, 3, 4])
+    #expect(try await store.load(b)?.value == 2)
+  }
+
+  @Test func `A save during which the watch fails is sent once`() async throws {
+    let changes = try await store.changes(of: key).subscribe()
+    backend.watchFails.withLock { $0 = true }
+    let first = try await store.save(1, for: key)
+    let second = try await store.save(2, for: key)
+    var iterator = changes.makeAsyncIterator()
+    #expect(await iterator.next() == .saved(key, first))
+    #expect(await iterator.next() == .saved(key, second))
+    #expect(second.revision == 2)
+  }
+
   @Test func `If a burst finds the store corrupt twice, all its saves throw`() async throws {
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     _ = await saveAndHold(0)
@@ -273,6 +317,10 @@ private final class HeldBackend: StoreBackend, Sendable {
   let damages = Lock<[String]>([])
   /// Whether the next quarantine finds the whole store corrupt.
   let quarantineDamages = Lock(false)
+  /// The next reports of external changes, in order.
+  let reports = Lock<[ExternalChanges]>([])
+  /// Whether the next report fails.
+  let watchFails = Lock(false)
   private let arrivals: AsyncStream<Void>
   private let arrive: AsyncStream<Void>.Continuation
 
@@ -331,4 +379,9 @@ private final class HeldBackend: StoreBackend, Sendable {
   }
 
   func names() -> [String] { base.names() }
+
+  func takeExternalChanges() throws(StoreError) -> ExternalChanges {
+    if watchFails.withLock({ exchange(&$0, with: false) }) { throw .readFailed(Self.error) }
+    return reports.withLock { $0.isEmpty ? .names([]) : $0.removeFirst() }
+  }
 }

@@ -1,5 +1,6 @@
 import DataStore
 import Foundation
+import TestSupport
 
 /// The stores that several processes may use at the same time, and that survive the end of a process.
 enum DurableStore: CaseIterable {

@@ -38,7 +38,7 @@
 
     /// Starts a proxy for the server whose socket is in a folder.
     init(to serverFolder: String) throws {
-      try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
+      try folder.create()
       target = serverFolder + "/" + Self.fileName
       listener = Self.makeSocket()
       let path = folder.url.appending(path: Self.fileName).path(percentEncoded: false)

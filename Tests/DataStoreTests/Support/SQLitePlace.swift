@@ -1,5 +1,6 @@
 #if SQLite
   import Foundation
+  import TestSupport
   import Testing
 
   @testable import DataStore

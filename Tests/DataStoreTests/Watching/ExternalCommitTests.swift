@@ -3,6 +3,7 @@ import Foundation
 import Multicast
 import MulticastTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DataStore

@@ -1,5 +1,6 @@
 import Foundation
 import Multicast
+import TestSupport
 import Testing
 
 @testable import DataStore

@@ -159,10 +159,7 @@ import Todo
   }
 
   @Test func `DataStore: the saved value comes first`() async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-docs-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: folder) }
-    #expect(
-      try await output { print in try await DataStoreExamples.keepAName(in: folder, print: print) } == ["Jake"])
+    #expect(try await output(of: DataStoreExamples.keepAName) == ["Jake"])
     let store = InMemoryStore()
     for _ in 1...2 { try await DataStoreExamples.count(in: store) }
     #expect(try await store.load(StoreKey<Int>("count"))?.value == 2)

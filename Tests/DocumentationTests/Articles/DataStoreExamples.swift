@@ -4,7 +4,8 @@ import Multicast
 
 /// The code of `DataStore.md`, copied exactly so that it is compiled.
 enum DataStoreExamples {
-  static func keepAName(in folder: URL, print: Print) async throws {
+  static func keepAName(print: Print) async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "names-\(UUID())")
     let store = FileStore(folder: folder)
     let name = StoreKey<String>("name", id: "0")
 

@@ -3,6 +3,24 @@ import GraphQLClient
 
 /// The code of `GraphQLClient.md`, copied exactly so that it is compiled.
 enum GraphQLClientExamples {
+  static func firstExample(print: @escaping Print) async throws {
+    struct Greeting: Decodable, Sendable {
+      let greeting: String
+    }
+
+    struct OneReply: HTTPTransport {
+      func send(_ request: HTTPRequest) async throws(URLError) -> HTTPResponse {
+        HTTPResponse(status: 200, body: HTTPBody(Data(#"{"data": {"greeting": "Hello."}}"#.utf8)))
+      }
+    }
+
+    let greetings = APISession(url: URL(string: "https://example.com/graphql")!, transport: OneReply())
+    let answer = try await greetings.post(
+      document: "query Greeting { greeting }", operationName: "Greeting", variables: [String: String](),
+      as: Greeting.self)
+    print(answer.greeting)
+  }
+
   static func ask(server: URL, token: String, print: Print) async {
     struct Viewer: Decodable, Sendable {
       struct User: Decodable, Sendable {

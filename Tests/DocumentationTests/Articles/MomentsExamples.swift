@@ -1,11 +1,25 @@
 import DataStore
 import GraphQLClient
 import Moments
+import MomentsTesting
 import Multicast
 import Repository
 
 /// The code of `Moments.md`, copied exactly so that it is compiled.
 enum MomentsExamples {
+  static func firstExample(print: @escaping Print) async throws {
+    let server = DemonstrationServer()
+    let moments = MomentsRepo(
+      persistentDataStore: PersistentDataStore(InMemoryStore()),
+      getMomentsByUserIDSession: server, updateMomentLikeSession: server)
+
+    try await moments.getMoments(userID: "0")
+    for await timeline in moments.momentsDetails(userID: "0") {
+      print("\(timeline.userDetails.name) has \(timeline.moments.count) moments.")
+      break
+    }
+  }
+
   static func followAndLike(store: FileStore, server: APISession) async throws {
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(store),

@@ -23,6 +23,19 @@ enum RepositoryExamples {
     var text = ""
   }
 
+  static func firstExample(print: @escaping Print) async throws {
+    struct Note: Codable, Equatable, Sendable {
+      var text = ""
+    }
+
+    let notes = LocalRepository<String, Note>("notes", default: Note(), store: InMemoryStore())
+    try await notes.update("river") { $0.text = "On the river" }
+    for await note in notes.values(of: "river") {
+      print(note.text)
+      break
+    }
+  }
+
   enum ClientError: Error {
     case offline, lostReply, signedOut, refused
   }

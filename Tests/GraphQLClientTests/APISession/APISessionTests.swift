@@ -238,7 +238,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `Cancelling the caller cancels the request`() async throws {
+  @Test func `Cancelling the caller of a call cancels its exchange with the server`() async throws {
     try await BFFServer.run { server in
       try await server.arm(.init(fault: "slow", delay: 3600))
       let session = APISession(url: server.url)

@@ -1,17 +1,16 @@
 import DataStore
-import Foundation
 import MomentsTesting
+import TestSupport
 import Testing
 
 @testable import MomentsCommand
 
 struct DemoNetworkTests {
   @Test func `The state of the network is restored when the program starts again`() async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: folder) }
+    let folder = TemporaryFolder()
     func start() async throws -> (network: DemoNetwork, isOnline: Bool, backend: DemonstrationServer) {
       let backend = DemonstrationServer()
-      let network = DemoNetwork(of: backend, store: FileStore(folder: folder))
+      let network = DemoNetwork(of: backend, store: FileStore(folder: folder.url))
       return (network, try await network.restore(), backend)
     }
 

@@ -12,12 +12,6 @@ struct DemonstrationServerKeyTests {
     .statusCode(code, bodyExcerpt: #"{"errors":[{"message":"\#(message)"}]}"#)
   }
 
-  private func withFolder(_ body: (URL) async throws -> Void) async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "moments-demo-\(UUID().uuidString)")
-    try await body(folder)
-    try removeFolder(at: folder)
-  }
-
   @Test func `A change that is sent again under its key is made once, and gets the first reply`() async throws {
     let backend = DemonstrationServer()
     let first = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
@@ -30,30 +24,28 @@ struct DemonstrationServerKeyTests {
   }
 
   @Test func `Keys and their replies are stored with the timelines`() async throws {
-    try await withFolder { folder in
-      let backend = try await DemonstrationServer.open(FileStore(folder: folder))
-      let first = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
-      let unliked = try await backend.updateLike(false, momentID: "1", fromUserID: "0")
-      let reopened = try await DemonstrationServer.open(FileStore(folder: folder))
-      #expect(try await reopened.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == first)
-      #expect(try await reopened.getMoments(userID: "0") == unliked)
-    }
+    let folder = TemporaryFolder()
+    let backend = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    let first = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+    let unliked = try await backend.updateLike(false, momentID: "1", fromUserID: "0")
+    let reopened = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    #expect(try await reopened.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key") == first)
+    #expect(try await reopened.getMoments(userID: "0") == unliked)
   }
 
   @Test func `Concurrent attempts make a change once, and get the same reply`() async throws {
-    try await withFolder { folder in
-      let backend = try await DemonstrationServer.open(FileStore(folder: folder))
-      let replies = try await withThrowingTaskGroup { group in
-        for _ in 0..<8 {
-          group.addTask {
-            try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
-          }
+    let folder = TemporaryFolder()
+    let backend = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    let replies = try await withThrowingTaskGroup { group in
+      for _ in 0..<8 {
+        group.addTask {
+          try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
         }
-        return try await group.reduce(into: []) { $0.append($1) }
       }
-      #expect(replies == Array(repeating: try await backend.getMoments(userID: "0"), count: 8))
-      #expect(replies[0].moments[1].likes?.map(\.id) == ["4", "0"])
+      return try await group.reduce(into: []) { $0.append($1) }
     }
+    #expect(replies == Array(repeating: try await backend.getMoments(userID: "0"), count: 8))
+    #expect(replies[0].moments[1].likes?.map(\.id) == ["4", "0"])
   }
 
   @Test func `A key that belongs to another change is refused with the GraphQL server's error`() async throws {
@@ -108,20 +100,19 @@ struct DemonstrationServerKeyTests {
   }
 
   @Test func `A change that can't be stored is not acknowledged, and a later attempt makes it once`() async throws {
-    try await withFolder { folder in
-      let backend = try await DemonstrationServer.open(FileStore(folder: folder))
-      // A file in place of the folder.
-      try Data().write(to: folder)
-      let error = await #expect(throws: APISessionError.self) {
-        try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
-      }
-      #expect(error?.isTransient == true)
-      try removeFolder(at: folder)
-      let details = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
-      #expect(details.moments[1].likes?.map(\.id) == ["4", "0"])
-      let reopened = try await DemonstrationServer.open(FileStore(folder: folder))
-      #expect(try await reopened.getMoments(userID: "0") == details)
+    let folder = TemporaryFolder()
+    let backend = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    // A file in place of the folder.
+    try Data().write(to: folder.url)
+    let error = await #expect(throws: APISessionError.self) {
+      try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
     }
+    #expect(error?.isTransient == true)
+    try folder.remove()
+    let details = try await backend.updateLike(true, momentID: "1", fromUserID: "0", idempotencyKey: "key")
+    #expect(details.moments[1].likes?.map(\.id) == ["4", "0"])
+    let reopened = try await DemonstrationServer.open(FileStore(folder: folder.url))
+    #expect(try await reopened.getMoments(userID: "0") == details)
   }
 
   @Test func `If there are too many replies, only the oldest is discarded`() throws {

@@ -32,7 +32,7 @@ import Testing
     private var expected: [Expected] = []
 
     init() throws {
-      folder = try TemporaryFolder()
+      folder = try TemporaryFolder.existing()
     }
 
     /// Adds the likes that a process acknowledged before it was killed, and the one in flight.

@@ -23,7 +23,7 @@ import Testing
   }
 
   private static func makeFiles() async throws -> Files {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let store = PersistentDataStore(FileStore(folder: folder.url))
     try await store.save(momentsDetails: .fixture(momentIDs: ["0", "1", "2"]), userID: "0")
     let repo = MomentsRepo(
@@ -63,7 +63,7 @@ import Testing
 
   private static func corruptSome(of files: Files, seed: Int) async throws {
     var random = SplitMix64(seed: UInt64(seed))
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder.existing()
     var corrupted: [String: Data] = [:]
     func place(_ bytes: Data, _ name: String) throws -> Bool {
       let isCorrupt = Int.random(in: 0..<3, using: &random) == 0

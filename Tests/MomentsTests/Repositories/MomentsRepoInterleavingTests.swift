@@ -5,6 +5,7 @@ import MomentsTesting
 import Multicast
 import MulticastTesting
 import Repository
+import TestSupport
 import Testing
 
 /// Concurrent fetches and likes, with replies that overtake each other, are lost, unusable or repeated, or whose callers

@@ -2,6 +2,7 @@ import DataStore
 import Moments
 import MomentsTesting
 import Repository
+import TestSupport
 import Testing
 
 /// The behavior of a repository for a user whose id isn't a valid key of its store.

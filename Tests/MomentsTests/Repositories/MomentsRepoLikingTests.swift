@@ -6,6 +6,7 @@ import MomentsTesting
 import Multicast
 import MulticastTesting
 import Repository
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoLikingTests {
@@ -113,7 +114,7 @@ import Testing
   }
 
   @Test func `A like that can't be stored is rolled back, and the error is thrown`() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder.existing()
     let session = UpdateMomentLikeSessionStub { _ in Self.liked("0") }
     let blocked = folder.url.appending(path: "store")
     // A file in place of the folder.

@@ -6,6 +6,7 @@ import MomentsTesting
 import Multicast
 import MulticastTesting
 import Repository
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoLoadingTests {

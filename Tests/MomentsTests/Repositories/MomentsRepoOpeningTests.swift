@@ -9,35 +9,46 @@ import Testing
 
 /// The behavior of a repository whose store couldn't be observed at first.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoOpeningTests {
-  private func makeRepo(on store: any PersistentDataStoreType) -> MomentsRepo {
-    MomentsRepo(
-      persistentDataStore: store,
-      getMomentsByUserIDSession: GetMomentsByUserIDSessionStub { _ in .fixture() },
-      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture(likedMomentIDs: ["0"]) })
-  }
+  private static let stored = MomentsDetails.fixture(momentIDs: ["stored"])
 
-  /// Returns a repository that failed to observe its store, which works again.
-  private func makeRepoOnRepairedStore() async -> MomentsRepo {
+  private let session = GetMomentsByUserIDSessionStub { _ in .fixture(momentIDs: ["fetched"]) }
+
+  /// Returns a repository that failed to observe its store, and an observer that subscribed before that.
+  ///
+  /// The store works again, and contains a complete timeline that was just saved.
+  private func makeRepoOnRepairedStore() async throws -> (MomentsRepo, MulticastSubscription<MomentsDetails, Never>) {
+    let memory = InMemoryStore()
+    try await PersistentDataStore(memory).save(momentsDetails: Self.stored, userID: "0")
     let failure = StoreError.readFailed(SystemError(code: 5, operation: "read", path: "/store"))
     let isRepaired = Lock(false)
-    let store = InterposedStore(beforeObserving: { _ throws(StoreError) in
-      if !isRepaired.withLock({ $0 }) { throw failure }
-    })
-    let repo = makeRepo(on: PersistentDataStore(store))
+    let store = InterposedStore(
+      memory,
+      beforeObserving: { _ throws(StoreError) in
+        if !isRepaired.withLock({ $0 }) { throw failure }
+      })
+    // The clock stands still, so the repository doesn't repeat the failed observation by itself.
+    let repo = MomentsRepo(
+      persistentDataStore: PersistentDataStore(store), getMomentsByUserIDSession: session,
+      updateMomentLikeSession: UpdateMomentLikeSessionStub { _ in .fixture() }, clock: ManualClock())
+    let observer = repo.momentsDetails(userID: "0").subscribe()
     await #expect(throws: MomentsRepoError.store(failure)) { try await repo.getMoments(userID: "0") }
     isRepaired.withLock { $0 = true }
-    return repo
+    return (repo, observer)
   }
 
   @Test func `A refresh delivers the stored timeline to observers even if it is fresh`() async throws {
-    let repo = await makeRepoOnRepairedStore()
+    let (repo, observer) = try await makeRepoOnRepairedStore()
+    let before = session.requestedUserIDs
     try await repo.refreshMoments(userID: "0")
-    #expect(await repo.momentsDetails(userID: "0").first(1) == [.fixture()])
+    #expect(await observer.first(1) == [Self.stored])
+    #expect(session.requestedUserIDs == before)
   }
 
   @Test func `Loading more delivers the stored timeline to observers even if it is complete`() async throws {
-    let repo = await makeRepoOnRepairedStore()
+    let (repo, observer) = try await makeRepoOnRepairedStore()
+    let before = session.requestedUserIDs
     try await repo.loadMoreMoments(userID: "0")
-    #expect(await repo.momentsDetails(userID: "0").first(1) == [.fixture()])
+    #expect(await observer.first(1) == [Self.stored])
+    #expect(session.requestedUserIDs == before)
   }
 }

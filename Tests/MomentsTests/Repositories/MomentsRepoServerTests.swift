@@ -54,7 +54,7 @@ struct MomentsRepoServerTests {
   func `Likes made offline are shown, survive a relaunch, and are delivered once, in order`(
     absence: (end: End, return: Return), schema: ServerSchema
   ) async throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let momentIDs = ["1", "3", "7"]
     try await BFFServer.run(keepsState: true, options: schema.options) { server in
       try await Relaunch(in: folder.url, at: server).repo.getMoments(userID: "0")
@@ -114,7 +114,7 @@ struct MomentsRepoServerTests {
   // MARK: - Lost replies
 
   @Test func `A like whose reply is lost is made once, and stays visible`() async throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try await BFFServer.run { server in
       var launch: Relaunch? = Relaunch(in: folder.url, at: server)
       let store = try #require(launch?.store)
@@ -147,7 +147,7 @@ struct MomentsRepoServerTests {
 
   @Test(arguments: [true, false])
   func `A hundred callers make one request, which ends with the last caller`(lastIsCancelled: Bool) async throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try await BFFServer.run { server in
       let launch = Relaunch(in: folder.url, at: server)
       let events = launch.repo.events.subscribe()
@@ -195,7 +195,7 @@ struct MomentsRepoServerTests {
   }
 
   @Test func `A like that the server refuses is rolled back, thrown to its caller, and not kept`() async throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try await BFFServer.run { server in
       let launch = Relaunch(in: folder.url, at: server)
       try await Self.storeTimelineWithDeletedMoment(in: launch.store)
@@ -215,7 +215,7 @@ struct MomentsRepoServerTests {
   }
 
   @Test func `A like refused after a relaunch is rolled back, reported, and kept as a dead letter`() async throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try await BFFServer.run(keepsState: true) { server in
       await server.stop()
       do {

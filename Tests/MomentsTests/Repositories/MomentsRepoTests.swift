@@ -5,6 +5,7 @@ import Moments
 import MomentsTesting
 import Multicast
 import MulticastTesting
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoTests {
@@ -172,7 +173,7 @@ import Testing
   }
 
   @Test func `Undecodable bytes are reported and kept, and the stream delivers the next valid save`() async throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     try await PersistentDataStore(FileStore(folder: folder.url)).save(momentsDetails: .fixture(), userID: "0")
     try Data("{ half".utf8).write(to: folder.url.appending(path: "moments-details.0.value"))
 
@@ -194,7 +195,7 @@ import Testing
   }
 
   @Test func `A store that can't be opened throws, and the next call opens it again`() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder.existing()
     let blocked = folder.url.appending(path: "store")
     // A file in place of the folder.
     try Data().write(to: blocked)
@@ -221,7 +222,7 @@ import Testing
 
   @Test(arguments: StoreKind.allCases)
   func `The repository works on any store`(_ kind: StoreKind) async throws {
-    let folder = try TemporaryFolder()
+    let folder = TemporaryFolder()
     let suite = "moments-tests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suite) }
     let store: any PersistentDataStoreType =

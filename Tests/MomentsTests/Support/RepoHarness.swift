@@ -1,5 +1,4 @@
 import DataStore
-import Foundation
 import GraphQLClient
 import Moments
 import MomentsTesting
@@ -52,32 +51,5 @@ extension PendingMutation {
     case .waiting, .inFlight, .needsSignIn: true
     case .conflicted, .refused: false
     }
-  }
-}
-
-extension AsyncSequence where Failure == Never, Element: Sendable {
-  /// Returns the first `count` elements, or fewer if the sequence ends first.
-  func first(_ count: Int) async -> [Element] {
-    var elements: [Element] = []
-    for await element in self {
-      elements.append(element)
-      if elements.count == count { break }
-    }
-    return elements
-  }
-}
-
-/// A new empty folder, which is removed when the object is released.
-final class TemporaryFolder: Sendable {
-  let url: URL
-
-  init() throws {
-    url = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
-  }
-
-  deinit {
-    // A failure is harmless, because the system cleans up its temporary folder.
-    try? FileManager.default.removeItem(at: url)
   }
 }

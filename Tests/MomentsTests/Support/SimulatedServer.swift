@@ -28,7 +28,6 @@ final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSess
     var number = 0
     var momentIDs: [String]
     var likes: [String: Bool]
-    var foreignLikes = 0
     var replies: [String: MomentsDetails] = [:]
     var calls: [Call] = []
     var nextID = 0

@@ -10,45 +10,53 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct TogglesDataStoreTests {
   private enum ForeignToggle: String, ToggleType { case isLikeButtonForMomentEnabled }
 
+  private static let like = InternalToggle.isLikeButtonForMomentEnabled
+  /// A key beside those of the toggles.
+  private static let foreignKey = StoreKey<Bool>("toggle-foreign")
+
   @Test(arguments: InternalToggle.allCases)
-  func `A toggle is off until it is turned on, independently of the others`(_ toggle: InternalToggle) async throws {
-    let toggles = TogglesDataStore(InMemoryStore())
+  func `A toggle is off until it is turned on, independently of other values`(_ toggle: InternalToggle) async throws {
+    let store = InMemoryStore()
+    let toggles = TogglesDataStore(store)
+    try await store.save(true, for: Self.foreignKey)
     #expect(try await !toggles.isToggleOn(toggle))
     try await toggles.update(toggle, isOn: true)
     for other in InternalToggle.allCases { #expect(try await toggles.isToggleOn(other) == (other == toggle)) }
     try await toggles.update(toggle, isOn: false)
     #expect(try await !toggles.isToggleOn(toggle))
+    #expect(try await store.load(Self.foreignKey)?.value == true)
   }
 
   @Test func `A toggle of another type is off, and can't be updated or observed`() async throws {
     let toggles = TogglesDataStore(InMemoryStore())
     let foreign = ForeignToggle.isLikeButtonForMomentEnabled
-    try await toggles.update(InternalToggle.isLikeButtonForMomentEnabled, isOn: true)
+    try await toggles.update(Self.like, isOn: true)
     #expect(try await !toggles.isToggleOn(foreign))
     let refusal = TogglesDataStoreError.foreignToggle("ForeignToggle.isLikeButtonForMomentEnabled")
     await #expect(throws: refusal) { try await toggles.update(foreign, isOn: false) }
     await #expect(throws: refusal) { _ = try await toggles.states(of: foreign) }
-    #expect(try await toggles.isToggleOn(InternalToggle.isLikeButtonForMomentEnabled))
+    #expect(try await toggles.isToggleOn(Self.like))
   }
 
   @Test func `An updated toggle keeps its state when the store is reopened`() async throws {
-    let folder = try TemporaryFolder()
-    try await TogglesDataStore(FileStore(folder: folder.url)).update(InternalToggle.debug, isOn: true)
+    let folder = TemporaryFolder()
+    try await TogglesDataStore(FileStore(folder: folder.url)).update(Self.like, isOn: true)
     let reopened = TogglesDataStore(FileStore(folder: folder.url))
-    #expect(try await reopened.isToggleOn(InternalToggle.debug))
-    for await isOn in try await reopened.states(of: InternalToggle.debug) {
+    #expect(try await reopened.isToggleOn(Self.like))
+    for await isOn in try await reopened.states(of: Self.like) {
       #expect(isOn)
       break
     }
   }
 
   @Test func `An observer of a toggle receives its state, then each of its changes and no others`() async throws {
-    let toggles = TogglesDataStore(InMemoryStore())
-    let states = try await toggles.states(of: InternalToggle.debug)
-    try await toggles.update(InternalToggle.debug, isOn: true)
-    try await toggles.update(InternalToggle.isLikeButtonForMomentEnabled, isOn: true)
-    try await toggles.update(InternalToggle.debug, isOn: false)
-    try await toggles.update(InternalToggle.debug, isOn: true)
+    let store = InMemoryStore()
+    let toggles = TogglesDataStore(store)
+    let states = try await toggles.states(of: Self.like)
+    try await toggles.update(Self.like, isOn: true)
+    try await store.save(true, for: Self.foreignKey)
+    try await toggles.update(Self.like, isOn: false)
+    try await toggles.update(Self.like, isOn: true)
     var seen: [Bool] = []
     for await isOn in states {
       seen.append(isOn)
@@ -58,13 +66,13 @@ import Testing
   }
 
   @Test func `A toggle that can't be read or stored throws`() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try TemporaryFolder.existing()
     let blocked = folder.url.appending(path: "store")
     // A file in place of the folder.
     try Data().write(to: blocked)
     let toggles = TogglesDataStore(FileStore(folder: blocked))
     do throws(TogglesDataStoreError) {
-      try await toggles.update(InternalToggle.debug, isOn: true)
+      try await toggles.update(Self.like, isOn: true)
       Issue.record("The store must refuse.")
     } catch {
       guard case .store = error else {
@@ -84,7 +92,7 @@ import Testing
         onUnreadableToggle: { Issue.record("Unexpected error \($0)") })
       var isLiked = [try await session.getMoments(userID: "0").moments[0].isLiked]
       for isOn in [true, false] {
-        try await toggles.update(InternalToggle.isLikeButtonForMomentEnabled, isOn: isOn)
+        try await toggles.update(Self.like, isOn: isOn)
         isLiked.append(try await session.getMoments(userID: "0").moments[0].isLiked)
       }
       #expect(isLiked == [nil, true, nil])

@@ -7,6 +7,7 @@ import Multicast
 import MulticastTesting
 import Observation
 import Repository
+import TestSupport
 import Testing
 
 /// A timeline screen shows changes by other screens and processes while it runs.

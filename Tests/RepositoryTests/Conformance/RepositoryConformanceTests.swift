@@ -204,22 +204,10 @@ struct PagedConformanceSource: PagedSource, MutableSource {
 }
 
 /// A store that performs the removals of a commit as a separate commit.
-private final class SplittingStore: KeyValueStore {
-  private let base: InMemoryStore
+private final class SplittingStore: ForwardingStore {
+  let base: InMemoryStore
 
   init(base: InMemoryStore) { self.base = base }
-
-  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
-    try await base.load(key)
-  }
-
-  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
-    try await base.save(value, for: key)
-  }
-
-  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) { try await base.remove(key) }
-
-  func removeAll(in collection: String) async throws(StoreError) { try await base.removeAll(in: collection) }
 
   /// Removes the mutations of the notes, then fails.
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
@@ -231,15 +219,6 @@ private final class SplittingStore: KeyValueStore {
     throw .writeFailed(SystemError(code: 5, operation: "testing", path: "memory"))
   }
 
-  func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
-    try await base.changes(of: key)
-  }
-
-  func observe<Value>(
-    collection: String, as type: Value.Type
-  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
-    try await base.observe(collection: collection, as: type)
-  }
-
-  var events: MulticastStream<StoreEvent, Never> { base.events }
+  /// Locks nothing, so the repositories on the store are independent.
+  func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult { .unsupported }
 }

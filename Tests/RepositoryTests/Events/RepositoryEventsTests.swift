@@ -1,5 +1,6 @@
 import Multicast
 import Repository
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct RepositoryEventsTests {

@@ -22,8 +22,7 @@ import Testing
   func `Of four processes one sends at a time, and each step is made once and in order even if the leader is killed`(
     store: Store
   ) async throws {
-    let temporary = TemporaryFolder()
-    try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
+    let temporary = try TemporaryFolder.existing()
     let steppers = Steppers(place: temporary.url.appending(path: store.placeName))
     for _ in 0..<4 { try steppers.launch() }
     for round in 0..<Self.kills {

@@ -3,6 +3,7 @@ import DataStoreTesting
 import Multicast
 import MulticastTesting
 import RepositoryTesting
+import TestSupport
 import Testing
 
 @testable import Repository
@@ -60,17 +61,22 @@ import Testing
 
   private func makeProcess(
     _ name: String, leadership: any Leadership = StoreLeadership(),
+    reply: @escaping @Sendable (Notes) -> MutationReply<Notes> = { .value($0) },
+    onRead: @escaping @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in },
+    onCommit: @escaping @Sendable ([StoreKeyName]) async throws(StoreError) -> Void = { _ in },
+    onCommitted: @escaping @Sendable ([StoreKeyName]) async -> Void = { _ in },
     onSend: @escaping @Sendable () async throws(NotesFailure) -> Void = {}
   ) -> Process {
     let store = SimulatedStore(
       storage: storage,
       hooks: .init(
+        onRead: onRead, onCommit: onCommit,
         didCommit: { [storage, committed] _ in
           let records = storage.values(in: "notes.mutations", as: MutationRecord<NotesMutation>.self)
           for record in records.values {
             if case .add(let text) = record.mutation { committed.value[record.sequence] = text }
           }
-        }))
+        }, onCommitted: onCommitted))
     var configuration = RepositoryConfiguration(clock: clock, leadership: leadership)
     configuration.taskExecutor = executor
     let source = NotesSource(
@@ -78,7 +84,7 @@ import Testing
       send: { [server, sent] (mutation, key, id) async throws(NotesFailure) in
         sent.value.append("\(name) \(mutation)")
         try await onSend()
-        return .value(try server.take(mutation, key, id))
+        return reply(try server.take(mutation, key, id))
       })
     defer { run() }
     return Process(store, NotesRepository(source, store: store, configuration: configuration))
@@ -503,6 +509,59 @@ import Testing
       if changes.count == 3 { break }
     }
     #expect(changes == [.leadershipGained, .leadershipLost, .leadershipGained])
+  }
+
+  @Test func `A former leader doesn't undo the refusal of a mutation by the next leader`() async throws {
+    let (isSuspended, gate, answers) = (Setting(false), Gate(), Counter())
+    let first = makeProcess(
+      "first", onCommit: { (_) async in if isSuspended.value { await gate.pass() } },
+      onSend: { () throws(NotesFailure) in throw .offline })
+    let second = makeProcess("second", onSend: { () throws(NotesFailure) in if answers.next() == 1 { throw .refused } })
+    #expect(try await perform(.add("1"), first).value == .queued)
+    notice(second)
+    // The first process is suspended when it is about to store that it sends the mutation again.
+    isSuspended.value = true
+    _ = start { await first.repository.retryNow() }
+    first.store.loseLocks()
+    advance(by: .milliseconds(250))
+    #expect(try await list(second).map(\.standing.name) == ["refused"])
+    gate.open()
+    notice(first, second)
+    #expect(try await list(first).map(\.standing.name) == ["refused"])
+    #expect(try await list(first).map(\.attempts) == list(second).map(\.attempts))
+    #expect(try await list(second).map(\.standing.name) == ["refused"])
+    #expect(server.applied.isEmpty)
+    #expect(sent.value.map { $0.prefix { $0 != " " } } == ["first", "second"])
+  }
+
+  @Test func `A call of a user who has to sign in ends when its repository leads again`() async throws {
+    let (gate, hang, attempts) = (Gate(), Gate(), Counter())
+    let first = makeProcess(
+      "first",
+      onSend: { () async throws(NotesFailure) in
+        if attempts.next() > 1 { throw .signedOut }
+        await gate.pass()
+        throw .offline
+      })
+    let second = makeProcess("second", onSend: { () async in await hang.pass() })
+    let (repository, other) = (first.repository, second.repository)
+    _ = start { try await repository.perform(.add("1"), on: "b") }
+    #expect(try await start { try await repository.perform(.add("2"), on: "a") }.value == .queued)
+    first.store.loseLocks()
+    _ = start { try await other.perform(.add("3"), on: "c") }
+    gate.open()
+    executor.runUntilIdle()
+    #expect(await repository.report().leadership == .following)
+    let result = Setting<MutationResult?>(nil)
+    _ = start { result.value = try await repository.perform(.add("4"), on: "a") }
+    #expect(result.value == nil)
+    second.kill()
+    executor.runUntilIdle()
+    advance(by: .milliseconds(250))
+    #expect(await repository.report().leadership == .leading)
+    #expect(result.value == .queued)
+    hang.open()
+    executor.runUntilIdle()
   }
 
   // MARK: - Leaderships

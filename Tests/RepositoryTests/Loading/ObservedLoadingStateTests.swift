@@ -14,7 +14,7 @@ import Testing
   private func end(_ requests: [State.Request], _ state: inout State, at now: Duration) -> [State.Request] {
     for request in requests {
       state.recordLoad(of: request.key, at: now)
-      #expect(state.endFetch(request, hasSucceeded: true, isReasonLeft: false) == [])
+      #expect(state.endFetch(request, .fetched, isReasonLeft: false) == [])
     }
     return requests
   }
@@ -45,7 +45,7 @@ import Testing
     var state = State()
     #expect(state.begin("a", Self.often, at: .zero) == [.refresh("a")])
     state.recordLoad(of: "a", at: .seconds(3))
-    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [])
+    #expect(state.endFetch(.refresh("a"), .fetched, isReasonLeft: false) == [])
     #expect(state.takeDue(at: .seconds(12)) == [])
     #expect(state.deadline == .seconds(13))
     #expect(state.takeDue(at: .seconds(13)) == [.reload("a")])
@@ -53,14 +53,14 @@ import Testing
     #expect(state.takeDue(at: .seconds(30)) == [])
     #expect(state.deadline == nil)
     state.recordLoad(of: "a", at: .seconds(31))
-    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [])
+    #expect(state.endFetch(.refresh("a"), .fetched, isReasonLeft: false) == [])
     #expect(state.deadline == .seconds(41))
   }
 
   @Test func `An interval is measured from a fetch before the first observer`() {
     var state = State()
     #expect(state.begin("a", Self.often, lastLoad: .seconds(-4), at: .zero) == [.refresh("a")])
-    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [])
+    #expect(state.endFetch(.refresh("a"), .fetched, isReasonLeft: false) == [])
     #expect(state.takeDue(at: .seconds(5)) == [])
     #expect(state.takeDue(at: .seconds(6)) == [.reload("a")])
     #expect(state.begin("b", Self.often, lastLoad: .seconds(-10), at: .seconds(6)) == [.reload("b")])
@@ -147,17 +147,27 @@ import Testing
     for _ in 0..<100 { #expect(state.invalidate(.key("a")) == []) }
     #expect(state.setActive(false, at: .seconds(1)) == [])
     #expect(state.setActive(true, at: .seconds(1)) == [])
-    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [.refresh("a")])
-    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [])
-    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: true) == [])
+    #expect(state.endFetch(.refresh("a"), .failed, isReasonLeft: false) == [.refresh("a")])
+    #expect(state.endFetch(.refresh("a"), .failed, isReasonLeft: false) == [])
+    #expect(state.endFetch(.refresh("a"), .failed, isReasonLeft: true) == [])
+  }
+
+  @Test func `Requests that become due during a fetch don't follow it if it fetches a value that is new enough`() {
+    for result in State.RequestResult.allCases {
+      var state = State()
+      #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
+      #expect(state.setActive(false, at: .seconds(1)) == [])
+      #expect(state.setActive(true, at: .seconds(1)) == [])
+      #expect(state.endFetch(.refresh("a"), result, isReasonLeft: false) == (result == .fetched ? [] : [.refresh("a")]))
+    }
   }
 
   @Test func `A fetch that is older than its cause is repeated, unless no observer is left`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
-    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: true) == [.refresh("a")])
+    #expect(state.endFetch(.refresh("a"), .fetched, isReasonLeft: true) == [.refresh("a")])
     state.end("a", Self.plain, at: .seconds(2))
-    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: true) == [])
+    #expect(state.endFetch(.refresh("a"), .fetched, isReasonLeft: true) == [])
     #expect(state.begin("a", Self.plain, at: .seconds(4)) == [.refresh("a")])
   }
 
@@ -168,7 +178,7 @@ import Testing
     #expect(state.takeDue(at: .seconds(10)) == [])
     #expect(state.deadline == nil)
     // The value was fresh, so nothing was fetched.
-    #expect(state.endFetch(.refresh("a"), hasSucceeded: true, isReasonLeft: false) == [])
+    #expect(state.endFetch(.refresh("a"), .wasFresh, isReasonLeft: false) == [])
     #expect(state.takeDue(at: .seconds(10)) == [.reload("a")])
   }
 
@@ -176,12 +186,12 @@ import Testing
     var state = State()
     #expect(end(state.begin("a", Self.often, at: .zero), &state, at: .zero) == [.refresh("a")])
     #expect(state.takeDue(at: .seconds(10)) == [.reload("a")])
-    #expect(state.endFetch(.reload("a"), hasSucceeded: false, isReasonLeft: true) == [.reload("a")])
+    #expect(state.endFetch(.reload("a"), .failed, isReasonLeft: true) == [.reload("a")])
     #expect(state.setOnline(false, at: .seconds(11)) == [])
     #expect(state.setOnline(true, at: .seconds(11)) == [])
-    #expect(state.endFetch(.reload("a"), hasSucceeded: false, isReasonLeft: false) == [.reload("a")])
+    #expect(state.endFetch(.reload("a"), .failed, isReasonLeft: false) == [.reload("a")])
     #expect(state.invalidate(.all) == [])
-    #expect(state.endFetch(.reload("a"), hasSucceeded: true, isReasonLeft: false) == [.refresh("a")])
+    #expect(state.endFetch(.reload("a"), .wasFresh, isReasonLeft: false) == [.refresh("a")])
   }
 
   @Test func `A fetch of previous observers counts for observers that subscribe before it ends`() {
@@ -192,10 +202,10 @@ import Testing
     #expect(state.takeDue(at: .seconds(1)) == [])
     #expect(state.count == 1)
     #expect(state.begin("a", short, at: .seconds(2)) == [])
-    #expect(state.endFetch(.refresh("a"), hasSucceeded: false, isReasonLeft: false) == [.refresh("a")])
+    #expect(state.endFetch(.refresh("a"), .failed, isReasonLeft: false) == [.refresh("a")])
     state.end("a", short, at: .seconds(3))
     #expect(state.takeDue(at: .seconds(3)) == [])
-    #expect(state.endFetch(.refresh("a"), hasSucceeded: false, isReasonLeft: false) == [])
+    #expect(state.endFetch(.refresh("a"), .failed, isReasonLeft: false) == [])
     #expect(state.count == 0)
   }
 
@@ -275,16 +285,20 @@ import Testing
       observations.removeAll { $0.1.hasStopped && !$0.1.isFetching }
     }
 
-    mutating func endFetch(_ ended: State.Request, hasSucceeded: Bool, isReasonLeft: Bool) -> [State.Request] {
+    mutating func endFetch(_ ended: State.Request, _ result: State.RequestResult, isReasonLeft: Bool) -> [State.Request]
+    {
       var left: [State.Request] = []
       edit(ended.key) { observation in
         guard observation.isFetching else { return }
-        if !observation.hasStopped { left = [isReasonLeft ? ended : nil, observation.newRequest].compactMap(\.self) }
+        if !observation.hasStopped {
+          let newRequest = result == .fetched ? nil : observation.newRequest
+          left = [isReasonLeft ? ended : nil, newRequest].compactMap(\.self)
+        }
         (observation.isFetching, observation.newRequest) = (false, nil)
         if !observation.schedules.isEmpty { observation.isArmed = true }
       }
       forgetStopped()
-      return left.isEmpty ? [] : request(ended.key, isReload: !hasSucceeded && left.contains(.reload(ended.key)))
+      return left.isEmpty ? [] : request(ended.key, isReload: result == .failed && left.contains(.reload(ended.key)))
     }
 
     /// Returns the requests that are due.
@@ -356,9 +370,10 @@ import Testing
         #expect(state.invalidate(.key(key)) == model.request(key))
       default:
         let ended = [State.Request.refresh(key), .reload(key)].randomElement(using: &random)!
-        let (hasSucceeded, isReasonLeft) = (Bool.random(using: &random), Bool.random(using: &random))
-        let expected = model.endFetch(ended, hasSucceeded: hasSucceeded, isReasonLeft: isReasonLeft)
-        #expect(state.endFetch(ended, hasSucceeded: hasSucceeded, isReasonLeft: isReasonLeft) == expected)
+        let result = State.RequestResult.allCases.randomElement(using: &random)!
+        let isReasonLeft = Bool.random(using: &random)
+        let expected = model.endFetch(ended, result, isReasonLeft: isReasonLeft)
+        #expect(state.endFetch(ended, result, isReasonLeft: isReasonLeft) == expected)
       }
       // The next deadline isn't later than the end of any interval, unless a fetch is in progress.
       let deadlines = model.observations.compactMap { _, observation in

@@ -207,7 +207,7 @@ import Testing
   @Test func `An update concurrent with the first observer reaches it`() async throws {
     for round in 0..<500 {
       let gate = Gate()
-      let drafts = drafts(in: GatedStore(store: InMemoryStore(), gate: gate))
+      let drafts = drafts(in: GatedStore(base: InMemoryStore(), gate: gate))
       let values = drafts.values(of: "a").subscribe()
       await gate.arrivals()
       let update = Task(priority: .background) { try await drafts.update("a") { $0 = Notes("one") } }
@@ -296,16 +296,14 @@ import Testing
 }
 
 /// A store whose first load waits at a gate, which the first commit opens.
-private struct GatedStore: KeyValueStore {
-  let store: InMemoryStore
+private struct GatedStore: ForwardingStore {
+  let base: InMemoryStore
   let gate: Gate
   private let loads = CurrentValueRelay(0)
 
-  init(store: InMemoryStore, gate: Gate) {
-    (self.store, self.gate) = (store, gate)
+  init(base: InMemoryStore, gate: Gate) {
+    (self.base, self.gate) = (base, gate)
   }
-
-  var events: MulticastStream<StoreEvent, Never> { store.events }
 
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
     var number = 0
@@ -314,36 +312,12 @@ private struct GatedStore: KeyValueStore {
       number = $0
     }
     if number == 1 { await gate.pass() }
-    return try await store.load(key)
-  }
-
-  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
-    try await store.save(value, for: key)
-  }
-
-  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
-    try await store.remove(key)
-  }
-
-  func removeAll(in collection: String) async throws(StoreError) {
-    try await store.removeAll(in: collection)
+    return try await base.load(key)
   }
 
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
-    let commit = try await store.commit(batch)
+    let commit = try await base.commit(batch)
     gate.open()
     return commit
-  }
-
-  func changes<Value>(
-    of key: StoreKey<Value>
-  ) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
-    try await store.changes(of: key)
-  }
-
-  func observe<Value>(
-    collection: String, as type: Value.Type
-  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
-    try await store.observe(collection: collection, as: type)
   }
 }

@@ -52,16 +52,7 @@ import Testing
 
   @Test func `A mutation that another process sends again can be neither discarded nor requeued`() async throws {
     let id = MutationID()
-    let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
-    var record = MutationRecord(
-      key: "a", sequence: 1, madeAt: Date(timeIntervalSinceReferenceDate: 0), mutation: NotesMutation.add("1"),
-      byteCount: 1)
-    (record.isOutcomeUnknown, record.verdict) = (true, .refused(reason: "a reason"))
-    let stored = record
-    _ = Task(executorPreference: executor) { [storage] in
-      try await SimulatedStore(storage: storage).save(stored, for: key)
-    }
-    executor.runUntilIdle()
+    let key = saveRefusedRecord(of: id)
     let (first, second) = (makeRepository(), makeRepository())
     let outcomes = Setting<[String]>([])
     for repository in [first, second] {
@@ -79,12 +70,60 @@ import Testing
     #expect(storage.value(of: key)?.verdict == nil)
   }
 
-  private func makeRepository() -> NotesRepository {
+  @Test func `Of a discard and a requeue of one mutation only the first takes effect`() async throws {
+    let (id, gate) = (MutationID(), Gate())
+    let key = saveRefusedRecord(of: id)
+    // Another commit is in progress, so that both operations would share the next one.
+    let repository = makeRepository(
+      SimulatedStore(storage: storage, hooks: .init(onCommit: { (_) async in await gate.pass() })))
+    let outcomes = Setting<[String]>([])
+    _ = Task(executorPreference: executor) { _ = try await repository.perform(.add("2"), on: "b") }
+    executor.runUntilIdle()
+    _ = Task(executorPreference: executor) {
+      do {
+        try await repository.mutations.discard(id)
+        outcomes.value.append("discarded")
+      } catch { outcomes.value.append("\(error)") }
+    }
+    executor.runUntilIdle()
+    _ = Task(executorPreference: executor) {
+      do {
+        _ = try await repository.mutations.requeue(id)
+        outcomes.value.append("requeued")
+      } catch { outcomes.value.append("\(error)") }
+    }
+    executor.runUntilIdle()
+    gate.open()
+    executor.runUntilIdle()
+    #expect(outcomes.value == [PendingMutationError.unknown(id).description, "discarded"])
+    #expect(storage.value(of: key) == nil)
+    let list = Setting<[PendingMutation<String, NotesMutation>]?>(nil)
+    _ = Task(executorPreference: executor) { list.value = try await repository.mutations.list() }
+    executor.runUntilIdle()
+    #expect(list.value?.map(\.mutation) == [.add("2")])
+  }
+
+  /// Stores the record of a mutation that was refused although the server may have applied it.
+  private func saveRefusedRecord(of id: MutationID) -> StoreKey<MutationRecord<NotesMutation>> {
+    let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
+    var record = MutationRecord(
+      key: "a", sequence: 1, madeAt: Date(timeIntervalSinceReferenceDate: 0), mutation: NotesMutation.add("1"),
+      byteCount: 1)
+    (record.isOutcomeUnknown, record.verdict) = (true, .refused(reason: "a reason"))
+    let stored = record
+    _ = Task(executorPreference: executor) { [storage] in
+      try await SimulatedStore(storage: storage).save(stored, for: key)
+    }
+    executor.runUntilIdle()
+    return key
+  }
+
+  private func makeRepository(_ store: SimulatedStore? = nil) -> NotesRepository {
     var configuration = RepositoryConfiguration(clock: ManualClock())
     configuration.taskExecutor = executor
     return NotesRepository(
       NotesSource(
         fetch: { [server] in server.value(of: $0) }, send: { (_, _, _) throws(NotesFailure) in throw .offline }),
-      store: SimulatedStore(storage: storage), configuration: configuration)
+      store: store ?? SimulatedStore(storage: storage), configuration: configuration)
   }
 }

@@ -1,6 +1,7 @@
 import Multicast
 import MulticastTesting
 import Repository
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct SharedRequestsTests {

@@ -2,6 +2,7 @@ import DataStore
 import Multicast
 import MulticastTesting
 import RepositoryTesting
+import TestSupport
 import Testing
 
 @testable import Repository
@@ -18,13 +19,7 @@ import Testing
 
   /// Creates a repository on the intercepted store.
   private func makeRepository() -> NotesRepository {
-    NotesRepository(
-      NotesSource(
-        fetch: { [server] in server.value(of: $0) },
-        send: { [server, isOffline] (mutation, key, id) throws(NotesFailure) in
-          if isOffline.value { throw .offline }
-          return .value(try server.take(mutation, key, id))
-        }), store: store, configuration: configuration)
+    NotesRepository(NotesSource(server, isOffline: isOffline), store: store, configuration: configuration)
   }
 
   /// Simulates another process that sends the only mutation of a key: stores its value and removes the record.
@@ -176,12 +171,7 @@ import Testing
     // The second repository has found the mutation before it was sent.
     let isSecondOffline = Setting(true)
     let second = NotesRepository(
-      NotesSource(
-        fetch: { [server] in server.value(of: $0) },
-        send: { [server] (mutation, key, id) throws(NotesFailure) in
-          if isSecondOffline.value { throw .offline }
-          return .value(try server.take(mutation, key, id))
-        }), store: store, configuration: configuration)
+      NotesSource(server, isOffline: isSecondOffline), store: store, configuration: configuration)
     for await list in second.mutations.changes where list.first?.attempts == 2 { break }
     isOffline.value = false
     await first.retryNow()

@@ -7,8 +7,8 @@ import RepositoryTesting
 
 /// A store whose calls a test can delay and fail.
 ///
-/// It forwards all calls to another store.
-final class InterceptedStore: KeyValueStore {
+/// It forwards all calls to another store, except that it supports locks only on demand.
+final class InterceptedStore: ForwardingStore {
   /// The closures that are called for each operation.
   struct Hooks: Sendable {
     /// Called before a commit with the keys of the batch.
@@ -43,9 +43,10 @@ final class InterceptedStore: KeyValueStore {
 
   let base: InMemoryStore
   private let hooks: Lock<Hooks>
+  private let supportsLocks: Bool
 
-  init(_ base: InMemoryStore, _ hooks: Hooks = Hooks()) {
-    self.base = base
+  init(_ base: InMemoryStore, _ hooks: Hooks = Hooks(), supportsLocks: Bool = false) {
+    (self.base, self.supportsLocks) = (base, supportsLocks)
     self.hooks = Lock(hooks)
   }
 
@@ -58,18 +59,6 @@ final class InterceptedStore: KeyValueStore {
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
     try await current.onLoad(key.keyName)
     return try await base.load(key)
-  }
-
-  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
-    try await base.save(value, for: key)
-  }
-
-  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
-    try await base.remove(key)
-  }
-
-  func removeAll(in collection: String) async throws(StoreError) {
-    try await base.removeAll(in: collection)
   }
 
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
@@ -118,7 +107,10 @@ final class InterceptedStore: KeyValueStore {
     try await base.erase(where: isErased)
   }
 
-  var events: MulticastStream<StoreEvent, Never> { base.events }
+  /// Locks nothing unless the store supports locks, so the repositories on it are independent.
+  func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+    supportsLocks ? try await base.acquireLock(name) : .unsupported
+  }
 }
 
 extension [StoreKeyName] {

@@ -3,6 +3,7 @@ import Foundation
 import Multicast
 import MulticastTesting
 import RepositoryTesting
+import TestSupport
 import Testing
 
 @testable import Repository
@@ -28,14 +29,7 @@ import Testing
   @Test func `A mutation that a fetched value shows doesn't block its lane`() async throws {
     try await put(Notes())
     let isBroken = Setting(true)
-    let repository = NotesRepository(
-      NotesSource(
-        fetch: { [server] in server.value(of: $0) },
-        send: { [server] (mutation, key, id) throws(NotesFailure) in
-          let reply = try server.take(mutation, key, id)
-          if isBroken.value { throw .brokenConnection }
-          return .value(reply)
-        }), store: store, configuration: configuration)
+    let repository = makeRepository(losingReplies: isBroken)
     #expect(try await repository.perform(.add("1"), on: "a") == .queued)
     isBroken.value = false
     try await repository.reload("a")
@@ -46,14 +40,7 @@ import Testing
 
   @Test func `Mutations that fetched values show don't count as sends in flight`() async throws {
     let isBroken = Setting(true)
-    let repository = NotesRepository(
-      NotesSource(
-        fetch: { [server] in server.value(of: $0) },
-        send: { [server] (mutation, key, id) throws(NotesFailure) in
-          let reply = try server.take(mutation, key, id)
-          if isBroken.value { throw .brokenConnection }
-          return .value(reply)
-        }), store: store, configuration: configuration)
+    let repository = makeRepository(losingReplies: isBroken)
     for key in ["a", "b", "c", "d"] {
       try await put(Notes(), key)
       #expect(try await repository.perform(.add("1"), on: key) == .queued)
@@ -110,9 +97,7 @@ import Testing
     #expect(try await repository.perform(.replace("old", with: "new"), on: "a") == .queued)
     #expect(try await repository.perform(.add("2"), on: "a") == .queued)
     try await memory.save(Notes(), for: .notes("a"))
-    for await list in repository.mutations.changes {
-      if list.contains(where: { if case .conflicted = $0.standing { true } else { false } }) { break }
-    }
+    await repository.waitForConflict()
     #expect(await finishes { await sent.arrivals() })
   }
 
@@ -399,9 +384,7 @@ import Testing
     executor.runUntilIdle()
     executor.open()
     try await memory.save(Notes(), for: .notes("a"))
-    for await list in repository.mutations.changes {
-      if list.contains(where: { if case .conflicted = $0.standing { true } else { false } }) { break }
-    }
+    await repository.waitForConflict()
     gate.open()
     try await cancelling.value
     _ = try await other.value
@@ -433,9 +416,7 @@ import Testing
       executor.runUntilIdle()
       executor.open()
       try await memory.save(Notes(), for: .notes("a"))
-      for await list in repository.mutations.changes {
-        if list.contains(where: { if case .conflicted = $0.standing { true } else { false } }) { break }
-      }
+      await repository.waitForConflict()
       gate.open()
       try await cancelling.value
     }
@@ -446,12 +427,7 @@ import Testing
     let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }
     #expect(try await repository.perform(.replace("old", with: "new"), on: "a") == .queued)
     try await memory.save(Notes(), for: .notes("a"))
-    var id: MutationID?
-    for await list in repository.mutations.changes {
-      id = list.first { if case .conflicted = $0.standing { true } else { false } }?.id
-      if id != nil { break }
-    }
-    let conflicted = try #require(id)
+    let conflicted = try #require(await repository.waitForConflict())
     let gate = Gate()
     store.set { $0.onCommit = { (keys) async in if keys.addsNotesMutation { await gate.pass() } } }
     let first = Task { try? await repository.mutations.resolve(conflicted, .replace(with: .add("new"))) }

@@ -2,6 +2,7 @@ import DataStore
 import Multicast
 import MulticastTesting
 import RepositoryTesting
+import TestSupport
 import Testing
 
 @testable import Repository
@@ -214,9 +215,7 @@ import Testing
     #expect(try await repository.perform(.replace("x", with: "y"), on: "a") == .queued)
     let id = try #require(try await repository.mutations.list().first?.id)
     try await memory.save(Notes("z"), for: .notes("a"))
-    for await list in repository.mutations.changes {
-      if case .conflicted = list.first?.standing { break }
-    }
+    await repository.waitForConflict()
     try await memory.save(Notes("x", "z"), for: .notes("a"))
     for await notes in values where notes == Notes("x", "z") { break }
     isBroken.value = false
@@ -239,9 +238,7 @@ import Testing
     #expect(try await repository.perform(.add("1"), on: "a") == .queued)
     let id = try #require(try await repository.mutations.list().first?.id)
     await repository.retryNow()
-    for await list in repository.mutations.changes {
-      if case .conflicted = list.first?.standing { break }
-    }
+    await repository.waitForConflict()
     let next = try await repository.mutations.resolve(id, .retry)
     #expect(next != id)
     try await repository.waitForPendingMutations()

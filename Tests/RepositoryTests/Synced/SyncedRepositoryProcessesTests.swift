@@ -3,6 +3,7 @@ import DataStoreTesting
 import Multicast
 import MulticastTesting
 import RepositoryTesting
+import TestSupport
 import Testing
 
 @testable import Repository
@@ -67,13 +68,7 @@ import Testing
     start { for await value in values { seen.update { $0.append(value) } } }
 
     let isOffline = Setting(true)
-    let other = makeRepository(
-      NotesSource(
-        fetch: { [server] in server.value(of: $0) },
-        send: { [server] (mutation, key, id) throws(NotesFailure) in
-          if isOffline.value { throw .offline }
-          return .value(try server.take(mutation, key, id))
-        }), SimulatedStore(storage: storage))
+    let other = makeRepository(NotesSource(server, isOffline: isOffline), SimulatedStore(storage: storage))
     start { try await other.perform(.add("theirs"), on: "a") }
     start { await store.noticeExternalChanges() }
     start { try await repository.perform(.add("mine"), on: "a") }
@@ -98,13 +93,7 @@ import Testing
     let values = repository.values(of: "a").subscribe()
     start { for await value in values { seen.update { $0.append(value) } } }
     let isOffline = Setting(true)
-    let other = makeRepository(
-      NotesSource(
-        fetch: { [server] in server.value(of: $0) },
-        send: { [server] (mutation, key, id) throws(NotesFailure) in
-          if isOffline.value { throw .offline }
-          return .value(try server.take(mutation, key, id))
-        }), SimulatedStore(storage: storage))
+    let other = makeRepository(NotesSource(server, isOffline: isOffline), SimulatedStore(storage: storage))
     start { try await other.perform(.add("theirs"), on: "a") }
     start { await store.noticeExternalChanges() }
     // Two commits, the first of which lacks the change, are noticed together.

@@ -4,6 +4,7 @@ import Multicast
 import MulticastTesting
 import Repository
 import RepositoryTesting
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryTests {
@@ -89,17 +90,5 @@ import Testing
     await #expect(throws: NotesError.server(.refused)) { try await call.value }
     #expect(await values.first(1) == [Notes("stored")])
     try await #expect(repository.mutations.list() == [])
-  }
-}
-
-extension MulticastSubscription where Failure == Never {
-  /// Returns the next `count` elements.
-  func first(_ count: Int) async -> [Element] {
-    var elements: [Element] = []
-    for await element in self {
-      elements.append(element)
-      if elements.count == count { break }
-    }
-    return elements
   }
 }

@@ -52,10 +52,17 @@ typealias NotesError = RepositoryError<NotesFailure>
 
 extension ScriptedSource where Key == String, Value == Notes, Mutation == NotesMutation, Failure == NotesFailure {
   /// Creates a source of an in-memory server, which replies with the whole value.
-  init(_ server: NotesServer) {
+  ///
+  /// - Parameters:
+  ///   - server: The server.
+  ///   - isOffline: Whether mutations can't be sent.
+  init(_ server: NotesServer, isOffline: Setting<Bool> = Setting(false)) {
     self.init(
       fetch: { server.value(of: $0) },
-      send: { (mutation, key, id) throws(NotesFailure) in .value(try server.take(mutation, key, id)) })
+      send: { (mutation, key, id) throws(NotesFailure) in
+        if isOffline.value { throw .offline }
+        return .value(try server.take(mutation, key, id))
+      })
   }
 
   init(
@@ -74,6 +81,17 @@ extension InMemoryServer where Value == Notes {
     } catch {
       throw .conflict
     }
+  }
+}
+
+extension SyncedRepository where Source: MutableSource {
+  /// Waits until a mutation is in conflict, and returns its id.
+  @discardableResult
+  func waitForConflict() async -> MutationID? {
+    for await list in mutations.changes {
+      if let id = list.first(where: { if case .conflicted = $0.standing { true } else { false } })?.id { return id }
+    }
+    return nil
   }
 }
 

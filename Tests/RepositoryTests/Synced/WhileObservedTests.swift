@@ -4,6 +4,7 @@ import Foundation
 import Multicast
 import MulticastTesting
 import RepositoryTesting
+import TestSupport
 import Testing
 
 @testable import Repository
@@ -29,10 +30,10 @@ import Testing
     private let observers = Lock<[String: Task<Void, Never>]>([:])
     private let repository = Lock<NotesRepository?>(nil)
 
-    init() {
+    init(timeToLive: Duration = .seconds(60)) {
       storage = SimulatedStorage { [clock] in clock.date }
       var configuration = RepositoryConfiguration(
-        freshness: Freshness(timeToLive: .seconds(60)), clock: clock, now: { [clock] in clock.date },
+        freshness: Freshness(timeToLive: timeToLive), clock: clock, now: { [clock] in clock.date },
         network: network, activity: activity)
       configuration.taskExecutor = executor
       let source = NotesSource(
@@ -461,6 +462,45 @@ import Testing
     #expect(world.takeRequests() == ["fetch a"])
   }
 
+  @Test func `A value whose fetch failed while offline is fetched when the network is back`() {
+    world.network.status = .offline
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == [])
+    world.answers.value = false
+    world.call { await $0.retryNow() }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.answers.value = true
+    world.wait(100)
+    #expect(world.takeRequests() == [])
+    world.network.status = .online
+    #expect(world.takeRequests() == ["fetch a"])
+    world.wait(1000)
+    #expect(world.takeRequests() == [])
+  }
+
+  @Test func `A request in flight counts even if no value is ever fresh`() {
+    let world = World(timeToLive: .zero)
+    world.holdsFetches.value = true
+    world.observe("a", as: "a")
+    #expect(world.takeRequests() == ["fetch a"])
+    world.activity.activity = .inactive
+    #expect(world.takeRequests() == [])
+    world.activity.activity = .active
+    #expect(world.takeRequests() == [])
+    world.holdsFetches.value = false
+    world.answer()
+    #expect(world.takeRequests() == [])
+    // An invalidation during a request makes the reply stale, too.
+    world.holdsFetches.value = true
+    world.call { await $0.invalidate(.all) }
+    #expect(world.takeRequests() == ["fetch a"])
+    world.call { await $0.invalidate(.all) }
+    #expect(world.takeRequests() == [])
+    world.holdsFetches.value = false
+    world.answer()
+    #expect(world.takeRequests() == ["fetch a"])
+  }
+
   @Test func `A cancelled call doesn't postpone an interval`() {
     world.observe("a", as: "a", .whileObserved(every: .seconds(10)))
     #expect(world.takeRequests() == ["fetch a"])
@@ -542,5 +582,5 @@ import Testing
 }
 
 extension ManualClock {
-  fileprivate var date: Date { Date(timeIntervalSinceReferenceDate: Double(now.offset.components.seconds)) }
+  var date: Date { Date(timeIntervalSinceReferenceDate: Double(now.offset.components.seconds)) }
 }

@@ -32,9 +32,8 @@ import Testing
 
   /// - Returns: Whether the process completed with fewer calls.
   private static func dieAtCall(_ fatal: Int, _ store: Store) async throws -> Bool {
-    let temporary = TemporaryFolder()
+    let temporary = try TemporaryFolder.existing()
     defer { extendLifetime(temporary) }
-    try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
     let place = temporary.url.appending(path: store.placeName)
     #expect(try await lines(of: "keep-words", place) == ["kept"])
 

@@ -2,6 +2,7 @@ import DataStore
 import DataStoreTesting
 import Foundation
 import RepositoryTesting
+import TestSupport
 
 #if SQLite
   @testable import DataStore
@@ -50,23 +51,12 @@ final class RealPlace: SignOutPlace {
   }
 
   private let kind: Kind
-  private let folder: URL
+  // In memory if possible, so that no test waits for a disk.
+  private let folder = TemporaryFolder(inMemory: true)
   private let calls = EndableStore.CallCount()
 
   init(_ kind: Kind) {
     self.kind = kind
-    let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
-    let isThere = FileManager.default.isWritableFile(atPath: memory.path())
-    // In memory if possible, so that no test waits for a disk.
-    folder = (isThere ? memory : FileManager.default.temporaryDirectory).appending(
-      path: "RepositoryTests-\(UUID().uuidString)", directoryHint: .isDirectory)
-  }
-
-  deinit {
-    // A store that is still working may create a file meanwhile. Remaining files don't affect other tests.
-    for _ in 0..<10 where FileManager.default.fileExists(atPath: folder.path()) {
-      try? FileManager.default.removeItem(at: folder)
-    }
   }
 
   var isReal: Bool { true }
@@ -76,9 +66,9 @@ final class RealPlace: SignOutPlace {
   func open(_ hooks: SimulatedStore.Hooks) -> any ProcessStore {
     let store: any KeyValueStore =
       switch kind {
-      case .files: FileStore(folder: folder)
+      case .files: FileStore(folder: folder.url)
       #if SQLite
-        case .database: SQLiteStore(file: folder.appending(path: "store.sqlite"))
+        case .database: SQLiteStore(file: folder.url.appending(path: "store.sqlite"))
       #endif
       }
     return EndableStore(store, hooks, calls)
@@ -86,7 +76,7 @@ final class RealPlace: SignOutPlace {
 
   /// Searches in another process, because closing a database file in this process would release the locks on it.
   func mentions(of text: String) throws -> [String] {
-    let path = folder.path(percentEncoded: false)
+    let path = folder.url.path(percentEncoded: false)
     let names = (FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? [])
     let search = Process()
     search.executableURL = URL(filePath: "/bin/grep")
@@ -104,12 +94,12 @@ final class RealPlace: SignOutPlace {
     let bytes = Data("\(key.user)'s notes are spoiled".utf8)
     switch kind {
     case .files:
-      let file = folder.appending(path: "\(name).value")
+      let file = folder.url.appending(path: "\(name).value")
       if FileManager.default.fileExists(atPath: file.path(percentEncoded: false)) { try bytes.write(to: file) }
     #if SQLite
       case .database:
         let fileSystem = FileSystem()
-        let path = try fileSystem.resolve(fileSystem.openFolder(folder.path(percentEncoded: false)))
+        let path = try fileSystem.resolve(fileSystem.openFolder(folder.url.path(percentEncoded: false)))
         let connection = try SQLiteConnection(
           path: "\(path)/store.sqlite", permissionsOf: nil, busyTimeout: .seconds(5), runsTriggers: true)
         try connection.run("UPDATE value SET bytes = ?1 WHERE name = ?2", .blob(bytes), .text(name))

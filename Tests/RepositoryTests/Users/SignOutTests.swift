@@ -3,58 +3,14 @@ import Foundation
 import Multicast
 import MulticastTesting
 import RepositoryTesting
+import TestSupport
 import Testing
 
 @testable import Repository
 
 /// After a sign-out, no data of the user remains and none returns.
-@Suite(.timeLimit(.minutes(15))) struct SignOutTests {
-  private typealias Source = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>
-  private typealias Repository = SyncedRepository<Source>
-
-  private let memory = InMemoryStore()
-  private let store: InterceptedStore
-  private let server = InMemoryServer<UserKey, Notes, NotesMutation>(empty: Notes())
-  private let clock = ManualClock()
-  private let jake = UserKey("jake", "a")
-  private let mary = UserKey("mary", "a")
-  private let isOffline = Setting(false)
-
-  init() { store = InterceptedStore(memory) }
-
-  private func makeRepository(
-    store: (any KeyValueStore)? = nil,
-    onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
-    onFetch: @escaping @Sendable (UserKey) async throws(NotesFailure) -> Void = { _ in }
-  ) -> Repository {
-    Repository(
-      Source(
-        "notes",
-        fetch: { [server] (key) async throws(NotesFailure) in
-          try await onFetch(key)
-          return server.value(of: key)
-        },
-        send: { [server, isOffline] (mutation, key, id) async throws(NotesFailure) in
-          if isOffline.value { throw .offline }
-          try await onSend(mutation)
-          return .value(try server.take(mutation, key, id))
-        }, disposition: { $0.disposition }), store: store ?? self.store,
-      configuration: RepositoryConfiguration(clock: clock))
-  }
-
-  /// The stored notes of a key.
-  private func stored(_ key: UserKey) async throws -> Notes? {
-    try await memory.load(StoreKey<Notes>("notes", id: key.storeID))?.value
-  }
-
-  private var records: [MutationID] {
-    get async throws {
-      let stored = try await memory.observe(
-        collection: "notes.mutations", as: MutationRecord<NotesMutation>.self
-      ).stored
-      return stored.compactMap(\.key.id).map(MutationID.init(rawValue:))
-    }
-  }
+@Suite(.timeLimit(.minutes(15))) struct SignOutTests: UsersSuite {
+  let fixture = UsersFixture()
 
   // MARK: - Erased data
 
@@ -103,6 +59,43 @@ import Testing
     try await repository.reload(mary)
     let events = repository.events.subscribe()
     #expect(await events.first(1).first?.description.contains("jake") == false)
+  }
+
+  @Test func `A mutation of another user that mentions the user stays, even if it is added meanwhile`() async throws {
+    isOffline.value = true
+    let other = makeRepository(store: memory)
+    let key = mary
+    store.set { $0.onErase = { () async in _ = try? await other.perform(.add("jake"), on: key) } }
+    let repository = makeRepository()
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    #expect(try await other.mutations.list().map(\.key) == [mary])
+    #expect(try await records.count == 1)
+  }
+
+  @Test func `A repository that sends nothing erases only the user's mutations`() async throws {
+    isOffline.value = true
+    do {
+      let repository = makeRepository()
+      #expect(try await repository.perform(.add("jake"), on: mary) == .queued)
+      #expect(try await repository.perform(.add("1"), on: jake) == .queued)
+    }
+    let readOnly = SyncedRepository("notes", store: memory) { (_: UserKey) async throws(NotesFailure) in Notes() }
+    try await readOnly.signOut(userID: "jake", unsent: .discard)
+    let repository = makeRepository(store: memory)
+    #expect(try await repository.mutations.list().map(\.key) == [mary])
+    #expect(try await records.count == 1)
+  }
+
+  @Test func `Mutations of a newer program are erased by their keys`() async throws {
+    let newer = makeOtherStore()
+    for (id, key) in [("1", jake), ("2", mary)] {
+      try await newer.save(
+        NewerMutationRecord(key: key.storeID, text: "jake"), for: StoreKey("notes.mutations", id: id))
+    }
+    let repository = makeRepository()
+    try await repository.signOut(userID: "jake", unsent: .discard)
+    #expect(try await newer.load(StoreKey<NewerMutationRecord>("notes.mutations", id: "1")) == nil)
+    #expect(try await newer.load(StoreKey<NewerMutationRecord>("notes.mutations", id: "2")) != nil)
   }
 
   // MARK: - Unsent mutations
@@ -360,10 +353,10 @@ import Testing
   }
 }
 
-extension Result {
-  fileprivate init(isolation: isolated (any Actor)? = #isolation, _ body: () async throws(Failure) -> Success) async {
-    do throws(Failure) { self = .success(try await body()) } catch { self = .failure(error) }
-  }
-
-  fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
+/// The record of a mutation in a layout of a newer program.
+private struct NewerMutationRecord: VersionedValue {
+  static let schema = StoreSchema(
+    version: 2, migrations: [StoreMigration(from: 1) { $0 }])
+  let key: String
+  let text: String
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Multicast
+import Synchronization
 import TestSupport
 import Testing
 
@@ -129,5 +130,35 @@ import Testing
     #expect(await iterator.next() == nil)
     pseudo.hangUp()
     pseudo.close()
+  }
+
+  @Test func `A signal that arrives just before the terminal is closed is left to the earlier handler`() async throws {
+    var action = signalAction { _ in ReceivedSignals.count.add(1, ordering: .sequentiallyConsistent) }
+    var earlier = sigaction()
+    sigaction(SIGHUP, &action, &earlier)
+    defer { sigaction(SIGHUP, &earlier, nil) }
+    let pseudo = try PseudoTerminal(size: Self.size)
+    let terminal = makeTerminal(pseudo)
+    _ = try await terminal.open()
+    let pipe = try #require(await terminal.signals)
+    await terminal.close(afterReceiving: SIGHUP, through: pipe)
+    while ReceivedSignals.count.load(ordering: .sequentiallyConsistent) == 0 { await Task.yield() }
+    // The time limit of the signal passes.
+    Terminal.terminate(by: SIGHUP, through: pipe)
+    #expect(ReceivedSignals.count.load(ordering: .sequentiallyConsistent) == 1)
+    pseudo.hangUp()
+    pseudo.close()
+  }
+}
+
+private enum ReceivedSignals {
+  static let count = Atomic(0)
+}
+
+extension Terminal {
+  /// Closes the terminal after a signal was received and before the actor handles it.
+  fileprivate func close(afterReceiving signal: CInt, through pipe: SignalPipe) async {
+    receive(signal, through: pipe)
+    await close()
   }
 }

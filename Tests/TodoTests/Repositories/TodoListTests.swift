@@ -1,6 +1,7 @@
 import DataStore
 import Foundation
 import Multicast
+import TestSupport
 import Testing
 import Todo
 
@@ -102,13 +103,19 @@ import Todo
   }
 
   @Test func `A store that can't be written throws, and the list is unchanged`() async throws {
-    let list = TodoList(store: FileStore(folder: URL(filePath: "/dev/null/todo", directoryHint: .isDirectory)))
-    let error = try await #require(throws: TodoListError.self) { try await list.add(milk) }
-    guard case .store(let storeError) = error else {
-      Issue.record("Unexpected error \(error)")
-      return
-    }
-    #expect(error.description == storeError.description)
+    let failure = StoreError.writeFailed(SystemError(code: 28, operation: "write", path: "/store"))
+    let isFull = Lock(false)
+    let list = TodoList(
+      store: InterposedStore(beforeSaving: { _ throws(StoreError) in
+        if isFull.withLock({ $0 }) { throw failure }
+      }))
+    try await list.add(milk)
+    isFull.withLock { $0 = true }
+    await #expect(throws: TodoListError.store(failure)) { try await list.add(TodoItem(name: "bread")) }
+    await #expect(throws: TodoListError.store(failure)) { try await list.toggle(id: milk.id) }
+    await #expect(throws: TodoListError.store(failure)) { try await list.clear() }
+    #expect(try await list.fetchItems().elements == [milk])
+    #expect(TodoListError.store(failure).description == failure.description)
   }
 
   @Test func `An edit that has begun completes, even if its caller is cancelled`() async throws {

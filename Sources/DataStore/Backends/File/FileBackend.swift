@@ -86,7 +86,7 @@ package struct FileBackend: StoreBackend {
   ) throws(StoreError) -> Result {
     let opened = try mapErrors(to: StoreError.readFailed) { (self) throws(SystemError) in try self.openFolder() }
     guard let folder = opened else {
-      defer { checkAgainIfFolderAppeared() }
+      defer { recheckIfFolderAppeared() }
       return try withoutFolder(body)
     }
     return try withLock(of: folder, StoreError.readFailed, body)
@@ -196,7 +196,7 @@ package struct FileBackend: StoreBackend {
   ///
   /// The folder may have appeared after that check looked for it and before the check took the reports. Then no other
   /// report follows.
-  private mutating func checkAgainIfFolderAppeared() {
+  private mutating func recheckIfFolderAppeared() {
     guard checkFoundNoFolder, !isMissing else { return }
     do throws(SystemError) {
       if try openFolder() == nil { return }

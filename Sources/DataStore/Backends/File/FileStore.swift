@@ -17,7 +17,7 @@ public import Foundation
 /// - **Other files** in the folder are left unchanged.
 /// - Complexity: A save synchronizes a file and the folder. A commit of *n* files synchronizes *n* + 1 files, and the
 ///   folder twice.
-public struct FileStore: StoreFacade {
+public struct FileStore: ForwardingStore {
   package let base: BackedStore<FileBackend>
 
   /// Creates a store in a folder.

@@ -118,16 +118,7 @@
       } catch {
         if group.count == 1 || error.concernsServer { return group.map { _ in .failure(error) } }
       }
-      var results: [Result<Bool, StoreError>] = []
-      for (index, writes) in group.enumerated() {
-        do throws(StoreError) {
-          let made = try makeCommits([writes]) { (_, backend) throws(StoreError) in try decide(index, &backend) }
-          results.append(.success(made[0]))
-        } catch {
-          results.append(.failure(error))
-        }
-      }
-      return results
+      return try commitOneByOne(group, endingAt: \.concernsServer, deciding: decide)
     }
 
     /// Makes all commits of a group in one transaction.
@@ -387,15 +378,7 @@
       let new: PostgreSQLConnection
       do throws(SystemError) {
         new = try PostgreSQLConnection(address, timeout: timeout)
-        let milliseconds = timeout.components.seconds * 1_000
-        let seconds = PostgreSQLConnection.longestSilence(within: timeout)
-        try new.run(
-          script: "SET \(PostgreSQLLayout.storeSetting) = 'true'; SET lock_timeout = \(max(1, milliseconds)); "
-            + "SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; "
-            // A client that has lost the network must not hold the store's lock, or its named locks, for hours.
-            + "SET idle_in_transaction_session_timeout = \(max(1_000, 2 * milliseconds)); "
-            + "SET tcp_keepalives_idle = \(seconds); SET tcp_keepalives_interval = 1; "
-            + "SET tcp_keepalives_count = \(seconds); SET tcp_user_timeout = \(seconds * 1_000)")
+        try new.run(script: PostgreSQLLayout.settings(timeout: timeout))
         let tablesExist = try new.first(PostgreSQLLayout.tablesExist) { $0.bool(0) } ?? false
         if !tablesExist { try new.run(script: PostgreSQLLayout.creation) }
       } catch {

@@ -114,7 +114,9 @@
           IF EXISTS (SELECT FROM datastore_change WHERE writer = by_writer AND serial = by_commit) THEN
             RETURN true;
           END IF;
-          IF known > 0 AND NOT EXISTS (SELECT FROM datastore_change WHERE id = known) THEN
+          -- The numbers begin with 1. If the first one is missing, the log may have been truncated since it was empty.
+          IF (known > 0 AND NOT EXISTS (SELECT FROM datastore_change WHERE id = known))
+            OR (known = 0 AND (SELECT min(id) FROM datastore_change) > 1) THEN
             RETURN NULL;
           END IF;
           PERFORM datastore_log(ARRAY[''], 0, 0);
@@ -123,9 +125,15 @@
       $$;
 
       CREATE OR REPLACE FUNCTION datastore_record() RETURNS trigger LANGUAGE plpgsql AS $$
+        DECLARE
+          newest bigint;
         BEGIN
           PERFORM pg_advisory_xact_lock(\(lockNumber));
-          IF TG_OP = 'DELETE' THEN
+          IF TG_OP = 'TRUNCATE' THEN
+            -- The log is truncated too, so that all clients read their values again.
+            newest := datastore_log(ARRAY[''], 0, 0);
+            DELETE FROM datastore_change WHERE id < newest;
+          ELSIF TG_OP = 'DELETE' THEN
             PERFORM datastore_log(ARRAY[OLD.name], 0, 0);
           ELSIF TG_OP = 'UPDATE' AND OLD.name <> NEW.name THEN
             PERFORM datastore_log(ARRAY[NEW.name, OLD.name], 0, 0);
@@ -138,10 +146,29 @@
       CREATE OR REPLACE TRIGGER datastore_record AFTER INSERT OR UPDATE OR DELETE ON datastore_value
         FOR EACH ROW WHEN (coalesce(current_setting('\(storeSetting)', true), '') = '')
         EXECUTE FUNCTION datastore_record();
+      CREATE OR REPLACE TRIGGER datastore_record_truncation AFTER TRUNCATE ON datastore_value
+        FOR EACH STATEMENT WHEN (coalesce(current_setting('\(storeSetting)', true), '') = '')
+        EXECUTE FUNCTION datastore_record();
       """
 
     /// The setting that marks the connection of a store, which records its changes itself.
     static let storeSetting = "datastore.store"
+
+    /// Returns the statements that prepare the connection of a store.
+    ///
+    /// - Parameter timeout: The longest time that a call waits for other clients.
+    static func settings(timeout: Duration) -> String {
+      // The server accepts 1 to 2,147,483,647 milliseconds; 0 would mean no limit.
+      let limited = min(max(timeout, .milliseconds(1)), .milliseconds(Int32.max / 2)).components
+      let milliseconds = limited.seconds * 1_000 + limited.attoseconds / 1_000_000_000_000_000
+      let seconds = PostgreSQLConnection.longestSilence(within: timeout)
+      return "SET \(storeSetting) = 'true'; SET lock_timeout = \(milliseconds); "
+        + "SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; "
+        // A client that has lost the network must not hold the store's lock, or its named locks, for hours.
+        + "SET idle_in_transaction_session_timeout = \(max(1_000, 2 * milliseconds)); "
+        + "SET tcp_keepalives_idle = \(seconds); SET tcp_keepalives_interval = 1; "
+        + "SET tcp_keepalives_count = \(seconds); SET tcp_user_timeout = \(seconds * 1_000)"
+    }
 
     /// Whether the tables exist.
     static let tablesExist = "SELECT to_regclass('datastore_layout') IS NOT NULL"

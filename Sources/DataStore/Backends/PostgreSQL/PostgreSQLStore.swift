@@ -15,7 +15,7 @@
   ///   that were made meanwhile, once.
   /// - **Privacy**: libpq encrypts and authenticates the connection as configured by the address, by the environment
   ///   variables whose names begin with `PG`, or by a password file.
-  public struct PostgreSQLStore: StoreFacade {
+  public struct PostgreSQLStore: ForwardingStore {
     package let base: BackedStore<PostgreSQLBackend>
 
     /// Creates a store in a database.

@@ -66,7 +66,7 @@
         (backend, _) throws(StoreError) in try body(&backend)
       }
       if let result { return result }
-      defer { checkAgainIfDatabaseAppeared() }
+      defer { recheckIfDatabaseAppeared() }
       return try withoutDatabase(body)
     }
 
@@ -86,17 +86,7 @@
         if case .damaged = error { throw error }
         if group.count == 1 || error.isLockout { return group.map { _ in .failure(error) } }
       }
-      var results: [Result<Bool, StoreError>] = []
-      for (index, writes) in group.enumerated() {
-        do throws(StoreError) {
-          let made = try makeCommits([writes]) { (_, backend) throws(StoreError) in try decide(index, &backend) }
-          results.append(.success(made[0]))
-        } catch {
-          if case .damaged = error { throw error }
-          results.append(.failure(error))
-        }
-      }
-      return results
+      return try commitOneByOne(group, deciding: decide)
     }
 
     /// Makes all commits of a group in one transaction.

@@ -15,7 +15,7 @@
   ///   ``StoreError/damaged(movedTo:reason:)``. A database of a future layout, or of another program, is left
   ///   unchanged.
   /// - **External changes** are noticed immediately, including those of other programs that change the table `value`.
-  public struct SQLiteStore: StoreFacade {
+  public struct SQLiteStore: ForwardingStore {
     package let base: BackedStore<SQLiteBackend>
 
     /// Creates a store in a database.

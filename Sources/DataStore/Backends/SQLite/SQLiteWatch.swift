@@ -157,7 +157,7 @@
     }
 
     /// Schedules another check if one is needed.
-    func checkAgain(after writing: Writing) {
+    func scheduleRecheck(after writing: Writing) {
       guard let delay = schedule.next(after: writing) else { return }
       timer.schedule(deadline: .now() + .milliseconds(delay))
     }
@@ -247,7 +247,7 @@
             try connection.checkForChanges(since: seen, by: writer)
           }
         }
-        watch.checkAgain(after: check?.writing ?? .none)
+        watch.scheduleRecheck(after: check?.writing ?? .none)
         guard database.connectionCount == seen?.connectionCount else {
           // The database is another file than at the last check.
           try markAllSeen()
@@ -265,7 +265,7 @@
     ///
     /// The database may have appeared after that check looked for it and before the check took the reports. Then no
     /// other report follows.
-    mutating func checkAgainIfDatabaseAppeared() {
+    mutating func recheckIfDatabaseAppeared() {
       guard let watch, !isMissing else { return }
       do throws(SystemError) {
         if case .success(nil) = try database.connect(creating: false) { return }
@@ -301,7 +301,7 @@
       watch?.seen = nil
       switch error {
       case .damaged: throw error
-      case .readFailed(let systemError) where systemError.isLockedOut: watch?.checkAgain(after: .other)
+      case .readFailed(let systemError) where systemError.isLockedOut: watch?.scheduleRecheck(after: .other)
       default: break
       }
     }

@@ -10,7 +10,7 @@ public import Foundation
 /// - **External changes** are noticed by the next call after the platform makes them visible. They aren't watched,
 ///   because `UserDefaults.didChangeNotification` reports only changes of this process, and key-value observing
 ///   interprets the dots in the keys as key paths.
-public struct UserDefaultsStore: StoreFacade {
+public struct UserDefaultsStore: ForwardingStore {
   package let base: BackedStore<UserDefaultsBackend>
 
   /// Creates a store in a suite of the user defaults.

@@ -1,3 +1,4 @@
+internal import MulticastTesting
 internal import Observation
 internal import TerminalUI
 internal import Todo

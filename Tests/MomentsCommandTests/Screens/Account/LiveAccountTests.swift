@@ -12,16 +12,15 @@ import Testing
   nonisolated private static let noon = Date(timeIntervalSince1970: 1_605_528_000)
 
   private let terminal = FakeTerminal()
-  private let folder = FileManager.default.temporaryDirectory.appending(path: "moments-tests-\(UUID().uuidString)")
+  private let folder = TemporaryFolder()
 
   /// Runs a live account, with a service and a demonstration in the folder, until the user leaves.
   private func withLiveAccount(
     _ body: (FakeTerminal, UserService, Demonstration) async throws -> Void
   ) async throws {
-    defer { try? FileManager.default.removeItem(at: folder) }
     let demonstration = try await Demonstration.open(
-      PersistentDataStore(FileStore(folder: folder.appending(path: "device"), now: { Self.noon })),
-      server: FileStore(folder: folder.appending(path: "server")))
+      PersistentDataStore(FileStore(folder: folder.url.appending(path: "device"), now: { Self.noon })),
+      server: FileStore(folder: folder.url.appending(path: "server")))
     let session = InMemorySignInSession(
       accounts: [
         .init(uid: "0", username: "jake", password: Password("low-level")),
@@ -57,7 +56,7 @@ import Testing
 
   /// Returns the files of the device, without those of the server, whose names or bytes contain a text.
   private func files(mentioning text: String) throws -> [String] {
-    let device = folder.appending(path: "device")
+    let device = folder.url.appending(path: "device")
     let names = try #require(FileManager.default.enumerator(atPath: device.path())).compactMap { $0 as? String }
     return try names.filter { name in
       let file = device.appending(path: name)

@@ -196,7 +196,7 @@ import Todo
   @Test(arguments: [(keys: "aGone\rd", countAtFirst: 3), (keys: "gdd", countAtFirst: 1)])
   func `Keys wait for a list that is slow to show the stored items`(keys: String, countAtFirst: Int) async throws {
     for name in ["Kept", "Last"] { try await TodoList(store: store).add(TodoItem(name: name)) }
-    let late = LateStore(store: store)
+    let late = LateStore(store)
     let items = try await withLiveTodo(store: late) { terminal in
       _ = await terminal.lines { $0[2].hasPrefix("▸ · Kept") }
       terminal.type(keys)
@@ -220,39 +220,17 @@ import Todo
 }
 
 /// A store whose first observer receives changes only when a gate lets them through.
-private struct LateStore: KeyValueStore {
-  let store: InMemoryStore
+private struct LateStore: ForwardingStore {
+  let base: InMemoryStore
   let gate = Gate()
   private let isObserved = Flag()
 
-  init(store: InMemoryStore) {
-    self.store = store
-  }
-
-  var events: MulticastStream<StoreEvent, Never> { store.events }
-
-  func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
-    try await store.load(key)
-  }
-
-  func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value> {
-    try await store.save(value, for: key)
-  }
-
-  func removeAll(in collection: String) async throws(StoreError) {
-    try await store.removeAll(in: collection)
-  }
-
-  func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
-    try await store.commit(batch)
-  }
-
-  func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError) {
-    try await store.remove(key)
+  init(_ base: InMemoryStore) {
+    self.base = base
   }
 
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never> {
-    let changes = try await store.changes(of: key)
+    let changes = try await base.changes(of: key)
     guard isObserved.raise() else { return changes }
     let late = MulticastRelay<StoreChange<Value>>(replay: 1, buffering: .unbounded)
     Task {
@@ -262,12 +240,6 @@ private struct LateStore: KeyValueStore {
       }
     }
     return late.stream
-  }
-
-  func observe<Value>(
-    collection: String, as type: Value.Type
-  ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
-    try await store.observe(collection: collection, as: type)
   }
 }
 

@@ -47,10 +47,10 @@ package struct BFFServer: Sendable {
     isolation: isolated (any Actor)? = #isolation,
     _ body: (BFFServer) async throws -> sending Result
   ) async throws -> sending Result {
-    let folder = keepsState ? try makeFolder() : nil
+    let folder = keepsState ? try TemporaryFolder.existing() : nil
     // Removes the state only after the server that writes it has ended.
-    defer { if let folder { try? FileManager.default.removeItem(at: folder) } }
-    let process = BFFProcess(state: folder?.appending(path: "state"), options: options)
+    defer { extendLifetime(folder) }
+    let process = BFFProcess(state: folder?.url.appending(path: "state"), options: options)
     let result: Swift.Result<Result, any Error>
     do {
       let url = try await process.start()
@@ -60,12 +60,6 @@ package struct BFFServer: Sendable {
     }
     await process.stop()
     return try result.get()
-  }
-
-  private static func makeFolder() throws -> URL {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "BFFServer-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-    return folder
   }
 
   /// Stops the server and waits for it to end, after which connections are refused.

@@ -24,12 +24,11 @@ public final class Workspace: Sendable {
     return new
   }
 
-  /// Calls `body` with an empty folder, and removes the folder afterwards unless `body` throws.
+  /// Calls `body` with an empty folder, and removes the folder afterwards, even if `body` throws.
   public func withFolder<Result>(_ body: (URL) async throws -> Result) async throws -> Result {
     let folder = try makeFolder()
-    let result = try await body(folder)
-    remove(folder)
-    return result
+    defer { remove(folder) }
+    return try await body(folder)
   }
 
   /// Removes a folder, and ignores errors.

@@ -23,6 +23,8 @@ final class Browsers: Sendable {
     /// The number of times at which a stream showed an older timeline after a newer one.
     fileprivate(set) var regressions = 0
     private(set) var failedStatus: Int?
+    /// The connections that wait for a like.
+    fileprivate var idleCallers: [any Channel] = []
 
     init(streamsOfTimeline: [Int]) {
       self.streamsOfTimeline = streamsOfTimeline
@@ -90,19 +92,20 @@ final class Browsers: Sendable {
     while try await read(\.openStreams) <= count { try await Task.sleep(for: .milliseconds(1)) }
   }
 
-  /// Opens a connection for likes.
-  func openCaller() async throws -> any Channel {
-    try await connect { [state] in Caller(state: state) }
-  }
-
   /// Sends a like, without waiting for the answer.
-  func like(_ timeline: Int, _ moment: Int, isLiked: Bool, key: String, on channel: any Channel) async throws {
+  ///
+  /// Each request that is in flight has a connection of its own, as those of many browsers have.
+  func like(_ timeline: Int, _ moment: Int, isLiked: Bool, key: String) async throws {
     var head = HTTPRequestHead(
       version: .http1_1, method: .POST, uri: "/timelines/\(timeline)/moments/\(moment)/like",
       headers: ["Idempotency-Key": key])
     let body = ByteBuffer(string: #"{"isLiked": \#(isLiked)}"#)
     head.headers.add(name: "Content-Length", value: "\(body.readableBytes)")
-    try await loop.submit { [state] in state.recordStart(of: timeline) }.get()
+    let idle = try await loop.submit { [state] in
+      state.recordStart(of: timeline)
+      return state.idleCallers.popLast()
+    }.get()
+    let channel = if let idle { idle } else { try await connect { [state] in Caller(state: state) } }
     try await send(head, body, on: channel)
   }
 
@@ -165,7 +168,11 @@ final class Browsers: Sendable {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      if case .head(let head) = unwrapInboundIn(data) { state.recordAnswer(Int(head.status.code)) }
+      switch unwrapInboundIn(data) {
+      case .head(let head): state.recordAnswer(Int(head.status.code))
+      case .body: break
+      case .end: state.idleCallers.append(context.channel)
+      }
     }
   }
 }

@@ -6,9 +6,6 @@ struct Load: Sendable {
   static let slowest = "POST → last stream, p99"
   static let memory = "memory of an idle stream"
 
-  /// The number of connections that make likes.
-  private static let callers = 16
-
   private let row: Row
   private let options: Options
   private let workspace: Workspace
@@ -83,23 +80,18 @@ struct Load: Sendable {
   }
 
   private func makeLikes(_ browsers: Browsers) async throws {
-    let callers = try await withThrowingTaskGroup { group in
-      for _ in 0..<Self.callers { group.addTask { try await browsers.openCaller() } }
-      return try await group.reduce(into: []) { $0.append($1) }
-    }
     let start = ContinuousClock.now
     for number in 0..<options.seconds * options.likesPerSecond {
       try await Task.sleep(until: start + .seconds(number) / options.likesPerSecond, clock: .continuous)
       let (timeline, round) = (number % timelines, number / timelines)
       try await browsers.like(
-        timeline, ShownTimeline.moment(ofLike: round), isLiked: ShownTimeline.isLiked(byLike: round), key: "\(number)",
-        on: callers[number % callers.count])
+        timeline, ShownTimeline.moment(ofLike: round), isLiked: ShownTimeline.isLiked(byLike: round), key: "\(number)")
     }
   }
 
   private func waitUntilAllShow(_ service: ServiceProcess, _ browsers: Browsers) async throws {
     let label = service.kind.label
-    let end = ContinuousClock.now + .seconds(60)
+    let end = ContinuousClock.now + .seconds(300)
     while try await browsers.read(\.missingCount) > 0 {
       if .now > end {
         throw BenchmarkError.notConverged(system: label, streams: try await browsers.read(\.missingCount))

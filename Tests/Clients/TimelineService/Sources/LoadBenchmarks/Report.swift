@@ -23,7 +23,7 @@ struct Goal: Codable, CustomStringConvertible {
   /// The goals whose figures were measured.
   static func all(in results: [ComparisonResult<Setting>]) -> [Goal] {
     results.flatMap { result -> [Goal] in
-      let figures = result.systems.first { $0.system == ServiceKind.repository.label }?.figures ?? []
+      let figures = result.systems.first { $0.system == ServiceKind.memory.label }?.figures ?? []
       func goal(_ metric: String, _ limit: Double) -> Goal? {
         figures.first { $0.metric == metric }.map {
           Goal(text: "\(result.setting.row.rawValue), \(metric), \($0.unit)", figure: $0.median, limit: limit)

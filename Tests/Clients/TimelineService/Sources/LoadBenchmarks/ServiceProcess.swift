@@ -6,11 +6,12 @@ internal import TimelineServer
 
 /// The services that are compared.
 enum ServiceKind: String, CaseIterable, Codable, Sendable {
-  case repository, usual
+  case files, memory, usual
 
   var label: String {
     switch self {
-    case .repository: "MomentsRepo"
+    case .files: "MomentsRepo, files"
+    case .memory: "MomentsRepo, memory"
     case .usual: "AsyncStreams"
     }
   }
@@ -65,14 +66,18 @@ final class ServiceProcess {
     let upstream = Upstream(timelines: description.timelines)
     let address = BindAddress.hostname("127.0.0.1", port: description.port)
     switch description.kind {
-    case .repository:
-      let repo = MomentsRepo(
-        persistentDataStore: PersistentDataStore(FileStore(folder: description.folder)),
-        getMomentsByUserIDSession: upstream, updateMomentLikeSession: upstream)
-      try await TimelineApplication.make(repo, address: address).runService()
+    case .files: try await serve(FileStore(folder: description.folder), upstream, address)
+    case .memory: try await serve(InMemoryStore(), upstream, address)
     case .usual: try await UsualService(upstream: upstream).application(address).runService()
     }
   }
+}
+
+private func serve(_ store: some KeyValueStore, _ upstream: Upstream, _ address: BindAddress) async throws {
+  let repo = MomentsRepo(
+    persistentDataStore: PersistentDataStore(store), getMomentsByUserIDSession: upstream,
+    updateMomentLikeSession: upstream)
+  try await TimelineApplication.make(repo, address: address).runService()
 }
 
 private func freePort() throws -> Int {

@@ -45,24 +45,6 @@ extension Problem {
   }
 }
 
-/// Answers every request that fails with a ``Problem``.
-struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
-  func handle(
-    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
-  ) async throws -> Response {
-    do {
-      return try await next(request, context)
-    } catch let error as Problem {
-      return try error.response(from: request, context: context)
-    } catch let error as MomentsRepoError {
-      return try Problem(error).response(from: request, context: context)
-    } catch let error as HTTPError {
-      return try Problem(error.status, error.body ?? "There is nothing at \(request.uri.path).")
-        .response(from: request, context: context)
-    }
-  }
-}
-
 extension Router {
   /// Serves a path with one method, and answers all others.
   func serve(

@@ -9,8 +9,7 @@ package enum TimelineApplication {
   ) -> Application<RouterResponder<BasicRequestContext>> {
     let router = Router()
     let requests = RequestCounts()
-    router.add(middleware: CountingMiddleware(requests))
-    router.add(middleware: ProblemMiddleware())
+    router.add(middleware: ResponseMiddleware(requests))
     PageRoute().add(to: router)
     TimelineRoute(repo: repo).add(to: router)
     LikeRoute(repo: repo).add(to: router)

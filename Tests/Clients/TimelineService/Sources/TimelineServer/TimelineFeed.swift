@@ -2,27 +2,34 @@ internal import Hummingbird
 internal import Logging
 internal import Moments
 internal import Multicast
+internal import ServiceLifecycle
 
-/// The events of one timeline, made once for all browsers that show it.
+/// The events of one timeline, encoded once for all browsers that show it.
 ///
-/// It follows the repository, and fetches what isn't fresh any more, until it is released.
+/// Observes the repository and fetches the timeline when it is stale, until the feed is released. Its frames end when the service
+/// shuts down.
 final class TimelineFeed: Sendable {
-  /// What there is to send.
+  /// The newest event, and the number of heartbeats.
   struct Frame: Sendable {
     fileprivate(set) var event: TimelineEvent?
-    /// Counts the times at which a browser, and what is between, should hear that the service is there.
+    /// The number of times that each stream should have been used, so that no proxy takes it for idle.
     fileprivate(set) var beats = 0
   }
 
   private static let heartbeat = Duration.seconds(15)
 
-  private let newest = CurrentValueRelay(Frame())
-  private let following: Task<Void, Never>
+  private let newest = CurrentValueChannel<Frame, Never>(Frame())
+  private let observation: Task<Void, Never>
 
   init(of userID: String, in repo: MomentsRepo) {
     let (timelines, likes) = (repo.momentsDetails(userID: userID), repo.pendingLikes(userID: userID))
-    following = Task { [newest] in
+    observation = Task { [newest] in
       await withDiscardingTaskGroup { group in
+        group.addTask {
+          // Throws if the feed is released first.
+          try? await gracefulShutdown()
+          newest.finish()
+        }
         let content = CurrentValueRelay<(timeline: MomentsDetails?, waiting: [String])>((nil, []))
         group.addTask {
           for await timeline in timelines.buffering(.latest) { content.update { $0.timeline = timeline } }
@@ -36,7 +43,7 @@ final class TimelineFeed: Sendable {
           }
         }
         while !Task.isCancelled {
-          // A failure shows in the log and the metrics of the repository, and the next beat tries again.
+          // The next heartbeat tries again after a failure.
           try? await repo.refreshMoments(userID: userID)
           try? await Task.sleep(for: Self.heartbeat)
           newest.update { $0.beats += 1 }
@@ -46,7 +53,7 @@ final class TimelineFeed: Sendable {
   }
 
   deinit {
-    following.cancel()
+    observation.cancel()
   }
 
   private static func event(_ timeline: MomentsDetails, _ waiting: [String]) -> TimelineEvent? {
@@ -58,6 +65,8 @@ final class TimelineFeed: Sendable {
     }
   }
 
-  /// The newest frame, then the newest after each change: a slow browser misses those between, and delays no other one.
+  /// The newest frame, then the newest one after each change.
+  ///
+  /// A slow browser skips frames and delays no other browser.
   var frames: MulticastStream<Frame, Never> { newest.stream.buffering(.latest) }
 }

@@ -3,7 +3,6 @@ internal import Hummingbird
 internal import Moments
 internal import Multicast
 internal import NIOCore
-internal import ServiceLifecycle
 internal import Synchronization
 
 /// `GET /timelines/{user}/events`: server-sent events, the whole timeline in each, the newest first.
@@ -38,10 +37,11 @@ final class EventsRoute: Sendable {
     }
   }
 
-  /// Fetches a timeline, so that there is something to show.
+  /// Fetches a timeline, unless a browser shows it already.
   ///
-  /// - Throws: A ``Problem`` if the server has no such user. If it is away, the stream begins when it is back.
+  /// - Throws: A ``Problem`` if the server has no such user. If the server can't be reached, the stream begins when it can.
   private func checkExists(_ userID: String) async throws {
+    if feeds.withLock({ $0[userID] != nil }) { return }
     do throws(MomentsRepoError) {
       try await repo.refreshMoments(userID: userID)
     } catch {
@@ -74,11 +74,12 @@ final class EventsRoute: Sendable {
     _ feed: TimelineFeed, after last: String?, until body: RequestBody, to writer: inout any ResponseBodyWriter
   ) async throws {
     var last = last
-    // The head goes out now, although there may be nothing to say for long.
+    // Sends the head now, because the first event may be far away.
     try await writer.write(ByteBuffer(string: "retry: 1000\n\n"))
-    try await body.consumeWithCancellationOnInboundClose { _ in
+    let frames = feed.frames.subscribe()
+    do {
       var beats = 0
-      for await frame in feed.frames.cancelOnGracefulShutdown() {
+      for await frame in frames {
         if let event = frame.event, event.id != last {
           last = event.id
           try await writer.write(event.bytes)

@@ -3,7 +3,6 @@ internal import Hummingbird
 internal import Moments
 internal import Multicast
 internal import Repository
-internal import Synchronization
 
 /// `GET /metrics`, in the text format of Prometheus.
 struct MetricsRoute {
@@ -32,39 +31,5 @@ struct MetricsRoute {
 
   private static func gauge(_ name: String, _ help: String, _ value: Int) -> String {
     "# HELP \(name) \(help)\n# TYPE \(name) gauge\n\(name) \(value)\n"
-  }
-}
-
-/// How often each route has answered with each status.
-final class RequestCounts: Sendable {
-  private let counts = Mutex<[String: Int]>([:])
-
-  func count(_ method: HTTPRequest.Method, _ path: String, _ status: HTTPResponse.Status) {
-    let label = #"method="\#(method.rawValue)",route="\#(path)",status="\#(status.code)""#
-    counts.withLock { $0[label, default: 0] += 1 }
-  }
-
-  /// The counts, in the order of their labels.
-  var all: [(label: String, count: Int)] {
-    counts.withLock { $0.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
-  }
-}
-
-/// Counts the answers.
-struct CountingMiddleware<Context: RequestContext>: RouterMiddleware {
-  private let counts: RequestCounts
-
-  init(_ counts: RequestCounts) {
-    self.counts = counts
-  }
-
-  func handle(
-    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
-  ) async throws -> Response {
-    let response = try await next(request, context)
-    // A path and a method that the service doesn't know are texts of the client's, without end.
-    let isKnown = response.status != .notFound || context.endpointPath != "NotFound"
-    counts.count(isKnown ? request.method : .get, context.endpointPath ?? "none", response.status)
-    return response
   }
 }

@@ -1,13 +1,13 @@
 package import Multicast
 
-/// A store that forwards its calls to a ``BackedStore``, whose backend is an implementation detail.
-package protocol StoreFacade: KeyValueStore {
-  associatedtype Backend: StoreBackend
+/// A store that forwards the calls that it doesn't implement itself to another store.
+package protocol ForwardingStore: KeyValueStore {
+  associatedtype Base: KeyValueStore
 
-  var base: BackedStore<Backend> { get }
+  var base: Base { get }
 }
 
-extension StoreFacade {
+extension ForwardingStore {
   /// Returns the stored value of a key, or `nil` if nothing is stored.
   public func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>? {
     try await base.load(key)
@@ -47,6 +47,16 @@ extension StoreFacade {
     collection: String, as type: Value.Type
   ) async throws(StoreError) -> StoreObservation<Value> where Value: Codable & Sendable {
     try await base.observe(collection: collection, as: type)
+  }
+
+  /// Erases items so that no trace of them is left in the store.
+  public func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
+    try await base.erase(where: isErased)
+  }
+
+  /// Locks a name, for work that only one of several processes may do.
+  public func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
+    try await base.acquireLock(name)
   }
 
   /// The last 16 events, then every later one.

@@ -6,7 +6,7 @@ internal import DataStore
 /// separately, so each report is applied together with what the other one will report.
 ///
 /// Belongs to one ``SyncEngine`` and is only used in its isolation.
-final class ExternalChanges<Source: RepositorySource> {
+final class SyncExternalChanges<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
   typealias Value = Source.Value
   typealias Cell = SyncCell<Source>

@@ -1,6 +1,6 @@
 extension AsyncSequence where Failure == Never, Element: Sendable {
   /// Returns the first `count` elements, or fewer if the sequence ends before.
-  func first(_ count: Int) async -> [Element] {
+  package func first(_ count: Int) async -> [Element] {
     var elements: [Element] = []
     for await element in self {
       elements.append(element)
@@ -10,7 +10,7 @@ extension AsyncSequence where Failure == Never, Element: Sendable {
   }
 
   /// Waits for an element that fulfils a condition.
-  func reaches(_ isWanted: (Element) -> Bool) async {
+  package func reaches(_ isWanted: (Element) -> Bool) async {
     for await element in self where isWanted(element) { return }
   }
 }

@@ -1,0 +1,27 @@
+import BenchmarkKit
+import Foundation
+import Testing
+
+@Suite struct WorkspaceTests {
+  private struct Failure: Error {}
+
+  @Test(arguments: [false, true]) func `The folder of a closure is removed, even if the closure throws`(
+    fails: Bool
+  ) async throws {
+    let workspace = try Workspace(of: "WorkspaceTests", in: FileManager.default.temporaryDirectory)
+    defer { try? workspace.remove() }
+    var used: URL?
+    do {
+      try await workspace.withFolder { folder in
+        used = folder
+        try Data("bytes".utf8).write(to: folder.appending(path: "file"))
+        if fails { throw Failure() }
+      }
+      #expect(!fails)
+    } catch {
+      #expect(error is Failure)
+    }
+    let folder = try #require(used)
+    #expect(!FileManager.default.fileExists(atPath: folder.path(percentEncoded: false)))
+  }
+}

@@ -1,0 +1,11 @@
+import Moments
+import MomentsTesting
+
+/// The code of `MomentsTesting.md`, copied exactly so that it is compiled.
+enum MomentsTestingExamples {
+  static func firstExample(print: @escaping Print) async throws {
+    let server = DemonstrationServer()
+    let timeline = try await server.getMoments(userID: "0")
+    print(timeline.userDetails.name)
+  }
+}

@@ -1,0 +1,11 @@
+import RepositoryTesting
+
+/// The code of `RepositoryTesting.md`, copied exactly so that it is compiled.
+enum RepositoryTestingExamples {
+  static func firstExample(print: @escaping Print) async throws {
+    let network = SimulatedNetwork(seed: 1)
+    let delivery = Task { await network.run() }
+    print(try await network.exchange("greet") { "Hello, client." })
+    delivery.cancel()
+  }
+}

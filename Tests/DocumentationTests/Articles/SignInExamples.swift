@@ -1,0 +1,11 @@
+import SignIn
+
+/// The code of `SignIn.md`, copied exactly so that it is compiled.
+enum SignInExamples {
+  static func firstExample(print: @escaping Print) async throws {
+    let account = InMemorySignInSession.Account(uid: "0", username: "ann", password: Password("secret"))
+    let service = UserService(session: InMemorySignInSession(accounts: [account]))
+    _ = try await service.performSignin(username: "ann", password: Password("secret"))
+    print(service.signState)
+  }
+}

@@ -1,1 +1,0 @@
-../../DataStoreTests/Support/TemporaryFolder.swift

@@ -1,0 +1,60 @@
+import DataStore
+import DataStoreTesting
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+/// The state of keys that nothing needs any longer.
+@Suite(.timeLimit(.minutes(15))) struct ReleasedKeysTests {
+  private let executor = ManualTaskExecutor()
+  private let storage = SimulatedStorage()
+  private let server = NotesServer(empty: Notes("old"))
+
+  private func makeRepository(_ hooks: SimulatedStore.Hooks = .init()) -> NotesRepository {
+    var configuration = RepositoryConfiguration(clock: ManualClock())
+    configuration.taskExecutor = executor
+    defer { executor.runUntilIdle() }
+    return NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) }, send: { (_, _, _) throws(NotesFailure) in throw .offline }),
+      store: SimulatedStore(storage: storage, hooks: hooks), configuration: configuration)
+  }
+
+  private func run(_ body: @escaping @Sendable () async throws -> Void) {
+    _ = Task(executorPreference: executor) { try await body() }
+    executor.runUntilIdle()
+  }
+
+  @Test func `A key is released although its mutation comes into conflict when the repository starts`() async throws {
+    do {
+      let earlier = makeRepository()
+      run { try await earlier.reload("a") }
+      run { _ = try await earlier.perform(.replace("old", with: "new"), on: "a") }
+    }
+    executor.runUntilIdle()
+    run { [storage] in try await SimulatedStore(storage: storage).save(Notes("other"), for: .notes("a")) }
+    let repository = makeRepository()
+    let standings = Setting<[PendingMutation<String, NotesMutation>.Standing]>([])
+    run { standings.value = try await repository.mutations.list().map(\.standing) }
+    #expect(standings.value == [.conflicted(MutationConflict("There is no old."))])
+    run { for number in 1...40 { try await repository.reload("\(number)") } }
+    #expect(await !repository.report().keys.map(\.key).contains("a"))
+  }
+
+  @Test func `A key that can't be read is not kept`() async throws {
+    let isUnreadable = Setting(true)
+    let repository = makeRepository(
+      .init(onRead: { (keys) throws(StoreError) in
+        if isUnreadable.value, keys.contains(StoreKey.notes("a").keyName) { throw SimulatedStore.disconnectedError }
+      }))
+    let failures = Setting<[String]>([])
+    run { do { try await repository.reload("a") } catch { failures.value.append("\(error)") } }
+    #expect(failures.value == ["\(NotesError.store(SimulatedStore.disconnectedError))"])
+    #expect(await repository.report().keys.map(\.key) == [])
+    isUnreadable.value = false
+    run { try await repository.reload("a") }
+    #expect(await repository.report().keys.map(\.key) == ["a"])
+  }
+}

@@ -1,0 +1,101 @@
+import DataStore
+import MulticastTesting
+import RepositoryTesting
+
+@testable import Repository
+
+/// A store, a server and a clock for a test of repositories whose values belong to users.
+struct UsersFixture: Sendable {
+  typealias Source = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>
+  typealias Repository = SyncedRepository<Source>
+
+  let storage = InMemoryStorage()
+  let memory: InMemoryStore
+  /// The same store, intercepted between the repository and the memory.
+  ///
+  /// It doesn't support locks.
+  let store: InterceptedStore
+  let server = InMemoryServer<UserKey, Notes, NotesMutation>(empty: Notes())
+  let clock = ManualClock()
+  let isOffline = Setting(false)
+
+  init() {
+    memory = InMemoryStore(storage: storage)
+    store = InterceptedStore(memory)
+  }
+}
+
+/// A suite whose tests each have a ``UsersFixture``.
+protocol UsersSuite: Sendable {
+  var fixture: UsersFixture { get }
+}
+
+extension UsersSuite {
+  typealias Repository = UsersFixture.Repository
+
+  var memory: InMemoryStore { fixture.memory }
+  var store: InterceptedStore { fixture.store }
+  /// The store of a program that may be newer or older.
+  func makeOtherStore() -> InMemoryStore { InMemoryStore(storage: fixture.storage) }
+  var server: InMemoryServer<UserKey, Notes, NotesMutation> { fixture.server }
+  var clock: ManualClock { fixture.clock }
+  var isOffline: Setting<Bool> { fixture.isOffline }
+  var jake: UserKey { UserKey("jake", "a") }
+  var mary: UserKey { UserKey("mary", "a") }
+
+  /// Creates a repository whose requests call `onFetch` and `onSend` first.
+  func makeRepository(
+    store: (any KeyValueStore)? = nil,
+    onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
+    onFetch: @escaping @Sendable (UserKey) async throws(NotesFailure) -> Void = { _ in }
+  ) -> Repository {
+    Repository(
+      UsersFixture.Source(
+        "notes",
+        fetch: { [server] (key) async throws(NotesFailure) in
+          try await onFetch(key)
+          return server.value(of: key)
+        },
+        send: { [server, isOffline] (mutation, key, id) async throws(NotesFailure) in
+          if isOffline.value { throw .offline }
+          try await onSend(mutation)
+          return .value(try server.take(mutation, key, id))
+        }, disposition: { $0.disposition }), store: store ?? self.store,
+      configuration: RepositoryConfiguration(clock: clock))
+  }
+
+  /// Creates a store that delivers changes of users' records only while a gate is open.
+  ///
+  /// - Parameter isHeld: Whether the gate is needed at all.
+  func makeStore(holdingUsersAt gate: Gate, while isHeld: Setting<Bool> = Setting(true)) -> InterceptedStore {
+    let store = InterceptedStore(memory, supportsLocks: true)
+    store.set {
+      $0.onChanges = { (collection) async in if collection == "notes.users", isHeld.value { await gate.pass() } }
+    }
+    return store
+  }
+
+  /// The stored notes of a key.
+  func stored(_ key: UserKey) async throws -> Notes? {
+    try await memory.load(StoreKey<Notes>("notes", id: key.storeID))?.value
+  }
+
+  /// The ids of the stored mutations.
+  var records: [MutationID] {
+    get async throws {
+      let stored = try await memory.observe(
+        collection: "notes.mutations", as: MutationRecord<NotesMutation>.self
+      ).stored
+      return stored.compactMap(\.key.id).map(MutationID.init(rawValue:))
+    }
+  }
+}
+
+extension Result {
+  /// Creates the result of an operation.
+  init(isolation: isolated (any Actor)? = #isolation, _ body: () async throws(Failure) -> Success) async {
+    do throws(Failure) { self = .success(try await body()) } catch { self = .failure(error) }
+  }
+
+  var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
+}

@@ -1,0 +1,59 @@
+package import Foundation
+
+/// A folder for one test, which is removed when the object is released.
+package final class TemporaryFolder: Sendable {
+  package let url: URL
+
+  /// Chooses the URL of a folder that doesn't exist yet.
+  ///
+  /// - Parameter inMemory: Whether the folder is on a volume in memory, if the system has one. There, no call waits for a
+  ///   disk, and the files don't survive a loss of power.
+  package init(inMemory: Bool = false) {
+    let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+    let isThere = FileManager.default.isWritableFile(atPath: memory.path(percentEncoded: false))
+    url = (inMemory && isThere ? memory : FileManager.default.temporaryDirectory).appending(
+      path: "moments-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
+  }
+
+  /// Returns a folder that exists and is empty.
+  package static func existing() throws -> TemporaryFolder {
+    let folder = TemporaryFolder()
+    try folder.create()
+    return folder
+  }
+
+  deinit {
+    // Files that remain don't affect other tests, so an error is ignored.
+    if FileManager.default.fileExists(atPath: url.path(percentEncoded: false)) { try? remove() }
+  }
+
+  /// The names and the bytes of all files.
+  package var namesAndBytes: [Data] {
+    get throws {
+      try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil).flatMap {
+        [Data($0.lastPathComponent.utf8), try Data(contentsOf: $0)]
+      }
+    }
+  }
+
+  /// Creates the folder.
+  ///
+  /// - Throws: An error if the folder exists already.
+  package func create() throws {
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+  }
+
+  /// Removes the folder, in which a store may still be renaming files.
+  ///
+  /// - Throws: The error of the last of eleven attempts.
+  package func remove() throws {
+    for _ in 0..<10 {
+      do {
+        return try FileManager.default.removeItem(at: url)
+      } catch {
+        // A listed file may have been renamed in the meantime.
+      }
+    }
+    try FileManager.default.removeItem(at: url)
+  }
+}
