@@ -81,7 +81,8 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
   /// the replay and the sender are not affected.
   ///
   /// With capacity 0, and on a channel without replay, the subscriber has no buffer. It receives an element only if it
-  /// is suspended in `next()` when the element is sent, and any other element fails it.
+  /// is suspended in `next()` when the element is sent. Any other element fails it, such as one that is sent before the
+  /// first call of `next()`, or while the body of its loop runs.
   ///
   /// - Parameters:
   ///   - capacity: The maximum number of buffered elements, which must be at least 0.

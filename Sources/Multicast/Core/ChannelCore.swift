@@ -145,15 +145,6 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     if !isParked { waiter.resume() }
   }
 
-  /// Does the same as ``park(_:_:)``, and then signals demand.
-  func parkAndSignalDemand(_ subscriber: Int, _ waiter: Waiter) {
-    // Another thread may resume the parked call, which may then release the last other reference to this core.
-    let this = Unmanaged.passRetained(self)
-    defer { this.release() }
-    park(subscriber, waiter)
-    signalDemand()
-  }
-
   /// Orders the calling subscriber after the send that handed an element off to it, for the thread sanitizer.
   func noticeHandOff() { handOff.acquire() }
 

@@ -125,8 +125,9 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
       let slot = takeHandOffSlot()
       let wake = await withTaskCancellationHandler {
         await withUnsafeContinuation { continuation in
-          let waiter = Waiter(continuation, target: slot.base)
-          if requestsBySuspending { core.parkAndSignalDemand(id, waiter) } else { core.park(id, waiter) }
+          core.park(id, Waiter(continuation, target: slot.base))
+          // If the call is resumed at once, it still continues only after this closure, so `self` stays alive.
+          if requestsBySuspending { core.signalDemand() }
         }
       } onCancel: {
         cancel()

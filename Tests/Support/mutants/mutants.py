@@ -30,7 +30,6 @@ MUTANTS = [
             CORE,
             "    contents.withLock { $0.subscribe(policy) }\n",
             "    let start = contents.withLock { $0.state.replayStart }\n"
-            "    for _ in 0..<2_000 { _ = progress }\n"
             "    return contents.withLock { $0.subscribe(policy, from: start) }\n",
         ),
         (
@@ -57,7 +56,6 @@ MUTANTS = [
             CORE,
             "    contents.withLock { $0.subscribe(policy) }\n",
             "    let id = contents.withLock { $0.subscribe(policy) }\n"
-            "    for _ in 0..<2_000 { _ = progress }\n"
             "    contents.withLock { $0.replay(to: id) }\n"
             "    return id\n",
         ),
