@@ -43,9 +43,9 @@ public var TIOCGWINSZ: UInt { 0x40087468 }
 public var TIOCSWINSZ: UInt { 0x80087467 }
 public var TIOCSCTTY: UInt { 0x20007461 }
 
-@discardableResult public func ioctl(_ fd: CInt, _ request: UInt) -> CInt { fatalError() }
-@discardableResult public func ioctl(_ fd: CInt, _ request: UInt, _ value: CInt) -> CInt { fatalError() }
-@discardableResult public func ioctl(_ fd: CInt, _ request: UInt, _ ptr: UnsafeMutableRawPointer) -> CInt { fatalError() }
+public func ioctl(_ fd: CInt, _ request: UInt) -> CInt { fatalError() }
+public func ioctl(_ fd: CInt, _ request: UInt, _ value: CInt) -> CInt { fatalError() }
+public func ioctl(_ fd: CInt, _ request: UInt, _ ptr: UnsafeMutableRawPointer) -> CInt { fatalError() }
 
 // <unistd.h>
 

@@ -7,8 +7,9 @@ public struct NWPath: Equatable, Sendable {
   public let status: NWPath.Status
 }
 
+// That it is `Sendable` is assumed.
 public final class NWPathMonitor: Sendable {
-  public var pathUpdateHandler: (@Sendable (_ newPath: NWPath) -> Void)? {
+  @preconcurrency public var pathUpdateHandler: (@Sendable (_ newPath: NWPath) -> Void)? {
     get { fatalError() }
     set { fatalError() }
   }
