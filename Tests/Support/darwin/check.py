@@ -88,6 +88,7 @@ class Check:
 
     def run(self):
         """Checks all modules, each after its dependencies, and returns whether they have no errors."""
+        subprocess.run(["swiftc", "--version"], check=True)
         for name in STAND_IN_MODULES:
             if not self.compile(name, sorted((STAND_INS / name).glob("*.swift")), [], STAND_INS):
                 return False
