@@ -51,7 +51,7 @@
             close(client)
             break
           }
-          connect(client)
+          relay(client)
         }
         close(accepting)
       }
@@ -72,9 +72,10 @@
     /// Whether a connection was cut since ``cutNext(_:_:)``.
     var hasCut: Bool { nextCut.withLock { $0 == nil } }
 
-    private func connect(_ client: CInt) {
+    /// Connects to the server, and relays the bytes between the client and the server.
+    private func relay(_ client: CInt) {
       let server = Self.makeSocket()
-      guard Self.withAddress(target, { Glibc.connect(server, $0, $1) }) == 0 else {
+      guard Self.withAddress(target, { connect(server, $0, $1) }) == 0 else {
         close(client)
         close(server)
         return
@@ -145,7 +146,7 @@
     }
 
     private static func makeSocket() -> CInt {
-      socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+      socket(AF_UNIX, StreamSocket.type, 0)
     }
 
     private static func withAddress<Result>(
@@ -165,9 +166,7 @@
       while case let count = read(source, &buffer, buffer.count), count > 0, passes(buffer[..<count]) {
         var written = 0
         while written < count {
-          let result = buffer[written..<count].withUnsafeBytes {
-            send(target, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
-          }
+          let result = buffer[written..<count].withUnsafeBytes { StreamSocket.send($0, to: target) }
           if result <= 0 { return }
           written += result
         }
