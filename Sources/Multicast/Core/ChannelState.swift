@@ -27,8 +27,8 @@
 /// - `floor` is never beyond the start of the replay or the place of a cursor subscriber. It lags behind their minimum
 ///   by at most ``releaseInterval`` sends, and not at all while all cursor subscribers wait.
 /// - For each subscriber, the elements received, dropped and left to read add up to the elements replayed to it and
-///   sent while its intake was open.
-/// - `subscriberCount` is the number of subscribers whose intake is open.
+///   sent while it was receiving.
+/// - `subscriberCount` is the number of subscribers that are receiving.
 struct ChannelState<Waiter> {
   /// The maximum number of sends after which an element that is no longer needed is released.
   static var releaseInterval: Int { 16 }
@@ -39,11 +39,11 @@ struct ChannelState<Waiter> {
   private(set) var floor = 0
   /// Whether the channel has terminated.
   private(set) var hasEnded = false
-  /// The number of subscribers whose intake is open.
+  /// The number of subscribers that are receiving.
   private(set) var subscriberCount = 0
   /// The ids of the cursor subscribers that have not ended.
   private(set) var cursorSubscribers: ContiguousArray<Int> = []
-  /// The ids of the buffered subscribers whose intake is open.
+  /// The ids of the buffered subscribers that are receiving.
   private(set) var bufferedSubscribers: ContiguousArray<Int> = []
 
   private let replayLimit: Int
@@ -83,7 +83,7 @@ struct ChannelState<Waiter> {
   ///
   /// It also has if an element may be left in a batch, which the subscriber must check.
   func isReadable(_ id: Int) -> Bool {
-    if subscribers[id].intake != .open || subscribers[id].mayHaveBatch { return true }
+    if subscribers[id].phase != .receiving || subscribers[id].mayHaveBatch { return true }
     guard let buffer = subscribers[id].buffer else { return place(of: cursors[id]) < head }
     return buffer.count > 0
   }
@@ -107,7 +107,7 @@ struct ChannelState<Waiter> {
     case append
     /// Replace the last element of the subscriber's buffer with the element.
     case replaceLast
-    /// Do nothing: the element is dropped. If the policy is `error`, the subscriber's intake has been closed.
+    /// Do nothing: the element is dropped. If the policy is `error`, the subscriber receives no more.
     case drop
   }
 
@@ -128,7 +128,7 @@ struct ChannelState<Waiter> {
     case .replaceNewest: return .replaceLast
     case .error:
       subscribers[id].buffer!.hasOverflowed = true
-      subscribers[id].intake = .closed
+      subscribers[id].phase = .draining
       subscriberCount -= 1
       bufferedSubscribers.remove(at: index)
       return .drop
@@ -210,8 +210,8 @@ struct ChannelState<Waiter> {
     if hasEnded { return .none }
     hasEnded = true
     subscriberCount = 0
-    for id in bufferedSubscribers { subscribers[id].intake = .closed }
-    for id in cursorSubscribers { subscribers[id].intake = .closed }
+    for id in bufferedSubscribers { subscribers[id].phase = .draining }
+    for id in cursorSubscribers { subscribers[id].phase = .draining }
     bufferedSubscribers.removeAll()
     var waiters = ContiguousArray<Waiter>()
     for index in waitingSubscribers.indices.reversed() {
@@ -262,7 +262,7 @@ struct ChannelState<Waiter> {
       subscriber.cursorIndex = cursorSubscribers.count
     }
     if hasEnded {
-      subscriber.intake = .closed
+      subscriber.phase = .draining
     } else {
       subscriberCount += 1
     }
@@ -311,14 +311,14 @@ struct ChannelState<Waiter> {
   ///
   /// - Parameter limit: The maximum number of elements to read.
   mutating func read(_ id: Int, limit: Int) -> ReadAction {
-    if subscribers[id].intake == .ended { return .returnNil }
+    if subscribers[id].phase == .ended { return .returnNil }
     if let buffer = subscribers[id].buffer {
       if buffer.count > 0 {
         subscribers[id].buffer!.count -= 1
         return .takeBuffered
       }
-      guard subscribers[id].intake == .closed else { return .suspend }
-      subscribers[id].intake = .ended
+      guard subscribers[id].phase == .draining else { return .suspend }
+      subscribers[id].phase = .ended
       return buffer.hasOverflowed ? .overflow(capacity: buffer.capacity) : .terminate(releaseCount: 0)
     }
     let position = place(of: cursors[id])
@@ -334,8 +334,8 @@ struct ChannelState<Waiter> {
       floor += count
       return .take(count: count)
     }
-    guard subscribers[id].intake == .closed else { return .suspend }
-    subscribers[id].intake = .ended
+    guard subscribers[id].phase == .draining else { return .suspend }
+    subscribers[id].phase = .ended
     removeCursor(of: id)
     // The subscriber needs no more elements, even if it stays alive.
     return .terminate(releaseCount: raiseFloor())
@@ -377,9 +377,9 @@ struct ChannelState<Waiter> {
   /// Ends a subscriber at once, and counts its backlog as dropped.
   @inline(__always)
   mutating func cancel(_ id: Int) -> CancelAction {
-    guard subscribers[id].intake != .ended else { return .none }
-    let wasOpen = subscribers[id].intake == .open
-    subscribers[id].intake = .ended
+    guard subscribers[id].phase != .ended else { return .none }
+    let wasOpen = subscribers[id].phase == .receiving
+    subscribers[id].phase = .ended
     if wasOpen { subscriberCount -= 1 }
     var waiters = ContiguousArray<Waiter>()
     takeAllWaiters(of: id, into: &waiters)
@@ -482,18 +482,17 @@ struct ChannelState<Waiter> {
 
   /// The state of one subscriber, apart from its cursor.
   private struct Subscriber {
-    /// Whether the subscriber accepts elements.
-    enum Intake {
-      /// It accepts elements.
-      case open
-      /// It accepts no more elements, because the channel has terminated or its buffer overflowed, but has yet to
+    enum Phase {
+      /// The subscriber receives elements.
+      case receiving
+      /// It receives no more elements, because the channel has terminated or its buffer overflowed, but has yet to
       /// deliver its backlog or the termination.
-      case closed
+      case draining
       /// It has delivered the termination, or was cancelled. Every read returns `nil`.
       case ended
     }
 
-    var intake = Intake.open
+    var phase = Phase.receiving
     /// The buffer of a buffered subscriber, or `nil` for a cursor subscriber.
     var buffer: BufferState?
     /// The suspended call that is served next.

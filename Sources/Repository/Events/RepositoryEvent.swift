@@ -60,7 +60,7 @@ public enum RepositoryEvent: Hashable, Sendable {
   case mutationOfUnknownKey(MutationID, key: String)
 
   /// A stored mutation has a future schema. It is left unchanged and isn't sent.
-  case mutationOfNewerProgram(MutationID)
+  case mutationOfFutureSchema(MutationID)
 
   /// A stored mutation has an older schema and couldn't be migrated. It is left unchanged and isn't sent.
   case mutationNotMigrated(MutationID, reason: String)
@@ -137,7 +137,7 @@ extension RepositoryEvent: CustomStringConvertible {
     case .mutationUnreadable(let id, let movedTo, let reason):
       "mutation \(id) couldn't be decoded, and its bytes were quarantined in \(movedTo): \(reason)"
     case .mutationOfUnknownKey(let id, let key): "mutation \(id) belongs to \(key), which this program doesn't know"
-    case .mutationOfNewerProgram(let id): "mutation \(id) has a future schema: update the app to send it"
+    case .mutationOfFutureSchema(let id): "mutation \(id) has a future schema: update the app to send it"
     case .mutationNotMigrated(let id, let reason): "mutation \(id) couldn't be migrated and isn't sent: \(reason)"
     case .networkChanged(let status): "the network is \(status)"
     case .leadershipGained: "this repository leads and sends the mutations of all"

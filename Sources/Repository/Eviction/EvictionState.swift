@@ -5,8 +5,9 @@ internal import Foundation
 ///
 /// A pure state machine: methods record values, removals and uses, and return the values to remove.
 ///
-/// **Invariant**: ``count`` and ``byteCount`` are those of the stored values. `order` contains every value once under
-/// its current turn, except the values that ``takeVictims(at:limit:isKept:)`` took, which return with their next use.
+/// **Invariant**: ``count`` and ``byteCount`` are those of the stored values. `order` contains every value once, at
+/// the place of its last use, except the values that ``takeVictims(at:limit:isKept:)`` took or had to keep. They return
+/// with their next use.
 ///
 /// - Complexity: O(1) amortised for each function, unless stated otherwise. The memory depends on the number of stored
 ///   values, not on the number of values over time.
@@ -23,15 +24,15 @@ struct EvictionState<Key: Hashable & Sendable> {
     var revision: UInt64
     var byteCount: Int
     var usedAt: Date
-    /// The number of the last use, or `nil` if the value was taken.
-    var turn: UInt64?
+    /// The place of the last use in `order`, or `nil` if the value isn't in `order`.
+    var place: UInt64?
     /// Whether this repository removed the value and the store hasn't reported that yet.
     var isRemoved = false
   }
 
-  private struct Turn {
+  private struct Use {
     let key: Key
-    let number: UInt64
+    let place: UInt64
   }
 
   private let policy: EvictionPolicy
@@ -39,8 +40,8 @@ struct EvictionState<Key: Hashable & Sendable> {
   /// The uses in order.
   ///
   /// May contain uses that a later use of the same value has replaced.
-  private var order = FIFO<Turn>()
-  private var lastTurn: UInt64 = 0
+  private var order = FIFO<Use>()
+  private var lastPlace: UInt64 = 0
 
   /// The number of values.
   private(set) var count = 0
@@ -93,6 +94,7 @@ struct EvictionState<Key: Hashable & Sendable> {
 
   /// Records a removal that the store reports.
   mutating func recordRemoval(of key: Key, revision: UInt64) {
+    // The revision of a removal by this repository is known already.
     guard let item = items[key], revision >= item.revision else { return }
     uncount(item)
     items[key] = nil
@@ -107,12 +109,12 @@ struct EvictionState<Key: Hashable & Sendable> {
   /// Records the end of a use.
   mutating func recordUse(of key: Key, at time: Date) {
     guard items[key] != nil else { return }
-    lastTurn += 1
+    lastPlace += 1
     items[key]?.usedAt = time
-    items[key]?.turn = lastTurn
-    order.append(Turn(key: key, number: lastTurn))
+    items[key]?.place = lastPlace
+    order.append(Use(key: key, place: lastPlace))
     // Bounds the memory by the number of values.
-    if order.count > 2 * items.count + 16 { order.removeAll { items[$0.key]?.turn != $0.number } }
+    if order.count > 2 * items.count + 16 { order.removeAll { items[$0.key]?.place != $0.place } }
   }
 
   // MARK: - Evicting
@@ -120,13 +122,14 @@ struct EvictionState<Key: Hashable & Sendable> {
   /// Takes values to remove, the least recently used first, until the remaining values are within the limits and not
   /// idle.
   ///
-  /// The taken values, and those that are kept, are not considered again until their next use or
-  /// ``restoreVictims(_:)``.
+  /// The taken values, and those that must be kept, are not considered again until their next use. The taken ones are
+  /// also considered again after ``restoreVictims(_:)``.
   ///
   /// - Parameters:
   ///   - now: The present time.
   ///   - limit: The greatest number of values to take.
   ///   - isKept: Returns whether a value must be kept.
+  /// - Complexity: O(*n*) amortised, where *n* is the number of values that are taken or must be kept.
   mutating func takeVictims(at now: Date, limit: Int, isKept: (Key) -> Bool) -> [Victim] {
     var victims: [Victim] = []
     var (count, byteCount) = (count, byteCount)
@@ -134,7 +137,7 @@ struct EvictionState<Key: Hashable & Sendable> {
       isOverLimit(count, byteCount) || isIdle(item, at: now)
     {
       _ = order.removeFirst()
-      items[key]?.turn = nil
+      items[key]?.place = nil
       if isKept(key) { continue }
       victims.append(Victim(key: key, tag: item.tag))
       count -= 1
@@ -148,10 +151,10 @@ struct EvictionState<Key: Hashable & Sendable> {
   /// They are the first to be taken again, except those used meanwhile.
   mutating func restoreVictims(_ victims: [Victim]) {
     for victim in victims.reversed() {
-      guard let item = items[victim.key], item.turn == nil else { continue }
-      lastTurn += 1
-      items[victim.key]?.turn = lastTurn
-      order.prepend(Turn(key: victim.key, number: lastTurn))
+      guard let item = items[victim.key], item.place == nil else { continue }
+      lastPlace += 1
+      items[victim.key]?.place = lastPlace
+      order.prepend(Use(key: victim.key, place: lastPlace))
     }
   }
 
@@ -167,8 +170,8 @@ struct EvictionState<Key: Hashable & Sendable> {
 
   /// The least recently used value, except those that were taken.
   private mutating func firstInOrder() -> (Key, Item)? {
-    while let turn = order.first {
-      if let item = items[turn.key], item.turn == turn.number, !item.isRemoved { return (turn.key, item) }
+    while let use = order.first {
+      if let item = items[use.key], item.place == use.place, !item.isRemoved { return (use.key, item) }
       _ = order.removeFirst()
     }
     return nil

@@ -136,7 +136,7 @@ final class MutationReader<Source: RepositorySource> {
   func receive(_ changes: [StoreChange<Record>], ofReading reading: Int, in engine: isolated Engine) async {
     guard reading == readingCount else { return }
     let external = changes.filter { change in
-      change.key.id.map { records.isExternal(change, of: MutationID(rawValue: $0)) } ?? false
+      change.key.id.map { records.recordChange(change, of: MutationID(rawValue: $0)) } ?? false
     }
     let saved = external.compactMap { change in change.stored.map { (key: change.key, stored: $0) } }
     let added = saved.sorted { $0.stored.value.sequence < $1.stored.value.sequence }.compactMap {

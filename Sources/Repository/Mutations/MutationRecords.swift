@@ -1,9 +1,7 @@
 internal import DataStore
 internal import Multicast
 
-/// The records of a repository's mutations in the store.
-///
-/// Distinguishes external changes of them from its own.
+/// The records of a repository's mutations in the store, and which of their changes are external.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only. The store may report a change of a record before a
 /// write of the record has returned; ``RecordEchoes`` decides whose change it is.
@@ -40,9 +38,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   struct Reading {
     let stored: [StoreObservation<Record>.Entry]
     let changes: MulticastSubscription<[StoreChange<Record>], Never>
-    /// A sequence number.
-    ///
-    /// The read found all stored mutations up to it.
+    /// The highest sequence number that the read covers.
     let lastSequence: UInt64
   }
 
@@ -96,7 +92,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     do throws(StoreError) {
       var outcome = try await records.perform(write, id)
       let reported = echoes.endWriting(id) ?? 0
-      // A commit that confirms the mutation may have removed the record. The queue learns of that shortly.
+      // A commit that confirms the mutation may have removed the record. The queue is notified of that shortly.
       if case .gone = outcome, echoes.isBeingWritten(id) { outcome = .unchanged }
       return (outcome, reported)
     } catch {
@@ -160,8 +156,10 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     for id in ids { echoes.recordRemoval(of: id, revision: commit.revision) }
   }
 
-  /// Records a change that the store reports, and returns whether it is external.
-  func isExternal(_ change: StoreChange<Record>, of id: MutationID) -> Bool {
+  /// Records a change that the store reports.
+  ///
+  /// - Returns: Whether the change is external.
+  func recordChange(_ change: StoreChange<Record>, of id: MutationID) -> Bool {
     echoes.receive(id, revision: change.revision)
   }
 
@@ -177,7 +175,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     try await records.storedWithdrawals()
   }
 
-  /// Returns those of the given records that another process has removed.
+  /// Returns those of the given mutations whose records another process has removed.
   ///
   /// - Complexity: Loads each record.
   func externallyRemoved(
@@ -203,7 +201,7 @@ extension RepositoryEvent {
     case .valueQuarantined(let key, let movedTo, let reason) where key.collection == collection:
       self = .mutationUnreadable(MutationID(rawValue: key.id ?? ""), movedTo: movedTo, reason: reason)
     case .newerValueLeftUntouched(let key, _, _) where key.collection == collection:
-      self = .mutationOfNewerProgram(MutationID(rawValue: key.id ?? ""))
+      self = .mutationOfFutureSchema(MutationID(rawValue: key.id ?? ""))
     case .migrationFailed(let key, _, let reason) where key.collection == collection:
       self = .mutationNotMigrated(MutationID(rawValue: key.id ?? ""), reason: reason)
     default: return nil

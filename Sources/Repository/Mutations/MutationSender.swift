@@ -15,7 +15,7 @@ final class MutationSender<Source: RepositorySource> {
   private let tasks: OwnedTasks
   /// The next time at which ``pump(in:)`` is called.
   private let alarm: Alarm
-  /// The number of attempts under way.
+  /// The number of attempts in flight, including their reads and writes of the store.
   private var attemptCount = 0
 
   init(

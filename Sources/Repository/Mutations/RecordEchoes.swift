@@ -36,7 +36,7 @@ struct RecordEchoes {
 
   /// Records that a write or a removal has succeeded or failed.
   ///
-  /// - Returns: The newest revision that was reported during the writes, if no other write of the record is under way.
+  /// - Returns: The newest revision that was reported during the writes, if no other write of the record is in flight.
   ///   The revision is external if it is newer than that of the last write.
   @discardableResult
   mutating func endWriting(_ id: MutationID) -> UInt64? {

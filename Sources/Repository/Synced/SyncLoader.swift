@@ -304,7 +304,7 @@ final class SyncLoader<Source: RepositorySource> {
   }
 
   /// Records that the server has the mutations that wait for a whole value, so that their attempts don't count as cut
-  /// off by the end of the process.
+  /// off if this process exits or is killed.
   ///
   /// The records are written only once a fetch has failed. A fetch that succeeds confirms the mutations, and removes
   /// their records, soon afterwards.

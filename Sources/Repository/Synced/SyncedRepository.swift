@@ -20,8 +20,8 @@ public import Multicast
 ///   stored value, whether this process or another one stored it, is discarded, and the request is repeated.
 /// - **Mutations** are visible as soon as ``perform(_:on:)`` applies them. They stay visible until the stored value
 ///   includes them, the server refuses them, they are cancelled, or they conflict with a newer value. They are durable
-///   before they are sent, and they survive the end of the process at any moment. The mutations of a lane are sent in
-///   order, each under the same id for all attempts.
+///   before they are sent, and they survive an exit, a crash or `SIGKILL` at any moment. The mutations of a lane are sent
+///   in order, each under the same id for all attempts.
 /// - **Requests**: Concurrent calls that need the same request share it.
 /// - **Cancellation** ends a call. A request is cancelled when its last caller is cancelled; a mutation isn't cancelled
 ///   with its caller.

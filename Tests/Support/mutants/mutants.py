@@ -331,7 +331,7 @@ MUTANTS = [
         "a subscriber accepts no elements after an overflow (C8)",
         (
             STATE,
-            "      subscribers[id].intake = .closed\n      subscriberCount -= 1\n      bufferedSubscribers.remove(at: index)\n",
+            "      subscribers[id].phase = .draining\n      subscriberCount -= 1\n      bufferedSubscribers.remove(at: index)\n",
             "",
         ),
     ),
@@ -340,14 +340,14 @@ MUTANTS = [
         "an overflow is thrown exactly once (C8)",
         (
             STATE,
-            "      subscribers[id].intake = .ended\n      return buffer.hasOverflowed",
+            "      subscribers[id].phase = .ended\n      return buffer.hasOverflowed",
             "      return buffer.hasOverflowed",
         ),
     ),
     mutant(
         "termination-delivered-twice",
         "the termination is delivered exactly once (C9)",
-        (STATE, "    subscribers[id].intake = .ended\n    removeCursor(of: id)\n", ""),
+        (STATE, "    subscribers[id].phase = .ended\n    removeCursor(of: id)\n", ""),
     ),
     mutant(
         "replay-not-given-to-buffered-subscribers",
