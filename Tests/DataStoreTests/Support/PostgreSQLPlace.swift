@@ -55,6 +55,14 @@
         "UPDATE datastore_value SET bytes = $1 WHERE name = $2", .bytes(Data("spoiled".utf8)), .text(name))
     }
 
+    /// Waits until an SQL expression is true.
+    func waitUntil(_ condition: String) async throws {
+      let connection = try connection()
+      while try connection.first("SELECT \(condition)", read: { $0.bool(0) }) != true {
+        try await Task.sleep(for: .milliseconds(10))
+      }
+    }
+
     /// Terminates all other connections to the schema, as an administrator does, and waits until they have ended.
     func endConnections() throws {
       try connection().run(
