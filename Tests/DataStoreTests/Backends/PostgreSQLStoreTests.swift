@@ -2,6 +2,7 @@
   import Foundation
   import Multicast
   import MulticastTesting
+  import TestSupport
   import Testing
 
   @testable import DataStore

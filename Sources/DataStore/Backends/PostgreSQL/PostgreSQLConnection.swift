@@ -13,7 +13,7 @@
   /// A connection to a PostgreSQL server, and its prepared statements.
   ///
   /// Values are parameters of statements, never a part of their text.
-  final class PostgreSQLConnection: @unchecked Sendable {
+  package final class PostgreSQLConnection: @unchecked Sendable {
     // Unchecked: every use of `handle` and of mutable state holds `callLock`, and each result is used by a single call. So
     // any thread may release or check a lock while another one makes a call.
 
@@ -72,7 +72,7 @@
     /// - Parameters:
     ///   - address: A connection string or URI in libpq's format. Missing settings come from the environment.
     ///   - timeout: The longest time that a call may take.
-    init(_ address: String, timeout: Duration) throws(SystemError) {
+    package init(_ address: String, timeout: Duration) throws(SystemError) {
       let seconds = Self.longestSilence(within: timeout)
       // Later options override earlier ones. libpq expands the address at the position of `dbname`, so its settings
       // override all others.
@@ -123,7 +123,7 @@
     // MARK: - Statements
 
     /// Runs statements without parameters, in one exchange.
-    func run(script: String) throws(SystemError) {
+    package func run(script: String) throws(SystemError) {
       callLock.lock()
       defer { callLock.unlock() }
       let result = PQexec(handle, script)
