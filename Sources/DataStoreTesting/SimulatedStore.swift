@@ -5,8 +5,8 @@ public import Multicast
 /// A store for tests that has no thread of its own: it runs on its callers' executor, one call at a time.
 ///
 /// On a `ManualTaskExecutor`, every test that uses it is deterministic. Several stores over one ``SimulatedStorage``
-/// simulate the stores of several processes, and ``disconnect()`` simulates the end of a process. ``Hooks`` delay calls
-/// and make them fail.
+/// simulate the stores of several processes, and ``disconnect()`` simulates that a process is killed. ``Hooks`` delay
+/// calls and make them fail.
 ///
 /// A store notices the commits of other stores in ``noticeExternalChanges()``, and by any call for a key that they
 /// changed. It notices them in the order in which they were made.
@@ -71,7 +71,7 @@ public actor SimulatedStore: KeyValueStore {
     noticedCount = storage.commitCount
   }
 
-  /// Simulates the end of the store's process: from now on each call throws and changes nothing.
+  /// Simulates that the store's process is killed: from now on each call throws and changes nothing.
   ///
   /// A call in progress throws too, unless its commit is already made.
   public nonisolated func disconnect() {

@@ -37,7 +37,7 @@ extension StoreConformance {
         throw Mismatch(explanation: "expected an event of a newer value, found \(events)")
       }
       try expect([found.schema, supported.schema], is: [2, 1], "the schemas of the event")
-      try expect(await harness.open().load(letter)?.value, is: new.value, "the newer program's load")
+      try expect(await harness.open().load(letter)?.value, is: new.value, "the load by the newer schema")
     },
     Check("A value whose migration fails is reported by load and by an event, and the next save replaces it") {
       harness in

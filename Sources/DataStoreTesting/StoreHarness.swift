@@ -10,7 +10,7 @@ public import Foundation
 /// let harness = StoreHarness {
 ///   InMemoryStore(storage: storage)
 /// } corrupt: { key in
-///   storage[try key.encoded()] = Data("spoiled".utf8)
+///   storage[try key.encoded()] = Data("corrupt".utf8)
 /// }
 /// ```
 public struct StoreHarness: Sendable {

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import TerminalUI
 
-/// The command `moments`: shows the timeline of a user, stores it on this device, and plays the library's examples.
+/// The command `moments`: shows the timeline of a user, stores it on this device, and runs the library's examples.
 @main
 struct MomentsCommand {
   static let version = "0.1.0"

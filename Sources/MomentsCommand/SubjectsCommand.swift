@@ -1,6 +1,6 @@
 internal import Multicast
 
-/// The command `moments subjects`: plays three worked examples, and prints what each observer receives, line for line.
+/// The command `moments subjects`: runs three worked examples, and prints what each observer receives, line for line.
 struct SubjectsCommand {
   let console: Console
 

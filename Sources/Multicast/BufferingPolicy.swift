@@ -36,8 +36,9 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
     return makeError(overflow)
   }
 
-  private init(capacity: Int, overflow: Overflow) {
-    precondition(capacity >= 1, "BufferingPolicy: 'capacity' must be at least 1, but is \(capacity).")
+  private init(capacity: Int, minimum: Int = 1, overflow: Overflow) {
+    precondition(
+      capacity >= minimum, "BufferingPolicy: 'capacity' must be at least \(minimum), but is \(capacity).")
     self.capacity = capacity
     self.overflow = overflow
   }
@@ -79,19 +80,24 @@ public struct BufferingPolicy<Failure: Error>: Sendable {
   /// its backlog; then its `next()` throws the error once, and returns `nil` on every later call. Other subscribers,
   /// the replay and the sender are not affected.
   ///
+  /// With capacity 0, and on a channel without replay, the subscriber has no buffer. It receives an element only if it
+  /// is suspended in `next()` when the element is sent. Any other element fails it, such as one that is sent before the
+  /// first call of `next()`, or while the body of its loop runs.
+  ///
   /// - Parameters:
-  ///   - capacity: The maximum number of buffered elements, which must be at least 1.
+  ///   - capacity: The maximum number of buffered elements, which must be at least 0.
   ///   - makeError: A closure that returns the error to throw. It runs once, in the subscriber's `next()`, outside any
   ///     lock.
   public static func error(_ capacity: Int, _ makeError: @escaping @Sendable (BufferOverflow) -> Failure) -> Self {
-    Self(capacity: capacity, overflow: .error(makeError))
+    Self(capacity: capacity, minimum: 0, overflow: .error(makeError))
   }
 }
 
 extension BufferingPolicy where Failure == BufferOverflow {
   /// Fails the subscriber with a ``BufferOverflow`` when an element arrives while its buffer is full.
   ///
-  /// - Parameter capacity: The maximum number of buffered elements, which must be at least 1.
+  /// - Parameter capacity: The maximum number of buffered elements, which must be at least 0. See
+  ///   ``error(_:_:)`` for capacity 0.
   public static func error(_ capacity: Int) -> Self {
     .error(capacity) { $0 }
   }
@@ -100,7 +106,8 @@ extension BufferingPolicy where Failure == BufferOverflow {
 extension BufferingPolicy where Failure == any Error {
   /// Fails the subscriber with a ``BufferOverflow`` when an element arrives while its buffer is full.
   ///
-  /// - Parameter capacity: The maximum number of buffered elements, which must be at least 1.
+  /// - Parameter capacity: The maximum number of buffered elements, which must be at least 0. See
+  ///   ``error(_:_:)`` for capacity 0.
   public static func error(_ capacity: Int) -> Self {
     .error(capacity) { $0 }
   }

@@ -31,7 +31,7 @@ public struct MulticastStream<Element: Sendable, Failure: Error>: AsyncSequence,
   /// - Complexity: O(1), or O(*r*) if the policy keeps the oldest elements, where *r* is the number of replayed
   ///   elements.
   public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(reader: ChannelReader(core: core, policy: policy))
+    AsyncIterator(subscriber: ChannelSubscriber(core: core, policy: policy))
   }
 
   /// Registers a subscriber now whose elements are read later.
@@ -41,7 +41,7 @@ public struct MulticastStream<Element: Sendable, Failure: Error>: AsyncSequence,
   /// - Complexity: O(1), or O(*r*) if the policy keeps the oldest elements, where *r* is the number of replayed
   ///   elements.
   public func subscribe() -> MulticastSubscription<Element, Failure> {
-    MulticastSubscription(ChannelReader(core: core, policy: policy))
+    MulticastSubscription(ChannelSubscriber(core: core, policy: policy))
   }
 
   /// Returns a stream of the same channel whose subscribers use `policy` instead of the channel's policy.

@@ -8,10 +8,10 @@
 ///   iterators and releases its backlog. An element that was already handed off to a `next()` is still returned.
 /// - **Lifetime**: Releasing the subscription and its last iterator unregisters the subscriber at once.
 public final class MulticastSubscription<Element: Sendable, Failure: Error>: AsyncSequence, Sendable {
-  private let reader: ChannelReader<Element, Failure>
+  private let subscriber: ChannelSubscriber<Element, Failure>
 
-  init(_ reader: ChannelReader<Element, Failure>) {
-    self.reader = reader
+  init(_ subscriber: ChannelSubscriber<Element, Failure>) {
+    self.subscriber = subscriber
   }
 
   /// The number of elements that this subscription will never return, because its policy dropped them or because it was
@@ -21,25 +21,25 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
   /// and sent while the subscription was registered. Elements that a call of `next()` has fetched in advance count as
   /// buffered until later calls return them. If ``cancel()`` runs concurrently with that call, they count as buffered
   /// until they are discarded, shortly after the call.
-  public var droppedCount: Int { reader.droppedCount }
+  public var droppedCount: Int { subscriber.droppedCount }
 
   /// Ends this subscription: every pending and later call of `next()` returns `nil`, and the backlog is released.
   public func cancel() {
-    reader.cancel()
+    subscriber.cancel()
   }
 
   /// Returns an iterator over the elements that this subscription has not delivered yet.
   public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(reader: reader)
+    AsyncIterator(subscriber: subscriber)
   }
 
   /// An iterator that reads the elements of one subscription.
   public struct AsyncIterator: AsyncIteratorProtocol {
     @usableFromInline
-    let reader: ChannelReader<Element, Failure>
+    let subscriber: ChannelSubscriber<Element, Failure>
 
-    init(reader: ChannelReader<Element, Failure>) {
-      self.reader = reader
+    init(subscriber: ChannelSubscriber<Element, Failure>) {
+      self.subscriber = subscriber
     }
 
     /// Returns the next element, or `nil` once the subscription has ended.
@@ -54,10 +54,10 @@ public final class MulticastSubscription<Element: Sendable, Failure: Error>: Asy
     ) async throws(Failure) -> Element? {
       // Inlinable, because the peer benchmarks measure less than half the time for each element of a backlog in a
       // client's loop: inlining removes the call's frame and its executor hops.
-      if reader.beginTakingFromBatch() { return reader.takeFromBatch() }
-      switch try await reader.advance() {
-      case .batch: return reader.takeFromBatch()
-      case .mailbox(let mailbox): return reader.take(from: mailbox)
+      if subscriber.beginTakingFromBatch() { return subscriber.takeFromBatch() }
+      switch try await subscriber.advance() {
+      case .batch: return subscriber.takeFromBatch()
+      case .handOffSlot(let slot): return subscriber.take(from: slot)
       case .end: return nil
       }
     }

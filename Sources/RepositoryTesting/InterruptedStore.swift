@@ -1,7 +1,8 @@
 internal import DataStore
 internal import Multicast
 
-/// A store that simulates the end of its process after a number of commits: each later call throws and changes nothing.
+/// A store that simulates that its process is killed after a number of commits: each later call throws and changes
+/// nothing.
 final class InterruptedStore: KeyValueStore {
   private static let error = StoreError.writeFailed(SystemError(code: 5, operation: "simulating", path: "memory"))
 

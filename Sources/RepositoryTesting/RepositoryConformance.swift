@@ -158,20 +158,20 @@ extension RepositoryConformance {
   }
 
   @Sendable private static func checkOnce(_ harness: RepositoryHarness<Source>) async throws {
-    for fate in [SimulatedNetwork.Fate.loseReply, .duplicateRequest, .loseRequest, .failToSend] {
+    for outcome in [SimulatedNetwork.PlannedOutcome.loseReply, .duplicateRequest, .loseRequest, .failToSend] {
       let bench = Bench(harness)
       let store = try await harness.makePlace()()
       try await bench.whileNetworkRuns {
         let repository = bench.makeRepository(store)
         try await bench.load(repository)
         for mutation in harness.mutations {
-          bench.network.plan(fate)
+          bench.network.plan(outcome)
           try await repository.perform(mutation, on: harness.key)
           try await repository.waitForPendingMutations()
         }
         try await bench.settle(repository)
       }
-      try bench.expectAllAppliedOnce("when the fate of each is \(fate)")
+      try bench.expectAllAppliedOnce("when the outcome of each is \(outcome)")
       try expect(Set(bench.server.received).count, is: harness.mutations.count, "the number of ids")
     }
   }

@@ -82,7 +82,7 @@ public final class SimulatedNetwork: Sendable {
   }
 
   /// The planned outcome of an exchange.
-  public enum Fate: Hashable, Sendable {
+  public enum PlannedOutcome: Hashable, Sendable {
     /// The request and the reply arrive.
     case arrive
     /// The request isn't sent.
@@ -102,7 +102,7 @@ public final class SimulatedNetwork: Sendable {
 
   private struct Exchange {
     var packetCount = 0
-    var fate: Fate?
+    var planned: PlannedOutcome?
     /// Ends the call without a reply.
     let fail: @Sendable () -> Void
   }
@@ -111,7 +111,7 @@ public final class SimulatedNetwork: Sendable {
     var random: SplitMix64
     var conditions: Conditions
     var isReachable = true
-    var plan: [Fate] = []
+    var plan: [PlannedOutcome] = []
     var entries: [Entry] = []
     var exchanges: [Int: Exchange] = [:]
     var lastPacket = 0
@@ -172,8 +172,8 @@ public final class SimulatedNetwork: Sendable {
   }
 
   /// Plans the outcomes of the next exchanges, in order, after those that were planned before.
-  public func plan(_ fates: Fate...) {
-    state.withLock { $0.plan += fates }
+  public func plan(_ outcomes: PlannedOutcome...) {
+    state.withLock { $0.plan += outcomes }
   }
 
   // MARK: - Client
@@ -189,11 +189,11 @@ public final class SimulatedNetwork: Sendable {
   ) async throws(Failure) -> Reply {
     let call = Call<Reply>()
     let isSent = state.withLock { state in
-      let fate = state.plan.isEmpty ? nil : state.plan.removeFirst()
-      guard state.isReachable, fate != .failToSend else { return false }
+      let planned = state.plan.isEmpty ? nil : state.plan.removeFirst()
+      guard state.isReachable, planned != .failToSend else { return false }
       state.lastExchange += 1
       let number = state.lastExchange
-      state.exchanges[number] = Exchange(fate: fate) { call.end(.failure(.noReply)) }
+      state.exchanges[number] = Exchange(planned: planned) { call.end(.failure(.noReply)) }
       _ = state.add(.request, of: number, label) { [weak self] in
         let reply = serve()
         self?.reply(to: number, label) { call.end(.success(reply)) }
@@ -266,13 +266,13 @@ public final class SimulatedNetwork: Sendable {
   public func step() -> (packet: Packet, move: Move)? {
     let step = state.withLock { state -> (Packet, Move)? in
       guard let packet = state.entries.randomElement(using: &state.random)?.packet else { return nil }
-      switch state.exchanges[packet.exchange]?.fate {
+      switch state.exchanges[packet.exchange]?.planned {
       case .arrive?: return (packet, .delivered)
       case .loseRequest?: return (packet, .lost)
       case .loseReply?: return (packet, packet.direction == .reply ? .lost : .delivered)
       case .duplicateRequest?:
         if packet.direction == .reply { return (packet, .delivered) }
-        state.exchanges[packet.exchange]?.fate = .arrive
+        state.exchanges[packet.exchange]?.planned = .arrive
         return (packet, .duplicated)
       case .failToSend?, nil: break
       }

@@ -13,7 +13,7 @@ import Testing
     } contents: {
       storage.names.flatMap { [Data($0.utf8), storage[$0] ?? Data()] }
     } corrupt: { key in
-      storage[try key.encoded()] = Data("spoiled".utf8)
+      storage[try key.encoded()] = Data("corrupt".utf8)
     }
     try await check.run(on: harness)
   }
@@ -27,7 +27,7 @@ import Testing
     } contents: {
       try temporary.namesAndBytes
     } corrupt: { key in
-      try Data("spoiled".utf8).write(to: folder.appending(path: "\(try key.encoded()).value"))
+      try Data("corrupt".utf8).write(to: folder.appending(path: "\(try key.encoded()).value"))
     }
     try await check.run(on: harness)
     extendLifetime(temporary)
@@ -44,7 +44,7 @@ import Testing
         [Data(name.utf8), object as? Data ?? Data()]
       }
     } corrupt: { key in
-      UserDefaults(suiteName: suiteName)!.set(Data("spoiled".utf8), forKey: "DataStore.\(try key.encoded())")
+      UserDefaults(suiteName: suiteName)!.set(Data("corrupt".utf8), forKey: "DataStore.\(try key.encoded())")
     }
     try await check.run(on: harness)
   }

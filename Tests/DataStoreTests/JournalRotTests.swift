@@ -43,9 +43,10 @@ import Testing
   private static let foreign: [String: Data] = Dictionary(
     uniqueKeysWithValues: [
       "notes.txt", "numbers.0.value.bak", "numbers.0+", "a+", "Numbers.0.value", ".DataStore-notes", ".DataStore-g-1",
-      ".DataStore-journal.txt",
+      ".DataStore-1-a", ".DataStore-journal.txt",
     ].map { ($0, Data($0.utf8)) })
 
+  /// Makes commits in the folder, of which the last one is interrupted.
   private func interrupt() async throws -> Interrupted {
     var progress = CommitProgress(.mixed)
     let fileSystem = FileSystem { $0.operation == "rename" && $0.path.hasSuffix(".value") ? EIO : nil }
@@ -67,7 +68,7 @@ import Testing
   }
 
   /// Creates the folder again with the given files, and adds foreign files in it and beside it.
-  private func lay(_ files: [String: Data]) throws {
+  private func makeFolder(with files: [String: Data]) throws {
     let manager = FileManager.default
     if manager.fileExists(atPath: path(folder)) { try manager.removeItem(at: folder) }
     try manager.createDirectory(at: folder.appending(path: "folder.d"), withIntermediateDirectories: true)
@@ -164,7 +165,7 @@ import Testing
     let interrupted = try await interrupt()
     for round in 1...rounds {
       let rotten = try rot(interrupted.journal, using: &random)
-      try lay(interrupted.files.merging([CommitJournal.fileName: rotten]) { $1 })
+      try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: rotten]) { $1 })
       do {
         let outcome = try await recover(interrupted, loadsFirst: round.isMultiple(of: 2))
         guard outcome == .quarantined else { throw Problem.outcome(outcome) }
@@ -218,7 +219,7 @@ import Testing
         files[replacement.fileName] = files.removeValue(forKey: replacement.stagedName)
       }
       for loadsFirst in [true, false] {
-        try lay(files)
+        try makeFolder(with: files)
         #expect(try await recover(interrupted, loadsFirst: loadsFirst) == .finished, "after \(count)")
       }
     }
@@ -230,7 +231,7 @@ import Testing
       var files = interrupted.files
       files[replacement.stagedName] = nil
       for loadsFirst in [true, false] {
-        try lay(files)
+        try makeFolder(with: files)
         #expect(try await recover(interrupted, loadsFirst: loadsFirst) == .dropped, "\(replacement)")
       }
     }
@@ -258,15 +259,15 @@ import Testing
         removals.append(name)
       }
       let hostile = CommitJournal(replacements: replacements, removals: removals)
-      try lay(interrupted.files.merging([CommitJournal.fileName: try hostile.encoded]) { $1 })
+      try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try hostile.encoded]) { $1 })
       #expect(try await recover(interrupted, loadsFirst: position == 0) == .quarantined)
     }
   }
 
   @Test(arguments: [
     "../outside/inner.value", "folder.d", "notes.txt", "numbers.0.value", ".DataStore-", ".DataStore-notes",
-    ".DataStore-g-1", ".DataStore-1-", ".DataStore-1-1/", ".DataStore-1-1/../notes.txt", ".DataStore-1-1\u{0}",
-    ".DataStore-journal", "",
+    ".DataStore-g-1", ".DataStore-1-a", ".DataStore-1-", ".DataStore-1-1/", ".DataStore-1-1/../notes.txt",
+    ".DataStore-1-1\u{0}", ".DataStore-journal", "",
   ])
   func `A journal that takes bytes from files other than staged ones is quarantined`(name: String) async throws {
     let interrupted = try await interrupt()
@@ -276,7 +277,7 @@ import Testing
       stagedName: name, fileName: first.fileName, size: first.size, checksum: first.checksum)
     let hostile = CommitJournal(
       replacements: decoded.replacements.dropFirst() + [replacement], removals: decoded.removals)
-    try lay(interrupted.files.merging([CommitJournal.fileName: try hostile.encoded]) { $1 })
+    try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try hostile.encoded]) { $1 })
     #expect(try await recover(interrupted, loadsFirst: true) == .quarantined)
   }
 
@@ -290,7 +291,7 @@ import Testing
   ])
   func `Text that is not a journal is quarantined, even with the right checksum`(text: String) async throws {
     let interrupted = try await interrupt()
-    try lay(interrupted.files.merging([CommitJournal.fileName: sealed(text)]) { $1 })
+    try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: sealed(text)]) { $1 })
     #expect(try await recover(interrupted, loadsFirst: false) == .quarantined)
   }
 
@@ -301,7 +302,7 @@ import Testing
       replacements: decoded.replacements.map {
         CommitJournal.Replacement(stagedName: $0.stagedName, fileName: $0.fileName, size: .max, checksum: .max)
       }, removals: decoded.removals)
-    try lay(interrupted.files.merging([CommitJournal.fileName: try huge.encoded]) { $1 })
+    try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try huge.encoded]) { $1 })
     #expect(try await recover(interrupted, loadsFirst: true) == .finished)
 
     let long = CommitJournal(
@@ -309,7 +310,7 @@ import Testing
         + (0..<10_000).map {
           CommitJournal.Replacement(stagedName: ".DataStore-0-\($0)", fileName: "a\($0).value", size: .min, checksum: 0)
         }, removals: (0..<10_000).map { "b\($0).value" })
-    try lay(interrupted.files.merging([CommitJournal.fileName: try long.encoded]) { $1 })
+    try makeFolder(with: interrupted.files.merging([CommitJournal.fileName: try long.encoded]) { $1 })
     #expect(try await recover(interrupted, loadsFirst: true) == .dropped)
   }
 
@@ -317,7 +318,7 @@ import Testing
   enum Obstacle: CaseIterable {
     case folder, fullFolder, link, danglingLink, pipe, hugeFile
 
-    func lay(at url: URL, beside outside: URL) throws {
+    func create(at url: URL, beside outside: URL) throws {
       let path = url.path(percentEncoded: false)
       if FileManager.default.fileExists(atPath: path) { try FileManager.default.removeItem(atPath: path) }
       let result: CInt
@@ -344,8 +345,8 @@ import Testing
     var files = interrupted.files
     files[CommitJournal.fileName] = nil
     for loadsFirst in [true, false] {
-      try lay(files)
-      try obstacle.lay(at: journal, beside: outside)
+      try makeFolder(with: files)
+      try obstacle.create(at: journal, beside: outside)
       #expect(try await recover(interrupted, loadsFirst: loadsFirst) == .quarantined)
     }
   }
@@ -360,9 +361,9 @@ import Testing
     let removal = try #require(decoded.removals.first { !$0.contains("+") })
     for name in [value.stagedName, value.fileName, removal] {
       for isStaged in [true, false] {
-        try lay(interrupted.files)
+        try makeFolder(with: interrupted.files)
         if !isStaged { try FileManager.default.removeItem(at: folder.appending(path: value.stagedName)) }
-        try obstacle.lay(at: folder.appending(path: name), beside: outside)
+        try obstacle.create(at: folder.appending(path: name), beside: outside)
         let key = StoreKey<Int>("other")
         for number in 1...2 {
           let store = FileStore(folder: folder)
@@ -373,7 +374,7 @@ import Testing
           try await store.commit(batch)
           #expect(try await store.load(key)?.value == number, "\(obstacle) at \(name)")
         }
-        try checkForeignFilesBesideObstacle(named: name)
+        try checkForeignFiles(besideObstacleAt: name)
       }
     }
   }
@@ -382,7 +383,7 @@ import Testing
     let interrupted = try await interrupt()
     let decoded = try interrupted.decoded
     for name in decoded.replacements.map(\.fileName) + decoded.removals {
-      try lay(interrupted.files)
+      try makeFolder(with: interrupted.files)
       let fileSystem = FileSystem {
         ["rename", "unlink"].contains($0.operation) && $0.path.hasSuffix("/\(name)") ? EPERM : nil
       }
@@ -397,11 +398,11 @@ import Testing
     }
   }
 
-  private func checkForeignFilesBesideObstacle(named name: String) throws {
+  private func checkForeignFiles(besideObstacleAt obstacle: String) throws {
     for (name, bytes) in Self.foreign {
-      #expect(try Data(contentsOf: folder.appending(path: name)) == bytes)
+      #expect(try Data(contentsOf: folder.appending(path: name)) == bytes, "beside \(obstacle)")
     }
-    #expect(try Data(contentsOf: outside.appending(path: "inner.value")) == Data("foreign".utf8), "\(name)")
+    #expect(try Data(contentsOf: outside.appending(path: "inner.value")) == Data("foreign".utf8), "beside \(obstacle)")
     #expect(try contents(of: outside) == ["inner.value"])
   }
 

@@ -14,7 +14,7 @@ import Testing
       let harness = StoreHarness(timeLimit: .milliseconds(300)) {
         FaultyStore(fault: fault, storage: storage)
       } corrupt: { key in
-        storage[try key.encoded()] = Data("spoiled".utf8)
+        storage[try key.encoded()] = Data("corrupt".utf8)
       }
       do {
         try await check.run(on: harness)
@@ -23,6 +23,7 @@ import Testing
         broken.insert(failure.rule)
       }
     }
+    // A fault may break other rules too.
     #expect(broken.contains(fault.brokenRule), "\(broken)")
   }
 
@@ -92,6 +93,7 @@ struct FaultyStore: KeyValueStore {
   let fault: Fault
   private let storage: InMemoryStorage
   private let base: InMemoryStore
+  /// A store on a medium of its own.
   private let other = InMemoryStore()
 
   init(fault: Fault, storage: InMemoryStorage) {
@@ -104,6 +106,7 @@ struct FaultyStore: KeyValueStore {
     fault == .losesSavesOnReopening || fault == .missesExternalChanges ? other : base
   }
 
+  /// The key that the calls for a key use.
   private func actual<Value>(_ key: StoreKey<Value>) -> StoreKey<Value> {
     switch fault {
     case .ignoresIDs: StoreKey(key.collection)
@@ -118,6 +121,7 @@ struct FaultyStore: KeyValueStore {
       guard fault == .miscountsBytes, let stored else { return stored }
       return StoredValue(
         value: stored.value, savedAt: stored.savedAt, revision: stored.revision, tag: stored.tag,
+        // A wrong size, which differs from save to save.
         byteCount: Int(clamping: stored.revision))
     } catch {
       switch (fault, error) {
@@ -186,7 +190,7 @@ struct FaultyStore: KeyValueStore {
 
   func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError) {
     switch fault {
-    case .keepsQuarantine: try await store.erase { $0.bytes != Data("spoiled".utf8) && isErased($0) }
+    case .keepsQuarantine: try await store.erase { $0.bytes != Data("corrupt".utf8) && isErased($0) }
     case .erasesTooMuch:
       try await store.erase { item in
         _ = isErased(item)

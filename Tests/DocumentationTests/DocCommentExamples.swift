@@ -76,7 +76,7 @@ enum DocCommentExamples {
     let harness = StoreHarness {
       InMemoryStore(storage: storage)
     } corrupt: { key in
-      storage[try key.encoded()] = Data("spoiled".utf8)
+      storage[try key.encoded()] = Data("corrupt".utf8)
     }
     return harness
   }

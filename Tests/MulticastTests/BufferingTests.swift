@@ -144,6 +144,62 @@ import Testing
       await subscription.read(4) == Event.elements(1, 2, 3) + [.failed("\(BufferOverflow(capacity: 3))")])
   }
 
+  @Test func `Without capacity, the first element that no suspended call waits for fails the subscriber`() {
+    let channel = MulticastChannel<Int, any Error>(buffering: .error(0))
+    let subscription = channel.stream.subscribe()
+    let reader = Reader(subscription, on: executor)
+    executor.runUntilIdle()
+    for element in 1...3 {
+      channel.send(element)
+      executor.runUntilIdle()
+    }
+    #expect(reader.newEvents() == Event.elements(1, 2, 3))
+    #expect(subscription.droppedCount == 0)
+
+    // The subscriber has been handed 4, but hasn't called `next()` again.
+    channel.send(4)
+    channel.send(5)
+    #expect(channel.subscriberCount == 0)
+    channel.send(6)
+    executor.runUntilIdle()
+    #expect(reader.events == [.element(4), .failed("\(BufferOverflow(capacity: 0))")])
+    #expect(subscription.droppedCount == 1)
+  }
+
+  @Test func `Without capacity, an element sent before the first call of next fails the subscriber`() async {
+    let channel = MulticastChannel<Int, Failure>(
+      buffering: .error(0) { $0.capacity == 0 ? .first : .second })
+    let subscription = channel.stream.subscribe()
+    let other = channel.stream.buffering(.unbounded).subscribe()
+    channel.send(1)
+    channel.send(2)
+    channel.finish()
+    #expect(await subscription.read(3) == [.failed("first"), .finished, .finished])
+    #expect(subscription.droppedCount == 1)
+    #expect(await other.read(3) == Event.elements(1, 2) + [.finished])
+  }
+
+  @Test func `Without capacity, a finish still terminates the subscriber`() async {
+    let channel = MulticastChannel<Int, any Error>(buffering: .error(0))
+    let subscription = channel.stream.subscribe()
+    channel.finish()
+    channel.send(1)
+    #expect(await subscription.read(2) == [.finished, .finished])
+    #expect(subscription.droppedCount == 0)
+  }
+
+  @Test func `A capacity of zero is raised to the replay`() async {
+    let channel = MulticastChannel<Int, any Error>(replay: 1, buffering: .error(0))
+    channel.send(1)
+    let subscription = channel.stream.subscribe()
+    #expect(await subscription.read(1) == [.element(1)])
+    channel.send(2)
+    #expect(channel.subscriberCount == 1)
+    channel.send(3)
+    #expect(await subscription.read(3) == [.element(2), .failed("\(BufferOverflow(capacity: 1))"), .finished])
+    #expect(subscription.droppedCount == 1)
+  }
+
   @Test func `Unbounded drops nothing`() async {
     let channel = MulticastChannel<Int, Never>(buffering: .unbounded)
     let subscription = channel.stream.subscribe()
@@ -175,11 +231,20 @@ import Testing
     #expect(received + subscription.droppedCount == offered)
   }
 
-  @Test func `A capacity below one stops the program with a message that names the argument`() async {
-    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-      _ = BufferingPolicy<Never>.dropOldest(0)
+  @Test(arguments: 0..<4)
+  func `A capacity below the policy's minimum stops the program with a message that names the argument`(
+    policy: Int
+  ) async {
+    let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [policy] in
+      switch policy {
+      case 0: _ = BufferingPolicy<BufferOverflow>.dropOldest(0)
+      case 1: _ = BufferingPolicy<BufferOverflow>.dropNewest(0)
+      case 2: _ = BufferingPolicy<BufferOverflow>.replaceNewest(0)
+      default: _ = BufferingPolicy<BufferOverflow>.error(-1)
+      }
     }
-    #expect(message(of: result).contains("'capacity' must be at least 1, but is 0"))
+    let rule = policy == 3 ? "at least 0, but is -1" : "at least 1, but is 0"
+    #expect(message(of: result).contains("'capacity' must be \(rule)"))
   }
 
   @Test func `A negative replay stops the program with a message that names the argument`() async {

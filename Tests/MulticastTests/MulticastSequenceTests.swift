@@ -210,6 +210,19 @@ import Testing
     #expect(received == Array(1...100))
   }
 
+  @Test func `An element is requested for a subscriber without capacity only while it is suspended`() async throws {
+    let base = Base { _, pull in pull <= 100 ? pull : nil }
+    let shared = base.multicast(buffering: .error(0) { _ in .second })
+    var iterator = shared.makeAsyncIterator()
+    for element in 1...100 {
+      // No element is requested before the call.
+      for _ in 0..<10 { await Task.yield() }
+      #expect(base.pulls.value == element - 1)
+      #expect(try await iterator.next() == element)
+    }
+    #expect(try await iterator.next() == nil)
+  }
+
   @Test func `Elements are always requested for a subscriber with the latest policy`() async throws {
     let base = Base { _, pull in
       if pull == 1_000 { await Self.wait() }

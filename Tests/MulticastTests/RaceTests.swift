@@ -124,9 +124,12 @@ import Testing
     }
   }
 
-  @Test func `A subscriber that may overflow while reading receives everything, or a prefix and the error`() async {
+  @Test(arguments: [0, 2])
+  func `A subscriber that may overflow while reading receives everything, or a prefix and the error`(
+    capacity: Int
+  ) async {
     for _ in 0..<Self.rounds {
-      let channel = MulticastChannel<Int, any Error>(buffering: .error(2))
+      let channel = MulticastChannel<Int, any Error>(buffering: .error(capacity))
       let subscription = channel.stream.subscribe()
       let seen = Recorder<[Event<Int>]>()
       await race(
@@ -136,7 +139,7 @@ import Testing
         },
         { seen.record(await Self.events(of: subscription)) })
       let events = seen.values[0]
-      let overflow = Event<Int>.failed("\(BufferOverflow(capacity: 2))")
+      let overflow = Event<Int>.failed("\(BufferOverflow(capacity: capacity))")
       let last: Event<Int> = subscription.droppedCount == 0 ? .finished : overflow
       #expect(events == (0..<events.count - 1).map { .element($0) } + [last])
       #expect(last == overflow ? subscription.droppedCount == 1 : events.count == 21)

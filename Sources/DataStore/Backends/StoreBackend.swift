@@ -15,7 +15,7 @@ public import Foundation
 /// function, such as atomicity, hold against all of them.
 ///
 /// If a single corruption can make the whole medium unreadable, as in a database, any call may throw
-/// ``StoreError/damaged(movedTo:reason:)``. It throws it once, after it has quarantined all contents, so that the
+/// ``StoreError/corruptStore(movedTo:reason:)``. It throws it once, after it has quarantined all contents, so that the
 /// medium is empty.
 public protocol StoreBackend: SendableMetatype {
   /// Returns the bytes stored under a name, or `nil` if there are none.
@@ -51,7 +51,7 @@ public protocol StoreBackend: SendableMetatype {
   ///   - group: The writes of each commit.
   ///   - decide: The same as in ``commit(_:deciding:)``, called with the index of the commit.
   /// - Returns: The result of each commit: whether it was made, or the error that prevented it.
-  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
   mutating func commit(
     group: [[StoreWrite]], deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> [Result<Bool, StoreError>]
@@ -99,7 +99,7 @@ public protocol StoreBackend: SendableMetatype {
   /// - Throws: ``StoreError/removeFailed(_:)`` or ``StoreError/readFailed(_:)``; then some items may have been deleted.
   mutating func erase(_ isErased: (StoredItem) -> Bool) throws(StoreError)
 
-  /// Returns a number that differs after any external change, or `nil` if the backend can't tell.
+  /// Returns a number that differs after any external change, or `nil` if the backend can't determine that.
   ///
   /// While the number stays the same, the store doesn't read again what it has read before. An idle store calls this
   /// function on the thread of a load, so it should take microseconds. The default implementation returns `nil`.
@@ -198,7 +198,7 @@ extension StoreBackend {
           .success(
             try commit(writes) { (backend: inout Self) throws(StoreError) in try decide(index, &backend) }))
       } catch {
-        if case .damaged = error { throw error }
+        if case .corruptStore = error { throw error }
         if endsGroup(error) { fatal = error }
         results.append(.failure(error))
       }

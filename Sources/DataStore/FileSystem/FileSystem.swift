@@ -199,7 +199,7 @@ package struct FileSystem: Sendable {
       #if canImport(Darwin)
         // On Darwin `fsync` leaves bytes in the drive's cache. `F_FULLFSYNC` flushes it, but not every volume supports
         // it.
-        if fcntl(number, F_FULLFSYNC) != -1 { return 0 }
+        if fcntl(number, F_FULLFSYNC) != -1 { return CInt(0) }
       #endif
       return fsync(number)
     }

@@ -40,7 +40,9 @@ actor FolderHub {
 
   /// The parameters of a watch.
   struct Watch: Sendable {
+    /// The path of the folder, which may not exist yet.
     let folder: String
+    /// Whether each write to a file is reported, and not only the close of a file that was open for writing.
     let reportsWrites: Bool
     let fileSystem: FileSystem
     let onChange: @Sendable () -> Void
@@ -147,6 +149,7 @@ extension FolderHub {
   /// Reads all queued events; if this fails, all watches fail.
   private func readEvents() {
     do throws(SystemError) {
+      // The path only appears in an error. Each watch reports the error with its own path.
       try readEvents(for: "", fileSystem: FileSystem())
     } catch {
       for (id, watch) in watches {

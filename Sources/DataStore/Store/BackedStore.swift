@@ -360,7 +360,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     do throws(StoreError) {
       return try contents.quarantine(bytes, of: slot, reason: reason) != nil
     } catch {
-      guard case .damaged = error else { throw error }
+      guard case .corruptStore = error else { throw error }
       return false
     }
   }

@@ -84,7 +84,7 @@ final class ChangeChecker<Backend: StoreBackend> {
   ///
   /// Without this, the commit would read and send only those keys of an external commit that it changes itself.
   ///
-  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only. Other errors are reported as events, and the commit continues.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only. Other errors are reported as events, and the commit continues.
   func readExternalChanges(from backend: inout Backend) throws(StoreError) {
     guard watch.isWatching else { return }
     var plan: WatchState.Plan?
@@ -94,7 +94,7 @@ final class ChangeChecker<Backend: StoreBackend> {
       plan = taken
       checksOfCommits += try readObserved(taken, from: &backend)
     } catch {
-      if case .damaged = error { throw error }
+      if case .corruptStore = error { throw error }
       contents.send(.watchingFailed(error))
       if let plan { watch.markUnread(plan) }
     }
@@ -109,7 +109,7 @@ final class ChangeChecker<Backend: StoreBackend> {
   ///   - backend: The backend.
   ///   - removed: The names that the group has removed so far, which a backend may report too.
   /// - Returns: Whether there are external changes, so that the commit must wait for another attempt.
-  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
   func findsExternalChanges(
     with backend: inout Backend, besides removed: Set<String>
   ) throws(StoreError) -> Bool {
@@ -124,7 +124,7 @@ final class ChangeChecker<Backend: StoreBackend> {
       needsCheck = true
       return true
     } catch {
-      if case .damaged = error { throw error }
+      if case .corruptStore = error { throw error }
       contents.send(.watchingFailed(error))
       return false
     }
@@ -167,7 +167,7 @@ final class ChangeChecker<Backend: StoreBackend> {
       do throws(StoreError) {
         _ = try contents.quarantine(bytes, of: slot, reason: reason)
       } catch {
-        if case .damaged = error { return false }
+        if case .corruptStore = error { return false }
         contents.send(.watchingFailed(error))
       }
       return true

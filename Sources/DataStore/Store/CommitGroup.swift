@@ -8,7 +8,7 @@ struct CommitGroup {
   /// All commits of the group, in the order they arrived.
   private(set) var all: [PendingCommit] = []
 
-  /// The commits that are written.
+  /// The commits to write: all that no later save replaces.
   var writing: [PendingCommit] { all.filter { $0.successor == nil } }
 
   /// Takes the next group from the pending commits, and prepares the writes of each.
@@ -20,15 +20,17 @@ struct CommitGroup {
     from pending: inout [PendingCommit], readPart: (_ name: String) -> Data?
   ) -> CommitGroup {
     var group = CommitGroup()
+    /// The last commit of the group that changes each name.
     var writers: [String: PendingCommit] = [:]
     /// The names of the keys that a commit requires without changing them.
     var required: Set<String> = []
-    var count = 0
+    var takenCount = 0
     for commit in pending {
       let earlier = commit.keys.compactMap { writers[$0.name] }
+      // A replaceable commit has one key, so `earlier` has at most one element.
       if !earlier.isEmpty, !(commit.isReplaceable && earlier[0].isReplaceable) { break }
       if commit.keys.contains(where: { $0.isChange && required.contains($0.name) }) { break }
-      count += 1
+      takenCount += 1
       do throws(StoreError) {
         try commit.encode(readPart: readPart)
       } catch {
@@ -41,8 +43,9 @@ struct CommitGroup {
       }
       group.all.append(commit)
     }
-    pending.removeFirst(count)
-    // Lets each replaced commit refer directly to the last one of its chain, which is the one that is written.
+    pending.removeFirst(takenCount)
+    // Lets each replaced commit refer directly to the last one of its chain, which is the one that is written. From the
+    // back, because the reference of the next commit is then already the final one.
     for commit in group.all.reversed() { commit.successor = commit.successor.map { $0.successor ?? $0 } }
     return group
   }

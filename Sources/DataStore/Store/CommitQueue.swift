@@ -89,7 +89,7 @@ final class CommitQueue<Backend: StoreBackend> {
         try quarantineObstacles(of: tried, &results)
       } catch {
         var result = Result<Bool, StoreError>.failure(error)
-        if case .damaged = error {
+        if case .corruptStore = error {
           // The whole store was quarantined, with all that was read and written, so it is repeated once. This includes
           // the commits of earlier attempts that aren't sent yet.
           let lost = unpublished.filter { $0.successor == nil && $0.isMade }
@@ -150,7 +150,7 @@ final class CommitQueue<Backend: StoreBackend> {
   /// - Parameters:
   ///   - waiting: The commits.
   ///   - results: The results of the commits. If a quarantine fails, its error becomes the commit's result.
-  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
   private func quarantineObstacles(
     of waiting: [PendingCommit], _ results: inout [Result<Bool, StoreError>]
   ) throws(StoreError) {
@@ -158,7 +158,7 @@ final class CommitQueue<Backend: StoreBackend> {
       do throws(StoreError) {
         for key in commit.keys { try quarantineObstacle(of: key) }
       } catch {
-        if case .damaged = error { throw error }
+        if case .corruptStore = error { throw error }
         results[index] = .failure(error)
       }
     }

@@ -6,8 +6,8 @@ public import Multicast
 /// ``UserDefaultsStore``, ``InMemoryStore``, a store that a package trait adds, or one of your own. All of them keep the
 /// same promises, which the conformance checks in `DataStoreTesting` verify.
 ///
-/// - **Durability**: Once a call has returned, its change survives the end of the process, as far as the store's medium
-///   does. A call that throws has changed nothing, unless its documentation says otherwise.
+/// - **Durability**: Once a call has returned, its change survives an exit, a crash or `SIGKILL` of the process, if the
+///   store's medium does. A call that throws has changed nothing, unless its documentation says otherwise.
 /// - **Atomicity**: A commit is applied completely or not at all, at any instant and in every process.
 /// - **Ordering**: Changes are made in the order in which the calls arrive. They are sent in the same order, each exactly
 ///   once, after they are durable and before the call returns. All keys share one order, which
@@ -33,14 +33,17 @@ public protocol KeyValueStore: Sendable {
   ///   ``events`` has already reported them, and later calls return `nil`.
   ///   ``StoreError/newerFormat(_:found:supported:)`` each time for a value of a future format or schema.
   ///   ``StoreError/migrationFailed(_:from:reason:)`` each time for a value that can't be migrated.
-  ///   ``StoreError/damaged(movedTo:reason:)`` once for a store that was corrupt as a whole. Otherwise another
+  ///   ``StoreError/corruptStore(movedTo:reason:)`` once for a store that was corrupt as a whole. Otherwise another
   ///   ``StoreError``.
+  /// - Complexity: O(*b*) for the *b* bytes of the value. Bytes that were decoded before are read, but not decoded again.
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>?
 
   /// Stores a value, and sends it to every observer once it is durable.
   ///
   /// - Returns: The stored value, with its time, revision and tag.
   /// - Throws: A ``StoreError``. The old value is then intact, and nothing is sent.
+  /// - Complexity: O(*b*) for the bytes of the new and the old value; see ``PartitionedValue`` for large values. Sending
+  ///   is O(1) plus O(*s*), where *s* is the number of observers that are suspended in `next()`.
   @discardableResult
   func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>
 
@@ -50,6 +53,7 @@ public protocol KeyValueStore: Sendable {
   /// ``events`` reports.
   ///
   /// - Throws: A ``StoreError``. The value is then still stored, and nothing is sent.
+  /// - Complexity: That of reading the value.
   func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError)
 
   /// Removes all values of a collection in one commit, and notifies every observer.
@@ -67,6 +71,7 @@ public protocol KeyValueStore: Sendable {
   /// - Returns: The revision and the tag of the commit.
   /// - Throws: ``StoreError/preconditionFailed(_:)`` for the first precondition that doesn't hold, or another
   ///   ``StoreError``. Nothing is then changed or sent.
+  /// - Complexity: The sum of its saves and removals. Each precondition reads the value of its key.
   @discardableResult
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit
 
@@ -77,6 +82,7 @@ public protocol KeyValueStore: Sendable {
   ///
   /// - Throws: A ``StoreError``, but never for bytes that can't be decoded or migrated nor, once the key is observed, for
   ///   a value of a future format. ``events`` reports those.
+  /// - Complexity: That of a ``load(_:)``.
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
 
   /// Returns the values of a collection, and a subscription to all their later changes.

@@ -6,9 +6,10 @@ struct RecentlyUsed {
   ///
   /// The most recently used value is kept regardless of its size.
   private let limit: Int
-  private var uses: [StoreKeyName: (size: Int, time: UInt64)] = [:]
+  /// The size of each kept value, and the number of its last use.
+  private var uses: [StoreKeyName: (size: Int, number: UInt64)] = [:]
   private var size = 0
-  private var time: UInt64 = 0
+  private var useCount: UInt64 = 0
 
   init(limit: Int) {
     self.limit = limit
@@ -18,12 +19,12 @@ struct RecentlyUsed {
   ///
   /// - Returns: The keys of the values to release.
   mutating func use(_ key: StoreKeyName, size newSize: Int) -> [StoreKeyName] {
-    time += 1
-    size += newSize - (uses.updateValue((newSize, time), forKey: key)?.size ?? 0)
+    useCount += 1
+    size += newSize - (uses.updateValue((newSize, useCount), forKey: key)?.size ?? 0)
     guard size > limit else { return [] }
     // Releases values down to half of the limit, so that most uses release nothing.
     var released: [StoreKeyName] = []
-    for (old, use) in uses.sorted(by: { $0.value.time < $1.value.time }) where size > limit / 2 && old != key {
+    for (old, use) in uses.sorted(by: { $0.value.number < $1.value.number }) where size > limit / 2 && old != key {
       uses[old] = nil
       size -= use.size
       released.append(old)

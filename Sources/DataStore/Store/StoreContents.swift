@@ -38,7 +38,7 @@ final class StoreContents<Backend: StoreBackend> {
     do throws(StoreError) {
       return try body(&backend)
     } catch {
-      guard case .damaged(let movedTo, let reason) = error else { throw error }
+      guard case .corruptStore(let movedTo, let reason) = error else { throw error }
       for topic in topics.all { topic.recordQuarantineOfAll() }
       send(.storeQuarantined(movedTo: movedTo, reason: reason))
       guard retriesAfterQuarantine else { throw error }
@@ -49,7 +49,7 @@ final class StoreContents<Backend: StoreBackend> {
   /// Returns the value of a key if it is in memory and nothing was changed externally since it was read or written.
   ///
   /// - Returns: `nil` if the key must be read.
-  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` only, because the store is quarantined by then, so no later call
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only, because the store is quarantined by then, so no later call
   ///   would throw it. Other errors are left to the read.
   func knownValue<Value>(of key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value>? {
     guard topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
@@ -60,7 +60,7 @@ final class StoreContents<Backend: StoreBackend> {
       }
       return known.flatMap { reconcile($0, slot).stored }
     } catch {
-      if case .damaged = error { throw error }
+      if case .corruptStore = error { throw error }
       return nil
     }
   }
@@ -121,7 +121,7 @@ final class StoreContents<Backend: StoreBackend> {
   /// Quarantines corrupt bytes.
   ///
   /// - Returns: The place of the quarantined bytes; `nil` if other bytes are stored by now.
-  /// - Throws: ``StoreError/damaged(movedTo:reason:)`` if the whole store turned out to be corrupt. All earlier reads are
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` if the whole store turned out to be corrupt. All earlier reads are
   ///   then out of date.
   func quarantine<Value>(
     _ bytes: Data, of slot: Slot<Value>, reason: String
@@ -133,7 +133,7 @@ final class StoreContents<Backend: StoreBackend> {
         try backend.quarantine(bytes, of: slot.name, at: time)
       }
     } catch {
-      if case .damaged = error { throw error }
+      if case .corruptStore = error { throw error }
       slot.topic.recordUnusable(Fingerprint(bytes), slot.id)
       throw error
     }

@@ -43,7 +43,7 @@ public enum StoreError: Error, Hashable, Sendable {
   case newerStore(path: String, found: Int, supported: Int)
 
   /// The whole store was corrupt. It was quarantined, and nothing is stored now.
-  case damaged(movedTo: String, reason: String)
+  case corruptStore(movedTo: String, reason: String)
 
   /// A system call failed while reading.
   case readFailed(SystemError)
@@ -96,7 +96,7 @@ extension StoreError: CustomStringConvertible {
         + "migration and update the app."
     case .newerStore(let path, let found, let supported):
       "The store \(path) has layout \(found), but this app supports \(supported). It was left untouched: update the app."
-    case .damaged(let movedTo, let reason):
+    case .corruptStore(let movedTo, let reason):
       "The store was corrupt (\(reason)). It is kept in \(movedTo), and an empty store has replaced it: save again."
     case .readFailed(let error):
       "The store could not read. \(error)"

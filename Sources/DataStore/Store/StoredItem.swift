@@ -21,19 +21,57 @@ public struct StoredItem {
 
   /// All bytes of the item, as they are stored; empty if they can't be read.
   ///
+  /// The stores of this package then throw, even if they can't tell whether the item was to be erased.
+  ///
   /// - Complexity: Each access reads the bytes.
   public var bytes: Data { read() }
 }
 
 extension StoredItem {
+  /// Returns whether to erase an item, and throws if its bytes were needed and can't be read.
+  ///
+  /// Otherwise data of an erased user could be left, because the decision was made without its bytes.
+  ///
+  /// - Parameters:
+  ///   - key: The key of the item.
+  ///   - isErased: Returns whether to erase the item.
+  ///   - bytes: Reads the bytes of the item.
+  static func decide(
+    _ key: StoreKeyName?, _ isErased: (StoredItem) -> Bool, bytes: @escaping () throws(SystemError) -> Data
+  ) throws(SystemError) -> Bool {
+    var failure: SystemError?
+    let result = isErased(
+      StoredItem(key: key) {
+        do throws(SystemError) {
+          return try bytes()
+        } catch {
+          failure = error
+          return Data()
+        }
+      })
+    if let failure { throw failure }
+    return result
+  }
+
+  /// Variant of ``decide(_:_:bytes:)`` for a backend's name of a value, a part or quarantined bytes.
+  static func decide(
+    name: String, _ isErased: (StoredItem) -> Bool, bytes: @escaping () throws(SystemError) -> Data
+  ) throws(SystemError) -> Bool {
+    try decide(key(ofName: name), isErased, bytes: bytes)
+  }
+
   /// Creates an item from a backend's name for a value, a part or quarantined bytes.
   ///
   /// - Parameters:
   ///   - name: The name that a ``StoreBackend`` uses.
   ///   - bytes: A function that reads all bytes of the item.
   package init(name: String, bytes: @escaping () -> Data) {
+    self.init(key: Self.key(ofName: name), bytes: bytes)
+  }
+
+  private static func key(ofName name: String) -> StoreKeyName? {
     // No key encodes to a name of a part or of quarantined bytes, so the encoded key is a part of the name.
-    self.init(key: StoreKeyName(encoded: name) ?? StoreKeyName(encoded: Self.owner(of: name)), bytes: bytes)
+    StoreKeyName(encoded: name) ?? StoreKeyName(encoded: owner(of: name))
   }
 
   /// Returns the encoded key that a part or quarantined bytes belong to.

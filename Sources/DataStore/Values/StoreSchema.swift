@@ -78,7 +78,8 @@ public struct StoreMigration: Sendable {
   /// - Parameters:
   ///   - version: The schema of the values to migrate. The result has the next schema.
   ///   - type: A type that can be decoded from the old JSON.
-  ///   - migrate: Returns a value that encodes to the new JSON.
+  ///   - migrate: Returns a value that encodes to the new JSON. An error that it throws, and an error of decoding or
+  ///     encoding, becomes the reason of ``StoreError/migrationFailed(_:from:reason:)``.
   public init<Old: Decodable & SendableMetatype, New: Encodable & SendableMetatype>(
     from version: Int, decoding type: Old.Type, _ migrate: @escaping @Sendable (Old) throws -> New
   ) {

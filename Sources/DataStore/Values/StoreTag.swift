@@ -48,6 +48,8 @@ extension StoreTag: CustomStringConvertible {
 
 extension StoreTag: Codable {
   /// Decodes a tag from a string.
+  ///
+  /// - Throws: A `DecodingError` if there is no string, or if it isn't the text of a tag.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     let text = try container.decode(String.self)

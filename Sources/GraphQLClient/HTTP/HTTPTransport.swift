@@ -21,7 +21,7 @@ public protocol HTTPTransport: Sendable {
   ///
   /// - Parameter request: The request.
   /// - Returns: The response, regardless of its status.
-  /// - Throws: `URLError`. Its code tells whether the server may have received the request:
+  /// - Throws: `URLError`. Its code says whether the server may have received the request:
   ///   - `unsupportedURL` and `badURL`: The request is invalid, and the server received nothing.
   ///   - `cannotFindHost`, `cannotConnectToHost` and `notConnectedToInternet`: The server received nothing.
   ///   - `networkConnectionLost` and `timedOut`: The server may have acted on the request.

@@ -6,6 +6,9 @@ public import Repository
 /// ``updateLike(isLiked:momentID:fromUserID:)``. These methods return no timeline, because every observer receives the
 /// result.
 ///
+/// Sequences don't keep the repository alive, and finish when it is released. Cancelling the calling task ends a call,
+/// which then throws ``MomentsRepoError/cancelled``.
+///
 /// ## Names
 ///
 /// The first word of a method's name says what the method does to the streams, here and in every repository:

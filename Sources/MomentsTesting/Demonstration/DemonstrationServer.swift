@@ -51,6 +51,8 @@ public actor DemonstrationServer {
   }
 
   /// Opens a server with its stored state, or with the demonstration data if no state is stored or it can't be decoded.
+  ///
+  /// - Throws: A `StoreError` if the state can't be read, or if it is of a future format.
   public static func open(_ store: FileStore, latency: Duration = .zero) async throws(StoreError) -> DemonstrationServer
   {
     do throws(StoreError) {

@@ -9,10 +9,10 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   private(set) var state: ChannelState<Waiter>
   private(set) var kept = ElementRing<Element>()
   /// The buffers of the buffered subscribers, by subscriber id.
-  private(set) var collected = CollectorBuffers<Element>()
+  private(set) var buffers = SubscriberBuffers<Element>()
   private var failureBox: FailureBox?
   /// The upstream producer suspended in `demand()`, if any.
-  var waitingProducer: UnsafeContinuation<Void, Never>?
+  private var waitingProducer: UnsafeContinuation<Void, Never>?
 
   typealias Released = ReleasedElements<Element>
 
@@ -34,20 +34,20 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   @inline(__always)
   mutating func send(_ element: Element, releasing released: inout Released) -> ChannelState<Waiter>.Resumptions? {
     if state.hasEnded { return nil }
-    if !state.collectors.isEmpty { collect(element, into: &released) }
-    let (keep, resumptions) = state.send()
-    if state.isReleaseDue { release(into: &released) }
-    if keep { kept.append(element) }
-    return resumptions
+    if !state.bufferedSubscribers.isEmpty { offer(element, releasing: &released) }
+    let action = state.send()
+    if action.releaseCount > 0 { release(action.releaseCount, into: &released) }
+    if action.isKept { kept.append(element) }
+    return action.resumptions
   }
 
-  private mutating func collect(_ element: Element, into released: inout Released) {
-    for index in state.collectors.indices.reversed() {
-      let id = state.collectors[index]
-      switch state.collect(at: index) {
-      case .handedOver, .drop: break
-      case .append: collected.buffer(id).pointee.append(element)
-      case .replaceLast: collected.buffer(id).pointee.replaceLast(with: element, into: &released)
+  private mutating func offer(_ element: Element, releasing released: inout Released) {
+    for index in state.bufferedSubscribers.indices.reversed() {
+      let id = state.bufferedSubscribers[index]
+      switch state.offer(at: index) {
+      case .handOff, .drop: break
+      case .append: buffers.buffer(id).pointee.append(element)
+      case .replaceLast: buffers.buffer(id).pointee.replaceLast(with: element, into: &released)
       }
     }
   }
@@ -56,14 +56,16 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   ///
   /// - Returns: The waiters to resume.
   mutating func finish(_ failure: Failure?) -> ContiguousArray<Waiter> {
-    guard let waiters = state.finish() else { return [] }
-    failureBox = failure.map { FailureBox($0) }
-    return waiters
+    switch state.finish() {
+    case .none: return []
+    case .terminate(let waiters):
+      failureBox = failure.map { FailureBox($0) }
+      return waiters
+    }
   }
 
   mutating func resetReplay(releasing released: inout Released) {
-    state.resetReplay()
-    release(into: &released)
+    release(state.resetReplay().releaseCount, into: &released)
   }
 
   /// The newest element of the replay, or `nil` if the replay is empty.
@@ -75,23 +77,26 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
 
   @inline(__always)
   mutating func subscribe(_ policy: BufferingPolicy<Failure>) -> Int {
-    let overflow: CollectionOverflow? =
+    let overflow: OverflowBehavior? =
       switch policy.overflow {
       case .dropOldest: nil
       case .dropNewest: .dropNewest
       case .replaceNewest: .replaceNewest
       case .error: .error
       }
-    let id = state.subscribe(capacity: policy.capacity, overflow: overflow)
-    if overflow != nil { beginCollecting(id) }
-    return id
+    switch state.subscribe(capacity: policy.capacity, overflow: overflow) {
+    case .readKept(let id): return id
+    case .createBuffer(let id, let replay):
+      createBuffer(of: id, replay: replay)
+      return id
+    }
   }
 
   /// Gives a buffered subscriber its buffer, with the replay in it.
-  private mutating func beginCollecting(_ id: Int) {
-    collected.add(id)
-    let buffer = collected.buffer(id)
-    for position in state.replayStart..<state.head { buffer.pointee.append(kept.element(at: position - state.floor)) }
+  private mutating func createBuffer(of id: Int, replay: Range<Int>) {
+    buffers.add(id)
+    let buffer = buffers.buffer(id)
+    for position in replay { buffer.pointee.append(kept.element(at: position - state.floor)) }
   }
 
   /// Copies or moves a subscriber's next elements, at most `limit`, into uninitialised memory.
@@ -107,17 +112,16 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
       kept.moveFirst(count, to: target.base)
       kept.shrink()
       return .elements(count)
-    case .takeCollected:
-      collected.buffer(id).pointee.moveFirst(1, to: target.base)
-      collected.buffer(id).pointee.shrink()
+    case .takeBuffered:
+      buffers.buffer(id).pointee.moveFirst(1, to: target.base)
+      buffers.buffer(id).pointee.shrink()
       return .elements(1)
-    case .end:
-      // The subscriber needs no more elements, even if it stays alive.
-      release(into: &released)
+    case .terminate(let releaseCount):
+      release(releaseCount, into: &released)
       return failureBox == nil ? .finished : .failed
     case .overflow(let capacity): return .overflowed(capacity: capacity)
-    case .nothing: return .finished
-    case .wait: return .wait
+    case .returnNil: return .finished
+    case .suspend: return .wait
     }
   }
 
@@ -126,10 +130,12 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   /// - Returns: Whether the waiter was stored. Otherwise, the caller resumes it.
   @inline(__always)
   mutating func park(_ id: Int, _ waiter: Waiter, releasing released: inout Released) -> Bool {
-    if state.isReadable(id) { return false }
-    state.park(id, waiter)
-    if state.isReleaseDueAfterParking { release(into: &released) }
-    return true
+    switch state.park(id, waiter) {
+    case .resume: return false
+    case .suspend(let releaseCount):
+      if releaseCount > 0 { release(releaseCount, into: &released) }
+      return true
+    }
   }
 
   /// The error that the channel failed with, if any.
@@ -140,10 +146,17 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   /// - Returns: The waiters to resume, which then return `nil`.
   @inline(__always)
   mutating func cancel(_ id: Int, releasing released: inout Released) -> ContiguousArray<Waiter> {
-    if state.isCollector(id) { emptyCollector(id, into: &released) }
-    guard let waiters = state.cancel(id) else { return [] }
-    release(into: &released)
-    return waiters
+    switch state.cancel(id) {
+    case .none: return []
+    case .release(let releaseCount, let waiters):
+      release(releaseCount, into: &released)
+      return waiters
+    case .emptyBuffer(let waiters):
+      let buffer = buffers.buffer(id)
+      buffer.pointee.removeFirst(buffer.pointee.count, into: &released)
+      buffer.pointee.shrink()
+      return waiters
+    }
   }
 
   /// Removes a subscriber whose `next()` cannot be called again.
@@ -151,25 +164,40 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
   mutating func remove(_ id: Int, releasing released: inout Released) {
     let waiters = cancel(id, releasing: &released)
     assert(waiters.isEmpty, "A suspended call retains its subscriber.")
+    if state.isBuffered(id) { buffers.remove(id) }
     state.remove(id)
-  }
-
-  private mutating func emptyCollector(_ id: Int, into released: inout Released) {
-    guard collected.contains(id) else { return }
-    let buffer = collected.buffer(id)
-    buffer.pointee.removeFirst(buffer.pointee.count, into: &released)
-    collected.remove(id)
   }
 
   mutating func countDropped(_ id: Int, _ count: Int) {
     state.countDropped(id, count)
   }
 
+  // MARK: - Demand
+
+  /// Stores the suspended upstream producer, unless a subscriber would keep another element.
+  ///
+  /// - Returns: Whether the producer was stored. Otherwise, the caller resumes it.
+  mutating func parkProducer(_ producer: UnsafeContinuation<Void, Never>) -> Bool {
+    if state.isElementUseful { return false }
+    waitingProducer = producer
+    return true
+  }
+
+  /// Takes the suspended producer, if there is one.
+  mutating func takeProducer() -> UnsafeContinuation<Void, Never>? {
+    waitingProducer.take()
+  }
+
+  /// Takes the suspended producer, if there is one and a subscriber would keep another element.
+  mutating func takeDemandedProducer() -> UnsafeContinuation<Void, Never>? {
+    waitingProducer != nil && state.isElementUseful ? waitingProducer.take() : nil
+  }
+
   // MARK: - Releasing
 
+  /// Moves the oldest kept elements to `released`.
   @inline(__always)
-  private mutating func release(into released: inout Released) {
-    let count = state.raiseFloor()
+  private mutating func release(_ count: Int, into released: inout Released) {
     guard count > 0 else { return }
     kept.removeFirst(count, into: &released)
     kept.shrink()

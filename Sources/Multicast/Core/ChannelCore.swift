@@ -18,7 +18,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   private let progressCount = Atomic<Int>(0)
 
   /// Shows the thread sanitizer that a send happens before the reads of the subscribers that it hands its element to.
-  private let handOver = SanitizerOrder()
+  private let handOff = SanitizerOrder()
 
   /// A closure that runs, outside the lock, when the last subscriber has left, or `nil` if the owner doesn't need it.
   private let onUnused: (@Sendable (ChannelCore) -> Void)?
@@ -48,9 +48,6 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
 
   /// Whether the channel has neither terminated nor any subscribers.
   var isUnused: Bool { contents.withLock { !$0.state.hasEnded && $0.state.subscriberCount == 0 } }
-
-  /// Runs `body` with exclusive access to the contents.
-  func withContents<Result>(_ body: (inout Contents) -> Result) -> Result { contents.withLock(body) }
 
   var latest: Element? { contents.withLock { $0.latest } }
   var subscriberCount: Int { contents.withLock { $0.state.subscriberCount } }
@@ -95,8 +92,8 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
   private func resume(_ resumptions: ChannelState<Waiter>.Resumptions, with element: Element) {
     switch resumptions {
     case .none: break
-    case .one(let waiter): waiter.resume(with: element, order: handOver)
-    case .many(let waiters): for waiter in waiters { waiter.resume(with: element, order: handOver) }
+    case .one(let waiter): waiter.resume(with: element, order: handOff)
+    case .many(let waiters): for waiter in waiters { waiter.resume(with: element, order: handOff) }
     }
   }
 
@@ -135,21 +132,21 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
 
   /// Copies or moves a subscriber's next elements, at most `limit`, into uninitialised memory.
   func read(
-    _ reader: Int, limit: Int, into target: ElementSlots<Element>, releasing released: inout Contents.Released
+    _ subscriber: Int, limit: Int, into target: ElementSlots<Element>, releasing released: inout Contents.Released
   ) -> ReadOutcome {
-    contents.withLock { $0.read(reader, limit: limit, into: target, releasing: &released) }
+    contents.withLock { $0.read(subscriber, limit: limit, into: target, releasing: &released) }
   }
 
   /// Stores the waiter until the subscriber has something to read, or resumes it at once if it already has.
-  func park(_ reader: Int, _ waiter: Waiter) {
+  func park(_ subscriber: Int, _ waiter: Waiter) {
     var released = Contents.Released()
     defer { released.release() }
-    let isParked = contents.withLock { $0.park(reader, waiter, releasing: &released) }
+    let isParked = contents.withLock { $0.park(subscriber, waiter, releasing: &released) }
     if !isParked { waiter.resume() }
   }
 
   /// Orders the calling subscriber after the send that handed an element off to it, for the thread sanitizer.
-  func noticeHandOver() { handOver.acquire() }
+  func noticeHandOff() { handOff.acquire() }
 
   /// The error that the channel failed with.
   ///
@@ -158,17 +155,17 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     @inline(never) get { contents.withLock { $0.failure! } }
   }
 
-  func cancel(_ reader: Int) {
+  func cancel(_ subscriber: Int) {
     var released = Contents.Released()
     defer { released.release() }
-    for waiter in contents.withLock({ $0.cancel(reader, releasing: &released) }) { waiter.resume() }
+    for waiter in contents.withLock({ $0.cancel(subscriber, releasing: &released) }) { waiter.resume() }
     noticeIfUnused()
   }
 
-  func remove(_ reader: Int) {
+  func remove(_ subscriber: Int) {
     var released = Contents.Released()
     defer { released.release() }
-    contents.withLock { $0.remove(reader, releasing: &released) }
+    contents.withLock { $0.remove(subscriber, releasing: &released) }
     noticeIfUnused()
   }
 
@@ -177,11 +174,35 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     if let onUnused, isUnused { onUnused(self) }
   }
 
-  func droppedCount(_ reader: Int) -> Int {
-    contents.withLock { $0.state.droppedCount(reader) }
+  func droppedCount(_ subscriber: Int) -> Int {
+    contents.withLock { $0.state.droppedCount(subscriber) }
   }
 
-  func countDropped(_ reader: Int, _ count: Int) {
-    contents.withLock { $0.countDropped(reader, count) }
+  func countDropped(_ subscriber: Int, _ count: Int) {
+    contents.withLock { $0.countDropped(subscriber, count) }
+  }
+
+  // MARK: - Demand
+
+  /// Suspends until at least one subscriber would keep another element, or the calling task is cancelled.
+  ///
+  /// A subscriber doesn't keep an element that it would drop or that would overflow it. Only one task at a time may
+  /// call this.
+  func demand() async {
+    await withTaskCancellationHandler {
+      await withUnsafeContinuation { continuation in
+        // `Task.isCancelled` covers a cancellation before this point. The handler of a later one takes the lock after
+        // this section and finds the continuation.
+        let isParked = contents.withLock { !Task.isCancelled && $0.parkProducer(continuation) }
+        if !isParked { continuation.resume() }
+      }
+    } onCancel: {
+      contents.withLock { $0.takeProducer() }?.resume()
+    }
+  }
+
+  /// Resumes the producer suspended in ``demand()``, if any, when a subscriber would keep another element.
+  func signalDemand() {
+    contents.withLock { $0.takeDemandedProducer() }?.resume()
   }
 }

@@ -17,9 +17,9 @@
 /// dropped. A new cursor starts at the beginning of the replay. A **buffered subscriber** keeps the oldest elements of
 /// its backlog, and so has a buffer of its own; the state holds the number of elements in it.
 ///
-/// Each input is a method that changes the state and returns the action for the caller to perform. The caller resumes
-/// waiters and releases elements only after it has unlocked. `Waiter` is the caller's type for a suspended call of
-/// `next()`.
+/// Each input is a method that changes the state and returns the action for the caller to perform, whose type is
+/// declared just above the method. The caller resumes waiters and releases elements only after it has unlocked.
+/// `Waiter` is the caller's type for a suspended call of `next()`.
 ///
 /// Invariants:
 /// - A waiting subscriber has nothing to read: a cursor subscriber's cursor is at `head`, and a buffered subscriber's
@@ -33,67 +33,76 @@ struct ChannelState<Waiter> {
   /// The maximum number of sends after which an element that is no longer needed is released.
   static var releaseInterval: Int { 16 }
 
-  // Only the methods of this type, here and in `ChannelState+Reading.swift`, may change the properties.
-
   /// The position of the next element, which is the number of elements sent.
-  var head = 0
+  private(set) var head = 0
   /// The position of the oldest kept element.
-  var floor = 0
-  var hasEnded = false
-  var subscriberCount = 0
-  /// The ids of the buffered subscribers whose intake is open.
-  var collectors: ContiguousArray<Int> = []
-
-  let replayLimit: Int
-  /// The position before which no element is replayed, because the replay was reset there.
-  var resetPosition = 0
-  var cursors: ContiguousArray<Cursor> = []
-  var readers: ContiguousArray<ReaderState<Waiter>> = []
-  /// The ids that are free for new subscribers.
-  var unusedReaders: ContiguousArray<Int> = []
-  /// The ids of the subscribers with a suspended call.
-  var waitingReaders: ContiguousArray<Int> = []
+  private(set) var floor = 0
+  /// Whether the channel has terminated.
+  private(set) var hasEnded = false
+  /// The number of subscribers whose intake is open.
+  private(set) var subscriberCount = 0
   /// The ids of the cursor subscribers that have not ended.
-  var followers: ContiguousArray<Int> = []
-  var waitingFollowerCount = 0
-  /// The cursor subscriber that kept the floor down when it was last computed.
-  var slowestFollower = 0
+  private(set) var cursorSubscribers: ContiguousArray<Int> = []
+  /// The ids of the buffered subscribers whose intake is open.
+  private(set) var bufferedSubscribers: ContiguousArray<Int> = []
 
-  /// A cursor subscriber's cursor and capacity.
-  ///
-  /// They are stored apart from the rest of the subscriber, so that a scan of all cursors touches few cache lines.
-  struct Cursor {
-    static var none: Cursor { Cursor(position: .max, capacity: .max) }
-
-    var position: Int
-    let capacity: Int
-  }
+  private let replayLimit: Int
+  /// The position before which no element is replayed, because the replay was reset there.
+  private var resetPosition = 0
+  /// The cursors, by subscriber id.
+  private var cursors: ContiguousArray<Cursor> = []
+  /// The rest of the subscribers' state, by subscriber id.
+  private var subscribers: ContiguousArray<Subscriber> = []
+  /// The ids that are free for new subscribers.
+  private var unusedIDs: ContiguousArray<Int> = []
+  /// The ids of the subscribers with a suspended call.
+  private var waitingSubscribers: ContiguousArray<Int> = []
+  /// The number of cursor subscribers with a suspended call.
+  private var waitingCursorCount = 0
+  /// The id of the cursor subscriber that kept the floor down when it was last computed.
+  private var slowestCursorSubscriber = 0
 
   init(replayLimit: Int) {
     precondition(replayLimit >= 0, "'replay' must be at least 0, but is \(replayLimit).")
     self.replayLimit = replayLimit
   }
 
+  // MARK: - Queries
+
   /// The position at which a new subscriber starts.
   var replayStart: Int { max(head - replayLimit, resetPosition) }
 
-  var allFollowersWait: Bool { waitingFollowerCount == followers.count }
-
   /// Whether at least one subscriber would keep another element, rather than drop it or fail.
   var isElementUseful: Bool {
-    !followers.isEmpty
-      || collectors.contains { id in
-        guard let collection = readers[id].collection else { return true }
-        return collection.count < collection.capacity || collection.overflow == .replaceNewest
-      }
+    !cursorSubscribers.isEmpty || bufferedSubscribers.contains { subscribers[$0].acceptsElement }
+  }
+
+  func isBuffered(_ id: Int) -> Bool { subscribers[id].buffer != nil }
+
+  /// Whether a subscriber has something to read, including a termination.
+  ///
+  /// It also has if an element may be left in a batch, which the subscriber must check.
+  func isReadable(_ id: Int) -> Bool {
+    if subscribers[id].intake != .open || subscribers[id].mayHaveBatch { return true }
+    guard let buffer = subscribers[id].buffer else { return place(of: cursors[id]) < head }
+    return buffer.count > 0
+  }
+
+  /// The position of the first element that a cursor subscriber has left to read.
+  func place(of id: Int) -> Int { place(of: cursors[id]) }
+
+  /// The number of elements sent to a subscriber that it will never receive.
+  func droppedCount(_ id: Int) -> Int {
+    let cursor = cursors[id]
+    return subscribers[id].droppedCount + (cursor.position == .max ? 0 : place(of: cursor) - cursor.position)
   }
 
   // MARK: - Sending
 
   /// The action to take for a buffered subscriber when an element is sent.
-  enum CollectAction {
+  enum OfferAction {
     /// Do nothing: the subscriber is suspended, and ``send()`` hands the element off to it.
-    case handedOver
+    case handOff
     /// Append the element to the subscriber's buffer.
     case append
     /// Replace the last element of the subscriber's buffer with the element.
@@ -102,28 +111,38 @@ struct ChannelState<Waiter> {
     case drop
   }
 
-  /// Offers the next element to one of the ``collectors``.
+  /// Offers the next element to one of the ``bufferedSubscribers``.
   ///
   /// The caller calls this for each of them before it calls ``send()``, from the last to the first, because a
-  /// subscriber that overflows is removed from ``collectors``.
-  mutating func collect(at index: Int) -> CollectAction {
-    let id = collectors[index]
-    guard readers[id].firstWaiter == nil, let collection = readers[id].collection else { return .handedOver }
-    if collection.count < collection.capacity {
-      readers[id].collection!.count += 1
+  /// subscriber that overflows is removed from ``bufferedSubscribers``.
+  mutating func offer(at index: Int) -> OfferAction {
+    let id = bufferedSubscribers[index]
+    guard subscribers[id].firstWaiter == nil, let buffer = subscribers[id].buffer else { return .handOff }
+    if buffer.count < buffer.capacity {
+      subscribers[id].buffer!.count += 1
       return .append
     }
-    readers[id].droppedCount += 1
-    switch collection.overflow {
+    subscribers[id].droppedCount += 1
+    switch buffer.overflow {
     case .dropNewest: return .drop
     case .replaceNewest: return .replaceLast
     case .error:
-      readers[id].collection!.hasOverflowed = true
-      readers[id].intake = .closed
+      subscribers[id].buffer!.hasOverflowed = true
+      subscribers[id].intake = .closed
       subscriberCount -= 1
-      collectors.remove(at: index)
+      bufferedSubscribers.remove(at: index)
       return .drop
     }
+  }
+
+  /// The action to take for an element that was sent, in the order of the properties.
+  struct SendAction {
+    /// The number of oldest kept elements to release.
+    var releaseCount: Int
+    /// Whether to keep the element.
+    var isKept: Bool
+    /// The waiters to resume with the element.
+    var resumptions: Resumptions
   }
 
   /// The waiters to resume with an element.
@@ -138,94 +157,289 @@ struct ChannelState<Waiter> {
   /// Assigns the next position to an element.
   ///
   /// - Precondition: The channel has not terminated.
-  /// - Returns: Whether to keep the element, and the waiters to resume with it.
-  mutating func send() -> (keep: Bool, resume: Resumptions) {
-    let keep = replayLimit > 0 || !allFollowersWait
+  @inline(__always)
+  mutating func send() -> SendAction {
+    let isKept = replayLimit > 0 || !allCursorSubscribersWait
     head += 1
-    if !keep { floor = head }
-    return (keep, waitingReaders.isEmpty ? .none : takeWaiters())
+    if !isKept { floor = head }
+    let resumptions = waitingSubscribers.isEmpty ? .none : takeWaiters()
+    let isReleaseDue = head % Self.releaseInterval == 0 || allCursorSubscribersWait
+    return SendAction(releaseCount: isReleaseDue ? raiseFloor() : 0, isKept: isKept, resumptions: resumptions)
   }
 
   /// Takes one waiter of each waiting subscriber, for the hand-off of the last element.
   ///
   /// A cursor subscriber's cursor moves past that element.
-  mutating func takeWaiters() -> Resumptions {
-    if waitingReaders.count == 1 {
-      let id = waitingReaders[0]
-      let (waiter, isWaiting, isFollower) = readers[id].takeWaiter()
-      if isFollower { cursors[id].position = head }
-      if !isWaiting { removeFromWaiting(id, isFollower: isFollower) }
+  private mutating func takeWaiters() -> Resumptions {
+    if waitingSubscribers.count == 1 {
+      let id = waitingSubscribers[0]
+      let waiter = subscribers[id].takeWaiter()
+      if subscribers[id].usesCursor { cursors[id].position = head }
+      if subscribers[id].firstWaiter == nil { removeFromWaiting(id) }
       return .one(waiter)
     }
     var waiters = ContiguousArray<Waiter>()
-    waiters.reserveCapacity(waitingReaders.count)
+    waiters.reserveCapacity(waitingSubscribers.count)
     var stillWaiting = 0
-    for id in waitingReaders {
-      let (waiter, isWaiting, isFollower) = readers[id].takeWaiter()
-      waiters.append(waiter)
-      if isFollower { cursors[id].position = head }
-      if isWaiting {
-        readers[id].indexInWaitingReaders = stillWaiting
-        waitingReaders[stillWaiting] = id
+    for id in waitingSubscribers {
+      waiters.append(subscribers[id].takeWaiter())
+      let usesCursor = subscribers[id].usesCursor
+      if usesCursor { cursors[id].position = head }
+      if subscribers[id].firstWaiter != nil {
+        subscribers[id].waitingIndex = stillWaiting
+        waitingSubscribers[stillWaiting] = id
         stillWaiting += 1
-      } else if isFollower {
-        waitingFollowerCount -= 1
+      } else if usesCursor {
+        waitingCursorCount -= 1
       }
     }
-    waitingReaders.removeLast(waitingReaders.count - stillWaiting)
+    waitingSubscribers.removeLast(waitingSubscribers.count - stillWaiting)
     return .many(waiters)
   }
 
-  /// Takes all waiters of a subscriber.
-  mutating func takeAllWaiters(of id: Int, into waiters: inout ContiguousArray<Waiter>) {
-    guard let first = readers[id].firstWaiter.take() else { return }
-    waiters.append(first)
-    waiters.append(contentsOf: readers[id].otherWaiters)
-    readers[id].otherWaiters.removeAll()
-    removeFromWaiting(id, isFollower: readers[id].isFollower)
+  /// The action to take when the channel is to terminate.
+  enum FinishAction {
+    /// Do nothing: the channel had already terminated.
+    case none
+    /// Record the termination, and resume the waiters, which then find it.
+    case terminate(resuming: ContiguousArray<Waiter>)
   }
 
   /// Terminates the channel, unless it has already terminated.
-  ///
-  /// - Returns: The waiters to resume, which then find the termination, or `nil` if the channel had already terminated.
-  mutating func finish() -> ContiguousArray<Waiter>? {
-    if hasEnded { return nil }
+  mutating func finish() -> FinishAction {
+    if hasEnded { return .none }
     hasEnded = true
     subscriberCount = 0
-    for id in collectors { readers[id].intake = .closed }
-    for id in followers { readers[id].intake = .closed }
-    collectors.removeAll()
+    for id in bufferedSubscribers { subscribers[id].intake = .closed }
+    for id in cursorSubscribers { subscribers[id].intake = .closed }
+    bufferedSubscribers.removeAll()
     var waiters = ContiguousArray<Waiter>()
-    for index in waitingReaders.indices.reversed() { takeAllWaiters(of: waitingReaders[index], into: &waiters) }
-    return waiters
+    for index in waitingSubscribers.indices.reversed() {
+      takeAllWaiters(of: waitingSubscribers[index], into: &waiters)
+    }
+    return .terminate(resuming: waiters)
+  }
+
+  /// The action to take when the replay was reset.
+  struct ResetReplayAction {
+    /// The number of oldest kept elements to release.
+    var releaseCount: Int
   }
 
   /// Empties the replay without changing the subscribers' backlogs.
-  mutating func resetReplay() {
+  mutating func resetReplay() -> ResetReplayAction {
     resetPosition = head
+    return ResetReplayAction(releaseCount: raiseFloor())
   }
 
-  // MARK: - Releasing
+  // MARK: - Reading
 
-  /// Whether to call ``raiseFloor()`` after a send.
-  var isReleaseDue: Bool { head % Self.releaseInterval == 0 || allFollowersWait }
+  /// The action to take for a new subscriber.
+  enum SubscribeAction {
+    /// Do nothing: the subscriber reads the kept elements.
+    case readKept(id: Int)
+    /// Create the subscriber's buffer, with the kept elements at the given positions in it.
+    case createBuffer(id: Int, replay: Range<Int>)
+  }
+
+  /// Registers a subscriber together with its replay, in one step.
+  ///
+  /// A cursor subscriber starts at the beginning of the replay. A buffered subscriber's count includes the replay,
+  /// which the caller copies into the subscriber's buffer in the same critical section.
+  ///
+  /// - Parameters:
+  ///   - capacity: The maximum number of buffered elements. The replay's limit applies instead if it is larger.
+  ///   - overflow: The overflow behaviour of a buffered subscriber, or `nil` for a cursor subscriber.
+  @inline(__always)
+  mutating func subscribe(capacity: Int, overflow: OverflowBehavior?) -> SubscribeAction {
+    let capacity = max(capacity, replayLimit)
+    var subscriber = Subscriber()
+    var cursor = Cursor.none
+    if let overflow {
+      subscriber.buffer = BufferState(capacity: capacity, overflow: overflow, count: head - replayStart)
+    } else {
+      cursor = Cursor(position: replayStart, capacity: capacity)
+      subscriber.cursorIndex = cursorSubscribers.count
+    }
+    if hasEnded {
+      subscriber.intake = .closed
+    } else {
+      subscriberCount += 1
+    }
+    let id = register(subscriber, cursor)
+    if overflow == nil {
+      cursorSubscribers.append(id)
+      return .readKept(id: id)
+    }
+    if !hasEnded { bufferedSubscribers.append(id) }
+    return .createBuffer(id: id, replay: replayStart..<head)
+  }
+
+  /// Stores a new subscriber, and returns its id.
+  private mutating func register(_ subscriber: Subscriber, _ cursor: Cursor) -> Int {
+    if let id = unusedIDs.popLast() {
+      subscribers[id] = subscriber
+      cursors[id] = cursor
+      return id
+    }
+    subscribers.append(subscriber)
+    cursors.append(cursor)
+    return subscribers.count - 1
+  }
+
+  /// The action to take for a subscriber that reads.
+  enum ReadAction {
+    /// Copy `count` kept elements, starting at the given position.
+    case copy(from: Int, count: Int)
+    /// Move the `count` oldest kept elements to the subscriber, because neither another subscriber nor the replay needs
+    /// them.
+    case take(count: Int)
+    /// Take the first element of the subscriber's buffer.
+    case takeBuffered
+    /// Deliver the channel's completion or failure, and release `releaseCount` of the oldest kept elements. Returned
+    /// once.
+    case terminate(releaseCount: Int)
+    /// Deliver the error of the subscriber's overflow. Returned once.
+    case overflow(capacity: Int)
+    /// Return `nil`: the subscriber has ended.
+    case returnNil
+    /// Suspend: no element is available yet.
+    case suspend
+  }
+
+  /// Advances a subscriber past its next elements.
+  ///
+  /// - Parameter limit: The maximum number of elements to read.
+  mutating func read(_ id: Int, limit: Int) -> ReadAction {
+    if subscribers[id].intake == .ended { return .returnNil }
+    if let buffer = subscribers[id].buffer {
+      if buffer.count > 0 {
+        subscribers[id].buffer!.count -= 1
+        return .takeBuffered
+      }
+      guard subscribers[id].intake == .closed else { return .suspend }
+      subscribers[id].intake = .ended
+      return buffer.hasOverflowed ? .overflow(capacity: buffer.capacity) : .terminate(releaseCount: 0)
+    }
+    let position = place(of: cursors[id])
+    subscribers[id].droppedCount += position - cursors[id].position
+    let count = min(limit, head - position)
+    cursors[id].position = position + count
+    subscribers[id].mayHaveBatch = count > 1
+    if count > 0 {
+      // Elements that only this cursor subscriber needs are moved rather than copied.
+      guard cursorSubscribers.count == 1, position == floor, floor + count <= replayStart else {
+        return .copy(from: position, count: count)
+      }
+      floor += count
+      return .take(count: count)
+    }
+    guard subscribers[id].intake == .closed else { return .suspend }
+    subscribers[id].intake = .ended
+    removeCursor(of: id)
+    // The subscriber needs no more elements, even if it stays alive.
+    return .terminate(releaseCount: raiseFloor())
+  }
+
+  /// The action to take for a call that is about to suspend.
+  enum ParkAction {
+    /// Resume the waiter at once: the subscriber has something to read.
+    case resume
+    /// Leave the call suspended, and release `releaseCount` of the oldest kept elements.
+    case suspend(releaseCount: Int)
+  }
+
+  /// Stores a suspended call, unless the subscriber has something to read.
+  @inline(__always)
+  mutating func park(_ id: Int, _ waiter: Waiter) -> ParkAction {
+    if isReadable(id) { return .resume }
+    guard subscribers[id].firstWaiter == nil else {
+      subscribers[id].otherWaiters.append(waiter)
+      return .suspend(releaseCount: 0)
+    }
+    subscribers[id].firstWaiter = waiter
+    subscribers[id].waitingIndex = waitingSubscribers.count
+    waitingSubscribers.append(id)
+    if subscribers[id].usesCursor { waitingCursorCount += 1 }
+    return .suspend(releaseCount: allCursorSubscribersWait && floor < replayStart ? raiseFloor() : 0)
+  }
+
+  /// The action to take for a subscriber that is cancelled.
+  enum CancelAction {
+    /// Do nothing: the subscriber had already ended.
+    case none
+    /// Release `releaseCount` of the oldest kept elements, and resume the waiters, which then return `nil`.
+    case release(releaseCount: Int, resuming: ContiguousArray<Waiter>)
+    /// Empty the subscriber's buffer, and resume the waiters, which then return `nil`.
+    case emptyBuffer(resuming: ContiguousArray<Waiter>)
+  }
+
+  /// Ends a subscriber at once, and counts its backlog as dropped.
+  @inline(__always)
+  mutating func cancel(_ id: Int) -> CancelAction {
+    guard subscribers[id].intake != .ended else { return .none }
+    let wasOpen = subscribers[id].intake == .open
+    subscribers[id].intake = .ended
+    if wasOpen { subscriberCount -= 1 }
+    var waiters = ContiguousArray<Waiter>()
+    takeAllWaiters(of: id, into: &waiters)
+    if let buffer = subscribers[id].buffer {
+      subscribers[id].droppedCount += buffer.count
+      subscribers[id].buffer!.count = 0
+      if wasOpen { bufferedSubscribers.removeAll { $0 == id } }
+      return .emptyBuffer(resuming: waiters)
+    }
+    subscribers[id].droppedCount += head - cursors[id].position
+    removeCursor(of: id)
+    return .release(releaseCount: raiseFloor(), resuming: waiters)
+  }
+
+  /// Frees the id of a subscriber whose `next()` cannot be called again.
+  ///
+  /// - Precondition: The subscriber has been cancelled.
+  mutating func remove(_ id: Int) {
+    unusedIDs.append(id)
+  }
+
+  /// Counts elements of a batch that a cancelled subscriber discarded.
+  mutating func countDropped(_ id: Int, _ count: Int) {
+    subscribers[id].droppedCount += count
+  }
+
+  // MARK: - Cursors
+
+  /// A cursor subscriber's cursor and capacity.
+  ///
+  /// They are stored apart from the rest of the subscriber, so that a scan of all cursors touches few cache lines.
+  private struct Cursor {
+    static var none: Cursor { Cursor(position: .max, capacity: .max) }
+
+    var position: Int
+    let capacity: Int
+  }
+
+  private var allCursorSubscribersWait: Bool { waitingCursorCount == cursorSubscribers.count }
+
+  private func place(of cursor: Cursor) -> Int {
+    max(cursor.position, head &- cursor.capacity)
+  }
 
   /// Raises the floor to the first position that a subscriber or the replay still needs.
   ///
   /// - Complexity: O(*n*), where *n* is the number of cursor subscribers. O(1) if the replay needs every kept element,
   ///   if all cursor subscribers wait, or if the slowest one is unbounded and has not moved.
   /// - Returns: The number of oldest elements to release.
-  mutating func raiseFloor() -> Int {
+  private mutating func raiseFloor() -> Int {
     var needed = replayStart
     if needed == floor { return 0 }
-    if !allFollowersWait {
-      let slowest = cursors[slowestFollower]
+    if !allCursorSubscribersWait {
+      let slowest = cursors[slowestCursorSubscriber]
       if slowest.capacity == .max, slowest.position == floor { return 0 }
-      for id in followers {
+      for id in cursorSubscribers {
         let place = place(of: cursors[id])
         if place < needed {
           needed = place
-          slowestFollower = id
+          slowestCursorSubscriber = id
         }
       }
     }
@@ -233,8 +447,99 @@ struct ChannelState<Waiter> {
     return needed - floor
   }
 
-  /// The position of the first element that a cursor subscriber has left to read.
-  func place(of cursor: Cursor) -> Int {
-    max(cursor.position, head &- cursor.capacity)
+  private mutating func removeCursor(of id: Int) {
+    cursors[id] = .none
+    let index = subscribers[id].cursorIndex
+    let last = cursorSubscribers.removeLast()
+    if last != id {
+      cursorSubscribers[index] = last
+      subscribers[last].cursorIndex = index
+    }
   }
+
+  // MARK: - Waiters
+
+  /// Takes all waiters of a subscriber.
+  private mutating func takeAllWaiters(of id: Int, into waiters: inout ContiguousArray<Waiter>) {
+    guard let first = subscribers[id].firstWaiter.take() else { return }
+    waiters.append(first)
+    waiters.append(contentsOf: subscribers[id].otherWaiters)
+    subscribers[id].otherWaiters.removeAll()
+    removeFromWaiting(id)
+  }
+
+  private mutating func removeFromWaiting(_ id: Int) {
+    let index = subscribers[id].waitingIndex
+    let last = waitingSubscribers.removeLast()
+    if last != id {
+      waitingSubscribers[index] = last
+      subscribers[last].waitingIndex = index
+    }
+    if subscribers[id].usesCursor { waitingCursorCount -= 1 }
+  }
+
+  // MARK: - Subscribers
+
+  /// The state of one subscriber, apart from its cursor.
+  private struct Subscriber {
+    /// Whether the subscriber accepts elements.
+    enum Intake {
+      /// It accepts elements.
+      case open
+      /// It accepts no more elements, because the channel has terminated or its buffer overflowed, but has yet to
+      /// deliver its backlog or the termination.
+      case closed
+      /// It has delivered the termination, or was cancelled. Every read returns `nil`.
+      case ended
+    }
+
+    var intake = Intake.open
+    /// The buffer of a buffered subscriber, or `nil` for a cursor subscriber.
+    var buffer: BufferState?
+    /// The suspended call that is served next.
+    var firstWaiter: Waiter?
+    /// The suspended calls served after the first one.
+    ///
+    /// There are none unless several tasks share the subscription.
+    var otherWaiters = ContiguousArray<Waiter>()
+    /// The subscriber's index in `waitingSubscribers`, if it waits.
+    var waitingIndex = 0
+    /// A cursor subscriber's index in `cursorSubscribers`, unless it has ended.
+    var cursorIndex = 0
+    /// Whether the last read took more than one element, so that elements may be left in the subscriber's batch.
+    ///
+    /// If so, a concurrent call of the same subscriber must check the batch before it suspends.
+    var mayHaveBatch = false
+    var droppedCount = 0
+
+    var usesCursor: Bool { buffer == nil }
+
+    /// Whether another element would be handed off or kept, rather than dropped or fail the subscriber.
+    var acceptsElement: Bool {
+      guard firstWaiter == nil, let buffer else { return true }
+      return buffer.count < buffer.capacity || buffer.overflow == .replaceNewest
+    }
+
+    /// Takes the waiter that is served next, which must exist.
+    mutating func takeWaiter() -> Waiter {
+      let waiter = firstWaiter.take()!
+      if !otherWaiters.isEmpty { firstWaiter = otherWaiters.removeFirst() }
+      return waiter
+    }
+  }
+
+  /// The capacity and the element count of a buffered subscriber's buffer.
+  private struct BufferState {
+    let capacity: Int
+    let overflow: OverflowBehavior
+    var count: Int
+    var hasOverflowed = false
+  }
+}
+
+/// The behaviour of a buffered subscriber when an element arrives while its buffer is full.
+enum OverflowBehavior {
+  case dropNewest
+  case replaceNewest
+  case error
 }

@@ -38,6 +38,22 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
       result = body(&state.pointee)
       order.release()
     }
+    #if DEBUG
+      CriticalSections.didLeave?()
+    #endif
     return result!
   }
 }
+
+#if DEBUG
+  /// A hook that forces, in a test, what another thread may do between two critical sections.
+  ///
+  /// Two critical sections that should be one are a defect that a race of threads shows only by chance.
+  package enum CriticalSections {
+    /// A closure that runs in the current task, or in the current synchronous call, each time it has unlocked a
+    /// ``Lock``.
+    ///
+    /// It may run while the caller holds another lock.
+    @TaskLocal package static var didLeave: (@Sendable () -> Void)?
+  }
+#endif

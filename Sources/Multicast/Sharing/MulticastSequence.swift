@@ -13,7 +13,9 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   ///   values of the subscribing task.
   /// - **Late subscribers**: A late subscriber receives the newest `replay` elements, then every later element.
   /// - **Demand**: The task requests the next element while at least one subscriber would keep it. It pauses while each
-  ///   subscriber's buffer is full and its policy would drop the element (`dropNewest`) or fail (`error`).
+  ///   subscriber's buffer is full and its policy would drop the element (`dropNewest`) or fail (`error`). A subscriber
+  ///   without capacity, such as one with the policy `error(0)`, requests an element only while it is suspended in
+  ///   `next()`.
   /// - **Cancellation**: Cancelling one subscriber doesn't affect the others. When the last one leaves, the task is
   ///   cancelled and the replay is released. The next subscriber then starts a new iteration, which requires a sequence
   ///   that can be iterated more than once.

@@ -13,6 +13,14 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
     var task: Task<Void, Never>?
   }
 
+  /// A registered subscriber of an iteration.
+  private struct Registration {
+    let core: Core
+    let subscriber: ChannelSubscriber<Base.Element, Base.Failure>
+    /// Whether the iteration has yet to be started.
+    let isFirst: Bool
+  }
+
   private let base: Base
   private let replay: Int
   private let iteration = Lock<Iteration?>(nil)
@@ -31,15 +39,15 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
   func subscribe(
     _ policy: BufferingPolicy<Base.Failure>
   ) -> MulticastSubscription<Base.Element, Base.Failure>.AsyncIterator {
-    let (core, reader, isFirst) = iteration.withLock { iteration in
+    let registration = iteration.withLock { iteration in
       let isFirst = iteration == nil
       let core = iteration?.core ?? Core(replay: replay, onUnused: { [weak self] core in self?.stop(core) })
       if isFirst { iteration = Iteration(core: core) }
-      return (core, ChannelReader(core: core, policy: policy), isFirst)
+      return Registration(core: core, subscriber: ChannelSubscriber(core: core, policy: policy), isFirst: isFirst)
     }
     // Outside the lock, because either call may run the base, which is user code, before it returns.
-    if isFirst { start(core) } else { core.signalDemand() }
-    return .init(reader: reader)
+    if registration.isFirst { start(registration.core) } else { registration.core.signalDemand() }
+    return .init(subscriber: registration.subscriber)
   }
 
   private func start(_ core: Core) {
@@ -56,6 +64,9 @@ final class Upstream<Base: AsyncSequence & Sendable>: Sendable where Base.Elemen
   private func iterate(_ core: Core) -> Task<Void, Never> {
     let base = base
     return Task {
+      // A subscriber without capacity doesn't accept the first element before it suspends.
+      await core.demand()
+      if Task.isCancelled { return }
       do throws(Base.Failure) {
         for try await element in base {
           core.send(element)

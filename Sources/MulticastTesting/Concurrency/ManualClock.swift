@@ -106,6 +106,8 @@ public final class ManualClock: Clock {
   public var minimumResolution: Duration { .zero }
 
   /// The remaining durations of the suspended sleepers, the shortest first.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of sleepers.
   public var pendingSleeps: [Duration] {
     state.withLock { state in
       state.sleepers.filter { $0.continuation != nil }.map { state.now.duration(to: $0.deadline) }

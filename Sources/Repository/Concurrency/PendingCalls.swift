@@ -40,6 +40,16 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
   /// Whether there are no calls.
   var isEmpty: Bool { state.withLock { $0.calls.isEmpty } }
 
+  /// Whether a call has no outcome yet.
+  func isOpen(_ id: ID) -> Bool {
+    state.withLock { state in
+      switch state.calls[id] {
+      case .open, .waiting: true
+      case .ended, nil: false
+      }
+    }
+  }
+
   /// Announces a call, whose outcome may arrive from now on.
   func open(_ id: ID) {
     state.withLock { $0.calls[id] = .open }

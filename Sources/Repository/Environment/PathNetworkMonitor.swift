@@ -1,4 +1,5 @@
 #if canImport(Network)
+  internal import Dispatch
   internal import Network
 
   /// A network monitor that reports the system's network path, on Apple's platforms.

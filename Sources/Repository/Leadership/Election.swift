@@ -21,6 +21,8 @@ final class Election<Source: RepositorySource> {
   private var isCampaigning = false
   /// The number of failed attempts in a row.
   private var failures = 0
+  /// The number of leases in a row that were lost before they could be confirmed.
+  private var lossCount = 0
 
   /// - Parameters:
   ///   - leadership: The rule that decides which repository leads.
@@ -72,8 +74,13 @@ final class Election<Source: RepositorySource> {
   func confirmLead(in engine: isolated Engine) async -> Bool {
     guard let lease else { return engine.queue.sends }
     let count = leaseCount
-    if await lease.isHeld() { return leaseCount == count && self.lease != nil }
+    let isHeld = await lease.isHeld()
     guard leaseCount == count, self.lease != nil else { return false }
+    if isHeld {
+      lossCount = 0
+      return true
+    }
+    lossCount += 1
     self.lease = nil
     events.emit(.leadershipLost)
     engine.queue.follow(in: engine)
@@ -89,6 +96,8 @@ final class Election<Source: RepositorySource> {
 
   private func run(in engine: isolated Engine) async {
     defer { isCampaigning = false }
+    // A new lease may last, but a repository must not gain and lose one lease after another without a pause.
+    if lossCount > 1 { await engine.backoff.wait(afterAttempt: lossCount - 1) }
     while !Task.isCancelled, engine.queue.needsLeader {
       // Subscribed before the attempt, so that no vacancy is missed.
       let vacancies = vacancies?.subscribe()
@@ -97,7 +106,7 @@ final class Election<Source: RepositorySource> {
       if status != .following {
         do throws(StoreError) {
           // The store may not have reported the last changes of the previous leader yet.
-          try await engine.queue.read(in: engine)
+          try await engine.reader.read(in: engine)
           return engine.queue.lead(as: status, in: engine)
         } catch {
           events.emit(.storeFailed(error))

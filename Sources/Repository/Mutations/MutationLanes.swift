@@ -12,7 +12,7 @@
 ///   for the *n* lanes whose last attempt failed, and ``signedIn(userID:)`` is O(*n*) for all lanes.
 struct MutationLanes {
   enum Step: Equatable {
-    case send(MutationID, lane: String)
+    case send(MutationID, lane: LaneID)
     /// Nothing is sent before the deadline or the next event.
     case wait(until: Duration?)
   }
@@ -45,7 +45,7 @@ struct MutationLanes {
   ///
   /// It is void if the lane's status has a different number.
   private struct LaneDeadline {
-    let lane: String
+    let lane: LaneID
     let number: UInt64
   }
 
@@ -63,13 +63,13 @@ struct MutationLanes {
   private(set) var signedOutUsers: Set<String?> = []
   /// The number of times that each user has signed in.
   private var signInCounts: [String?: UInt64] = [:]
-  private var lanes: [String: Lane] = [:]
+  private var lanes: [LaneID: Lane] = [:]
   /// The lanes that wait for a slot.
   ///
   /// May contain lanes that are no longer ready.
-  private var ready = FIFO<String>()
+  private var ready = FIFO<LaneID>()
   /// The lanes whose last attempt failed.
-  private var failing: Set<String> = []
+  private var failing: Set<LaneID> = []
   /// The deadlines of backoffs.
   ///
   /// May contain backoffs that have ended.
@@ -91,7 +91,7 @@ struct MutationLanes {
   /// Appends a mutation to its lane.
   ///
   /// - Parameter isDurable: Whether it may be sent. Otherwise it blocks the lane until ``unblock(_:lane:)``.
-  mutating func append(_ id: MutationID, lane name: String, userID: String?, isDurable: Bool = true) {
+  mutating func append(_ id: MutationID, lane name: LaneID, userID: String?, isDurable: Bool = true) {
     if !isDurable { blocked.insert(id) }
     lanes[name, default: Lane(userID: userID)].waiting.append(id)
     makeReady(name)
@@ -104,7 +104,7 @@ struct MutationLanes {
   ///   - name: The name of the lane.
   ///   - userID: The user of the lane.
   ///   - isBehind: Returns whether another mutation of the lane must be sent later.
-  mutating func insert(_ id: MutationID, lane name: String, userID: String?, before isBehind: (MutationID) -> Bool) {
+  mutating func insert(_ id: MutationID, lane name: LaneID, userID: String?, before isBehind: (MutationID) -> Bool) {
     lanes[name, default: Lane(userID: userID)].waiting.insert(id, before: isBehind)
     makeReady(name)
   }
@@ -112,7 +112,7 @@ struct MutationLanes {
   /// Moves a waiting mutation behind those that must be sent before it.
   ///
   /// - Complexity: O(*m*) for the *m* mutations of the lane.
-  mutating func move(_ id: MutationID, in name: String, before isBehind: (MutationID) -> Bool) {
+  mutating func move(_ id: MutationID, in name: LaneID, before isBehind: (MutationID) -> Bool) {
     guard lanes[name]?.waiting.elements.contains(id) ?? false else { return }
     lanes[name]?.waiting.removeAll { $0 == id }
     lanes[name]?.waiting.insert(id, before: isBehind)
@@ -125,16 +125,18 @@ struct MutationLanes {
   }
 
   /// Lets a mutation be sent.
-  mutating func unblock(_ id: MutationID, lane name: String) {
+  mutating func unblock(_ id: MutationID, lane name: LaneID) {
     blocked.remove(id)
     makeReady(name)
   }
 
   /// Whether a mutation that is added now would be sent at once.
-  func isFree(_ name: String) -> Bool { lanes[name] == nil && usedSlotCount < maximumInFlight && !isPaused }
+  func isFree(_ name: LaneID) -> Bool {
+    lanes[name] == nil && usedSlotCount < maximumInFlight && !isPaused && !signedOutUsers.contains(name.userID)
+  }
 
   /// Whether the mutations of a lane wait for something other than their turn.
-  func isStalled(_ name: String) -> Bool {
+  func isStalled(_ name: LaneID) -> Bool {
     guard let lane = lanes[name] else { return false }
     if isPaused { return true }
     switch lane.status {
@@ -148,7 +150,7 @@ struct MutationLanes {
   ///
   /// - Parameter now: The present time.
   /// - Complexity: O(*n*) for *n* lanes.
-  func report(at now: Duration) -> [String: (failures: Int, status: RepositoryReport.LaneReport.Status)] {
+  func report(at now: Duration) -> [LaneID: (failures: Int, status: RepositoryReport.LaneReport.Status)] {
     let deadlines = Dictionary(
       backOffs.items.map { ($0.element.number, $0.deadline) }, uniquingKeysWith: { first, _ in first })
     return lanes.mapValues { lane in
@@ -166,10 +168,10 @@ struct MutationLanes {
   }
 
   /// The lanes of a user, sorted by name.
-  func lanes(of userID: String?) -> [String] { lanes.filter { $0.value.userID == userID }.keys.sorted() }
+  func lanes(of userID: String?) -> [LaneID] { lanes.filter { $0.value.userID == userID }.keys.sorted() }
 
   /// The waiting mutations of a lane, in order.
-  func waiting(in name: String) -> [MutationID] { lanes[name]?.waiting.elements ?? [] }
+  func waiting(in name: LaneID) -> [MutationID] { lanes[name]?.waiting.elements ?? [] }
 
   /// Whether a mutation is waiting or in flight whose user doesn't have to sign in.
   ///
@@ -182,7 +184,7 @@ struct MutationLanes {
   var allWaiting: [MutationID] { lanes.sorted { $0.key < $1.key }.flatMap(\.value.waiting.elements) }
 
   /// The first waiting mutations of a lane, in order.
-  func upcoming(in name: String, count: Int) -> [MutationID] { lanes[name]?.waiting.first(count) ?? [] }
+  func upcoming(in name: LaneID, count: Int) -> [MutationID] { lanes[name]?.waiting.first(count) ?? [] }
 
   /// Returns the next step, and records that the mutation it names is in flight.
   mutating func next(at now: Duration) -> Step {
@@ -238,7 +240,7 @@ struct MutationLanes {
   /// Ends the attempt of a lane.
   ///
   /// - Returns: Whether the lane was in flight.
-  private mutating func endAttempt(_ name: String) -> Bool {
+  private mutating func endAttempt(_ name: LaneID) -> Bool {
     guard case .inFlight(_, let hasSlot, _) = lanes[name]?.status else { return false }
     if hasSlot { usedSlotCount -= 1 }
     lanes[name]?.status = .idle
@@ -246,7 +248,7 @@ struct MutationLanes {
   }
 
   /// Records that the attempt of a lane is complete, so that its next mutation may be sent.
-  mutating func complete(lane name: String) {
+  mutating func complete(lane name: LaneID) {
     guard endAttempt(name) else { return }
     lanes[name]?.failures = 0
     failing.remove(name)
@@ -254,7 +256,7 @@ struct MutationLanes {
   }
 
   /// The number of failed attempts of a lane in a row, the present one included.
-  func failures(in name: String) -> Int { (lanes[name]?.failures ?? 0) + 1 }
+  func failures(in name: LaneID) -> Int { (lanes[name]?.failures ?? 0) + 1 }
 
   /// Records that an attempt failed: the mutation returns to the front of its lane, which waits for a deadline.
   ///
@@ -263,7 +265,7 @@ struct MutationLanes {
   ///   - name: The name of the lane.
   ///   - deadline: The time of the next attempt.
   ///   - isServerDelay: Whether the server named the delay, so that ``retryNow()`` doesn't shorten it.
-  mutating func backOff(_ id: MutationID, lane name: String, until deadline: Duration, isServerDelay: Bool) {
+  mutating func backOff(_ id: MutationID, lane name: LaneID, until deadline: Duration, isServerDelay: Bool) {
     guard endAttempt(name) else { return }
     lastNumber += 1
     lanes[name]?.waiting.prepend(id)
@@ -280,7 +282,7 @@ struct MutationLanes {
   ///   - name: The name of the lane.
   ///   - needsSignIn: Whether the server asked for a sign-in. All lanes of the user then wait for new credentials,
   ///     unless the credentials have changed since the attempt began.
-  mutating func release(_ id: MutationID, lane name: String, needsSignIn: Bool) {
+  mutating func release(_ id: MutationID, lane name: LaneID, needsSignIn: Bool) {
     guard let lane = lanes[name], case .inFlight(_, _, let signIns) = lane.status, endAttempt(name) else { return }
     lanes[name]?.waiting.prepend(id)
     if needsSignIn, signIns == signInCounts[lane.userID, default: 0] {
@@ -292,7 +294,7 @@ struct MutationLanes {
   }
 
   /// Removes a waiting mutation.
-  mutating func remove(_ id: MutationID, lane name: String) {
+  mutating func remove(_ id: MutationID, lane name: LaneID) {
     blocked.remove(id)
     let wasFirst = lanes[name]?.waiting.first == id
     lanes[name]?.waiting.removeAll { $0 == id }
@@ -355,7 +357,7 @@ struct MutationLanes {
   }
 
   /// Makes an idle lane ready unless its first mutation is blocked, or forgets the lane if it is empty.
-  private mutating func makeReady(_ name: String) {
+  private mutating func makeReady(_ name: LaneID) {
     guard lanes[name]?.status == .idle else { return }
     guard let first = lanes[name]?.waiting.first else {
       lanes[name] = nil

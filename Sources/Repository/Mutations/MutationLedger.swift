@@ -15,7 +15,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   struct Entry {
     let id: MutationID
     let key: Key
-    let lane: String
+    let lane: LaneID
     var record: Record
     /// The tag of the commit that last wrote the record, or `nil` if the record isn't durable yet.
     var tag: StoreTag?
@@ -102,7 +102,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// The mutations of ``liveCount`` by lane: their number, and the time at which the oldest one was made.
   ///
   /// - Complexity: O(*n*) for *n* mutations.
-  var lanes: [String: (count: Int, oldest: Date)] {
+  var lanes: [LaneID: (count: Int, oldest: Date)] {
     entries.values.filter(\.isCounted).reduce(into: [:]) { lanes, entry in
       let lane = lanes[entry.lane]
       lanes[entry.lane] = ((lane?.count ?? 0) + 1, min(lane?.oldest ?? entry.record.madeAt, entry.record.madeAt))

@@ -4,10 +4,10 @@ internal import Foundation
 /// The decisions of a ``MutationQueue``: its mutations, their order, and the next one to send.
 ///
 /// A pure state machine that keeps ``MutationLedger`` and ``MutationLanes`` consistent: a mutation that is live in the
-/// ledger is in its lane, or in flight.
+/// ledger is in its lane, or in flight. The parts of the queue share it, in the isolation of their engine.
 ///
 /// - Complexity: That of the two parts.
-struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
+final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   typealias Ledger = MutationLedger<Key, Mutation>
   typealias Entry = Ledger.Entry
   typealias Record = Ledger.Record
@@ -39,11 +39,11 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Whether this repository sends.
   private(set) var leadership = LeadershipStatus.following
   /// The lanes whose first stored mutation has been adopted since this repository began to send.
-  private var startedLanes: Set<String> = []
+  private var startedLanes: Set<LaneID> = []
   /// The lanes that wait for something other than their turn, as another repository's writes show.
-  private var lanesStalledElsewhere: Set<String> = []
+  private var lanesStalledElsewhere: Set<LaneID> = []
   /// The lanes that may be out of order: a mutation was placed in them while another one had no sequence number yet.
-  private var unorderedLanes: Set<String> = []
+  private var unorderedLanes: Set<LaneID> = []
   /// The sequence number up to which all stored mutations are known.
   private(set) var knownSequence: UInt64 = 0
   /// The durable mutations behind a gap: stored mutations before them may not be known yet.
@@ -94,7 +94,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
     let statuses = lanes.report(at: now)
     return ledger.lanes.sorted { $0.key < $1.key }.map { name, lane in
       RepositoryReport.LaneReport(
-        lane: name, count: lane.count, oldest: lane.oldest, failures: statuses[name]?.failures ?? 0,
+        lane: "\(name)", count: lane.count, oldest: lane.oldest, failures: statuses[name]?.failures ?? 0,
         status: sends ? statuses[name]?.status ?? .waiting : .sentElsewhere)
     }
   }
@@ -120,14 +120,14 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   // MARK: - Adding
 
   /// Records whether this repository sends, before the first mutation is added.
-  mutating func begin(as status: LeadershipStatus) {
+  func begin(as status: LeadershipStatus) {
     leadership = status
   }
 
   /// Records that this repository sends from now on.
   ///
   /// - Returns: The mutations that are now refused and whose records must be written.
-  mutating func lead(as status: LeadershipStatus) -> [MutationID] {
+  func lead(as status: LeadershipStatus) -> [MutationID] {
     leadership = status
     (startedLanes, lanesStalledElsewhere) = ([], [])
     return ledger.live.filter { !$0.isAnswered && adopt($0) }.map(\.id)
@@ -136,7 +136,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Records that this repository no longer sends.
   ///
   /// Attempts in flight complete before ``lead(as:)`` is called again.
-  mutating func follow() {
+  func follow() {
     leadership = .following
     lanes.removeAll()
     // A waiting mutation wasn't sent, so its mark is void.
@@ -144,12 +144,12 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   }
 
   /// Records that all stored mutations up to a sequence number are known.
-  mutating func recordReading(upTo sequence: UInt64) {
+  func recordReading(upTo sequence: UInt64) {
     knownSequence = max(knownSequence, sequence)
   }
 
   /// Records that stored mutations may not be known, until they are read again.
-  mutating func forgetReading() {
+  func forgetReading() {
     knownSequence = 0
   }
 
@@ -158,7 +158,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Mutations are added in order.
   ///
   /// - Returns: Whether the mutation is now refused, so that its record must be written.
-  mutating func restore(_ entry: Entry) -> Bool {
+  func restore(_ entry: Entry) -> Bool {
     ledger.add(entry)
     if sends { return adopt(entry) }
     let record = entry.record
@@ -177,7 +177,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   }
 
   /// Adds a mutation of another repository, which already has its place in the order.
-  mutating func addExternal(_ entry: Entry) -> Added {
+  func addExternal(_ entry: Entry) -> Added {
     var entry = entry
     entry.isExternal = leadership == .independent
     ledger.add(entry)
@@ -200,7 +200,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// - Returns: Whether the mutation is now refused, because the ends of processes interrupted too many of its
   ///   attempts.
-  private mutating func adopt(_ entry: Entry) -> Bool {
+  private func adopt(_ entry: Entry) -> Bool {
     guard entry.isLive else { return false }
     if entry.tag != nil {
       let wasFirst = startedLanes.insert(entry.lane).inserted
@@ -218,7 +218,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   }
 
   /// Moves a mutation that has become durable to its place in the order.
-  private mutating func putInOrder(_ id: MutationID) {
+  private func putInOrder(_ id: MutationID) {
     guard !unorderedLanes.isEmpty, let entry = ledger[id] else { return }
     if unorderedLanes.contains(entry.lane) {
       lanes.move(id, in: entry.lane) { [ledger] in ledger.isBehind($0, id) }
@@ -232,7 +232,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// If it can be sent as soon as it is durable, its first record already has the mark of an attempt. A mutation that
   /// is sent again under its id replaces the refused one.
-  mutating func add(_ id: MutationID, key: Key, lane: String, record: Record) {
+  func add(_ id: MutationID, key: Key, lane: LaneID, record: Record) {
     remove(id)
     var record = record
     let isFirst = sends && lanes.isFree(lane)
@@ -248,7 +248,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// - Returns: Whether this repository leads and stored mutations before this one may not be known yet. If so,
   ///   ``recordPredecessors(of:)`` follows too.
-  mutating func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) -> Bool {
+  func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) -> Bool {
     ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
     putInOrder(id)
     guard leadership != .leading || sequence <= knownSequence + 1 else {
@@ -260,13 +260,13 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   }
 
   /// Records that all mutations before this one are known.
-  mutating func recordPredecessors(of id: MutationID) {
+  func recordPredecessors(of id: MutationID) {
     idsBehindGap.remove(id)
     if let entry = ledger[id], !entry.isBeingDecided { lanes.unblock(id, lane: entry.lane) }
   }
 
   /// Restores a refused mutation whose new record could not be written.
-  mutating func restoreRefused(_ entry: Entry) {
+  func restoreRefused(_ entry: Entry) {
     remove(entry.id)
     ledger.add(entry)
   }
@@ -274,7 +274,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   // MARK: - Sending
 
   /// Takes the next mutation that may be sent.
-  mutating func next(at now: Duration) -> Step {
+  func next(at now: Duration) -> Step {
     if !sends { return liveCount > 0 ? .lead : .wait(until: nil) }
     while true {
       switch lanes.next(at: now) {
@@ -291,7 +291,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Marks a mutation whose attempt is about to begin, and those that follow it in its lane.
   ///
   /// - Returns: The mutations whose records must be written before the first one is sent.
-  mutating func mark(_ id: MutationID) -> [MutationID] {
+  func mark(_ id: MutationID) -> [MutationID] {
     guard let entry = ledger[id], !entry.isMarked else { return [] }
     let ids = ([id] + lanes.upcoming(in: entry.lane, count: Self.markedTogether - 1)).filter { id in
       ledger[id].map { $0.isLive && $0.tag != nil && !$0.isMarked } ?? false
@@ -303,7 +303,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Removes the mark of a mutation that waits although it was about to be sent.
   ///
   /// - Returns: Whether its record must be written.
-  mutating func removeMark(of id: MutationID) -> Bool {
+  func removeMark(of id: MutationID) -> Bool {
     guard let entry = ledger[id], entry.isMarked, !entry.isInFlight, entry.tag != nil else { return false }
     ledger.unmark(id)
     return true
@@ -316,23 +316,23 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   var canSend: Bool { lanes.canSend }
 
   /// Removes marks that could not be written.
-  mutating func unmark(_ ids: [MutationID]) {
+  func unmark(_ ids: [MutationID]) {
     for id in ids { ledger.unmark(id) }
   }
 
   /// Records that an attempt was abandoned before anything was sent.
-  mutating func abandonAttempt(_ entry: Entry) {
+  func abandonAttempt(_ entry: Entry) {
     ledger.abandonAttempt(entry.id)
   }
 
   /// Records that the server answered with success, so the next mutation of the lane may be sent.
-  mutating func recordAnswer(to entry: Entry) {
+  func recordAnswer(to entry: Entry) {
     ledger.recordAnswer(to: entry.id)
     lanes.complete(lane: entry.lane)
   }
 
   /// Records that an attempt failed.
-  mutating func recordFailure(of id: MutationID, isOutcomeUnknown: Bool) {
+  func recordFailure(of id: MutationID, isOutcomeUnknown: Bool) {
     ledger.recordFailure(of: id, isOutcomeUnknown: isOutcomeUnknown)
   }
 
@@ -340,12 +340,12 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// - Returns: Whether that changed the record.
   @discardableResult
-  mutating func recordUnknownOutcome(of id: MutationID) -> Bool {
+  func recordUnknownOutcome(of id: MutationID) -> Bool {
     ledger.recordUnknownOutcome(of: id)
   }
 
   /// Records that the server has refused a mutation, and so never made the change.
-  mutating func recordRefusal(of id: MutationID) {
+  func recordRefusal(of id: MutationID) {
     ledger.recordRefusal(of: id)
   }
 
@@ -358,14 +358,14 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///   - entry: The mutation whose attempt failed.
   ///   - deadline: The time of the next attempt.
   ///   - isServerDelay: Whether the server named the delay.
-  mutating func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool) {
+  func backOff(_ entry: Entry, until deadline: Duration, isServerDelay: Bool) {
     lanes.backOff(entry.id, lane: entry.lane, until: deadline, isServerDelay: isServerDelay)
   }
 
   /// Makes the lanes of a mutation's user wait for new credentials, unless they have changed since the attempt began.
   ///
   /// - Returns: The mutations that wait.
-  mutating func waitForSignIn(_ entry: Entry) -> [MutationID] {
+  func waitForSignIn(_ entry: Entry) -> [MutationID] {
     ledger.abandonAttempt(entry.id)
     lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
     // Another process has completed it meanwhile, or it is in conflict.
@@ -380,34 +380,34 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// The waiting mutations of a lane, in order.
   ///
   /// Those that another repository sends may be in flight.
-  func waiting(in lane: String) -> [MutationID] {
+  func waiting(in lane: LaneID) -> [MutationID] {
     sends ? lanes.waiting(in: lane) : ledger.live.filter { $0.lane == lane }.map(\.id)
   }
 
   /// Whether a lane waits for something other than its turn.
-  func isStalled(_ lane: String) -> Bool {
+  func isStalled(_ lane: LaneID) -> Bool {
     sends ? lanes.isStalled(lane) : lanes.isPaused || lanesStalledElsewhere.contains(lane)
   }
 
   /// Stops sending until ``resume()``.
   ///
   /// - Returns: The mutations that wait.
-  mutating func pause() -> [MutationID] {
+  func pause() -> [MutationID] {
     lanes.pause()
     return sends ? lanes.allWaiting : ledger.live.map(\.id)
   }
 
-  mutating func resume() {
+  func resume() {
     lanes.resume()
   }
 
   /// Ends all backoffs, except those whose delay the server named.
-  mutating func retryNow() {
+  func retryNow() {
     lanes.retryNow()
   }
 
   /// Lets the mutations of a user be sent again, because the user's credentials have changed.
-  mutating func signedIn(userID: String?) {
+  func signedIn(userID: String?) {
     lanes.signedIn(userID: userID)
     ledger.recordChangeOfStandings()
   }
@@ -415,7 +415,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   // MARK: - Removing
 
   /// Completes the attempt of a lane, so that its next mutation may be sent.
-  mutating func complete(_ entry: Entry) {
+  func complete(_ entry: Entry) {
     lanes.complete(lane: entry.lane)
   }
 
@@ -423,7 +423,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///
   /// A mutation in flight blocks its lane until ``complete(_:)``.
   @discardableResult
-  mutating func remove(_ id: MutationID) -> Entry? {
+  func remove(_ id: MutationID) -> Entry? {
     guard let entry = ledger.remove(id) else { return nil }
     lanesStalledElsewhere.remove(entry.lane)
     if !entry.isInFlight, !entry.isAnswered { lanes.remove(id, lane: entry.lane) }
@@ -433,7 +433,7 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Records that a mutation will not be sent again.
   ///
   /// A mutation in flight blocks its lane until ``complete(_:)``.
-  mutating func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {
+  func recordVerdict(_ verdict: Record.Verdict, on id: MutationID) {
     guard let entry = ledger[id] else { return }
     if !entry.isInFlight, !entry.isAnswered { lanes.remove(id, lane: entry.lane) }
     ledger.recordVerdict(verdict, on: id)
@@ -442,14 +442,14 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   // MARK: - Records
 
   /// Records that a record is durable.
-  mutating func recordWrite(_ record: Record, of id: MutationID, _ commit: StoreCommit) {
+  func recordWrite(_ record: Record, of id: MutationID, _ commit: StoreCommit) {
     ledger.recordWrite(record, of: id, tag: commit.tag, revision: commit.revision)
   }
 
   /// Records that another process has written the record of a mutation.
   ///
   /// - Returns: The verdict, if it is new.
-  mutating func receive(_ stored: StoredValue<Record>, of entry: Entry) -> Record.Verdict? {
+  func receive(_ stored: StoredValue<Record>, of entry: Entry) -> Record.Verdict? {
     let verdict = entry.isLive ? stored.value.verdict : nil
     if verdict != nil, !entry.isInFlight, !entry.isAnswered { lanes.remove(entry.id, lane: entry.lane) }
     ledger.receive(stored.value, of: entry.id, tag: stored.tag, revision: stored.revision)
@@ -470,13 +470,13 @@ struct MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// Keeps a mutation from being sent, and from a second decision at the same time.
   ///
   /// It keeps its place in its lane and blocks the lane.
-  mutating func hold(_ id: MutationID) {
+  func hold(_ id: MutationID) {
     lanes.block(id)
     ledger.beginDecision(on: id)
   }
 
   /// Lets a mutation be sent that was held or has become durable, unless it is behind a gap.
-  mutating func release(_ id: MutationID) {
+  func release(_ id: MutationID) {
     guard let entry = ledger[id] else { return }
     ledger.endDecision(on: id)
     if !idsBehindGap.contains(id) { lanes.unblock(id, lane: entry.lane) }

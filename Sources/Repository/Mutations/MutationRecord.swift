@@ -45,13 +45,13 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
 
   /// Returns the ``key`` in the stored bytes of a record, even if this program can't decode the mutation.
   ///
-  /// The bytes are a line of the store, followed by the record as JSON.
+  /// The bytes are the record as JSON, after a line of the store if it has one.
   ///
   /// - Returns: `nil` if the bytes aren't those of a record.
   static func key(in bytes: Data) -> String? {
-    guard let line = bytes.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+    let start = bytes.firstIndex(of: UInt8(ascii: "\n")).map { bytes.index(after: $0) } ?? bytes.startIndex
     do {
-      return try JSONDecoder().decode(KeyOfRecord.self, from: bytes[bytes.index(after: line)...]).key
+      return try JSONDecoder().decode(KeyOfRecord.self, from: bytes[start...]).key
     } catch {
       return nil
     }
@@ -78,14 +78,41 @@ struct MutationCounter: Codable, Sendable {
   var last: UInt64 = 0
 }
 
+/// The last mutations that were *withdrawn*: cancelled, discarded or replaced, and therefore not confirmed.
+///
+/// A confirmation and a withdrawal both remove the record of a mutation. A repository whose call waits for a mutation
+/// that another repository completes can't distinguish them by the stored value: it may be newer for another reason,
+/// and a confirmation may store none. So the commit that withdraws a mutation also saves this value. A confirmation
+/// costs nothing, except for a repository that waits for it, which loads this value once.
+struct MutationWithdrawals: Codable, Sendable {
+  /// The number of mutations that are kept.
+  ///
+  /// Only recent ones matter, because a call waits for another repository for a limited time; see ``CallTimeouts``.
+  static var limit: Int { 64 }
+
+  private var ids: [String] = []
+
+  /// The number of mutations.
+  var count: Int { ids.count }
+
+  func contains(_ id: MutationID) -> Bool { ids.contains(id.rawValue) }
+
+  /// Adds mutations, and drops the oldest ones beyond the limit.
+  mutating func add(_ withdrawn: [MutationID]) {
+    ids = Array((ids + withdrawn.map(\.rawValue)).suffix(Self.limit))
+  }
+}
+
 /// The store keys of a repository's mutations.
 struct MutationKeys<Mutation: Codable & Sendable>: Sendable {
   let collection: String
   let counter: StoreKey<MutationCounter>
+  let withdrawals: StoreKey<MutationWithdrawals>
 
   init(repository name: String) {
     collection = "\(name).mutations"
     counter = StoreKey("\(name).mutation-counter")
+    withdrawals = StoreKey("\(name).mutation-withdrawals")
   }
 
   func record(_ id: MutationID) -> StoreKey<MutationRecord<Mutation>> { StoreKey(collection, id: id.rawValue) }

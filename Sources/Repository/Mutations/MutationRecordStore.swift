@@ -6,8 +6,9 @@ internal import Multicast
 /// Writes that arrive during a commit share the next one.
 ///
 /// A commit that adds mutations also saves the counter, and requires the value it counted from. So the order of
-/// mutations is the order of the commits of all processes. A record is replaced only if the stored record is the known
-/// one, because another process may have completed the mutation.
+/// mutations is the order of the commits of all processes. A commit that withdraws mutations also saves
+/// ``MutationWithdrawals``. A record is replaced only if the stored record is the known one, because another process may
+/// have completed the mutation.
 ///
 /// ``perform(_:_:isolation:)`` enqueues its write before it suspends, so the order of an actor's calls is the order of
 /// the writes.
@@ -21,7 +22,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     /// Fails with ``DataStore/StoreError/preconditionFailed(_:)`` if the user has signed out or in.
     case add(
       @Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?, UserRequirement?)
-    case replace(Record, tag: StoreTag?)
+    /// Replaces a record. If another process has changed it, keeps it, or replaces it all the same.
+    case replace(Record, tag: StoreTag?, unlessChanged: Bool)
     case remove
     /// Removes a record if its mutation meets the condition.
     case removeIf(RemovalCondition, tag: StoreTag)
@@ -48,8 +50,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     case removed(StoreCommit)
     /// Another process has removed the record, so nothing was written.
     case gone
-    /// Nothing was written or removed: this repository removes the record in another commit, or another process sends
-    /// the mutation.
+    /// Nothing was written or removed: this repository removes the record in another commit, another process sends the
+    /// mutation, or the record was to be kept as another process has changed it.
     case unchanged
     /// Nothing was written, because another process has refused the mutation or found it in conflict.
     case decided
@@ -66,8 +68,11 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     var isWriting = false
   }
 
-  /// The stored counter.
-  private typealias Counter = (value: MutationCounter, tag: StoreTag?)
+  /// The stored values that the mutations share, as far as they are known.
+  private struct Shared {
+    var counter: (value: MutationCounter, tag: StoreTag?)?
+    var withdrawals: (value: MutationWithdrawals, tag: StoreTag?)?
+  }
 
   private let store: any KeyValueStore
   private let keys: MutationKeys<Mutation>
@@ -99,8 +104,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   }
 
   private func writeAll() async {
-    // Read again by each run, because another process may have changed it since the last one.
-    var counter: Counter?
+    // Read again by each run, because another process may have changed them since the last one.
+    var shared = Shared()
     while true {
       let turns = line.withLock { line in
         defer { line.waiting = [] }
@@ -108,7 +113,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         return line.waiting
       }
       if turns.isEmpty { return }
-      await write(withoutConflicts(turns), &counter)
+      await write(withoutConflicts(turns), &shared)
     }
   }
 
@@ -131,17 +136,21 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     }
   }
 
-  private func write(_ turns: [Turn], _ counter: inout Counter?) async {
+  private func write(_ turns: [Turn], _ shared: inout Shared) async {
     var turns = turns
     while !turns.isEmpty {
       do throws(StoreError) {
-        let outcomes = try await commit(turns, &counter)
+        let outcomes = try await commit(turns, &shared)
         for (turn, outcome) in zip(turns, outcomes) { turn.continuation.resume(returning: .success(outcome)) }
         return
       } catch {
         if case .preconditionFailed(let keyName) = error {
           if keyName == keys.counter.keyName {
-            counter = nil
+            shared.counter = nil
+            continue
+          }
+          if keyName == keys.withdrawals.keyName {
+            shared.withdrawals = nil
             continue
           }
           let refused = turns.filter { userRequirement(of: $0)?.key.keyName == keyName }
@@ -151,13 +160,13 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
             continue
           }
           if let index = turns.firstIndex(where: { requirement(of: $0) == keyName }) {
-            await retry(turns.remove(at: index), &counter)
+            await retry(turns.remove(at: index), &shared)
             continue
           }
         }
         if turns.count == 1 { return turns[0].continuation.resume(returning: .failure(error)) }
         // Written one by one, so that a write that fails doesn't fail the others.
-        for turn in turns { await write([turn], &counter) }
+        for turn in turns { await write([turn], &shared) }
         return
       }
     }
@@ -177,28 +186,30 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
   }
 
   /// Performs a write again on a record that another process has changed, unless that process has removed it.
-  private func retry(_ turn: Turn, _ counter: inout Counter?) async {
+  private func retry(_ turn: Turn, _ shared: inout Shared) async {
     do throws(StoreError) {
       var next = turn
       switch turn.write {
-      case .replace(var record, _):
+      case .replace(_, _, unlessChanged: true):
+        return turn.continuation.resume(returning: .success(.unchanged))
+      case .replace(var record, _, unlessChanged: false):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
         // A live record of a former leader must not replace the verdict of the present one.
         if record.isLive, !stored.value.isLive { return turn.continuation.resume(returning: .success(.decided)) }
         // The server may have made the change at an attempt of the other process.
         if stored.value.isOutcomeUnknown || stored.value.unfinishedAttempts > 0 { record.isOutcomeUnknown = true }
-        next.write = .replace(record, tag: stored.tag)
-        return await write([next], &counter)
+        next.write = .replace(record, tag: stored.tag, unlessChanged: false)
+        return await write([next], &shared)
       case .add(let make, let replaced?, let requirement):
         guard let stored = try await store.load(keys.record(replaced.id)) else { break }
         guard !stored.value.isLive else { return turn.continuation.resume(returning: .success(.unchanged)) }
         next.write = .add(make, replacing: (replaced.id, stored.tag), requirement)
-        return await write([next], &counter)
+        return await write([next], &shared)
       case .removeIf(let condition, _):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
         guard condition.includes(stored.value) else { return turn.continuation.resume(returning: .success(.unchanged)) }
         next.write = .removeIf(condition, tag: stored.tag)
-        return await write([next], &counter)
+        return await write([next], &shared)
       case .add(_, nil, _), .remove: preconditionFailure("The write requires no record.")
       }
       turn.continuation.resume(returning: .success(.gone))
@@ -207,12 +218,15 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     }
   }
 
-  private func commit(_ turns: [Turn], _ counter: inout Counter?) async throws(StoreError) -> [Outcome] {
+  private func commit(_ turns: [Turn], _ shared: inout Shared) async throws(StoreError) -> [Outcome] {
     var batch = StoreBatch()
     var records: [Record?] = []
     let isAdding = turns.contains { if case .add = $0.write { true } else { false } }
-    if isAdding, counter == nil { counter = try await readCounter() }
-    var count = counter ?? (MutationCounter(), nil)
+    if isAdding, shared.counter == nil { shared.counter = try await readCounter() }
+    var count = shared.counter ?? (MutationCounter(), nil)
+    let withdrawn = turns.compactMap(withdrawnID(of:))
+    if !withdrawn.isEmpty, shared.withdrawals == nil { shared.withdrawals = try await readWithdrawals() }
+    var withdrawals = shared.withdrawals ?? (MutationWithdrawals(), nil)
     for turn in turns {
       let key = keys.record(turn.id)
       switch turn.write {
@@ -226,7 +240,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
           batch.require(replaced.tag, of: keys.record(replaced.id))
         }
         records.append(record)
-      case .replace(let record, let tag):
+      case .replace(let record, let tag, _):
         batch.save(record, for: key)
         batch.require(tag, of: key)
         records.append(record)
@@ -243,9 +257,24 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       batch.save(count.value, for: keys.counter)
       batch.require(count.tag, of: keys.counter)
     }
+    if !withdrawn.isEmpty {
+      withdrawals.value.add(withdrawn)
+      batch.save(withdrawals.value, for: keys.withdrawals)
+      batch.require(withdrawals.tag, of: keys.withdrawals)
+    }
     let commit = try await store.commit(batch)
-    if isAdding { counter = (count.value, commit.tag) }
+    if isAdding { shared.counter = (count.value, commit.tag) }
+    if !withdrawn.isEmpty { shared.withdrawals = (withdrawals.value, commit.tag) }
     return records.map { $0.map { .written($0, commit) } ?? .removed(commit) }
+  }
+
+  /// The mutation that a write withdraws; see ``MutationWithdrawals``.
+  private func withdrawnID(of turn: Turn) -> MutationID? {
+    switch turn.write {
+    case .removeIf: turn.id
+    case .add(_, let replaced, _): replaced.flatMap { $0.id == turn.id ? nil : $0.id }
+    case .replace, .remove: nil
+    }
   }
 
   /// The stored counter.
@@ -262,7 +291,23 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     }
   }
 
-  private func readCounter() async throws(StoreError) -> Counter {
+  /// The mutations that were withdrawn last.
+  func storedWithdrawals() async throws(StoreError) -> MutationWithdrawals {
+    try await readWithdrawals().value
+  }
+
+  private func readWithdrawals() async throws(StoreError) -> (value: MutationWithdrawals, tag: StoreTag?) {
+    do throws(StoreError) {
+      let stored = try await store.load(keys.withdrawals)
+      return (stored?.value ?? MutationWithdrawals(), stored?.tag)
+    } catch {
+      // Corrupt bytes have been quarantined.
+      guard case .undecodable = error else { throw error }
+      return (MutationWithdrawals(), nil)
+    }
+  }
+
+  private func readCounter() async throws(StoreError) -> (value: MutationCounter, tag: StoreTag?) {
     do throws(StoreError) {
       if let stored = try await store.load(keys.counter) { return (stored.value, stored.tag) }
     } catch {

@@ -44,10 +44,11 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     ///
     /// The read found all stored mutations up to it.
     let lastSequence: UInt64
-    /// The tag that the counter had before the read.
-    ///
-    /// Every addition changes it.
-    let counterTag: StoreTag?
+  }
+
+  /// The tag of the stored counter, which every addition of a mutation changes.
+  func counterTag(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> StoreTag? {
+    try await records.storedCounter().tag
   }
 
   /// Reads all records and subscribes to their changes, which replaces the subscription of an earlier read.
@@ -57,8 +58,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     let counter = try await records.storedCounter()
     let observation = try await store.observe(collection: keys.collection, as: Record.self)
     echoes.recordReading(of: Set(observation.stored.compactMap { $0.key.id.map(MutationID.init(rawValue:)) }))
-    return Reading(
-      stored: observation.stored, changes: observation.changes, lastSequence: counter.last, counterTag: counter.tag)
+    return Reading(stored: observation.stored, changes: observation.changes, lastSequence: counter.last)
   }
 
   /// Whether this repository removed the record and the store hasn't reported that yet.
@@ -111,12 +111,14 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ///   - id: The id of the mutation.
   ///   - record: The new record.
   ///   - tag: The tag of the stored record, as far as it is known.
+  ///   - unlessChanged: Whether to keep the stored record if it has another tag.
   /// - Returns: The outcome, and whether another process has changed the written record since. The written record
   ///   includes what another process had stored about the outcome of an attempt.
   func replace(
-    _ id: MutationID, by record: Record, tag: StoreTag?, isolation: isolated (any Actor)? = #isolation
+    _ id: MutationID, by record: Record, tag: StoreTag?, unlessChanged: Bool,
+    isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> (outcome: Outcome, isOvertaken: Bool) {
-    let (outcome, reported) = try await perform(.replace(record, tag: tag), id)
+    let (outcome, reported) = try await perform(.replace(record, tag: tag, unlessChanged: unlessChanged), id)
     guard case .written(_, let commit) = outcome else { return (outcome, false) }
     return (outcome, reported > commit.revision)
   }
@@ -168,6 +170,11 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     _ id: MutationID, isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> StoredValue<Record>? {
     try await store.load(keys.record(id))
+  }
+
+  /// Returns the mutations that were withdrawn last, by any process.
+  func withdrawals(isolation: isolated (any Actor)? = #isolation) async throws(StoreError) -> MutationWithdrawals {
+    try await records.storedWithdrawals()
   }
 
   /// Returns those of the given records that another process has removed.

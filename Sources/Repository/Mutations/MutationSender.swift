@@ -67,7 +67,11 @@ final class MutationSender<Source: RepositorySource> {
         return advanceLane(after: dequeued, in: engine)
       }
       cell = opened
-      try await queue.mark(dequeued.id, in: engine)
+      // Only the leader marks. The lead is confirmed again after the mark is stored.
+      if engine.writer.needsMark(dequeued.id), await !engine.election.confirmLead(in: engine) {
+        return queue.abandonAttemptAfterLoss(dequeued, in: engine)
+      }
+      try await engine.writer.mark(dequeued.id, in: engine)
     } catch {
       events.emit(.storeFailed(error))
       queue.abandonAttempt(dequeued)
@@ -75,7 +79,7 @@ final class MutationSender<Source: RepositorySource> {
     }
     let leads = await engine.election.confirmLead(in: engine)
     if Task.isCancelled { return await endWithRepository(dequeued, in: engine) }
-    guard leads else { return queue.abandonAttempt(dequeued) }
+    guard leads else { return queue.abandonAttemptAfterLoss(dequeued, in: engine) }
     guard let entry = queue[dequeued.id], entry.isLive, let sending = capabilities.sending else {
       // Another process has completed it, or it is in conflict.
       advanceLane(after: dequeued, in: engine)
@@ -151,7 +155,7 @@ final class MutationSender<Source: RepositorySource> {
   /// The next repository sends the mutation.
   private func endWithRepository(_ entry: Entry, in engine: isolated Engine) async {
     engine.queue.recordUnknownOutcome(of: entry.id)
-    await engine.queue.save(entry.id, in: engine)
+    await engine.writer.save(entry.id, in: engine)
   }
 
   /// Lets the next mutation of a lane be sent.

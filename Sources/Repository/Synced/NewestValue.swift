@@ -61,7 +61,12 @@ final class NewestValue<Source: RepositorySource> {
 
   /// Stops replaying the value of a key, because it was removed.
   func forget(_ removed: Source.Key) {
-    guard key == removed else { return }
+    forget { $0 == removed }
+  }
+
+  /// Stops replaying a value if its key meets a condition.
+  func forget(where isForgotten: (Source.Key) -> Bool) {
+    guard let key, isForgotten(key) else { return }
     channels.resetReplay(of: name)
     order = nil
   }

@@ -58,6 +58,12 @@ struct SourceCapabilities<Source: RepositorySource>: Sendable {
     return completing(fetched, stored)
   }
 
+  /// Returns the lane of a mutation.
+  func lane(of mutation: Mutation, on key: Key) -> LaneID {
+    guard let sending else { preconditionFailure("Only the repository of a mutable source has mutations.") }
+    return LaneID(userID: key.userID, orderingKey: sending.lane(mutation, key))
+  }
+
   init(_ source: Source) {
     self.source = source
     paging = (source as? any PagedSource).flatMap { Self.paging(of: $0) }

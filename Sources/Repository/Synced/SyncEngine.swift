@@ -10,6 +10,8 @@ internal import Multicast
 ///   keys.
 /// - ``SyncLoader`` fetches values, and ``SyncWrites`` stores the replies.
 /// - ``MutationQueue`` keeps the mutations, and ``MutationSender`` sends them while the ``Election`` permits it.
+///   ``MutationReader`` and ``MutationWriter`` read and write their records, ``MutationCalls`` completes the calls that
+///   wait for them, and ``MutationDecisions`` performs the operations of ``PendingMutations``.
 /// - ``SyncExternalChanges`` applies the changes of other repositories and processes.
 /// - ``SyncUsers`` tracks which users have signed in and out, and ``SignOuts`` erases a user's data.
 /// - ``SyncEvictions`` removes stored values that exceed the limits of the store.
@@ -38,6 +40,9 @@ actor SyncEngine<Source: RepositorySource> {
 
   let queue: MutationQueue<Source>
   let sender: MutationSender<Source>
+  let reader: MutationReader<Source>
+  let writer: MutationWriter<Source>
+  let calls: MutationCalls<Source>
   let loader: SyncLoader<Source>
   let writes: SyncWrites<Source>
   let external: SyncExternalChanges<Source>
@@ -51,6 +56,7 @@ actor SyncEngine<Source: RepositorySource> {
   let backoff: Backoff
 
   private let capabilities: SourceCapabilities<Source>
+  private let decisions: MutationDecisions<Source>
   private let store: any KeyValueStore
   private let now: @Sendable () -> Date
   private let clock: ElapsedClock
@@ -69,9 +75,14 @@ actor SyncEngine<Source: RepositorySource> {
     channels = SyncChannels(capabilities)
     cells = SyncCells(channels)
     backoff = Backoff(configuration.retryPolicy, clock: clock, random: configuration.random)
+    let mutations = MutationQueueState<Key, Mutation>()
+    calls = MutationCalls(CallTimeouts(clock, tasks))
     queue = MutationQueue(
-      capabilities, records, configuration: configuration, events: events, liveCounts: liveCounts,
-      lists: channels.lists, callTimeouts: CallTimeouts(clock, tasks))
+      capabilities, mutations, records, calls, configuration: configuration, events: events, liveCounts: liveCounts,
+      lists: channels.lists)
+    reader = MutationReader(capabilities, mutations, records, calls, events: events)
+    writer = MutationWriter(mutations, records, events: events)
+    decisions = MutationDecisions(mutations, records, calls, events: events)
     sender = MutationSender(
       capabilities, policy: configuration.retryPolicy, clock: clock, events: events, tasks: tasks)
     loader = SyncLoader(capabilities, configuration: configuration, events: events)
@@ -126,7 +137,7 @@ actor SyncEngine<Source: RepositorySource> {
       if hasStarted { return }
       if capabilities.hasUsers { try await users.start(in: self) }
       if capabilities.sending != nil { await election.begin(in: self) }
-      try await queue.read(in: self)
+      try await reader.read(in: self)
       hasStarted = true
       sender.pump(in: self)
     }
@@ -182,7 +193,8 @@ actor SyncEngine<Source: RepositorySource> {
       try await read(cell)
     } catch {
       cells.removeUnopened(cell)
-      throw error
+      // The error may name a key of a user who has signed out meanwhile, and must not be reported.
+      if !cell.isClosed { throw error }
     }
     if cell.isClosed { return nil }
     publish(cell)
@@ -208,7 +220,7 @@ actor SyncEngine<Source: RepositorySource> {
         // now.
         let revision = stored?.revision ?? 0
         let finished = await external.finished(mutations.filter { revision > $0.revision }.map(\.id), in: self)
-        queue.finishExternally(finished, isConfirmed: true, in: self)
+        reader.finishExternally(finished, in: self)
         // A mutation that was added or removed in the meantime may be included in a newer value, or in the one that was
         // read.
       } while mutations.map(\.id) != queue.liveMutations(of: key).map(\.id)
@@ -369,7 +381,7 @@ actor SyncEngine<Source: RepositorySource> {
     if Task.isCancelled { throw .cancelled }
     try checkMayBegin(key)
     let id = try await add(mutation, on: key, replacing: nil, hasCaller: true)
-    return try await queue.outcome(of: id)
+    return try await calls.outcome(of: id)
   }
 
   /// Applies a mutation and makes it durable, after all others.
@@ -416,6 +428,30 @@ actor SyncEngine<Source: RepositorySource> {
     return id
   }
 
+  /// Returns all mutations in order.
+  func list() async throws(StoreError) -> [PendingMutation<Key, Mutation>] {
+    try await start()
+    return queue.list
+  }
+
+  func cancel(_ id: MutationID) async throws(PendingMutationError) {
+    try await decisions.cancel(id, in: self)
+  }
+
+  func requeue(_ id: MutationID) async throws(PendingMutationError) -> MutationID {
+    try await decisions.requeue(id, in: self)
+  }
+
+  func resolve(
+    _ id: MutationID, _ resolution: Resolution<Mutation>
+  ) async throws(PendingMutationError) -> MutationID? {
+    try await decisions.resolve(id, resolution, in: self)
+  }
+
+  func discard(_ id: MutationID) async throws(PendingMutationError) {
+    try await decisions.discard(id, in: self)
+  }
+
   /// Stops applying mutations to the visible value: they were rolled back, or the base includes them.
   func removeFromOverlay(_ ids: [MutationID], of key: Key) {
     if let cell = cells[key] {
@@ -440,12 +476,12 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Ends the calls that have waited too long for another repository to report a result.
   func endExpiredCalls(at deadline: Duration) {
-    queue.endExpiredCalls(at: deadline, in: self)
+    calls.endExpired(at: deadline, in: self)
   }
 
   /// Writes the record of a mutation.
   func writeRecord(_ id: MutationID) async -> StoreError? {
-    await queue.write(id, in: self)
+    await writer.write(id, in: self)
   }
 
   /// Sends the mutations that are due when an alarm fires.
@@ -515,10 +551,9 @@ actor SyncEngine<Source: RepositorySource> {
       for fetch in cell.state.discardReplies() { loader.end(fetch, .failure(.signedOut)) }
     }
     for key in channels.observedKeys where isOfUser(key) { channels.close(key) }
-    for cell in closed {
-      channels.close(cell.key)
-      newestValue.forget(cell.key)
-    }
+    for cell in closed { channels.close(cell.key) }
+    // The key of the newest value may not be in use.
+    newestValue.forget(where: isOfUser)
     queue.forget(user, in: self)
     events.forget()
   }
@@ -526,7 +561,7 @@ actor SyncEngine<Source: RepositorySource> {
   /// Reads a user's stored data again, which may have been reported before the sign-in, and sends the user's values to
   /// the existing observers.
   func reopen(_ user: UserDigest) {
-    queue.readForSignIn(in: self)
+    reader.readForSignIn(in: self)
     newestValue.openStored(of: user, in: self)
     for key in channels.observedKeys where UserDigest(key.userID) == user {
       start { engine in
@@ -634,6 +669,6 @@ actor SyncEngine<Source: RepositorySource> {
 
   /// Receives changes of mutations' records that the store reports together.
   func receive(_ changes: [StoreChange<MutationRecord<Mutation>>], ofReading reading: Int) async {
-    await queue.receive(changes, ofReading: reading, in: self)
+    await reader.receive(changes, ofReading: reading, in: self)
   }
 }

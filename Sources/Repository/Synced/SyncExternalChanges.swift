@@ -61,7 +61,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
     }
     cell.receive(change)
     if let stored { cell.receive(.saved(cell.storeKey, stored)) }
-    finish(finished, of: key, isConfirmed: true, in: engine)
+    finish(finished, of: key, in: engine)
   }
 
   // MARK: - Mutations
@@ -78,7 +78,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
       }
       revision = base.revision
       if await !finished([entry.id], in: engine).isEmpty {
-        return finish([entry.id], of: entry.key, isConfirmed: true, in: engine)
+        return finish([entry.id], of: entry.key, in: engine)
       }
     }
   }
@@ -86,7 +86,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
   /// Returns the mutations, among those given, whose records another process has removed, as far as they can be read.
   func finished(_ ids: [MutationID], in engine: isolated Engine) async -> [MutationID] {
     do throws(StoreError) {
-      return try await engine.queue.externallyFinished(ids)
+      return try await engine.reader.externallyFinished(ids)
     } catch {
       // A mutation whose record can't be read stays pending until it can.
       return []
@@ -102,7 +102,7 @@ final class SyncExternalChanges<Source: RepositorySource> {
     of cell: Cell, in engine: isolated Engine
   ) async -> (ids: [MutationID], stored: StoredValue<Value>?) {
     do throws(StoreError) {
-      let ids = try await engine.queue.externallyFinished(cell.state.pendingIDs)
+      let ids = try await engine.reader.externallyFinished(cell.state.pendingIDs)
       return ids.isEmpty ? ([], nil) : (ids, try await load(cell.storeKey))
     } catch {
       // A mutation whose record can't be read stays pending until it can.
@@ -114,10 +114,8 @@ final class SyncExternalChanges<Source: RepositorySource> {
   ///
   /// The mutation stays visible until that value can be read.
   func receiveRemoval(of entry: Entry, attempt: Int = 1, in engine: isolated Engine) async {
-    // Another repository was about to send it. If nothing is stored, a confirmation stores nothing either.
-    let wasMarked = !engine.queue.sends(entry) && entry.record.unfinishedAttempts > 0
     guard let cell = engine.cell(entry.key), cell.isOpen else {
-      return finish([entry.id], of: entry.key, isConfirmed: wasMarked, in: engine)
+      return finish([entry.id], of: entry.key, in: engine)
     }
     let stored: StoredValue<Value>?
     do throws(StoreError) {
@@ -132,9 +130,8 @@ final class SyncExternalChanges<Source: RepositorySource> {
       cell.heldRemovals.append(entry.id)
       return
     }
-    let isConfirmed = stored.map { cell.state.isNew($0.revision) || $0.revision > entry.revision } ?? wasMarked
     if let stored, cell.state.isNew(stored.revision) { cell.receive(.saved(cell.storeKey, stored)) }
-    finish([entry.id], of: entry.key, isConfirmed: isConfirmed, in: engine)
+    finish([entry.id], of: entry.key, in: engine)
   }
 
   private func receiveRemovalLater(of id: MutationID, after attempt: Int, in engine: isolated Engine) {
@@ -146,15 +143,9 @@ final class SyncExternalChanges<Source: RepositorySource> {
     }
   }
 
-  /// Removes mutations that another repository or process has completed.
-  ///
-  /// - Parameters:
-  ///   - ids: The ids of the mutations.
-  ///   - key: The key of the value that they change.
-  ///   - isConfirmed: Whether the stored value includes them. Otherwise they were rolled back.
-  ///   - engine: The engine.
-  func finish(_ ids: [MutationID], of key: Source.Key, isConfirmed: Bool, in engine: isolated Engine) {
+  /// Removes mutations of a key that another repository or process has confirmed or withdrawn.
+  func finish(_ ids: [MutationID], of key: Source.Key, in engine: isolated Engine) {
     engine.removeFromOverlay(ids, of: key)
-    engine.queue.finishExternally(ids, isConfirmed: isConfirmed, in: engine)
+    engine.reader.finishExternally(ids, in: engine)
   }
 }

@@ -103,6 +103,9 @@ final class SyncLoader<Source: RepositorySource> {
     // Opens the key before a request begins, because events report a request with its key, which they must not do for a
     // user who has signed out.
     if key.userID != nil { engine.endUse(try await engine.use(key)) }
+    let signOutCount = engine.users.signOutCount(of: key.userID)
+    // Events report the request with its key, which must not outlive a sign-out.
+    defer { if engine.users.signOutCount(of: key.userID) != signOutCount { events.forget() } }
     do throws(SharedRequestError<Failure>) {
       return try await requests.value(for: LoadKey(key: key, part: part)) {
         [weak engine] (isWanted) async throws(Failure) in
@@ -111,10 +114,7 @@ final class SyncLoader<Source: RepositorySource> {
       }
     } catch {
       switch error {
-      case .failed(let failure):
-        // Events have reported the request with its key, which must not outlive the sign-out.
-        if case .signedOut = failure { events.forget() }
-        throw failure
+      case .failed(let failure): throw failure
       case .cancelled: throw .cancelled
       }
     }
@@ -294,7 +294,7 @@ final class SyncLoader<Source: RepositorySource> {
       } catch {
         guard cell.state.needsWholeValue, !cell.isClosed else { break }
         (attempt, cell.recovery) = (attempt + 1, .failing)
-        for id in cell.state.idsThatNeedWholeValue { engine.queue.end(id, .success(.queued)) }
+        for id in cell.state.idsThatNeedWholeValue { engine.calls.end(id, .success(.queued)) }
         recordThatAttemptsEnded(cell, in: engine)
         await engine.backoff.wait(afterAttempt: attempt)
       }
@@ -311,7 +311,7 @@ final class SyncLoader<Source: RepositorySource> {
   private func recordThatAttemptsEnded(_ cell: Cell, in engine: isolated Engine) {
     for id in cell.state.idsThatNeedWholeValue where engine.queue.recordUnknownOutcome(of: id) {
       // Runs to completion even if the repository is released now.
-      engine.startToCompletion { engine in await engine.queue.save(id, in: engine) }
+      engine.startToCompletion { engine in await engine.writer.save(id, in: engine) }
     }
   }
 }

@@ -72,7 +72,7 @@ final class SyncWrites<Source: RepositorySource> {
     if write.value != nil { await engine.evictions.makeRoom(for: cell.storeKey, of: cell, in: engine) }
     for id in write.confirmed {
       events.emit(.mutationDelivered(id))
-      engine.queue.end(id, .success(.confirmed))
+      engine.calls.end(id, .success(.confirmed))
     }
     for fetch in write.accepted { engine.loader.end(fetch, .success(true)) }
     for fetch in write.rejected { engine.loader.end(fetch, .success(false)) }
@@ -143,7 +143,7 @@ final class SyncWrites<Source: RepositorySource> {
       }
       return cell.state.discardReplies(to: write.confirmed)
     }
-    for id in write.confirmed { engine.queue.end(id, .success(.queued)) }
+    for id in write.confirmed { engine.calls.end(id, .success(.queued)) }
     // A fetch whose reply arrived during the write doesn't wait for the mutations: it ends with the next write, whether
     // that succeeds or fails.
     if cell.state.hasFetchReplies { return true }
@@ -169,7 +169,7 @@ final class SyncWrites<Source: RepositorySource> {
     } else if let base = cell.state.base {
       cell.receive(.removed(cell.storeKey, revision: base.revision + 1))
     }
-    engine.external.finish(finished, of: cell.key, isConfirmed: true, in: engine)
+    engine.external.finish(finished, of: cell.key, in: engine)
   }
 }
 

@@ -217,16 +217,25 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// data of other users stays, except that quarantined bytes are erased too if their user can't be determined.
   /// ``events`` no longer replays earlier events.
   ///
+  /// What has already been delivered can't be taken back. A subscriber that is behind still receives the values that are
+  /// buffered for it, and ``Observed/value`` keeps the last one. Cancel such subscriptions, and release such objects,
+  /// when the user signs out.
+  ///
   /// If the process ends during the call, another process or the next launch completes the sign-out.
   ///
   /// Afterwards the store keeps only a digest of the user's id and two numbers.
+  ///
+  /// A lock of the store keeps an erasure from deleting what is stored after a new sign-in. If the store doesn't support
+  /// locks, or a server loses the connection that holds this one, a process that is slow to erase may delete it. See
+  /// `KeyValueStore.acquireLock(_:)`.
   ///
   /// - Parameters:
   ///   - userID: The id of the user; see ``RepositoryKey/userID``.
   ///   - policy: The treatment of mutations that the server doesn't have yet.
   /// - Throws: ``SignOutError``. After ``SignOutError/unsent(_:)`` and ``SignOutError/cancelled``, the user is still
   ///   signed in.
-  /// - Complexity: O(*n*), where *n* is the number of names in the store. A database is rewritten.
+  /// - Complexity: O(*n*), where *n* is the number of names in the store. A database is rewritten, twice unless mutations
+  ///   are discarded.
   public func signOut(userID: String, unsent policy: UnsentPolicy) async throws(SignOutError) {
     try await engine.signOut(userID: userID, unsent: policy)
   }

@@ -14,6 +14,10 @@ internal import Multicast
 /// If a process ends in between, another process continues with the third step. It holds the lock ``lockName``, so that
 /// no process erases data that was stored after a new sign-in.
 ///
+/// The lock is checked, and the user's record is read, directly before the erasure. But an erasure has no preconditions.
+/// If the store supports no locks, or loses this one at that moment, an erasure that is delayed until another process has
+/// completed the sign-out erases what was stored after a new sign-in.
+///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SignOuts<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
@@ -62,7 +66,9 @@ final class SignOuts<Source: RepositorySource> {
         return try await beginErasing(user, discards: policy == .discard, in: engine)
       }
       if unsentCount > 0 { throw .unsent(unsentCount) }
-      try await SignOutError.mapping { () async throws(StoreError) in try await eraseNow(user, in: engine) }
+      try await SignOutError.mapping { () async throws(StoreError) in
+        try await eraseNow(user, holding: lock, in: engine)
+      }
     }
   }
 
@@ -74,9 +80,7 @@ final class SignOuts<Source: RepositorySource> {
         do throws(StoreError) {
           guard let lock = try await waitForLock(in: engine) else { return }
           defer { withExtendedLifetime(lock) {} }
-          // The previous holder of the lock may have completed the sign-out.
-          try await engine.users.reload(user, in: engine)
-          if engine.users.record(of: user).phase == .signingOut { try await erase(user, in: engine) }
+          try await erase(user, holding: lock, in: engine)
         } catch {
           events.emit(.storeFailed(error))
           attempt += 1
@@ -108,11 +112,18 @@ final class SignOuts<Source: RepositorySource> {
       var record = engine.users.record(of: user)
       var batch = StoreBatch()
       if !discards, record.phase == .signedIn {
-        let tag = try await engine.queue.read(in: engine)
-        let count = engine.queue.unsentCount(of: user)
-        if count > 0 { return count }
+        let records = engine.queue.records
         // Every addition of a mutation changes the tag.
-        batch.require(tag, of: engine.queue.records.keys.counter)
+        let tag = try await records.counterTag()
+        batch.require(tag, of: records.keys.counter)
+        try await engine.reader.read(in: engine)
+        var count = engine.queue.unsentCount(of: user)
+        if count == 0 { count = try await unknownCount(of: user, in: engine) }
+        if count > 0 {
+          // A mutation that was added meanwhile isn't known, but it is about to be.
+          if try await records.counterTag() == tag { return count }
+          continue
+        }
       }
       // Incremented in any phase, so that an earlier sign-in that isn't stored yet has no effect.
       record.signOutCount += 1
@@ -121,11 +132,33 @@ final class SignOuts<Source: RepositorySource> {
     }
   }
 
+  /// Returns the number of a user's stored mutations that the queue doesn't have, because this program can't decode
+  /// them or this repository sends none.
+  private func unknownCount(of user: UserDigest, in engine: isolated Engine) async throws(StoreError) -> Int {
+    let (mutations, known) = (engine.queue.records.keys.collection, engine.queue.ids)
+    let found = Lock<Set<String>>([])
+    // Only an erasure passes on the bytes of values that can't be decoded. This one erases nothing.
+    try await store.erase { item in
+      guard let key = item.key, key.collection == mutations, let id = key.id,
+        !known.contains(MutationID(rawValue: id)), Self.owner(of: item.bytes) == user
+      else { return false }
+      found.withLock { _ = $0.insert(id) }
+      return false
+    }
+    return found.withLock { $0.count }
+  }
+
   // MARK: - Locking
 
   /// The lock, or `nil` if the store doesn't support locks.
   private struct HeldLock {
     let lock: StoreLock?
+
+    /// Throws if a server has released the lock, because it lost the connection.
+    func check(isolation: isolated (any Actor)? = #isolation, _ name: String) async throws(StoreError) {
+      guard let lock, await !lock.isHeld() else { return }
+      throw .removeFailed(SystemError(code: POSIXErrorCode.ENOLCK.rawValue, operation: "keeping the lock", path: name))
+    }
   }
 
   /// Waits for the lock that allows one sign-out at a time.
@@ -150,9 +183,11 @@ final class SignOuts<Source: RepositorySource> {
   // MARK: - Erasing
 
   /// Erases the stored data of a user, and retries in the background if that fails.
-  private func eraseNow(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
+  private func eraseNow(
+    _ user: UserDigest, holding lock: HeldLock, in engine: isolated Engine
+  ) async throws(StoreError) {
     do throws(StoreError) {
-      while engine.users.record(of: user).phase == .signingOut { try await erase(user, in: engine) }
+      while engine.users.record(of: user).phase == .signingOut { try await erase(user, holding: lock, in: engine) }
     } catch {
       engine.start { engine in
         await engine.backoff.wait(afterAttempt: 1)
@@ -162,16 +197,24 @@ final class SignOuts<Source: RepositorySource> {
     }
   }
 
-  /// Erases the stored data of a user, and records that.
-  private func erase(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
+  /// Erases the stored data of a user and records that, unless another process has done so.
+  private func erase(
+    _ user: UserDigest, holding lock: HeldLock, in engine: isolated Engine
+  ) async throws(StoreError) {
     let (values, mutations) = (name, engine.queue.records.keys.collection)
+    try await lock.check(lockName)
+    // The previous holder of the lock may have completed the sign-out.
+    try await engine.users.reload(user, in: engine)
     let recordBefore = engine.users.record(of: user)
+    guard recordBefore.phase == .signingOut else { return }
     try await store.erase { item in
       // Without a key, the owner of the bytes can't be determined.
       guard let key = item.key else { return true }
       switch key.collection {
       case values: return key.id.map { user.owns(storeID: $0, as: Key.self) } ?? false
-      case mutations: return Self.isMutation(item.bytes, of: user)
+      case mutations:
+        let bytes = item.bytes
+        return Self.owner(of: bytes).map { $0 == user } ?? Self.isMentioned(user, in: bytes)
       default: return false
       }
     }
@@ -183,20 +226,32 @@ final class SignOuts<Source: RepositorySource> {
     events.forget()
   }
 
-  /// Returns whether the bytes of a mutation's record belong to a user.
-  private static func isMutation(_ bytes: Data, of user: UserDigest) -> Bool {
-    if let key = MutationRecord<Source.Mutation>.key(in: bytes), let key = Key(storeID: key) {
-      return key.userID.map { UserDigest($0) == user } ?? false
-    }
-    return isMentioned(user, in: bytes)
+  /// Returns the user of a mutation's record; `nil` if the bytes don't show it.
+  private static func owner(of bytes: Data) -> UserDigest? {
+    MutationRecord<Source.Mutation>.key(in: bytes).flatMap { Key(storeID: $0) }.map { UserDigest($0.userID) }
   }
 
-  /// Returns whether bytes that can't be decoded contain, in quotation marks, the user's id or the id of one of the
-  /// user's keys.
+  /// Returns whether bytes that can't be decoded contain, as a JSON string, the user's id or the id of one of the user's
+  /// keys.
   private static func isMentioned(_ user: UserDigest, in bytes: Data) -> Bool {
-    bytes.split(separator: UInt8(ascii: "\"")).contains { segment in
-      let text = String(decoding: segment, as: UTF8.self).replacing("\\/", with: "/")
+    var isEscaped = false
+    // A quotation mark after a backslash doesn't end a string.
+    let segments = bytes.split { byte in
+      defer { isEscaped = !isEscaped && byte == UInt8(ascii: "\\") }
+      return !isEscaped && byte == UInt8(ascii: "\"")
+    }
+    return segments.contains { segment in
+      let text = string(of: segment)
       return UserDigest(text) == user || user.owns(storeID: text, as: Key.self)
+    }
+  }
+
+  /// Returns the string that bytes between quotation marks represent in JSON.
+  private static func string(of bytes: Data) -> String {
+    do {
+      return try JSONDecoder().decode(String.self, from: Data("\"".utf8) + bytes + Data("\"".utf8))
+    } catch {
+      return String(decoding: bytes, as: UTF8.self)
     }
   }
 }

@@ -43,6 +43,9 @@ final class SyncUsers<Source: RepositorySource> {
   /// Whether a user may begin new calls.
   func mayBegin(_ userID: String?) -> Bool { userID.map { access.mayBegin(UserDigest($0)) } ?? true }
 
+  /// The number of times a user has signed out.
+  func signOutCount(of userID: String?) -> UInt64 { userID.map { record(of: UserDigest($0)).signOutCount } ?? 0 }
+
   /// The stored record of a user.
   func record(of user: UserDigest) -> UserRecord { access.record(of: user) }
 
@@ -70,8 +73,12 @@ final class SyncUsers<Source: RepositorySource> {
 
   /// Handles a change that the store reports.
   func receive(_ change: StoreChange<UserRecord>, in engine: isolated Engine) {
-    guard case .saved(let key, let stored) = change, let text = key.id else { return }
-    receive(stored.value, of: UserDigest(text: text), tag: stored.tag, revision: stored.revision, in: engine)
+    guard let user = change.key.id.map(UserDigest.init(text:)) else { return }
+    switch change {
+    case .saved(_, let stored):
+      receive(stored.value, of: user, tag: stored.tag, revision: stored.revision, in: engine)
+    case .removed(_, let revision): access.recordRemoval(of: user, revision: revision)
+    }
   }
 
   private func receive(
@@ -86,7 +93,8 @@ final class SyncUsers<Source: RepositorySource> {
 
   /// Reads the stored record of a user again.
   func reload(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
-    guard let stored = try await store.load(key(of: user)) else { return }
+    let tag = access.tag(of: user)
+    guard let stored = try await store.load(key(of: user)) else { return access.recordAbsence(of: user, tag: tag) }
     receive(.saved(key(of: user), stored), in: engine)
   }
 

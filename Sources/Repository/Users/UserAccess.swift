@@ -18,7 +18,8 @@ struct UserAccess {
 
   private struct Known {
     let record: UserRecord
-    let tag: StoreTag
+    /// The tag of the commit that stored the record; `nil` if the record isn't stored any more.
+    let tag: StoreTag?
     let revision: UInt64
   }
 
@@ -46,6 +47,28 @@ struct UserAccess {
   mutating func endSignOut(of user: UserDigest) {
     signOutCounts[user]? -= 1
     if signOutCounts[user] == 0 { signOutCounts[user] = nil }
+  }
+
+  /// Records that the record of a user isn't stored any more, for example because the database was replaced.
+  ///
+  /// The record stays in force, so that a user who has signed out stays signed out. The next commit stores it again.
+  ///
+  /// - Parameters:
+  ///   - user: The user.
+  ///   - revision: The revision of the removal. The removal of a record that isn't older changes nothing.
+  mutating func recordRemoval(of user: UserDigest, revision: UInt64) {
+    guard let old = known[user], revision > old.revision else { return }
+    known[user] = Known(record: old.record, tag: nil, revision: revision)
+  }
+
+  /// Records that the record of a user wasn't found.
+  ///
+  /// - Parameters:
+  ///   - user: The user.
+  ///   - tag: The tag that was known before the search. If another one is known now, nothing changes.
+  mutating func recordAbsence(of user: UserDigest, tag: StoreTag?) {
+    guard let old = known[user], old.tag == tag else { return }
+    known[user] = Known(record: old.record, tag: nil, revision: old.revision)
   }
 
   /// Records the stored record of a user.

@@ -39,8 +39,6 @@ public actor UserService: UserServiceType {
   public nonisolated var signState: SignState { states.value }
 
   /// The current state first, then every later one, in order.
-  ///
-  /// Nothing is dropped, however slow a subscriber is.
   public nonisolated var signStates: MulticastStream<SignState, Never> { states.stream }
 
   /// The times at which the signed-in user signed in, newest first, as far as they are loaded.

@@ -9,11 +9,16 @@ public import Multicast
 /// - `reload…`, `loadMore…` and `update…` fetch from the server, and broadcast the result.
 /// - `fetch…` fetches from the server, and returns the result to the caller only.
 /// - `perform…` acts, and broadcasts the states it passes through.
+///
+/// Cancelling the calling task ends a call, which then throws ``SignInError/cancelled`` unless the method says otherwise.
+/// Streams don't keep the service alive, and finish when it is released.
 public protocol UserServiceType: Sendable {
   /// The current state.
   var signState: SignState { get }
 
   /// The current state first, then every later one, in order.
+  ///
+  /// Nothing is dropped, however slow a subscriber is.
   var signStates: MulticastStream<SignState, Never> { get }
 
   /// The times at which the signed-in user signed in, newest first, as far as they are loaded.
@@ -53,7 +58,10 @@ public protocol UserServiceType: Sendable {
 
   /// Fetches the signed-in user from the server, and broadcasts it as the state.
   ///
-  /// - Throws: A ``SignInError``; nothing is broadcast.
+  /// If several calls are in flight, a reply to an earlier call never replaces one to a later call.
+  ///
+  /// - Throws: A ``SignInError``; nothing is broadcast. ``SignInError/refused(_:)`` if no user is signed in, or if the user
+  ///   has signed out during the call.
   func updateUser() async throws(SignInError)
 
   /// Fetches the newest sign-ins of the signed-in user, and broadcasts them as the new list.

@@ -10,8 +10,11 @@ internal import Synchronization
 
 /// Delivers signals through a pipe: the signal handler only writes the number of the signal into it.
 ///
-/// Unlike a dispatch source for a signal, a pipe doesn't depend on which threads block the signal, and programs that
-/// this one starts don't inherit an ignored signal. At most one instance may be in use at a time.
+/// A dispatch source for a signal isn't suitable, because it requires that the program ignores the signal, and programs
+/// that this one starts would inherit that. It also depends on which threads block the signal.
+///
+/// A signal handler has no parameters of its own, so it finds the pipe in a global variable. Therefore at most one
+/// instance may be in use at a time: the next one is created after ``stop()``.
 final class SignalPipe: Sendable {
   /// The descriptor to read from.
   ///
@@ -21,21 +24,23 @@ final class SignalPipe: Sendable {
   /// The actions that were installed before, with their signals.
   private let earlierActions: [(signal: CInt, action: sigaction)]
 
-  private let active = Atomic(true)
+  private let isHandling = Atomic(true)
 
-  /// Whether the pipe handles the signals.
-  var isActive: Bool { active.load(ordering: .acquiring) }
+  /// Whether the pipe handles the signals, which it does until ``stop()``.
+  var isActive: Bool { isHandling.load(ordering: .acquiring) }
 
   /// The descriptor that the handler writes to; -1 while no instance handles signals.
   private static let target = Atomic<CInt>(-1)
 
-  /// Starts to handle the signals, except those that the program was started with as ignored.
+  /// Starts to handle the signals, except those that are ignored, as SIGHUP is under `nohup`.
+  ///
+  /// - Throws: ``TerminalError`` if the pipe can't be created.
   init(signals: [CInt]) throws(TerminalError) {
     var ends: [CInt] = [-1, -1]
     guard pipe(&ends) == 0 else { throw TerminalError(code: errno, operation: "pipe") }
     for end in ends {
       _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-      // The handler must never block, and `read()` returns only the signals that have already arrived.
+      // Neither the handler nor `read()` may block.
       _ = fcntl(end, F_SETFL, O_NONBLOCK)
     }
     (readEnd, writeEnd) = (ends[0], ends[1])
@@ -52,9 +57,11 @@ final class SignalPipe: Sendable {
     }
   }
 
-  /// Restores the actions that were installed before.
+  /// Stops handling the signals, and restores the actions that were installed before.
+  ///
+  /// Must be called once. Signals that arrived earlier can still be read.
   func stop() {
-    active.store(false, ordering: .releasing)
+    isHandling.store(false, ordering: .releasing)
     for (signal, action) in earlierActions {
       var action = action
       sigaction(signal, &action, nil)
@@ -99,15 +106,17 @@ final class SignalPipe: Sendable {
   func read() -> [CInt] {
     var bytes = [UInt8](repeating: 0, count: 64)
     let count = systemRead(readEnd, &bytes, bytes.count)
-    // The call fails if there are no bytes or a signal interrupted it. The dispatch source then reports the pipe again.
+    // The call fails if there are no bytes, or if a signal interrupted it. In the second case, the dispatch source
+    // reports the pipe again.
     return count > 0 ? bytes[..<count].map(CInt.init) : []
   }
 
   private static func deliver(_ signal: CInt) {
-    let code = errno
+    // The interrupted code may be about to read `errno`.
+    let savedErrno = errno
     var byte = UInt8(truncatingIfNeeded: signal)
-    // If the pipe is full, the bytes in it are enough to wake the reader.
+    // If the pipe is full, the signal is lost. The pipe has room for thousands of signals.
     _ = systemWrite(target.load(ordering: .acquiring), &byte, 1)
-    errno = code
+    errno = savedErrno
   }
 }

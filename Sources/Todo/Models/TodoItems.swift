@@ -14,6 +14,8 @@ public struct TodoItems: Sendable, Hashable {
   public init() {}
 
   /// Whether an item can be added, which is the case while fewer than ``unfinishedLimit`` items are unfinished.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of items.
   public var canAdd: Bool { elements.count { !$0.isFinished } < Self.unfinishedLimit }
 
   /// Whether the list can be cleared, which is the case unless it is empty.
@@ -23,6 +25,8 @@ public struct TodoItems: Sendable, Hashable {
   public var title: String { elements.isEmpty ? "Todo" : "\(elements.count) ToDos" }
 
   /// The item with an id; `nil` if there is no such item.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of items.
   public subscript(id: TodoItem.ID) -> TodoItem? {
     index(of: id).map { elements[$0] }
   }
@@ -76,6 +80,8 @@ extension TodoItems: Codable {
   }
 
   /// Encodes the items as an array.
+  ///
+  /// - Throws: The error of the encoder.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(elements)

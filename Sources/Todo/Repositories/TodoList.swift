@@ -8,8 +8,8 @@ internal import Repository
 /// observers receive a list that was stored earlier first.
 ///
 /// - **Ordering**: Edits are made one at a time, in the order of the calls. Observers see each edit once, in that order.
-/// - **Durability**: Once an edit returns, it survives the end of the process if the store's medium does. An edit that
-///   throws changes nothing.
+/// - **Durability**: Once an edit returns, it survives a crash or `SIGKILL` of the process if the store's medium does. An
+///   edit that throws changes nothing.
 /// - **Several lists** may share a store, in one process or in several. No edit is lost.
 /// - **Cancellation** doesn't interrupt an edit that has begun. The edit runs to completion and reports its result.
 /// - **Corrupt bytes** don't stop the program. The store quarantines them, and ``events`` reports it. The first call of

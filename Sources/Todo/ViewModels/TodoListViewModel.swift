@@ -82,16 +82,22 @@ public final class TodoListViewModel {
   }
 
   /// Marks an item as finished, or as unfinished if it is finished.
+  ///
+  /// Sets ``error`` on failure, also if the item was deleted meanwhile. The result arrives through ``run()``.
   public func toggle(id: TodoItem.ID) async {
     await perform { list throws(TodoListError) in try await list.toggle(id: id) }
   }
 
   /// Deletes an item.
+  ///
+  /// Sets ``error`` on failure. The result arrives through ``run()``.
   public func delete(id: TodoItem.ID) async {
     await perform { list throws(TodoListError) in try await list.delete(id: id) }
   }
 
   /// Deletes all items.
+  ///
+  /// Sets ``error`` on failure. The result arrives through ``run()``.
   public func clear() async {
     await perform { list throws(TodoListError) in try await list.clear() }
   }

@@ -454,6 +454,29 @@ import Testing
     }
   }
 
+  @Test func `An erasure that can't read the bytes it decides by throws and erases nothing`() throws {
+    var setUp = backend()
+    for name in ["a", "b"] { try setUp.write(old, to: name) }
+    var failing = FileBackend(
+      folder: temporary.url,
+      fileSystem: FileSystem(fault: { $0.operation == "read" && $0.path.hasSuffix("b.value") ? EIO : nil }))
+    let error = #expect(throws: StoreError.self) { try failing.erase { $0.bytes == self.old } }
+    if case .removeFailed(let error) = error { #expect(error.code == EIO) } else { Issue.record("\(error as Any)") }
+    #expect(try setUp.read("a") == old)
+    // An erasure that doesn't need the bytes succeeds.
+    try failing.erase { $0.key?.collection == "b" }
+    #expect(try contents == ["a.value"])
+  }
+
+  @Test func `A folder with the name of a value doesn't keep an erasure from succeeding`() throws {
+    var backend = backend()
+    try backend.write(old, to: "a")
+    try FileManager.default.createDirectory(
+      at: temporary.url.appending(path: "b.value"), withIntermediateDirectories: false)
+    try backend.erase { $0.bytes == self.old }
+    #expect(try contents == ["b.value"])
+  }
+
   @Test func `A call that a signal interrupts is retried`() throws {
     for failing in 1... {
       let script = Script(failing: failing, code: EINTR)

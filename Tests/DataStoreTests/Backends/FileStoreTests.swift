@@ -75,8 +75,8 @@ import Testing
 
   @Test func `Undecodable bytes are kept in the folder, for the owner only`() async throws {
     try makeFolder()
-    let spoiled = Data([0xFF, 0x00])
-    try spoiled.write(to: file("text.0.value"))
+    let corrupt = Data([0xFF, 0x00])
+    try corrupt.write(to: file("text.0.value"))
     try Data("in the way".utf8).write(to: file("text.0.corrupt-20201116T100920.000Z"))
     let store = FileStore(folder: folder) { Date(timeIntervalSince1970: 1_605_521_360) }
     let error = await #expect(throws: StoreError.self) { try await store.load(key) }
@@ -85,7 +85,7 @@ import Testing
       return
     }
     #expect(movedTo == file("text.0.corrupt-20201116T100920.000Z-2").path(percentEncoded: false))
-    #expect(try Data(contentsOf: URL(filePath: movedTo)) == spoiled)
+    #expect(try Data(contentsOf: URL(filePath: movedTo)) == corrupt)
     #expect(try String(contentsOf: file("text.0.corrupt-20201116T100920.000Z"), encoding: .utf8) == "in the way")
     #expect(try contents(of: folder).count == 2)
   }

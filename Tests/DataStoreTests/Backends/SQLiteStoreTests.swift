@@ -38,7 +38,7 @@
       try corruptDatabase()
       let store = store
       let error = await #expect(throws: StoreError.self) { try await store.load(key) }
-      guard case .damaged(let movedTo, _) = error else {
+      guard case .corruptStore(let movedTo, _) = error else {
         Issue.record("\(String(describing: error))")
         return
       }

@@ -254,7 +254,7 @@
         _ = try backend.read("a")
         Issue.record("The corruption was not found.")
       } catch {
-        guard case .damaged = error else { throw error }
+        guard case .corruptStore = error else { throw error }
       }
       #expect(try backend.read("a") == nil)
     }

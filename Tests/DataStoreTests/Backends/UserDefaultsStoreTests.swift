@@ -26,16 +26,16 @@ import Testing
   @Test func `Undecodable bytes are kept under another key`() async throws {
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
-    let spoiled = Data([0xFF, 0x00])
+    let corrupt = Data([0xFF, 0x00])
     let defaults = UserDefaults(suiteName: suiteName)!
-    defaults.set(spoiled, forKey: "DataStore.text.0")
+    defaults.set(corrupt, forKey: "DataStore.text.0")
     let store = UserDefaultsStore(suiteName: suiteName) { Date(timeIntervalSince1970: 1_605_521_360) }
     let error = await #expect(throws: StoreError.self) { try await store.load(key) }
     guard case .undecodable(key.keyName, "DataStore.text.0.corrupt-20201116T100920.000Z", _) = error else {
       Issue.record("\(String(describing: error))")
       return
     }
-    #expect(defaults.data(forKey: "DataStore.text.0.corrupt-20201116T100920.000Z") == spoiled)
+    #expect(defaults.data(forKey: "DataStore.text.0.corrupt-20201116T100920.000Z") == corrupt)
     #expect(defaults.data(forKey: "DataStore.text.0") == nil)
   }
 
@@ -61,14 +61,14 @@ import Testing
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }
     var backend = UserDefaultsBackend(suiteName: suiteName)
-    let (spoiled, new) = (Data("spoiled".utf8), Data("new".utf8))
+    let (corrupt, new) = (Data("corrupt".utf8), Data("new".utf8))
     for round in 1...200 {
-      try backend.write(spoiled, to: "a")
+      try backend.write(corrupt, to: "a")
       let saving = OtherThread {
         var other = UserDefaultsBackend(suiteName: suiteName)
         try other.write(new, to: "a")
       }
-      _ = try backend.quarantine(spoiled, of: "a", at: Date(timeIntervalSince1970: Double(round)))
+      _ = try backend.quarantine(corrupt, of: "a", at: Date(timeIntervalSince1970: Double(round)))
       try saving.wait()
       #expect(try backend.read("a") == new, "round \(round)")
     }

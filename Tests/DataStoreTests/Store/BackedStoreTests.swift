@@ -54,9 +54,9 @@ import Testing
   @Test func `An observation has a value that is stored while corrupt bytes are quarantined`() async throws {
     let storage = InMemoryStorage()
     let name = try key.keyName.encoded()
-    storage[name] = Data("spoiled".utf8)
+    storage[name] = Data("corrupt".utf8)
     // The first replacement is corrupt too, so the store must read twice again.
-    let externals = Lock([Data("spoiled again".utf8), try encodedEnvelope("theirs")])
+    let externals = Lock([Data("corrupt again".utf8), try encodedEnvelope("theirs")])
     let backend = OvertakenBackend(storage: storage) { externals.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
     let store = BackedStore(backend: backend)
     let observation = try await store.observe(collection: "text", as: String.self)
@@ -107,7 +107,7 @@ import Testing
     let key = StoreKey<String>("text", id: "0")
     let saved = try await store.save("good", for: key)
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
-    let corruptBytes = Data("spoiled".utf8)
+    let corruptBytes = Data("corrupt".utf8)
     storage["text.0"] = corruptBytes
     try await store.remove(key)
     var events = store.events.makeAsyncIterator()

@@ -170,7 +170,7 @@ import Testing
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     let first = await saveAndHold(0)
     let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
-    backend.damages.withLock { $0 = ["number.b"] }
+    backend.corruptNames.withLock { $0 = ["number.b"] }
     try await releaseBackend()
     #expect(try await first.value.get().value == 0)
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.a", "number.a", "number.b"])
@@ -182,7 +182,7 @@ import Testing
     let first = await saveAndHold(0)
     backend.corrupt("number.b")
     let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
-    backend.quarantineDamages.withLock { $0 = true }
+    backend.corruptsQuarantine.withLock { $0 = true }
     try await releaseBackend()
     #expect(try await first.value.get().value == 0)
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.a", "number.a", "number.b"])
@@ -224,7 +224,7 @@ import Testing
     _ = await saveAndHold(0)
     backend.corrupt("number.a")
     let burst = [(1, a), (2, b), (3, a)].map { save($0.0, for: $0.1) }
-    backend.damages.withLock { $0 = ["number.a"] }
+    backend.corruptNames.withLock { $0 = ["number.a"] }
     try await releaseBackend()
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.b", "number.b", "number.a"])
     var revisions: [UInt64] = []
@@ -248,10 +248,10 @@ import Testing
     let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
     _ = await saveAndHold(0)
     let burst = [(1, a), (2, b)].map { save($0.0, for: $0.1) }
-    backend.damages.withLock { $0 = ["number.b", "number.b"] }
+    backend.corruptNames.withLock { $0 = ["number.b", "number.b"] }
     try await releaseBackend()
     for (task, key) in zip(burst, [a, b]) {
-      #expect(await task.value == .failure(HeldBackend.damage))
+      #expect(await task.value == .failure(HeldBackend.corruption))
       #expect(try await store.load(key) == nil)
     }
   }
@@ -303,7 +303,7 @@ import Testing
 private final class HeldBackend: StoreBackend, Sendable {
   static let error = SystemError(code: 28, operation: "write", path: "a full disk")
   static let lockedOut = SystemError(code: POSIXErrorCode.EAGAIN.rawValue, operation: "flock", path: "a folder")
-  static let damage = StoreError.damaged(movedTo: "a place", reason: "a reason")
+  static let corruption = StoreError.corruptStore(movedTo: "a place", reason: "a reason")
   private let storage = InMemoryStorage()
   let base: InMemoryBackend
   let isHeld = Lock(false)
@@ -314,9 +314,9 @@ private final class HeldBackend: StoreBackend, Sendable {
   /// The names whose writes time out while they wait for the lock of the store.
   let lockedNames = Lock<Set<String>>([])
   /// The names whose writes find the whole store corrupt, once each.
-  let damages = Lock<[String]>([])
+  let corruptNames = Lock<[String]>([])
   /// Whether the next quarantine finds the whole store corrupt.
-  let quarantineDamages = Lock(false)
+  let corruptsQuarantine = Lock(false)
   /// The next reports of external changes, in order.
   let reports = Lock<[ExternalChanges]>([])
   /// Whether the next report fails.
@@ -349,12 +349,12 @@ private final class HeldBackend: StoreBackend, Sendable {
   private func write(_ bytes: Data, to name: String) throws(StoreError) {
     if brokenNames.withLock({ $0.contains(name) }) { throw .writeFailed(Self.error) }
     if lockedNames.withLock({ $0.contains(name) }) { throw .writeFailed(Self.lockedOut) }
-    let isDamaged = damages.withLock { damages in
-      guard damages.first == name else { return false }
-      damages.removeFirst()
+    let isCorrupt = corruptNames.withLock { names in
+      guard names.first == name else { return false }
+      names.removeFirst()
       return true
     }
-    if isDamaged { try loseAll() }
+    if isCorrupt { try loseAll() }
     writes.withLock { $0.append(name) }
     if isHeld.withLock({ $0 }) {
       arrive.yield()
@@ -365,16 +365,16 @@ private final class HeldBackend: StoreBackend, Sendable {
 
   private func loseAll() throws(StoreError) {
     for name in storage.names { storage[name] = nil }
-    throw Self.damage
+    throw Self.corruption
   }
 
   /// Replaces the stored bytes of a name by corrupt ones.
   func corrupt(_ name: String) {
-    storage[name] = Data("spoiled".utf8)
+    storage[name] = Data("corrupt".utf8)
   }
 
   func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
-    if quarantineDamages.withLock({ exchange(&$0, with: false) }) { try loseAll() }
+    if corruptsQuarantine.withLock({ exchange(&$0, with: false) }) { try loseAll() }
     return base.quarantine(bytes, of: name, at: time)
   }
 

@@ -86,7 +86,7 @@ import Testing
   private func run(_ scenario: Scenario, failing: Int, code: CInt) async throws -> Bool {
     let temporary = TemporaryFolder(inMemory: true)
     let file = temporary.url.appending(path: "text.0.value")
-    let corruptBytes = Data("spoiled".utf8)
+    let corruptBytes = Data("corrupt".utf8)
     let script = Script(code: code)
     let store = FileStore(folder: temporary.url, fileSystem: script.fileSystem)
     let other = FileStore(folder: temporary.url)

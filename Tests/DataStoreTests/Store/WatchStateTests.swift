@@ -3,6 +3,7 @@ import Testing
 
 @testable import DataStore
 
+/// The names that a store reads after reports of external changes.
 @Suite struct WatchStateTests {
   private typealias Plan = WatchState.Plan
 
@@ -73,6 +74,7 @@ import Testing
           state.markUnread(plan)
           (unread, isAnyUnread) = (Set(plan.names), plan.includesAllObserved)
         default:
+          // A name that is never reported, because reported names are below 5.
           state.markUnread("5")
           unread.insert("5")
         }

@@ -17,7 +17,7 @@
     /// Replaces the stored bytes of a name by corrupt ones.
     func corrupt(_ name: String) throws {
       try connection().run(
-        "UPDATE datastore_value SET bytes = $1 WHERE name = $2", .bytes(Data("spoiled".utf8)), .text(name))
+        "UPDATE datastore_value SET bytes = $1 WHERE name = $2", .bytes(Data("corrupt".utf8)), .text(name))
     }
 
     /// Waits until an SQL expression is true.

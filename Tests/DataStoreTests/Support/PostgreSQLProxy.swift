@@ -52,7 +52,7 @@
             close(client)
             break
           }
-          connect(client)
+          relay(client)
         }
         close(accepting)
       }
@@ -80,9 +80,10 @@
       for pair in pairs.withLock({ $0 }) { pair.refuseRequests() }
     }
 
-    private func connect(_ client: CInt) {
+    /// Connects to the server, and relays the bytes between the client and the server.
+    private func relay(_ client: CInt) {
       let server = Self.makeSocket()
-      guard Self.withAddress(target, { Glibc.connect(server, $0, $1) }) == 0 else {
+      guard Self.withAddress(target, { connect(server, $0, $1) }) == 0 else {
         close(client)
         close(server)
         return
@@ -151,7 +152,7 @@
           state.refusesRequests = true
           // The server's message that a setting has a new value: its type, its length, and two zero-terminated texts.
           let message = [UInt8(ascii: "S"), 0, 0, 0, 8] + "a\0b\0".utf8
-          send(client, message, message.count, CInt(MSG_NOSIGNAL))
+          _ = message.withUnsafeBytes { StreamSocket.send($0, to: client) }
           shutdown(client, CInt(SHUT_RD))
         }
       }
@@ -190,7 +191,7 @@
     }
 
     private static func makeSocket() -> CInt {
-      socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+      socket(AF_UNIX, StreamSocket.type, 0)
     }
 
     private static func withAddress<Result>(
@@ -210,9 +211,7 @@
       while case let count = read(source, &buffer, buffer.count), count > 0, passes(buffer[..<count]) {
         var written = 0
         while written < count {
-          let result = buffer[written..<count].withUnsafeBytes {
-            send(target, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
-          }
+          let result = buffer[written..<count].withUnsafeBytes { StreamSocket.send($0, to: target) }
           if result <= 0 { return }
           written += result
         }

@@ -34,7 +34,7 @@
     /// Replaces the stored bytes of a name by corrupt ones.
     func corrupt(_ name: String) throws {
       try connection().run(
-        "UPDATE value SET bytes = ?1 WHERE name = ?2", .blob(Data("spoiled".utf8)), .text(name))
+        "UPDATE value SET bytes = ?1 WHERE name = ?2", .blob(Data("corrupt".utf8)), .text(name))
     }
 
     /// Executes a statement in the database, bypassing the store.

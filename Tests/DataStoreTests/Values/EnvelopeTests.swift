@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "\n", "spoiled", "{}", "{}\n{}", "null\nnull", "{\"format\":0,\"schema\":1,\"savedAt\":0}\n1",
+    "", "\n", "corrupt", "{}", "{}\n{}", "null\nnull", "{\"format\":0,\"schema\":1,\"savedAt\":0}\n1",
     "{\"format\":1,\"schema\":0,\"savedAt\":0}\n1", "{\"format\":2,\"schema\":1,\"savedAt\":0}\n1",
     "{\"format\":3}", "{\"checksum\":\"c32a4c14\",\"format\":3}", "{\"checksum\":\"C32A4C13\",\"format\":3}",
     "{\"checksum\":\"c7d14a45\",\"format\":0,\"schema\":1,\"savedAt\":0}\n1",

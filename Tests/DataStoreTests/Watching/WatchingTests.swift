@@ -148,7 +148,7 @@ import Testing
     var changes = try await store.changes(of: key).makeAsyncIterator()
     #expect(await changes.next() == .saved(key, first))
     var events = store.events.makeAsyncIterator()
-    let corruptBytes = Data("spoiled".utf8)
+    let corruptBytes = Data("corrupt".utf8)
     try corruptBytes.write(to: file)
     guard case .valueQuarantined(key.keyName, let movedTo, _) = await events.next() else {
       Issue.record("no event")
@@ -280,7 +280,7 @@ import Testing
     storage[name] = nil
     let last = try await store.save("last", for: key)
     #expect(await early.next() == .saved(key, last))
-    storage[name] = Data("spoiled".utf8)
+    storage[name] = Data("corrupt".utf8)
     await #expect(throws: StoreError.self) { try await store.load(key) }
     var events = store.events.makeAsyncIterator()
     let (found, supported) = (StoredVersion(format: 3, schema: 2), StoredVersion(format: 3, schema: 1))
@@ -297,7 +297,7 @@ import Testing
     let storage = InMemoryStorage()
     let store = BackedStore(backend: StuckBackend(base: InMemoryBackend(storage: storage)))
     let stream = try await store.changes(of: key)
-    storage[try key.keyName.encoded()] = Data("spoiled".utf8)
+    storage[try key.keyName.encoded()] = Data("corrupt".utf8)
     _ = try await store.changes(of: key)
     _ = try await store.changes(of: key)
     await #expect(throws: StoreError.writeFailed(StuckBackend.error)) { try await store.load(key) }
@@ -442,7 +442,7 @@ import Testing
       $0 = { $0.operation == "rename" && $0.path.contains(".corrupt-") ? EPERM : nil }
     }
     for key in keys {
-      try Data("spoiled".utf8).write(to: folder.appending(path: "\(key.keyName.encoded()).value"), options: .atomic)
+      try Data("corrupt".utf8).write(to: folder.appending(path: "\(key.keyName.encoded()).value"), options: .atomic)
       guard case .watchingFailed(.writeFailed(let error)) = await events.next() else {
         Issue.record("another event")
         return

@@ -25,9 +25,10 @@ enum ModelPolicy: Equatable, Sendable {
   case replaceNewest(Int)
   case error(Int)
 
-  /// Returns every policy, with each of the given capacities if the policy has a capacity.
+  /// Returns every policy, with each of the given capacities if the policy has a capacity, and the error policy without
+  /// capacity.
   static func all(capacities: some Sequence<Int>) -> [ModelPolicy] {
-    [.unbounded]
+    [.unbounded, .error(0)]
       + capacities.flatMap { [.dropOldest($0), .dropNewest($0), .replaceNewest($0), .error($0)] }
   }
 

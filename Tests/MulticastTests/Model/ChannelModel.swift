@@ -13,31 +13,31 @@ struct ChannelModel {
   private(set) var replay: [Int] = []
   private(set) var end: End?
   /// The subscribers by slot, or `nil` for an unoccupied slot.
-  private(set) var readers: [Reader?] = []
+  private(set) var subscribers: [Subscriber?] = []
 
   init(replayLimit: Int) {
     self.replayLimit = replayLimit
   }
 
-  var subscriberCount: Int { readers.count { $0?.isOpen == true } }
+  var subscriberCount: Int { subscribers.count { $0?.isOpen == true } }
   var latest: Int? { replay.last }
   /// The slot of the next subscriber.
-  var nextSlot: Int { readers.firstIndex { $0 == nil } ?? readers.count }
+  var nextSlot: Int { subscribers.firstIndex { $0 == nil } ?? subscribers.count }
 
   /// The first position that the replay or a cursor subscriber needs.
   var oldestNeeded: Int {
     var oldest = replay.first ?? sentCount
-    for case let reader? in readers where reader.policy.usesCursor {
-      oldest = min(oldest, reader.backlog.first ?? sentCount)
+    for case let subscriber? in subscribers where subscriber.policy.usesCursor {
+      oldest = min(oldest, subscriber.backlog.first ?? sentCount)
     }
     return oldest
   }
 
   /// Whether every cursor subscriber that has not ended is suspended.
   var allCursorSubscribersWait: Bool {
-    readers.allSatisfy { reader in
-      guard let reader, reader.policy.usesCursor, !reader.isDone else { return true }
-      return !reader.waiters.isEmpty
+    subscribers.allSatisfy { subscriber in
+      guard let subscriber, subscriber.policy.usesCursor, !subscriber.isDone else { return true }
+      return !subscriber.waiters.isEmpty
     }
   }
 
@@ -49,8 +49,8 @@ struct ChannelModel {
     switch event {
     case .send: send()
     case .subscribe(let policy): subscribe(policy)
-    case .next(let slot): readers[slot]!.next(Call(number: call, slot: slot), end: end).map { [$0] } ?? []
-    case .cancel(let slot): readers[slot]!.cancel()
+    case .next(let slot): subscribers[slot]!.next(Call(number: call, slot: slot), end: end).map { [$0] } ?? []
+    case .cancel(let slot): subscribers[slot]!.cancel()
     case .drop(let slot): drop(slot)
     case .finish: finish(.finished)
     case .fail: finish(.failed)
@@ -64,26 +64,26 @@ struct ChannelModel {
     sentCount += 1
     replay.append(element)
     if replay.count > replayLimit { replay.removeFirst() }
-    return readers.indices.compactMap { readers[$0]?.offer(element) }
+    return subscribers.indices.compactMap { subscribers[$0]?.offer(element) }
   }
 
   private mutating func subscribe(_ policy: ModelPolicy) -> [Answer] {
-    let reader = Reader(policy, replay: replay, replayLimit: replayLimit, isOpen: end == nil)
+    let subscriber = Subscriber(policy, replay: replay, replayLimit: replayLimit, isOpen: end == nil)
     let slot = nextSlot
-    if slot == readers.count { readers.append(nil) }
-    readers[slot] = reader
+    if slot == subscribers.count { subscribers.append(nil) }
+    subscribers[slot] = subscriber
     return []
   }
 
   private mutating func drop(_ slot: Int) -> [Answer] {
-    readers[slot] = nil
+    subscribers[slot] = nil
     return []
   }
 
   private mutating func finish(_ end: End) -> [Answer] {
     guard self.end == nil else { return [] }
     self.end = end
-    return readers.indices.flatMap { readers[$0]?.close(end) ?? [] }
+    return subscribers.indices.flatMap { subscribers[$0]?.close(end) ?? [] }
   }
 
   private mutating func resetReplay() -> [Answer] {
@@ -93,7 +93,7 @@ struct ChannelModel {
 }
 
 extension ChannelModel {
-  struct Reader {
+  struct Subscriber {
     let policy: ModelPolicy
     let capacity: Int
     private(set) var backlog: [Int]

@@ -77,6 +77,6 @@ import Testing
 extension ChannelContents {
   /// The capacity of the ring that holds a subscriber's backlog.
   fileprivate func keptCapacity(of id: Int) -> Int {
-    state.isCollector(id) ? collected.buffer(id).pointee.capacity : kept.capacity
+    state.isBuffered(id) ? buffers.buffer(id).pointee.capacity : kept.capacity
   }
 }

@@ -31,20 +31,20 @@ import Testing
       var events: [ChannelEvent] = [.send]
       // After termination, these events change nothing, just like a send.
       if model.end == nil { events += [.finish, .fail, .resetReplay] }
-      if model.readers.count(where: { $0 != nil }) < 2 { events += policies.map { .subscribe($0) } }
-      for slot in model.readers.indices {
-        guard let reader = model.readers[slot] else { continue }
-        if !reader.isDone {
-          if reader.waiters.count < 2 { events.append(.next(slot)) }
+      if model.subscribers.count(where: { $0 != nil }) < 2 { events += policies.map { .subscribe($0) } }
+      for slot in model.subscribers.indices {
+        guard let subscriber = model.subscribers[slot] else { continue }
+        if !subscriber.isDone {
+          if subscriber.waiters.count < 2 { events.append(.next(slot)) }
           events.append(.cancel(slot))
         }
-        if reader.waiters.isEmpty { events.append(.drop(slot)) }
+        if subscriber.waiters.isEmpty { events.append(.drop(slot)) }
       }
       return events
     }
   }
 
-  @Test(arguments: zip(0...2, [269_393, 269_996, 269_996]))
+  @Test(arguments: zip(0...2, [340_621, 341_476, 341_476]))
   func `Every sequence of five events agrees with the model`(replay: Int, sequenceCount: Int) {
     var search = Search(depth: 5, policies: ModelPolicy.all(capacities: 1...2))
     search.extend(Lockstep(replayLimit: replay))

@@ -39,19 +39,21 @@ struct Lockstep {
       return "subscriberCount \(state.subscriberCount), not \(model.subscriberCount)"
     }
     if driver.latest != model.latest { return "latest \(driver.latest as Any), not \(model.latest as Any)" }
-    for slot in model.readers.indices {
-      guard let reader = model.readers[slot] else { continue }
+    for slot in model.subscribers.indices {
+      guard let subscriber = model.subscribers[slot] else { continue }
       let dropped = driver.droppedCount(slot)
-      if dropped != reader.droppedCount { return "slot \(slot): droppedCount \(dropped), not \(reader.droppedCount)" }
+      if dropped != subscriber.droppedCount {
+        return "slot \(slot): droppedCount \(dropped), not \(subscriber.droppedCount)"
+      }
       let isReadable = driver.isReadable(slot)
-      if isReadable != reader.isReadable { return "slot \(slot): isReadable \(isReadable)" }
+      if isReadable != subscriber.isReadable { return "slot \(slot): isReadable \(isReadable)" }
       guard comparingBacklogs else { continue }
       let backlog = driver.backlog(slot)
-      if backlog != reader.backlog { return "slot \(slot): left to read \(backlog), not \(reader.backlog)" }
-      if receivedCounts[slot] + dropped + backlog.count != reader.offeredCount {
+      if backlog != subscriber.backlog { return "slot \(slot): left to read \(backlog), not \(subscriber.backlog)" }
+      if receivedCounts[slot] + dropped + backlog.count != subscriber.offeredCount {
         return """
           slot \(slot): received \(receivedCounts[slot]) + dropped \(dropped) + left \(backlog.count) is not \
-          replayed and sent \(reader.offeredCount)
+          replayed and sent \(subscriber.offeredCount)
           """
       }
     }

@@ -7,7 +7,7 @@ struct RandomEvents {
   struct Configuration: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let replay: Int
-    let readerLimit: Int
+    let subscriberLimit: Int
     let policies: [ModelPolicy]
     /// The percentage of events that are calls of `next()`.
     let nextShare: Int
@@ -19,16 +19,16 @@ struct RandomEvents {
 
   static let configurations = [
     Configuration(
-      testDescription: "8 subscribers, all policies, replay 2", replay: 2, readerLimit: 8,
+      testDescription: "8 subscribers, all policies, replay 2", replay: 2, subscriberLimit: 8,
       policies: ModelPolicy.all(capacities: [1, 2, 3, 7, 40]), nextShare: 60, sendShare: 25),
     Configuration(
-      testDescription: "8 busy subscribers, all policies, no replay", replay: 0, readerLimit: 8,
+      testDescription: "8 busy subscribers, all policies, no replay", replay: 0, subscriberLimit: 8,
       policies: ModelPolicy.all(capacities: [1, 2, 5]), nextShare: 80, sendShare: 12, waiterLimit: 3),
     Configuration(
-      testDescription: "6 lagging cursor subscribers, replay 20", replay: 20, readerLimit: 6,
+      testDescription: "6 lagging cursor subscribers, replay 20", replay: 20, subscriberLimit: 6,
       policies: [.unbounded, .dropOldest(1), .dropOldest(30), .dropOldest(100)], nextShare: 50, sendShare: 46),
     Configuration(
-      testDescription: "2 unbounded subscribers, replay 1", replay: 1, readerLimit: 2, policies: [.unbounded],
+      testDescription: "2 unbounded subscribers, replay 1", replay: 1, subscriberLimit: 2, policies: [.unbounded],
       nextShare: 66, sendShare: 32),
   ]
 
@@ -46,7 +46,7 @@ struct RandomEvents {
       case ..<(configuration.sendShare * 100): return .send
       case ..<((configuration.sendShare + configuration.nextShare) * 100):
         guard let slot = slot(in: model) else { continue }
-        if model.readers[slot]!.waiters.count < configuration.waiterLimit { return .next(slot) }
+        if model.subscribers[slot]!.waiters.count < configuration.waiterLimit { return .next(slot) }
       default:
         if let event = arrivalOrDeparture(in: model) { return event }
       }
@@ -54,20 +54,20 @@ struct RandomEvents {
   }
 
   private mutating func arrivalOrDeparture(in model: ChannelModel) -> ChannelEvent? {
-    if model.readers.count(where: { $0 != nil }) < configuration.readerLimit, Bool.random(using: &generator) {
+    if model.subscribers.count(where: { $0 != nil }) < configuration.subscriberLimit, Bool.random(using: &generator) {
       return .subscribe(configuration.policies.randomElement(using: &generator)!)
     }
     guard let slot = slot(in: model) else { return nil }
-    let reader = model.readers[slot]!
+    let subscriber = model.subscribers[slot]!
     // Most draws leave the subscribers alone, because otherwise none would ever lag.
-    guard reader.isDone || Int.random(in: 0..<4, using: &generator) == 0 else { return nil }
-    if reader.waiters.isEmpty, Bool.random(using: &generator) { return .drop(slot) }
+    guard subscriber.isDone || Int.random(in: 0..<4, using: &generator) == 0 else { return nil }
+    if subscriber.waiters.isEmpty, Bool.random(using: &generator) { return .drop(slot) }
     return .cancel(slot)
   }
 
   private mutating func slot(in model: ChannelModel) -> Int? {
-    let slot = Int.random(in: 0..<configuration.readerLimit, using: &generator)
-    return slot < model.readers.count && model.readers[slot] != nil ? slot : nil
+    let slot = Int.random(in: 0..<configuration.subscriberLimit, using: &generator)
+    return slot < model.subscribers.count && model.subscribers[slot] != nil ? slot : nil
   }
 }
 

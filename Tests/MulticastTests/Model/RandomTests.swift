@@ -77,10 +77,12 @@ import Testing
       return "subscriberCount \(channel.subscriberCount), not \(model.subscriberCount)"
     }
     if channel.latest != model.latest { return "latest \(channel.latest as Any), not \(model.latest as Any)" }
-    for slot in model.readers.indices {
-      guard let reader = model.readers[slot] else { continue }
+    for slot in model.subscribers.indices {
+      guard let subscriber = model.subscribers[slot] else { continue }
       let dropped = channel.droppedCount(slot)
-      if dropped != reader.droppedCount { return "slot \(slot): droppedCount \(dropped), not \(reader.droppedCount)" }
+      if dropped != subscriber.droppedCount {
+        return "slot \(slot): droppedCount \(dropped), not \(subscriber.droppedCount)"
+      }
     }
     return retentionFault(channel.live.value, model, retention)
   }
@@ -89,8 +91,8 @@ import Testing
     let allWait = model.allCursorSubscribersWait
     let oldest = allWait ? model.oldestNeeded : retention.oldestAllowed
     var buffered = Set<Int>()
-    for case let reader? in model.readers where !reader.policy.usesCursor {
-      buffered.formUnion(reader.backlog.prefix { $0 < oldest })
+    for case let subscriber? in model.subscribers where !subscriber.policy.usesCursor {
+      buffered.formUnion(subscriber.backlog.prefix { $0 < oldest })
     }
     let allowed = model.sentCount - oldest + buffered.count
     if allWait ? live == allowed : live <= allowed { return nil }

@@ -22,8 +22,8 @@ struct StateDriver {
   /// Returns the elements that a subscriber has left to read.
   func backlog(_ slot: Int) -> [Int] {
     let id = ids[slot]!
-    if state.isCollector(id) { return buffers[id] }
-    let position = state.place(of: state.cursors[id])
+    if state.isBuffered(id) { return buffers[id] }
+    let position = state.place(of: id)
     return position < state.head ? Array(kept[(position - state.floor)...]) : []
   }
 
@@ -40,9 +40,12 @@ struct StateDriver {
     case .next(let slot):
       let call = Call(number: call, slot: slot)
       if let answer = read(call) { return [answer] }
-      state.park(ids[slot]!, call)
-      if state.isReleaseDueAfterParking { release() }
-      return []
+      switch state.park(ids[slot]!, call) {
+      case .resume: return [read(call)!]
+      case .suspend(let releaseCount):
+        kept.removeFirst(releaseCount)
+        return []
+      }
     case .cancel(let slot): return cancel(slot)
     case .drop(let slot):
       let answers = cancel(slot)
@@ -54,8 +57,7 @@ struct StateDriver {
       if !state.hasEnded { hasFailed = true }
       return finish()
     case .resetReplay:
-      state.resetReplay()
-      release()
+      kept.removeFirst(state.resetReplay().releaseCount)
       return []
     }
   }
@@ -63,18 +65,18 @@ struct StateDriver {
   private mutating func send() -> [Answer] {
     if state.hasEnded { return [] }
     let element = state.head
-    for index in state.collectors.indices.reversed() {
-      let id = state.collectors[index]
-      switch state.collect(at: index) {
-      case .handedOver, .drop: break
+    for index in state.bufferedSubscribers.indices.reversed() {
+      let id = state.bufferedSubscribers[index]
+      switch state.offer(at: index) {
+      case .handOff, .drop: break
       case .append: buffers[id].append(element)
       case .replaceLast: buffers[id][buffers[id].count - 1] = element
       }
     }
-    let (keep, resume) = state.send()
-    if state.isReleaseDue { release() }
-    if keep { kept.append(element) }
-    switch resume {
+    let action = state.send()
+    kept.removeFirst(action.releaseCount)
+    if action.isKept { kept.append(element) }
+    switch action.resumptions {
     case .none: return []
     case .one(let call): return [Answer(call: call, outcome: .element(element))]
     case .many(let calls): return calls.map { Answer(call: $0, outcome: .element(element)) }
@@ -82,16 +84,22 @@ struct StateDriver {
   }
 
   private mutating func subscribe(_ policy: ModelPolicy) {
-    let overflow: CollectionOverflow? =
+    let overflow: OverflowBehavior? =
       switch policy {
       case .unbounded, .dropOldest: nil
       case .dropNewest: .dropNewest
       case .replaceNewest: .replaceNewest
       case .error: .error
       }
-    let id = state.subscribe(capacity: policy.capacity, overflow: overflow)
-    if id == buffers.count { buffers.append([]) }
-    buffers[id] = overflow == nil ? [] : Array(kept[(state.replayStart - state.floor)...])
+    let id: Int
+    switch state.subscribe(capacity: policy.capacity, overflow: overflow) {
+    case .readKept(let newID):
+      id = newID
+      setBuffer(of: id, to: [])
+    case .createBuffer(let newID, let replay):
+      id = newID
+      setBuffer(of: id, to: replay.map { kept[$0 - state.floor] })
+    }
     if let slot = ids.firstIndex(of: nil) {
       ids[slot] = id
     } else {
@@ -99,34 +107,43 @@ struct StateDriver {
     }
   }
 
+  private mutating func setBuffer(of id: Int, to elements: [Int]) {
+    if id == buffers.count { buffers.append([]) }
+    buffers[id] = elements
+  }
+
   private mutating func read(_ call: Call) -> Answer? {
     let id = ids[call.slot]!
     switch state.read(id, limit: 1) {
     case .copy(let position, _): return Answer(call: call, outcome: .element(kept[position - state.floor]))
     case .take: return Answer(call: call, outcome: .element(kept.removeFirst()))
-    case .takeCollected: return Answer(call: call, outcome: .element(buffers[id].removeFirst()))
-    case .end:
-      release()
+    case .takeBuffered: return Answer(call: call, outcome: .element(buffers[id].removeFirst()))
+    case .terminate(let releaseCount):
+      kept.removeFirst(releaseCount)
       return Answer(call: call, outcome: hasFailed ? .failure(.channel) : .end)
     case .overflow(let capacity): return Answer(call: call, outcome: .failure(.overflow(capacity: capacity)))
-    case .nothing: return Answer(call: call, outcome: .end)
-    case .wait: return nil
+    case .returnNil: return Answer(call: call, outcome: .end)
+    case .suspend: return nil
     }
   }
 
   private mutating func cancel(_ slot: Int) -> [Answer] {
     let id = ids[slot]!
-    if state.isCollector(id) { buffers[id] = [] }
-    guard let calls = state.cancel(id) else { return [] }
-    release()
-    return calls.map { read($0)! }
+    switch state.cancel(id) {
+    case .none: return []
+    case .release(let releaseCount, let calls):
+      kept.removeFirst(releaseCount)
+      return calls.map { read($0)! }
+    case .emptyBuffer(let calls):
+      buffers[id] = []
+      return calls.map { read($0)! }
+    }
   }
 
   private mutating func finish() -> [Answer] {
-    (state.finish() ?? []).map { read($0)! }
-  }
-
-  private mutating func release() {
-    kept.removeFirst(state.raiseFloor())
+    switch state.finish() {
+    case .none: []
+    case .terminate(let calls): calls.map { read($0)! }
+    }
   }
 }

@@ -107,17 +107,17 @@ import Testing
   }
 
   @Test(arguments: [
-    (SimulatedNetwork.Fate.arrive, Result<Int, SimulatedNetwork.Failure>.success(2), [1]),
+    (SimulatedNetwork.PlannedOutcome.arrive, Result<Int, SimulatedNetwork.Failure>.success(2), [1]),
     (.failToSend, .failure(.unreachable), []),
     (.loseRequest, .failure(.noReply), []),
     (.loseReply, .failure(.noReply), [1]),
     (.duplicateRequest, .success(2), [1, 1]),
   ])
   func `A planned exchange has the planned outcome`(
-    fate: SimulatedNetwork.Fate, result: Result<Int, SimulatedNetwork.Failure>, numbers: [Int]
+    planned: SimulatedNetwork.PlannedOutcome, result: Result<Int, SimulatedNetwork.Failure>, numbers: [Int]
   ) async {
     network.conditions = .rough
-    network.plan(fate)
+    network.plan(planned)
     let call = begin(1)
     while network.step() != nil {}
     #expect(await end(call) == result)

@@ -259,7 +259,7 @@ import Testing
   @Test func `A quarantined value doesn't count`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 2)))
     for key in ["a", "b"] { try await repository.refresh(key) }
-    storage[try StoreKey<Notes>.notes("a").keyName.encoded()] = Data("spoiled".utf8)
+    storage[try StoreKey<Notes>.notes("a").keyName.encoded()] = Data("corrupt".utf8)
     _ = try? await memory.load(.notes("a"))
     try await repository.refresh("c")
     try await #expect(storedIDs() == ["b", "c"])

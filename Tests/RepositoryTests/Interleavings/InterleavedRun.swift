@@ -162,7 +162,7 @@ struct InterleavedRun<Source: MarksSourceType> {
       })
   }
 
-  /// Releases the repository of a process, which may still complete work under way.
+  /// Releases the repository of a process, which may still complete work in flight.
   private mutating func release(_ process: Process) {
     journal.note("process \(process.number) releases its repository")
     processes.removeAll { $0 === process }
@@ -170,7 +170,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     process.repository = nil
   }
 
-  /// Ends a process abruptly: work under way has no further effect.
+  /// Ends a process abruptly: work in flight has no further effect.
   private mutating func kill(_ process: Process) {
     process.store.disconnect()
     process.client.end()

@@ -238,6 +238,59 @@ import Testing
     #expect(try await list(first).isEmpty)
   }
 
+  @Test func `A follower's call throws if another repository cancels the mutation`() async throws {
+    let gate = Gate()
+    let first = makeProcess("first", onSend: { () async in await gate.pass() })
+    let second = makeProcess("second")
+    _ = perform(.add("1"), first)
+    let call = perform(.add("2"), second)
+    notice(first)
+    // Stores a value that is newer than the mutation and doesn't include it.
+    _ = start { try await first.repository.reload("a") }
+    let id = try #require(try await list(first).last?.id)
+    try await start { try await first.repository.mutations.cancel(id) }.value
+    notice(second)
+    await #expect(throws: NotesError.cancelled) { try await call.value }
+    gate.open()
+    notice(first, second)
+    #expect(server.applied.map(\.mutation) == [.add("1")])
+  }
+
+  @Test func `A follower's call is confirmed although the confirmed mutation stores nothing`() async throws {
+    let gate = Gate()
+    let first = makeProcess("first", reply: { _ in .done })
+    let second = makeProcess("second", onCommitted: { (keys) async in if keys.addsNotesMutation { await gate.pass() } })
+    let call = perform(.add("1"), second)
+    notice(first)
+    #expect(server.applied.count == 1)
+    // The second process notices nothing before the removal of the record.
+    notice(second)
+    gate.open()
+    executor.runUntilIdle()
+    #expect(try await call.value == .confirmed)
+  }
+
+  @Test func `A follower's call waits until the store tells whether its mutation was confirmed`() async throws {
+    let isUnreadable = Setting(false)
+    let first = makeProcess("first")
+    let second = makeProcess(
+      "second",
+      onRead: { (keys) throws(StoreError) in
+        let keysOfWithdrawals = keys.filter { $0.collection == "notes.mutation-withdrawals" }
+        if isUnreadable.value, !keysOfWithdrawals.isEmpty { throw SimulatedStore.disconnectedError }
+      })
+    isUnreadable.value = true
+    let call = perform(.add("1"), second)
+    let result = Setting<MutationResult?>(nil)
+    _ = start { result.value = try await call.value }
+    notice(first, second)
+    #expect(server.applied.count == 1)
+    #expect(result.value == nil)
+    isUnreadable.value = false
+    advance(by: .seconds(1))
+    #expect(result.value == .confirmed)
+  }
+
   @Test func `Mutations of all repositories are sent in the order in which they became durable`() async throws {
     let gate = Gate()
     let first = makeProcess("first", onSend: { () async in await gate.pass() })
@@ -562,6 +615,120 @@ import Testing
     #expect(result.value == .queued)
     hang.open()
     executor.runUntilIdle()
+  }
+
+  @Test func `A mutation that the server has applied isn't in conflict when its repository leads again`() async throws {
+    let isBroken = Setting(true)
+    let process = makeProcess(
+      "only",
+      onCommit: { (keys) throws(StoreError) in
+        if isBroken.value, keys.hasNotesMutation, keys.contains(StoreKey.notes("a").keyName) {
+          throw SimulatedStore.disconnectedError
+        }
+      })
+    let (repository, other) = (process.repository, SimulatedStore(storage: storage))
+    _ = start { try await repository.reload("a") }
+    // The server applies it, but the reply can't be stored.
+    #expect(try await perform(.replace("old", with: "new"), process).value == .queued)
+    process.store.loseLocks()
+    #expect(try await start { try await repository.perform(.add("2"), on: "b") }.value == .confirmed)
+    _ = start { try await other.save(Notes("other"), for: .notes("a")) }
+    notice(process)
+    #expect(try await list(process).map(\.standing) == [.inFlight])
+    isBroken.value = false
+    advance(by: .seconds(60))
+    #expect(try await list(process).isEmpty)
+    #expect(storage.value(of: .notes("a")) == Notes("new"))
+    #expect(sent.value.count == 2)
+  }
+
+  // MARK: - Leases that are lost at once
+
+  private struct LostLease: LeadershipLease {
+    func isHeld() async -> Bool { false }
+  }
+
+  /// A leadership that gives a lease to the process whose turn it is.
+  private struct Alternating: Leadership {
+    let name: String
+    /// The name of the process whose turn is next; `nil` if the turn doesn't change.
+    let next: String?
+    let turn: Setting<String>
+    var lease: any LeadershipLease = LostLease()
+    let leaseCount = Counter()
+    let vacancies = MulticastRelay<Void>(buffering: .latest)
+    var retryInterval: Duration { .seconds(1) }
+
+    func tryToLead(_: String, on store: any KeyValueStore) async throws(StoreError) -> LeadershipResult {
+      guard turn.value == name else { return .following(vacancies: vacancies.stream) }
+      if let next { turn.value = next }
+      leaseCount.next()
+      return .leading(lease: lease)
+    }
+  }
+
+  private var storedRecords: [MutationRecord<NotesMutation>] {
+    Array(storage.values(in: "notes.mutations", as: MutationRecord<NotesMutation>.self).values)
+  }
+
+  @Test func `A mutation whose leaders all lose their leases before they send it isn't refused`() async throws {
+    let turn = Setting("none")
+    let first = makeProcess("first", leadership: Alternating(name: "first", next: "second", turn: turn))
+    let second = makeProcess("second", leadership: Alternating(name: "second", next: "first", turn: turn))
+    _ = perform(.add("1"), first)
+    notice(second)
+    let commitCount = storage.commitCount
+    turn.value = "first"
+    for _ in 0..<20 { advance(by: .seconds(1)) }
+    #expect(sent.value == [])
+    #expect(try await list(first).map(\.standing) == [.waiting])
+    // No attempt was about to begin.
+    #expect(storage.commitCount == commitCount)
+  }
+
+  @Test func `A leader that loses its lease before it sends a mutation stores that it doesn't send it`() async throws {
+    let leadership = Alternating(name: "only", next: "none", turn: Setting("only"))
+    let process = makeProcess("only", leadership: leadership)
+    _ = perform(.add("1"), process)
+    #expect(await process.repository.report().leadership == .following)
+    #expect(storedRecords.map(\.attempts) == [0])
+    #expect(storedRecords.map(\.unfinishedAttempts) == [0])
+  }
+
+  @Test func `A former leader doesn't overwrite what the next leader has stored about an attempt`() async throws {
+    let (turn, gate, hang, commits) = (Setting("first"), Gate(), Gate(), Counter())
+    let first = makeProcess(
+      "first", leadership: Alternating(name: "first", next: "second", turn: turn),
+      // The second commit would store that the first process doesn't send the mutation.
+      onCommit: { (_) async in if commits.next() == 2 { await gate.pass() } })
+    let second = makeProcess(
+      "second", leadership: Alternating(name: "second", next: nil, turn: turn, lease: Lease()),
+      onSend: { () async in await hang.pass() })
+    _ = perform(.add("1"), first)
+    notice(second)
+    #expect(sent.value == ["second \(NotesMutation.add("1"))"])
+    let attempts = storedRecords.map(\.unfinishedAttempts)
+    gate.open()
+    notice(first, second)
+    #expect(commits.value == 2)
+    #expect(storedRecords.map(\.unfinishedAttempts) == attempts)
+    hang.open()
+    executor.runUntilIdle()
+    #expect(server.applied.count == 1)
+  }
+
+  @Test func `A repository that loses one lease after another waits before it tries to lead again`() async throws {
+    let world = LeadershipTests(orderedBy: 1)
+    let leadership = Alternating(name: "only", next: nil, turn: Setting("only"))
+    let process = world.makeProcess("only", leadership: leadership)
+    _ = world.perform(.add("1"), process)
+    // The second lease is the attempt after the first loss.
+    try #require(leadership.leaseCount.value == 2)
+    for count in 3...6 {
+      world.advance(by: .seconds(60))
+      #expect(leadership.leaseCount.value == count)
+    }
+    #expect(world.sent.value == [])
   }
 
   // MARK: - Leaderships

@@ -6,7 +6,7 @@ import Testing
 @Suite struct MutationLanesTests {
   private static func id(_ number: Int) -> MutationID { MutationID(rawValue: "\(number)") }
 
-  private func lanes(_ names: [String], maximumInFlight: Int = 2) -> MutationLanes {
+  private func lanes(_ names: [LaneID], maximumInFlight: Int = 2) -> MutationLanes {
     var lanes = MutationLanes(maximumInFlight: maximumInFlight, slotTimeout: .seconds(5))
     for (number, name) in names.enumerated() { lanes.append(Self.id(number), lane: name, userID: nil) }
     return lanes
@@ -153,8 +153,8 @@ import Testing
 
   /// A model: each lane as an array, and the mutations in flight by lane.
   private struct Model {
-    var waiting: [String: [Int]] = [:]
-    var inFlight: [String: Int] = [:]
+    var waiting: [LaneID: [Int]] = [:]
+    var inFlight: [LaneID: Int] = [:]
     var held: Set<Int> = []
     var isPaused = false
   }
@@ -166,7 +166,7 @@ import Testing
     var model = Model()
     var now = Duration.zero
     var last = 0
-    let names = ["a", "b", "c", "d", "e"]
+    let names: [LaneID] = ["a", "b", "c", "d", "e"]
 
     func send() {
       while case .send(let id, let lane) = lanes.next(at: now) {
@@ -246,4 +246,10 @@ import Testing
     #expect(model.waiting.values.allSatisfy { $0.isEmpty }, "seed \(seed)")
     #expect(names.allSatisfy { lanes.isFree($0) }, "seed \(seed)")
   }
+}
+
+/// A lane that belongs to no user.
+extension LaneID: ExpressibleByStringLiteral {
+  /// Creates a lane.
+  public init(stringLiteral orderingKey: String) { self.init(userID: nil, orderingKey: orderingKey) }
 }

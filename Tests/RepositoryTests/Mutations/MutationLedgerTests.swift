@@ -11,7 +11,7 @@ import Testing
 
   private func entry(_ number: Int, key: String = "a", madeAt: TimeInterval = 0) -> Ledger.Entry {
     Ledger.Entry(
-      id: Self.id(number), key: key, lane: key,
+      id: Self.id(number), key: key, lane: LaneID(userID: nil, orderingKey: key),
       record: .init(
         key: key, sequence: UInt64(number), madeAt: Date(timeIntervalSince1970: madeAt), mutation: number, byteCount: 10
       ))
@@ -65,7 +65,7 @@ import Testing
     for (number, user) in ["0", "1", "0"].enumerated() {
       ledger.add(
         .init(
-          id: Self.id(number), key: UserKey(storeID: user), lane: user,
+          id: Self.id(number), key: UserKey(storeID: user), lane: LaneID(userID: user, orderingKey: user),
           record: .init(key: user, sequence: UInt64(number), madeAt: .distantPast, mutation: number, byteCount: 1)))
     }
     ledger.beginAttempt(Self.id(2))

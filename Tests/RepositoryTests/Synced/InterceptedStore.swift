@@ -33,6 +33,8 @@ final class InterceptedStore: ForwardingStore {
     ///
     /// An error becomes the result of the call.
     var onErase: @Sendable () async throws(StoreError) -> Void = {}
+    /// Returns whether the locks of the store count as held.
+    var isHeld: @Sendable () async -> Bool = { true }
     /// Called before changes of a collection are delivered.
     var onChanges: @Sendable (String) async -> Void = { _ in }
     /// Called before a change of a key is delivered.
@@ -109,7 +111,10 @@ final class InterceptedStore: ForwardingStore {
 
   /// Locks nothing unless the store supports locks, so the repositories on it are independent.
   func acquireLock(_ name: String) async throws(StoreError) -> StoreLockResult {
-    supportsLocks ? try await base.acquireLock(name) : .unsupported
+    guard supportsLocks else { return .unsupported }
+    let result = try await base.acquireLock(name)
+    guard case .acquired(let lock) = result else { return result }
+    return .acquired(StoreLock(check: { [self] in await current.isHeld() ? await lock.isHeld() : false }, unlock: {}))
   }
 }
 

@@ -129,6 +129,26 @@ import Testing
     #expect(await finishes { try await repository.waitForPendingMutations() })
   }
 
+  @Test func `The lanes of two users are different, even if they have the same name in a report`() async throws {
+    struct UserKey: RepositoryKey {
+      let user: String
+      var storeID: String { user }
+      var userID: String? { user }
+      init(_ user: String) { self.user = user }
+      init?(storeID: String) { user = storeID }
+    }
+    let source = ScriptedSource<UserKey, Notes, NotesMutation, NotesFailure>(
+      "notes", fetch: { (_) throws(NotesFailure) in throw .offline },
+      send: { (_, key, _) throws(NotesFailure) in
+        if key.user == "a" { throw .signedOut }
+        return .value(Notes(key.user))
+      }, disposition: { $0.disposition }, lane: { _, key in key.user == "a" ? "b/c" : "c" })
+    let repository = SyncedRepository(source, store: store, configuration: configuration)
+    #expect(try await repository.perform(.add("1"), on: UserKey("a")) == .queued)
+    #expect(await repository.report().lanes.map(\.lane) == ["a/b/c"])
+    #expect(try await repository.perform(.add("2"), on: UserKey("a/b")) == .confirmed)
+  }
+
   // MARK: - Relaunch
 
   @Test func `A mutation that was never sent doesn't count as confirmed after a relaunch`() async throws {
@@ -160,7 +180,7 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
-  @Test func `Store failures before an attempt don't count as ends of the process`() async throws {
+  @Test func `Store failures before an attempt don't count as crashes during the attempt`() async throws {
     try await put(Notes())
     let isOffline = Setting(true)
     let gate = Gate()
@@ -196,7 +216,7 @@ import Testing
       repository.mutations.list().filter { if case .refused = $0.standing { true } else { false } } == [])
   }
 
-  @Test func `The release of a repository doesn't count as the end of a process`() async throws {
+  @Test func `The release of a repository during an attempt doesn't count as a crash`() async throws {
     try await put(Notes())
     do {
       let repository = makeRepository { (_) throws(NotesFailure) in throw .offline }

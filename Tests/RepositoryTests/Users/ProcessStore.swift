@@ -4,9 +4,9 @@ import Multicast
 import Repository
 import RepositoryTesting
 
-/// The store of a simulated process that may end at any time.
+/// The store of a simulated process that may be killed at any time.
 protocol ProcessStore: KeyValueStore {
-  /// Ends the process: every later call throws and changes nothing.
+  /// Kills the process: every later call throws and changes nothing.
   func disconnect()
 
   /// Notices the commits of other processes, if the store doesn't do so by itself.
@@ -17,9 +17,9 @@ extension SimulatedStore: ProcessStore {}
 
 /// A process's store on a real medium.
 ///
-/// A call under way when the process ends may or may not take effect.
-final class EndableStore: ProcessStore {
-  /// The number of calls under way in all stores of a run.
+/// A call in flight when the process is killed may or may not take effect.
+final class KillableStore: ProcessStore {
+  /// The number of calls in flight, which all stores of a run share.
   final class CallCount: Sendable {
     private let count = Lock(0)
 
@@ -32,9 +32,7 @@ final class EndableStore: ProcessStore {
   private let hooks: SimulatedStore.Hooks
   private let callCount: CallCount
   private let isConnected = Lock(true)
-  /// The locks that the process holds, by number.
-  ///
-  /// They are released when it ends.
+  /// The locks that the process holds, by number; released when the process is killed.
   private let locks = Lock<(next: Int, held: [Int: StoreLock])>((0, [:]))
 
   init(_ store: any KeyValueStore, _ hooks: SimulatedStore.Hooks, _ callCount: CallCount) {
@@ -117,7 +115,7 @@ final class EndableStore: ProcessStore {
       locks.held[locks.next] = lock
       return locks.next
     }
-    // The process ended while the lock was being acquired.
+    // If the process was killed while the lock was being acquired, nothing else would release it.
     if !isConnected.withLock({ $0 }) { locks.withLock { $0.held[number] = nil } }
     return .acquired(StoreLock { [self] in locks.withLock { $0.held[number] = nil } })
   }

@@ -13,7 +13,7 @@ protocol SignOutPlace: Sendable {
   /// Whether the stores use their own threads, so that a run has to wait for them.
   var isReal: Bool { get }
 
-  /// The number of calls under way in the stores.
+  /// The number of calls in flight in the stores.
   var callCount: Int { get }
 
   /// Opens the store of a process.
@@ -53,7 +53,7 @@ final class RealPlace: SignOutPlace {
   private let kind: Kind
   // In memory if possible, so that no test waits for a disk.
   private let folder = TemporaryFolder(inMemory: true)
-  private let calls = EndableStore.CallCount()
+  private let calls = KillableStore.CallCount()
 
   init(_ kind: Kind) {
     self.kind = kind
@@ -71,7 +71,7 @@ final class RealPlace: SignOutPlace {
         case .database: SQLiteStore(file: folder.url.appending(path: "store.sqlite"))
       #endif
       }
-    return EndableStore(store, hooks, calls)
+    return KillableStore(store, hooks, calls)
   }
 
   /// Searches in another process, because closing a database file in this process would release the locks on it.

@@ -1,5 +1,6 @@
 import DataStore
 import DataStoreTesting
+import Multicast
 import MulticastTesting
 import RepositoryTesting
 import Testing
@@ -72,6 +73,54 @@ import Testing
     #expect(isSignedIn.value)
     #expect(value == Notes("jake's"))
     #expect(storage.texts.contains { $0.contains("signedIn") })
+  }
+
+  @Test func `No event names a user who has signed out while a request began`() {
+    var named: [[Int]] = []
+    // A call that stops after each of its steps, the user signs out, and the call is cancelled a few steps later.
+    for steps in 0..<40 {
+      for laterSteps in 0..<8 {
+        let (repository, caller) = (makeRepository(SimulatedStore(storage: SimulatedStorage())), ManualTaskExecutor())
+        var random = SplitMix64(seed: 0)
+        let call = Task(executorPreference: caller) { [key] in try? await repository.reload(key) }
+        caller.run(atMost: steps, using: &random)
+        start { try? await repository.signOut(userID: "jake", unsent: .discard) }
+        caller.run(atMost: laterSteps, using: &random)
+        call.cancel()
+        for _ in 0..<20 {
+          caller.runUntilIdle()
+          executor.runUntilIdle()
+        }
+        let isNamed = replayedEvents(of: repository).contains { $0.contains("jake") }
+        if isNamed { named.append([steps, laterSteps]) }
+      }
+    }
+    #expect(named == [])
+  }
+
+  @Test func `No event reports that the value of a signed-out user couldn't be read`() {
+    let (gate, value) = (Gate(), StoreKey<Notes>("notes", id: key.storeID).keyName)
+    let store = SimulatedStore(
+      storage: storage,
+      hooks: .init(onRead: { (keys) async throws(StoreError) in
+        guard keys == [value] else { return }
+        await gate.pass()
+        throw .migrationFailed(value, from: 1, reason: "testing")
+      }))
+    let repository = makeRepository(store)
+    start { [key] in for await _ in repository.states(of: key) {} }
+    start { try? await repository.signOut(userID: "jake", unsent: .discard) }
+    start { gate.open() }
+    #expect(replayedEvents(of: repository).filter { $0.contains("jake") } == [])
+  }
+
+  private func replayedEvents(of repository: Repository) -> [String] {
+    let (events, seen) = (repository.events.subscribe(), Setting<[String]>([]))
+    let reader = Task(executorPreference: executor) { for await event in events { seen.value.append("\(event)") } }
+    executor.runUntilIdle()
+    reader.cancel()
+    executor.runUntilIdle()
+    return seen.value
   }
 
   @Test func `A surviving process completes the sign-out of a killed process`() {

@@ -22,7 +22,7 @@ struct SignOutRun {
     let number: Int
     let store: any ProcessStore
     let isEnded: Setting<Bool>
-    /// The number of sign-ins under way.
+    /// The number of sign-ins in flight.
     let signIns = Setting(0)
     var repository: Repository?
     var observers: [Task<Void, Never>] = []
@@ -36,7 +36,7 @@ struct SignOutRun {
   private struct Session: Sendable {
     /// The number of starts and ends of calls that sign Jake in.
     var signIns = 0
-    /// The number of those calls under way.
+    /// The number of those calls in flight.
     var pendingSignIns = 0
     /// The value of ``signIns`` when the last sign-out that completed had begun, or `nil` if a sign-in has begun or
     /// ended since.

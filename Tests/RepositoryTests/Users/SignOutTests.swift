@@ -67,7 +67,7 @@ import Testing
     let key = mary
     store.set { $0.onErase = { () async in _ = try? await other.perform(.add("jake"), on: key) } }
     let repository = makeRepository()
-    try await repository.signOut(userID: "jake", unsent: .refuse)
+    try await repository.signOut(userID: "jake", unsent: .discard)
     #expect(try await other.mutations.list().map(\.key) == [mary])
     #expect(try await records.count == 1)
   }
@@ -86,7 +86,7 @@ import Testing
     #expect(try await records.count == 1)
   }
 
-  @Test func `Mutations of a newer program are erased by their keys`() async throws {
+  @Test func `Mutations of a future layout are erased by their keys`() async throws {
     let newer = makeOtherStore()
     for (id, key) in [("1", jake), ("2", mary)] {
       try await newer.save(
@@ -98,7 +98,117 @@ import Testing
     #expect(try await newer.load(StoreKey<NewerMutationRecord>("notes.mutations", id: "2")) != nil)
   }
 
+  @Test func `A record that can't be decoded is erased even if the user's id needs escaping`() async throws {
+    let temporary = TemporaryFolder()
+    let repository = makeRepository(store: FileStore(folder: temporary.url))
+    try await repository.reload(mary)
+    let isUnreadable = repository.events.subscribe()
+    let folder = temporary.url
+    for (name, key) in [("a", #"CORP\\jake\/b"#), ("b", #"CORP\\\u006aake\/b"#), ("c", #"say \"jake\""#)] {
+      try Data("rot \"key\":\"\(key)\" rot".utf8).write(to: folder.appending(path: "notes%2emutations.\(name).value"))
+    }
+    await isUnreadable.reaches { if case .mutationUnreadable = $0 { true } else { false } }
+    try await repository.signOut(userID: #"CORP\jake"#, unsent: .discard)
+    let texts = try temporary.namesAndBytes.map { String(decoding: $0, as: UTF8.self) }
+    #expect(texts.filter { $0.contains("CORP") } == [])
+    // It belongs to no user whose id is `jake`.
+    try await repository.signOut(userID: "jake", unsent: .discard)
+    #expect(try temporary.namesAndBytes.contains { String(decoding: $0, as: UTF8.self).contains("say") })
+  }
+
+  @Test func `A value that was shown to all observers isn't replayed even if its key isn't in use`() async throws {
+    let repository = makeRepository(onFetch: { [isOffline] (_) throws(NotesFailure) in
+      if isOffline.value { throw .offline }
+    })
+    server.edit(jake) { $0 = Notes("jake's") }
+    try await repository.reload(jake)
+    // Requests that fail keep the value the newest one, and release the state of its key.
+    isOffline.value = true
+    for number in 0..<20 { try? await repository.reload(UserKey("mary", "\(number)")) }
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+    let values = repository.everyValue.subscribe()
+    isOffline.value = false
+    server.edit(mary) { $0 = Notes("mary's") }
+    try await repository.reload(mary)
+    #expect(await values.first(1) == [Notes("mary's")])
+  }
+
+  @Test func `A lock that a server has released stops an erasure, which is made later`() async throws {
+    let isHeld = Setting(true)
+    let store = InterceptedStore(memory, supportsLocks: true)
+    store.set { $0.isHeld = { isHeld.value } }
+    let repository = makeRepository(store: store)
+    try await repository.reload(jake)
+    isHeld.value = false
+    let failure = await Result { () async throws(SignOutError) in
+      try await repository.signOut(userID: "jake", unsent: .discard)
+    }.failure
+    let lost = SystemError(
+      code: POSIXErrorCode.ENOLCK.rawValue, operation: "keeping the lock", path: "notes.sign-out")
+    #expect(failure == .store(.removeFailed(lost)))
+    #expect(try await stored(jake) == Notes())
+    await #expect(throws: NotesError.signedOut) { try await repository.reload(jake) }
+    isHeld.value = true
+    let users = try await memory.observe(collection: "notes.users", as: UserRecord.self).changes
+    clock.advance(by: .seconds(60))
+    for await changes in users where changes.last?.stored?.value.phase == .signedOut { break }
+    #expect(try await stored(jake) == nil)
+  }
+
+  @Test func `A user whose record is lost can use the repository, and sign out and in`() async throws {
+    let repository = makeRepository()
+    await repository.credentialsChanged(userID: "jake")
+    try await memory.removeAll(in: "notes.users")
+    let isUsable = await finishes { [jake] in
+      try await repository.reload(jake)
+      _ = try await repository.perform(.add("1"), on: jake)
+      try await memory.removeAll(in: "notes.users")
+      try await repository.signOut(userID: "jake", unsent: .refuse)
+      try await memory.removeAll(in: "notes.users")
+      await repository.credentialsChanged(userID: "jake")
+      try await repository.reload(jake)
+      _ = try await repository.perform(.add("2"), on: jake)
+    }
+    #expect(isUsable)
+    #expect(server.value(of: jake) == Notes("1", "2"))
+  }
+
   // MARK: - Unsent mutations
+
+  @Test func `Mutations that this program can't decode count as unsent`() async throws {
+    let newer = makeOtherStore()
+    for (id, key) in [("1", jake), ("2", mary)] {
+      try await newer.save(
+        NewerMutationRecord(key: key.storeID, text: "1"), for: StoreKey("notes.mutations", id: id))
+    }
+    let other = makeOtherStore()
+    try await other.save(UndecodableMutationRecord(key: jake.storeID), for: StoreKey("notes.mutations", id: "3"))
+    let repository = makeRepository()
+    let policies: [UnsentPolicy] = [.refuse, .send(within: .zero)]
+    for policy in policies {
+      await #expect(throws: SignOutError.unsent(2)) { try await repository.signOut(userID: "jake", unsent: policy) }
+    }
+    try await repository.reload(jake)
+    try await repository.signOut(userID: "jake", unsent: .discard)
+    #expect(try await stored(jake) == nil)
+    await repository.credentialsChanged(userID: "jake")
+    try await repository.signOut(userID: "jake", unsent: .refuse)
+  }
+
+  @Test func `A repository that sends nothing counts unsent mutations, and signs out without them`() async throws {
+    isOffline.value = true
+    do {
+      let repository = makeRepository()
+      #expect(try await repository.perform(.add("1"), on: jake) == .queued)
+    }
+    let readOnly = SyncedRepository("notes", store: memory) { (_: UserKey) async throws(NotesFailure) in Notes() }
+    #expect(
+      await finishes {
+        await #expect(throws: SignOutError.unsent(1)) { try await readOnly.signOut(userID: "jake", unsent: .refuse) }
+        try await readOnly.signOut(userID: "mary", unsent: .refuse)
+      })
+    #expect(try await records.count == 1)
+  }
 
   @Test func `A user with unsent mutations isn't signed out and can continue`() async throws {
     let repository = makeRepository()
@@ -275,13 +385,13 @@ import Testing
     let (repository, other) = (makeRepository(), makeRepository(store: slow))
     let states = other.states(of: jake).subscribe()
     _ = await states.first(1)
-    try await repository.signOut(userID: "jake", unsent: .refuse)
+    try await repository.signOut(userID: "jake", unsent: .discard)
     await states.reaches { $0.failure == .signedOut }
     await repository.credentialsChanged(userID: "jake")
     await states.reaches { $0.failure == nil }
     gate.open()
     // Runs after the pending erasure.
-    try await other.signOut(userID: "ann", unsent: .refuse)
+    try await other.signOut(userID: "ann", unsent: .discard)
     try await repository.reload(jake)
     try await other.reload(jake)
   }
@@ -309,7 +419,7 @@ import Testing
           throw .removeFailed(InterceptedStore.error)
         }
       }
-      let call = Task { try? await repository.signOut(userID: "jake", unsent: .refuse) }
+      let call = Task { try? await repository.signOut(userID: "jake", unsent: .discard) }
       await hangs.arrivals()
       call.cancel()
     }
@@ -329,7 +439,7 @@ import Testing
       $0.onErase = { () throws(StoreError) in if fails.value { throw .removeFailed(InterceptedStore.error) } }
     }
     let error = SignOutError.store(.removeFailed(InterceptedStore.error))
-    await #expect(throws: error) { try await repository.signOut(userID: "jake", unsent: .refuse) }
+    await #expect(throws: error) { try await repository.signOut(userID: "jake", unsent: .discard) }
     await #expect(throws: NotesError.signedOut) { try await repository.reload(jake) }
     fails.value = false
     let users = try await memory.observe(collection: "notes.users", as: UserRecord.self).changes
@@ -353,10 +463,15 @@ import Testing
   }
 }
 
-/// The record of a mutation in a layout of a newer program.
+/// The record of a mutation in a future layout.
 private struct NewerMutationRecord: VersionedValue {
   static let schema = StoreSchema(
     version: 2, migrations: [StoreMigration(from: 1) { $0 }])
   let key: String
   let text: String
+}
+
+/// The record of a mutation that this program can't decode.
+private struct UndecodableMutationRecord: Codable {
+  let key: String
 }

@@ -183,12 +183,7 @@ package struct ScriptedServer {
   // MARK: - Sockets
 
   private static func listen() throws -> Int32 {
-    #if canImport(Darwin)
-      let stream = SOCK_STREAM
-    #else
-      let stream = Int32(SOCK_STREAM.rawValue)
-    #endif
-    let descriptor = socket(AF_INET, stream, 0)
+    let descriptor = socket(AF_INET, StreamSocket.type, 0)
     guard descriptor >= 0 else { throw SocketFailure(operation: "socket", code: errno) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -250,26 +245,14 @@ package struct ScriptedServer {
 
   /// Sends all bytes, and returns false if the client has closed the connection.
   private static func send(_ bytes: Data, to connection: Int32) -> Bool {
-    #if canImport(Darwin)
-      var isOn: Int32 = 1
-      setsockopt(connection, SOL_SOCKET, SO_NOSIGPIPE, &isOn, socklen_t(MemoryLayout<Int32>.size))
-      let flags: Int32 = 0
-    #else
-      let flags = Int32(MSG_NOSIGNAL)
-    #endif
-    return bytes.withUnsafeBytes { bytes in
+    bytes.withUnsafeBytes { bytes in
       var sent = 0
       while sent < bytes.count {
-        let count = unsafeSend(connection, bytes.baseAddress! + sent, bytes.count - sent, flags)
+        let count = StreamSocket.send(UnsafeRawBufferPointer(rebasing: bytes[sent...]), to: connection)
         guard count > 0 else { return false }
         sent += count
       }
       return true
     }
   }
-}
-
-/// The system's `send`, which the method of the same name shadows.
-private func unsafeSend(_ connection: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int32) -> Int {
-  send(connection, bytes, count, flags)
 }

@@ -15,11 +15,11 @@ internal import Foundation
 /// socket can be marked as closed in child processes when it is created.
 enum SocketPair {
   #if canImport(Darwin)
-    private static let type = SOCK_STREAM
+    private static let type = StreamSocket.type
   #elseif canImport(Glibc)
-    private static let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    private static let type = StreamSocket.type | CInt(SOCK_CLOEXEC.rawValue)
   #else
-    private static let type = SOCK_STREAM | SOCK_CLOEXEC
+    private static let type = StreamSocket.type | SOCK_CLOEXEC
   #endif
 
   /// Creates a connection, and returns the descriptors of its two ends.
@@ -30,9 +30,8 @@ enum SocketPair {
     }
     #if canImport(Darwin)
       for socket in sockets { _ = fcntl(socket, F_SETFD, FD_CLOEXEC) }
-      var isOn: CInt = 1
-      setsockopt(sockets[0], SOL_SOCKET, SO_NOSIGPIPE, &isOn, socklen_t(MemoryLayout<CInt>.size))
     #endif
+    StreamSocket.disableSIGPIPE(of: sockets[0])
     return (sockets[0], sockets[1])
   }
 

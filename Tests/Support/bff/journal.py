@@ -36,8 +36,8 @@ class KeptReply:
 class Journal:
     """Stores timelines, replies and request records; each method is one transaction.
 
-    A committed transaction survives the end of the process, regardless of the signal that ends it. The journal isn't
-    thread-safe: the lock of the stage must be held during every call.
+    A committed transaction survives any signal that kills the process. The journal isn't thread-safe: the lock of the
+    stage must be held during every call.
     """
 
     def __init__(self, path: Optional[Path]) -> None:

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 
 STATE = "Core/ChannelState.swift"
-READING = "Core/ChannelState+Reading.swift"
 CONTENTS = "Core/ChannelContents.swift"
 CORE = "Core/ChannelCore.swift"
-READER = "Core/ChannelReader.swift"
-READER_STATE = "Core/ReaderState.swift"
+SUBSCRIBER = "Core/ChannelSubscriber.swift"
 RING = "Core/ElementRing.swift"
 
 
@@ -32,7 +30,6 @@ MUTANTS = [
             CORE,
             "    contents.withLock { $0.subscribe(policy) }\n",
             "    let start = contents.withLock { $0.state.replayStart }\n"
-            "    for _ in 0..<2_000 { _ = progress }\n"
             "    return contents.withLock { $0.subscribe(policy, from: start) }\n",
         ),
         (
@@ -40,10 +37,16 @@ MUTANTS = [
             "  /// Gives a buffered subscriber its buffer, with the replay in it.\n",
             "  mutating func subscribe(_ policy: BufferingPolicy<Failure>, from start: Int) -> Int {\n"
             "    let id = subscribe(policy)\n"
-            "    if !state.isCollector(id) { state.cursors[id].position = start }\n"
+            "    if !state.isBuffered(id) { state.moveCursor(of: id, to: start) }\n"
             "    return id\n"
             "  }\n\n"
             "  /// Gives a buffered subscriber its buffer, with the replay in it.\n",
+        ),
+        (
+            STATE,
+            "  // MARK: - Cursors\n",
+            "  mutating func moveCursor(of id: Int, to position: Int) { cursors[id].position = position }\n\n"
+            "  // MARK: - Cursors\n",
         ),
     ),
     mutant(
@@ -53,28 +56,24 @@ MUTANTS = [
             CORE,
             "    contents.withLock { $0.subscribe(policy) }\n",
             "    let id = contents.withLock { $0.subscribe(policy) }\n"
-            "    for _ in 0..<2_000 { _ = progress }\n"
             "    contents.withLock { $0.replay(to: id) }\n"
             "    return id\n",
         ),
         (
             CONTENTS,
-            "    if overflow != nil { beginCollecting(id) }\n",
-            "    if overflow != nil { prepareCollecting(id) }\n",
+            "      createBuffer(of: id, replay: replay)\n",
+            "      createBuffer(of: id, replay: replay.prefix(0))\n",
         ),
         (
             CONTENTS,
             "  /// Gives a buffered subscriber its buffer, with the replay in it.\n",
             "  mutating func replay(to id: Int) {\n"
-            "    guard state.isCollector(id), collected.contains(id) else { return }\n"
-            "    let buffer = collected.buffer(id)\n"
+            "    guard state.isBuffered(id) else { return }\n"
+            "    let buffer = buffers.buffer(id)\n"
             "    let later = (0..<buffer.pointee.count).map { buffer.pointee.element(at: $0) }\n"
-            "    collected.remove(id)\n"
-            "    beginCollecting(id)\n"
-            "    for element in later { collected.buffer(id).pointee.append(element) }\n"
-            "  }\n\n"
-            "  private mutating func prepareCollecting(_ id: Int) {\n"
-            "    collected.add(id)\n"
+            "    buffers.remove(id)\n"
+            "    createBuffer(of: id, replay: state.replayStart..<state.head)\n"
+            "    for element in later { buffers.buffer(id).pointee.append(element) }\n"
             "  }\n\n"
             "  /// Gives a buffered subscriber its buffer, with the replay in it.\n",
         ),
@@ -105,27 +104,27 @@ MUTANTS = [
         (
             CONTENTS,
             "    kept.removeFirst(count, into: &released)\n",
-            "    var gone = Released()\n    kept.removeFirst(count, into: &gone)\n    gone.removeAll()\n",
+            "    var gone = Released()\n    kept.removeFirst(count, into: &gone)\n    gone.release()\n",
         ),
     ),
     mutant(
         "no-deinit-unregistration",
         "releasing the last iterator unregisters its subscriber (C16)",
-        (READER, "    core.remove(id)\n", ""),
+        (SUBSCRIBER, "    core.remove(id)\n", ""),
     ),
     mutant(
         "backlog-kept-after-cancellation",
         "cancelling releases the backlog (C15)",
         (
             CONTENTS,
-            "    release(into: &released)\n    return waiters\n",
-            "    return waiters\n",
+            "      release(releaseCount, into: &released)\n      return waiters\n",
+            "      _ = releaseCount\n      return waiters\n",
         ),
     ),
     mutant(
         "buffered-backlog-kept-after-cancellation",
         "cancelling releases the backlog (C15)",
-        (CONTENTS, "    if state.isCollector(id) { emptyCollector(id, into: &released) }\n", ""),
+        (CONTENTS, "      buffer.pointee.removeFirst(buffer.pointee.count, into: &released)\n", ""),
     ),
     mutant(
         "window-one-too-small",
@@ -164,12 +163,12 @@ MUTANTS = [
     mutant(
         "floor-stays-when-the-last-subscriber-waits",
         "while every subscriber waits, only the replay is kept (C26)",
-        (CONTENTS, "    if state.isReleaseDueAfterParking { release(into: &released) }\n", ""),
+        (STATE, "allCursorSubscribersWait && floor < replayStart ? raiseFloor() : 0", "0"),
     ),
     mutant(
         "wrong-slowest-subscriber",
         "an element that no subscriber needs is released (C26)",
-        (STATE, "          slowestFollower = id\n", "          slowestFollower = 0\n"),
+        (STATE, "          slowestCursorSubscriber = id\n", "          slowestCursorSubscriber = 0\n"),
         (
             STATE,
             "if slowest.capacity == .max, slowest.position == floor { return 0 }",
@@ -179,33 +178,33 @@ MUTANTS = [
     mutant(
         "window-drops-not-counted",
         "droppedCount is exact (C22)",
-        (READING, "    readers[id].droppedCount += position - cursors[id].position\n", ""),
+        (STATE, "    subscribers[id].droppedCount += position - cursors[id].position\n", ""),
     ),
     mutant(
         "buffer-drops-not-counted",
         "droppedCount is exact (C22)",
-        (STATE, "    readers[id].droppedCount += 1\n", ""),
+        (STATE, "    subscribers[id].droppedCount += 1\n", ""),
     ),
     mutant(
         "cancelled-backlog-not-counted",
         "droppedCount is exact (C22)",
-        (READING, "      readers[id].droppedCount += head - cursors[id].position\n", ""),
+        (STATE, "    subscribers[id].droppedCount += head - cursors[id].position\n", ""),
     ),
     mutant(
         "pending-drops-not-counted",
         "droppedCount is also exact before the next read (C22)",
-        (READING, "(cursor.position == .max ? 0 : place(of: cursor) - cursor.position)", "0"),
+        (STATE, "(cursor.position == .max ? 0 : place(of: cursor) - cursor.position)", "0"),
     ),
     mutant(
         "batch-kept-on-cancel",
         "cancelling releases the backlog, including the batch (C15)",
-        (READER, "    if !batch.isEmpty {\n", "    if !batch.isEmpty, batchLimit == 0 {\n"),
+        (SUBSCRIBER, "    if !batch.isEmpty {\n", "    if !batch.isEmpty, batchLimit == 0 {\n"),
     ),
     mutant(
         "batch-kept-by-a-call-in-flight",
         "cancelling also releases the batch that a call is taking from (C15)",
         (
-            READER,
+            SUBSCRIBER,
             "      while self?.discardBatchIfFree() == false { await Task.yield() }\n",
             "      _ = self\n",
         ),
@@ -214,7 +213,7 @@ MUTANTS = [
         "released-inside-the-gate",
         "an element's deinit may read the subscription that released it (C13)",
         (
-            READER,
+            SUBSCRIBER,
             "      leaveGate()\n    }\n    return outcome\n",
             "      released.release()\n      released = ReleasedElements()\n      leaveGate()\n    }\n    return outcome\n",
         ),
@@ -236,9 +235,9 @@ MUTANTS = [
     mutant(
         "batch-read-after-cancel",
         "after cancel the next call returns nil (C15)",
-        (READER, "    if !batch.isEmpty {\n", "    if !batch.isEmpty, batchLimit == 0 {\n"),
+        (SUBSCRIBER, "    if !batch.isEmpty {\n", "    if !batch.isEmpty, batchLimit == 0 {\n"),
         (
-            READER,
+            SUBSCRIBER,
             "if !batch.isEmpty, !isCancelled.load(ordering: .relaxed) { return true }",
             "if !batch.isEmpty { return true }",
         ),
@@ -247,7 +246,7 @@ MUTANTS = [
         "batch-read-after-task-cancellation",
         "a cancelled task's next call returns nil (C15)",
         (
-            READER,
+            SUBSCRIBER,
             "isBatchEmpty.load(ordering: .relaxed) || Task.isCancelled || !enterGate()",
             "isBatchEmpty.load(ordering: .relaxed) || !enterGate()",
         ),
@@ -255,18 +254,18 @@ MUTANTS = [
     mutant(
         "batch-not-counted-on-cancel",
         "droppedCount is exact, and a batch is part of the backlog (C22)",
-        (READER, "    core.countDropped(id, batch.count)\n", ""),
+        (SUBSCRIBER, "    core.countDropped(id, batch.count)\n", ""),
     ),
     mutant(
         "batch-leaked-with-its-subscriber",
         "releasing a subscriber releases its backlog (C16)",
-        (READER, "    (memory + batch.lowerBound).deinitialize(count: batch.count)\n", ""),
+        (SUBSCRIBER, "    (memory + batch.lowerBound).deinitialize(count: batch.count)\n", ""),
     ),
     mutant(
         "batch-without-a-gate",
         "two tasks that read one subscription receive each element once (C18)",
         (
-            READER,
+            SUBSCRIBER,
             "    !gate.exchange(true, ordering: .acquiring)\n",
             "    gate.exchange(true, ordering: .acquiring) || true\n",
         ),
@@ -275,7 +274,7 @@ MUTANTS = [
         "bounded-subscriber-takes-batches",
         "a full buffer drops elements that have not been read (C6)",
         (
-            READER,
+            SUBSCRIBER,
             "policy.isUnbounded ? min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64) : 1",
             "min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64)",
         ),
@@ -285,8 +284,8 @@ MUTANTS = [
         "the first terminal event wins (C10)",
         (
             CONTENTS,
-            "    guard let waiters = state.finish() else { return [] }\n",
-            "    let waiters = state.finish() ?? []\n",
+            "    case .none: return []\n    case .terminate",
+            "    case .none:\n      failureBox = failure.map { FailureBox($0) }\n      return []\n    case .terminate",
         ),
     ),
     mutant(
@@ -299,8 +298,8 @@ MUTANTS = [
         "an element that was handed off is not read again (C1)",
         (
             STATE,
-            "      if isFollower { cursors[id].position = head }\n      if !isWaiting { removeFromWaiting",
-            "      if !isWaiting { removeFromWaiting",
+            "      if subscribers[id].usesCursor { cursors[id].position = head }\n      if subscribers[id].firstWaiter == nil {",
+            "      if subscribers[id].firstWaiter == nil {",
         ),
     ),
     mutant(
@@ -308,31 +307,31 @@ MUTANTS = [
         "an element that was handed off is not read again (C1)",
         (
             STATE,
-            "      if isFollower { cursors[id].position = head }\n      if isWaiting {\n",
-            "      if isWaiting {\n",
+            "      if usesCursor { cursors[id].position = head }\n",
+            "",
         ),
     ),
     mutant(
         "hand-off-forgets-the-second-waiter",
         "several calls of one subscription are all served (C18)",
-        (READER_STATE, "    if !otherWaiters.isEmpty { firstWaiter = otherWaiters.removeFirst() }\n", ""),
+        (STATE, "    if !otherWaiters.isEmpty { firstWaiter = otherWaiters.removeFirst() }\n", ""),
     ),
     mutant(
         "hand-off-to-the-last-waiter",
         "several calls of one subscription are served in FIFO order (C18)",
-        (READER_STATE, "firstWaiter = otherWaiters.removeFirst()", "firstWaiter = otherWaiters.removeLast()"),
+        (STATE, "firstWaiter = otherWaiters.removeFirst()", "firstWaiter = otherWaiters.removeLast()"),
     ),
     mutant(
         "buffered-although-handed-off",
         "an element that was handed off does not use the buffer (C5)",
-        (STATE, "guard readers[id].firstWaiter == nil, let collection", "guard let collection"),
+        (STATE, "guard subscribers[id].firstWaiter == nil, let buffer", "guard let buffer"),
     ),
     mutant(
         "overflow-does-not-close",
         "a subscriber accepts no elements after an overflow (C8)",
         (
             STATE,
-            "      readers[id].intake = .closed\n      subscriberCount -= 1\n      collectors.remove(at: index)\n",
+            "      subscribers[id].intake = .closed\n      subscriberCount -= 1\n      bufferedSubscribers.remove(at: index)\n",
             "",
         ),
     ),
@@ -340,55 +339,70 @@ MUTANTS = [
         "overflow-delivered-twice",
         "an overflow is thrown exactly once (C8)",
         (
-            READING,
-            "      readers[id].intake = .ended\n      return collection.hasOverflowed",
-            "      return collection.hasOverflowed",
+            STATE,
+            "      subscribers[id].intake = .ended\n      return buffer.hasOverflowed",
+            "      return buffer.hasOverflowed",
         ),
     ),
     mutant(
         "termination-delivered-twice",
         "the termination is delivered exactly once (C9)",
-        (READING, "    readers[id].intake = .ended\n    stopFollowing(id)\n    return .end\n", "    return .end\n"),
+        (STATE, "    subscribers[id].intake = .ended\n    removeCursor(of: id)\n", ""),
     ),
     mutant(
         "replay-not-given-to-buffered-subscribers",
         "every subscriber receives the replay (C4)",
-        (READING, "overflow: overflow, count: head - replayStart)", "overflow: overflow, count: 0)"),
+        (STATE, "overflow: overflow, count: head - replayStart)", "overflow: overflow, count: 0)"),
         (
             CONTENTS,
-            "    for position in state.replayStart..<state.head { buffer",
-            "    for position in state.head..<state.head { buffer",
+            "    for position in replay { buffer",
+            "    for position in replay.prefix(0) { buffer",
         ),
     ),
     mutant(
         "capacity-below-the-replay",
         "a replay never overflows (C19)",
-        (READING, "    let capacity = max(capacity, replayLimit)\n", ""),
+        (STATE, "    let capacity = max(capacity, replayLimit)\n", ""),
+    ),
+    mutant(
+        "capacity-zero-raised-to-one",
+        "the error policy may have no capacity (C19)",
+        (STATE, "    let capacity = max(capacity, replayLimit)\n", "    let capacity = max(capacity, replayLimit, 1)\n"),
+    ),
+    mutant(
+        "suspension-requests-no-element",
+        "an element is requested for a suspended subscriber without capacity",
+        (SUBSCRIBER, "core.isPulled && policy.capacity == 0", "false"),
+    ),
+    mutant(
+        "element-requested-before-the-suspension",
+        "no element is requested that would overflow the only subscriber",
+        ("Sharing/Upstream.swift", "      await core.demand()\n      if Task.isCancelled { return }\n      do", "      do"),
     ),
     mutant(
         "waiter-kept-at-cancel",
         "cancelling resumes all suspended calls (C14)",
-        (READING, "    takeAllWaiters(of: id, into: &waiters)\n", ""),
+        (STATE, "    takeAllWaiters(of: id, into: &waiters)\n", ""),
     ),
     mutant(
         "waiter-resumed-by-finish-only-once",
         "the termination resumes all suspended calls (C18)",
-        (STATE, "    waiters.append(contentsOf: readers[id].otherWaiters)\n", ""),
+        (STATE, "    waiters.append(contentsOf: subscribers[id].otherWaiters)\n", ""),
     ),
     mutant(
         "suspend-without-checking-again",
         "an element that arrives between the read and the suspension is delivered (C5)",
-        (CONTENTS, "    if state.isReadable(id) { return false }\n", ""),
+        (STATE, "    if isReadable(id) { return .resume }\n", ""),
     ),
     mutant(
         "count-kept-at-cancel",
         "subscriberCount is exact (C23)",
-        (READING, "    if wasOpen { subscriberCount -= 1 }\n", ""),
+        (STATE, "    if wasOpen { subscriberCount -= 1 }\n", ""),
     ),
     mutant(
         "buffered-after-cancel",
         "a cancelled subscriber receives no more elements (C14)",
-        (READING, "      if wasOpen { collectors.removeAll { $0 == id } }\n", ""),
+        (STATE, "      if wasOpen { bufferedSubscribers.removeAll { $0 == id } }\n", ""),
     ),
     mutant(
         "reset-keeps-the-replay",
@@ -414,15 +428,15 @@ MUTANTS = [
     mutant(
         "batch-ignored-before-suspending",
         "several calls of one subscription are all served (C18)",
-        (READER_STATE, "if intake != .open || hasBatch { return true }", "if intake != .open { return true }"),
+        (STATE, " || subscribers[id].mayHaveBatch { return true }", " { return true }"),
     ),
     mutant(
         "termination-keeps-the-log",
         "a subscriber that has read everything keeps no elements alive (C26)",
         (
             CONTENTS,
-            "      release(into: &released)\n      return failureBox == nil ? .finished : .failed\n",
-            "      return failureBox == nil ? .finished : .failed\n",
+            "      release(releaseCount, into: &released)\n      return failureBox == nil ? .finished : .failed\n",
+            "      _ = releaseCount\n      return failureBox == nil ? .finished : .failed\n",
         ),
     ),
 ]

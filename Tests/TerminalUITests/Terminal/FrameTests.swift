@@ -2,7 +2,8 @@ import Testing
 
 @testable import TerminalUI
 
-struct FrameTests {
+/// The cells of a frame after texts were written to it.
+@Suite struct FrameTests {
   private func frame(_ columns: Int, _ rows: Int = 1) -> Frame {
     Frame(size: TerminalSize(columns: columns, rows: rows))
   }
@@ -19,6 +20,7 @@ struct FrameTests {
   @Test func `A wide character takes two cells`() {
     var frame = frame(4)
     #expect(frame.write("山a", row: 0, column: 0) == 3)
+    // The second cell of a wide character has no text of its own, and the span 0.
     #expect(frame[row: 0].map(\.span) == [2, 0, 1, 1])
     #expect(frame.lines == ["山a"])
   }

@@ -2,8 +2,8 @@ public import Foundation
 
 /// A store in a folder, one file for each key: the default choice.
 ///
-/// - **Durability**: An acknowledged change survives the end of the process and a loss of power at any instant. A
-///   change that was not acknowledged leaves either the old value or the new one, never a mixture.
+/// - **Durability**: An acknowledged change survives a crash or `SIGKILL` of the process and a loss of power, at any
+///   instant. A change that was not acknowledged leaves either the old value or the new one, never a mixture.
 /// - **Atomicity**: A commit of several keys writes a journal before it changes the first of them. The next process
 ///   that opens the folder finishes an interrupted commit, so a process that is killed at any instant leaves all
 ///   changes or none.

@@ -27,7 +27,9 @@ final class StagedFile {
   /// The prefix of the names of all staged files.
   static let prefix = ".DataStore-"
 
-  /// A generator of names for the staged files of one backend, which no other backend uses.
+  /// Generates the names of one backend's staged files.
+  ///
+  /// No other backend, in this process or another one, generates the same names.
   struct Names {
     /// The prefix of all names of this backend.
     let prefix = StagedFile.prefix + UInt64.random(in: .min ... .max).hexadecimalDigits + "-"
@@ -43,6 +45,7 @@ final class StagedFile {
   static func isName(_ name: String) -> Bool {
     guard name.hasPrefix(prefix) else { return false }
     let parts = name.dropFirst(prefix.count).split(separator: "-", omittingEmptySubsequences: false)
-    return parts.count == 2 && parts.allSatisfy { !$0.isEmpty && $0.allSatisfy { $0.isASCII && $0.isHexDigit } }
+    guard parts.count == 2, !parts[0].isEmpty, !parts[1].isEmpty else { return false }
+    return parts[0].allSatisfy { $0.isASCII && $0.isHexDigit } && parts[1].allSatisfy { ("0"..."9").contains($0) }
   }
 }

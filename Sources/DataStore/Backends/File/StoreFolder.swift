@@ -209,12 +209,18 @@ final class StoreFolder {
 
   /// Removes files of values, parts and quarantined bytes, durably.
   func erase(_ isErased: (StoredItem) -> Bool, _ names: inout StagedFile.Names) throws(SystemError) {
-    var erased: [String] = []
+    var fileNames: [String] = []
     for fileName in try list() {
       guard let name = FileName.storedName(of: fileName) else { continue }
+      let isErased = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+        try self.bytes(of: fileName)
+      }
+      if isErased { fileNames.append(fileName) }
+    }
+    var erased: [String] = []
+    for fileName in fileNames {
       // A file with a temporary name is removed later even if this process ends during the erasure.
       let temporaryName = names.next()
-      guard isErased(StoredItem(name: name, bytes: { self.readableBytes(fileName) })) else { continue }
       try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
       erased.append(temporaryName)
     }
@@ -224,9 +230,14 @@ final class StoreFolder {
     try fileSystem.synchronize(descriptor)
   }
 
-  /// Returns the bytes of a file; empty if they can't be read.
-  private func readableBytes(_ fileName: String) -> Data {
-    do throws(SystemError) { return try read(fileName) ?? Data() } catch { return Data() }
+  /// Returns the bytes of a file; empty if it isn't a file that a store can have written.
+  private func bytes(of fileName: String) throws(SystemError) -> Data {
+    do throws(SystemError) {
+      return try read(fileName) ?? Data()
+    } catch {
+      guard error.meansObstacle else { throw error }
+      return Data()
+    }
   }
 
   // MARK: - Recovery

@@ -56,6 +56,8 @@ public final class InMemoryStorage: Sendable {
   }
 
   /// All names, in no particular order.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of names.
   public var names: [String] { contents.withLock { Array($0.bytes.keys) } }
 
   /// A number that increases with each change.

@@ -290,23 +290,25 @@
       _ isErased: (StoredItem) -> Bool, number: Int64, on connection: PostgreSQLConnection
     ) throws(SystemError) {
       var change = PostgreSQLChange()
-      func bytes(_ statement: String, _ parameter: PostgreSQLConnection.Parameter) -> Data {
-        do throws(SystemError) { return try connection.first(statement, parameter) { $0.bytes(0) } ?? Data() } catch {
-          return Data()
+      func isErasedItem(
+        _ name: String, _ statement: String, _ parameter: PostgreSQLConnection.Parameter
+      ) throws(SystemError) -> Bool {
+        try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+          try connection.first(statement, parameter) { $0.bytes(0) } ?? Data()
         }
       }
       for (names, read) in [
         (PostgreSQLLayout.names, PostgreSQLLayout.read), (PostgreSQLLayout.partNames, PostgreSQLLayout.readPart),
       ] {
-        for name in try connection.all(names, read: { $0.text(0) })
-        where isErased(StoredItem(name: name, bytes: { bytes(read, .text(name)) })) {
-          change.remove(name)
+        for name in try connection.all(names, read: { $0.text(0) }) {
+          if try isErasedItem(name, read, .text(name)) { change.remove(name) }
         }
       }
       _ = try connection.make(change, number: number, known: nil)
-      for (id, name) in try connection.all(PostgreSQLLayout.quarantined, read: { ($0.integer(0), $0.text(1)) })
-      where isErased(StoredItem(name: name, bytes: { bytes(PostgreSQLLayout.readQuarantined, .integer(id)) })) {
-        try connection.run(PostgreSQLLayout.removeQuarantined, .integer(id))
+      for (id, name) in try connection.all(PostgreSQLLayout.quarantined, read: { ($0.integer(0), $0.text(1)) }) {
+        if try isErasedItem(name, PostgreSQLLayout.readQuarantined, .integer(id)) {
+          try connection.run(PostgreSQLLayout.removeQuarantined, .integer(id))
+        }
       }
       // The log contains the names, so it is truncated, and other stores read all of their values again.
       let newest = try connection.first(PostgreSQLLayout.logErasure) { $0.integer(0) } ?? 0

@@ -29,14 +29,18 @@
         (SQLiteLayout.names, SQLiteLayout.read), (SQLiteLayout.partNames, SQLiteLayout.readPart),
       ] {
         for name in try connection.all(names, read: { $0.text(0) }) {
-          if isErased(StoredItem(name: name) { connection.bytes(read, .text(name)) }) { erased.append(name) }
+          let isErased = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+            try connection.bytes(read, .text(name))
+          }
+          if isErased { erased.append(name) }
         }
       }
       var quarantined: [Int64] = []
       for (id, name) in try connection.all(SQLiteLayout.quarantined, read: { ($0.integer(0), $0.text(1)) }) {
-        if isErased(StoredItem(name: name) { connection.bytes(SQLiteLayout.readQuarantined, .integer(id)) }) {
-          quarantined.append(id)
+        let isErased = try StoredItem.decide(name: name, isErased) { () throws(SystemError) in
+          try connection.bytes(SQLiteLayout.readQuarantined, .integer(id))
         }
+        if isErased { quarantined.append(id) }
       }
       for name in erased { try remove(name, on: connection) }
       for id in quarantined { try connection.run(SQLiteLayout.removeQuarantined, .integer(id)) }
@@ -47,9 +51,9 @@
   }
 
   extension SQLiteConnection {
-    /// The bytes in the first row of a statement; empty if they can't be read.
-    fileprivate func bytes(_ sql: String, _ parameter: Parameter) -> Data {
-      do throws(SystemError) { return try first(sql, parameter) { $0.blob(0) } ?? Data() } catch { return Data() }
+    /// Returns the bytes in the first row of a statement; empty if there is none.
+    fileprivate func bytes(_ sql: String, _ parameter: Parameter) throws(SystemError) -> Data {
+      try first(sql, parameter) { $0.blob(0) } ?? Data()
     }
 
     /// Rewrites the database without its free pages, and empties its log.

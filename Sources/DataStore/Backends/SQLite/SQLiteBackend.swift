@@ -83,7 +83,7 @@
       do throws(StoreError) {
         return try makeCommits(group, deciding: decide).map { .success($0) }
       } catch {
-        if case .damaged = error { throw error }
+        if case .corruptStore = error { throw error }
         if group.count == 1 || error.isLockout { return group.map { _ in .failure(error) } }
       }
       return try commitOneByOne(group, deciding: decide)

@@ -42,7 +42,7 @@
       } catch {
         // The next save tries again, and throws the error.
       }
-      return .damaged(movedTo: movedTo, reason: error.description)
+      return .corruptStore(movedTo: movedTo, reason: error.description)
     }
 
     /// Quarantines the database, unless an earlier attempt failed and the files have not changed since.
@@ -115,19 +115,21 @@
       try fileSystem.lock(descriptor, atMost: busyTimeout)
       var hasErased = false
       for name in try fileSystem.list(descriptor) where name.hasPrefix(fileName + StoredItem.quarantineMark) {
-        guard isErased(StoredItem(key: nil) { readableBytes(name) }) else { continue }
+        let isErased = try StoredItem.decide(nil, isErased) { () throws(SystemError) in try bytes(of: name) }
+        guard isErased else { continue }
         try fileSystem.unlink(name, in: descriptor)
         hasErased = true
       }
       if hasErased { try fileSystem.synchronize(descriptor) }
     }
 
-    /// The bytes of a quarantined file; empty if they can't be read.
-    private func readableBytes(_ name: String) -> Data {
+    /// Returns the bytes of a quarantined file; empty if it isn't a file that a store can have written.
+    private func bytes(of name: String) throws(SystemError) -> Data {
       do throws(SystemError) {
         let descriptor = try fileSystem.openFolder(folder)
         return try fileSystem.read(name, in: descriptor) ?? Data()
       } catch {
+        guard error.meansObstacle else { throw error }
         return Data()
       }
     }

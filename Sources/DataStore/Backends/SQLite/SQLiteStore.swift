@@ -5,14 +5,14 @@
   ///
   /// It is available if the package trait `SQLite` is enabled, and requires the system's libsqlite3.
   ///
-  /// - **Durability**: An acknowledged change survives the end of the process and a loss of power at any instant,
-  ///   because the database is in WAL mode with `synchronous=FULL`, and on Apple's systems with `fullfsync`.
+  /// - **Durability**: An acknowledged change survives a crash or `SIGKILL` of the process and a loss of power, at any
+  ///   instant, because the database is in WAL mode with `synchronous=FULL`, and on Apple's systems with `fullfsync`.
   /// - **Atomicity**: A commit is one transaction. Saves and commits that are pending at the same time share a
   ///   transaction.
   /// - **Privacy**: Only the owner can access the database (permissions 0600, and 0700 for a new folder) and the files
   ///   beside it whose names end in `-wal` and `-shm`. A symbolic link at its path is not followed.
   /// - **Corruption**: A database that SQLite finds corrupt is quarantined with those files, never deleted; see
-  ///   ``StoreError/damaged(movedTo:reason:)``. A database of a future layout, or of another program, is left
+  ///   ``StoreError/corruptStore(movedTo:reason:)``. A database of a future layout, or of another program, is left
   ///   unchanged.
   /// - **External changes** are noticed immediately, including those of other programs that change the table `value`.
   public struct SQLiteStore: ForwardingStore {

@@ -300,7 +300,7 @@
     private func recordFailedCheck(_ error: StoreError) throws(StoreError) {
       watch?.seen = nil
       switch error {
-      case .damaged: throw error
+      case .corruptStore: throw error
       case .readFailed(let systemError) where systemError.isLockedOut: watch?.scheduleRecheck(after: .other)
       default: break
       }

@@ -16,28 +16,41 @@
       guard result != 0 else { return nil }
       let description = text.isEmpty ? "libcurl failed with error \(result)" : text
       var code = code(of: result)
-      if wasSent, [.cannotFindHost, .cannotConnectToHost].contains(code) || result == 42 {
+      if wasSent, [.cannotFindHost, .cannotConnectToHost].contains(code) || result == secondAttempt {
         code = .networkConnectionLost
       } else if !wasSent, code == .networkConnectionLost {
-        // A proxy rejected the connection.
+        // A connection without a request was lost, for example because a proxy rejected it.
         code = .cannotConnectToHost
       }
       return URLError(code, userInfo: [NSLocalizedDescriptionKey: description])
     }
 
+    /// `CURLE_ABORTED_BY_CALLBACK`: libcurl was about to send the request a second time, which the transport prevents.
+    private static let secondAttempt: CInt = 42
+
+    // The numbers are those of libcurl's `CURLcode`, because the program is built without libcurl's headers.
     private static func code(of result: CInt) -> URLError.Code {
       switch result {
+      // URL_MALFORMAT
       case 3: .badURL
+      // COULDNT_RESOLVE_PROXY, COULDNT_RESOLVE_HOST
       case 5, 6: .cannotFindHost
+      // COULDNT_CONNECT, PROXY
       case 7, 97: .cannotConnectToHost
-      // The response isn't HTTP, or has an unsupported version.
+      // UNSUPPORTED_PROTOCOL, WEIRD_SERVER_REPLY: the response isn't HTTP, or has an unsupported version.
       case 1, 8: .badServerResponse
-      // The response is incomplete or missing, or the connection was lost.
+      // PARTIAL_FILE, GOT_NOTHING, SEND_ERROR, RECV_ERROR, HTTP2_STREAM, HTTP3: the response is incomplete or missing, or
+      // the connection was lost.
       case 18, 52, 55, 56, 92, 95: .networkConnectionLost
+      // OPERATION_TIMEDOUT
       case 28: .timedOut
+      // SSL_CONNECT_ERROR
       case 35: .secureConnectionFailed
+      // SSL_CERTPROBLEM, SSL_CLIENTCERT
       case 58, 98: .clientCertificateRejected
+      // PEER_FAILED_VERIFICATION, SSL_ISSUER_ERROR, SSL_INVALIDCERTSTATUS
       case 60, 83, 91: .serverCertificateUntrusted
+      // BAD_CONTENT_ENCODING
       case 61: .cannotDecodeContentData
       default: .unknown
       }

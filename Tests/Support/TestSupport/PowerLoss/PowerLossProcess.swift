@@ -142,13 +142,8 @@ actor PowerLossProcess {
 extension PowerLossProcess {
   /// Writes a command, which always fits into the socket's buffer, and returns whether it was written completely.
   private static func write(_ text: String, to socket: CInt) -> Bool {
-    #if canImport(Darwin)
-      let flags: CInt = 0
-    #else
-      let flags = CInt(MSG_NOSIGNAL)
-    #endif
     let bytes = Array(text.utf8)
-    return systemSend(socket, bytes, flags) == bytes.count
+    return bytes.withUnsafeBytes { StreamSocket.send($0, to: socket) } == bytes.count
   }
 
   /// Returns the lines that the process writes until it closes its output.
@@ -161,9 +156,4 @@ extension PowerLossProcess {
     }
     return lines
   }
-}
-
-/// The system's `send`, which the method of the same name shadows.
-private func systemSend(_ socket: CInt, _ bytes: [UInt8], _ flags: CInt) -> Int {
-  send(socket, bytes, bytes.count, flags)
 }

@@ -81,7 +81,12 @@ private func serve(_ store: some KeyValueStore, _ upstream: Upstream, _ address:
 }
 
 private func freePort() throws -> Int {
-  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  #if canImport(Glibc)
+    let type = CInt(SOCK_STREAM.rawValue)
+  #else
+    let type = SOCK_STREAM
+  #endif
+  let descriptor = socket(AF_INET, type, 0)
   guard descriptor >= 0 else { throw BenchmarkError.noFreePort }
   defer { close(descriptor) }
   var address = sockaddr_in()
@@ -102,7 +107,11 @@ enum OpenFiles {
   /// Raises the limit as far as the system allows.
   static func raiseLimit() throws {
     var limits = rlimit()
-    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #if canImport(Glibc)
+      let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+      let resource = RLIMIT_NOFILE
+    #endif
     guard getrlimit(resource, &limits) == 0 else { throw POSIXError(.EINVAL) }
     limits.rlim_cur = limits.rlim_max
     guard setrlimit(resource, &limits) == 0 else { throw POSIXError(.EPERM) }

@@ -10,7 +10,7 @@ internal import Synchronization
 /// instructions or for one critical section of the channel, never across a suspension or a call of user code. It is
 /// contended only when several tasks share one subscription, or when one task cancels it while another one reads.
 @usableFromInline
-final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
+final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   private let core: ChannelCore<Element, Failure>
   private let id: Int
   private let policy: BufferingPolicy<Failure>
@@ -18,11 +18,16 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
 
   private let gate = Atomic<Bool>(false)
   private let isCancelled = Atomic<Bool>(false)
-  private let isMailboxTaken = Atomic<Bool>(false)
+  private let isHandOffSlotTaken = Atomic<Bool>(false)
   /// The channel's progress when this subscriber last found nothing to read.
   ///
   /// This is a hint: a wrong value costs one more turn of the loop in ``advance()`` and nothing else.
   private let idleProgress = Atomic<Int>(-1)
+
+  /// Whether suspending may create the demand that the channel's producer waits for.
+  ///
+  /// That is so without capacity, because the subscriber then accepts an element only while it is suspended.
+  private let requestsBySuspending: Bool
 
   /// The maximum number of elements in a batch.
   private let batchLimit: Int
@@ -39,6 +44,7 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     self.core = core
     self.policy = policy
     batchLimit = policy.isUnbounded ? min(max(2_048 / max(MemoryLayout<Element>.stride, 1), 8), 64) : 1
+    requestsBySuspending = core.isPulled && policy.capacity == 0
     memory = .allocate(capacity: batchLimit + 1)
     id = core.subscribe(policy)
   }
@@ -84,7 +90,7 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
     /// The element is in the batch, and the gate is held. The caller must call ``takeFromBatch()``.
     case batch
     /// The element is in a hand-off slot. The caller must call ``take(from:)``.
-    case mailbox(ElementSlots<Element>)
+    case handOffSlot(ElementSlots<Element>)
     /// There is no next element: the subscription has ended.
     case end
   }
@@ -105,7 +111,7 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
         let progress = core.progress
         switch fillBatch() {
         case .elements:
-          return isDemanding ? .mailbox(takeAndSignalDemand()) : .batch
+          return isDemanding ? .handOffSlot(takeAndSignalDemand()) : .batch
         case .finished:
           return .end
         case .failed:
@@ -116,36 +122,38 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
           idleProgress.store(progress, ordering: .relaxed)
         }
       }
-      let mailbox = takeMailbox()
+      let slot = takeHandOffSlot()
       let wake = await withTaskCancellationHandler {
         await withUnsafeContinuation { continuation in
-          core.park(id, Waiter(continuation, target: mailbox.base))
+          core.park(id, Waiter(continuation, target: slot.base))
+          // If the call is resumed at once, it still continues only after this closure, so `self` stays alive.
+          if requestsBySuspending { core.signalDemand() }
         }
       } onCancel: {
         cancel()
       }
       if wake == .element {
-        core.noticeHandOver()
+        core.noticeHandOff()
         // The hand-off was the first send since the subscriber found nothing to read, so it has read everything up to
         // that send.
         idleProgress.store(idleProgress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-        return .mailbox(mailbox)
+        return .handOffSlot(slot)
       }
-      returnMailbox(mailbox)
+      returnHandOffSlot(slot)
       isIdle = false
     }
   }
 
   /// Takes the element that was handed off, and returns the hand-off slot.
   @usableFromInline
-  func take(from mailbox: ElementSlots<Element>) -> Element {
-    defer { returnMailbox(mailbox) }
-    return mailbox.base.move()
+  func take(from slot: ElementSlots<Element>) -> Element {
+    defer { returnHandOffSlot(slot) }
+    return slot.base.move()
   }
 
   /// Ends this subscriber: every pending and later call of `next()` returns `nil`.
   func cancel() {
-    // The caller may be a cancellation handler, which only borrows this reader from the cancelled task. If the task's
+    // The caller may be a cancellation handler, which only borrows this subscriber from the cancelled task. If the task's
     // executor runs jobs at once, the resumption below may run the task to completion and release its iterator, so this
     // call needs a reference of its own.
     let this = Unmanaged.passRetained(self)
@@ -212,26 +220,26 @@ final class ChannelReader<Element: Sendable, Failure: Error>: Sendable {
   ///
   /// The order matters, because resuming the producer may run user code, which must not run inside the gate.
   private func takeAndSignalDemand() -> ElementSlots<Element> {
-    let mailbox = takeMailbox()
-    mailbox.base.initialize(to: takeFromBatch())
+    let slot = takeHandOffSlot()
+    slot.base.initialize(to: takeFromBatch())
     core.signalDemand()
-    return mailbox
+    return slot
   }
 
   // MARK: - The hand-off slot
 
   /// Returns memory for the element to be handed off to a suspended call: the subscriber's own hand-off slot, or newly
   /// allocated memory if another task's call uses that slot.
-  private func takeMailbox() -> ElementSlots<Element> {
-    let isTaken = isMailboxTaken.exchange(true, ordering: .acquiring)
+  private func takeHandOffSlot() -> ElementSlots<Element> {
+    let isTaken = isHandOffSlotTaken.exchange(true, ordering: .acquiring)
     return ElementSlots(base: isTaken ? .allocate(capacity: 1) : memory + batchLimit)
   }
 
-  private func returnMailbox(_ mailbox: ElementSlots<Element>) {
-    if mailbox.base == memory + batchLimit {
-      isMailboxTaken.store(false, ordering: .releasing)
+  private func returnHandOffSlot(_ slot: ElementSlots<Element>) {
+    if slot.base == memory + batchLimit {
+      isHandOffSlotTaken.store(false, ordering: .releasing)
     } else {
-      mailbox.base.deallocate()
+      slot.base.deallocate()
     }
   }
 }

@@ -7,14 +7,14 @@
   @testable import DataStore
 
   /// Corrupt databases.
-  @Suite struct SQLiteDamageTests {
+  @Suite struct SQLiteCorruptionTests {
     private let place = SQLitePlace()
     private let old = Data("old".utf8)
     private let new = Data("new".utf8)
 
     /// Returns the path of the quarantined database from the error that reports it.
     private func movedTo(_ error: StoreError?) throws -> String {
-      guard case .damaged(let movedTo, _) = try #require(error) else {
+      guard case .corruptStore(let movedTo, _) = try #require(error) else {
         Issue.record("\(String(describing: error))")
         throw try #require(error)
       }
@@ -155,7 +155,7 @@
           do throws(StoreError) {
             try body()
           } catch {
-            if case .damaged(let place, _) = error { movedTo.append(place) } else { isRefused = true }
+            if case .corruptStore(let place, _) = error { movedTo.append(place) } else { isRefused = true }
           }
         }
         attempt { () throws(StoreError) in _ = try backend.names() }

@@ -5,7 +5,7 @@
 /// the cost of an element delivered to a bounded subscriber.
 ///
 /// Invariant: each non-`nil` address is that of an initialised `ElementRing<Element>`, and is the only reference to it.
-struct CollectorBuffers<Element>: ~Copyable {
+struct SubscriberBuffers<Element>: ~Copyable {
   private var addresses: ContiguousArray<UnsafeMutableRawPointer?> = []
 
   deinit {
@@ -23,11 +23,6 @@ struct CollectorBuffers<Element>: ~Copyable {
     let buffer = UnsafeMutablePointer<ElementRing<Element>>.allocate(capacity: 1)
     buffer.initialize(to: ElementRing())
     addresses[id] = UnsafeMutableRawPointer(buffer)
-  }
-
-  /// Whether a buffered subscriber has a buffer.
-  func contains(_ id: Int) -> Bool {
-    id < addresses.count && addresses[id] != nil
   }
 
   /// The address of a buffered subscriber's buffer, which must exist.
@@ -48,4 +43,4 @@ struct CollectorBuffers<Element>: ~Copyable {
 }
 
 // Sendable, because the list owns its buffers, as an array does, and only code with exclusive access changes it.
-extension CollectorBuffers: @unchecked Sendable where Element: Sendable {}
+extension SubscriberBuffers: @unchecked Sendable where Element: Sendable {}

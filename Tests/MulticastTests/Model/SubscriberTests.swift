@@ -4,10 +4,10 @@ import Testing
 @testable import Multicast
 
 /// The interplay of a channel and its subscribers: batches that were taken, and subscribers that have left.
-@Suite(.timeLimit(.minutes(15))) struct ReaderTests {
+@Suite(.timeLimit(.minutes(15))) struct SubscriberTests {
   @Test func `A subscriber doesn't suspend before its batch was found empty`() {
     var state = ChannelState<Int>(replayLimit: 0)
-    let id = state.subscribe(capacity: .max, overflow: nil)
+    let id = subscribe(to: &state, capacity: .max)
     for _ in 0..<3 { _ = state.send() }
     guard case .take(count: 3) = state.read(id, limit: 64) else {
       Issue.record("The only cursor subscriber didn't take the three elements.")
@@ -15,7 +15,7 @@ import Testing
     }
     // The log is empty, but another call of the same subscriber must check the batch.
     #expect(state.isReadable(id))
-    guard case .wait = state.read(id, limit: 64) else {
+    guard case .suspend = state.read(id, limit: 64) else {
       Issue.record("The read didn't find the log empty.")
       return
     }
@@ -24,23 +24,23 @@ import Testing
 
   @Test func `A subscriber that has left is no longer checked`() {
     var state = ChannelState<Int>(replayLimit: 0)
-    let ids = (0..<1_000).map { _ in state.subscribe(capacity: 1, overflow: nil) }
+    let ids = (0..<1_000).map { _ in subscribe(to: &state, capacity: 1) }
     for id in ids where id != 500 {
       _ = state.cancel(id)
       state.remove(id)
     }
-    #expect(state.followers == [500])
-    for _ in 0..<16 { _ = state.send() }
-    #expect(state.raiseFloor() == 15)
-    let next = state.subscribe(capacity: .max, overflow: nil)
-    #expect(state.followers == [500, next])
+    #expect(state.cursorSubscribers == [500])
+    let releaseCounts = (0..<16).map { _ in state.send().releaseCount }
+    #expect(releaseCounts == Array(repeating: 0, count: 15) + [15])
+    let next = subscribe(to: &state, capacity: .max)
+    #expect(state.cursorSubscribers == [500, next])
     _ = state.cancel(500)
-    #expect(state.followers == [next])
+    #expect(state.cursorSubscribers == [next])
   }
 
   @Test func `A single element leaves no batch to check`() {
     var state = ChannelState<Int>(replayLimit: 0)
-    let id = state.subscribe(capacity: .max, overflow: nil)
+    let id = subscribe(to: &state, capacity: .max)
     _ = state.send()
     _ = state.read(id, limit: 64)
     #expect(!state.isReadable(id))
@@ -48,7 +48,7 @@ import Testing
 
   @Test func `Cancelling during a call that takes from a batch releases the rest of the batch`() async {
     let core = ChannelCore<Token, Never>(replay: 0)
-    let reader = ChannelReader(core: core, policy: .unbounded)
+    let subscriber = ChannelSubscriber(core: core, policy: .unbounded)
     let released = Recorder<Int>()
     let gate = Gate()
     for id in 1...3 {
@@ -58,16 +58,24 @@ import Testing
       }
       core.send(token)
     }
-    guard case .batch = await reader.advance() else {
+    guard case .batch = await subscriber.advance() else {
       Issue.record("The subscriber didn't find the three elements.")
       return
     }
-    reader.cancel()
-    #expect(reader.takeFromBatch().id == 1)
+    subscriber.cancel()
+    #expect(subscriber.takeFromBatch().id == 1)
     // `next()` isn't called again, and the subscriber stays alive.
     await gate.pass()
     #expect(released.values == [1, 2, 3])
-    #expect(reader.droppedCount == 2)
-    withExtendedLifetime(reader) {}
+    #expect(subscriber.droppedCount == 2)
+    withExtendedLifetime(subscriber) {}
+  }
+
+  /// Registers a cursor subscriber, and returns its id.
+  private func subscribe(to state: inout ChannelState<Int>, capacity: Int) -> Int {
+    guard case .readKept(let id) = state.subscribe(capacity: capacity, overflow: nil) else {
+      preconditionFailure("A subscriber without an overflow behaviour is a cursor subscriber.")
+    }
+    return id
   }
 }

@@ -4,26 +4,26 @@ import Multicast
 import Testing
 
 /// The behaviour of a store whose backend finds the whole store corrupt.
-@Suite(.timeLimit(.minutes(15))) struct DamagedStoreTests {
+@Suite(.timeLimit(.minutes(15))) struct CorruptStoreTests {
   private let key = StoreKey<String>("text", id: "0")
-  private let backend = DamagedBackend()
-  private let damaged = StoreError.damaged(movedTo: "a place", reason: "a reason")
+  private let backend = CorruptibleBackend()
+  private let corrupt = CorruptibleBackend.error
   private let event = StoreEvent.storeQuarantined(movedTo: "a place", reason: "a reason")
 
-  private func expectOneEvent(of store: BackedStore<DamagedBackend>) async throws {
+  private func expectOneEvent(of store: BackedStore<CorruptibleBackend>) async throws {
     var events = store.events.subscribe().makeAsyncIterator()
     #expect(await events.next() == event)
     // The next event is that of the next corruption, so there was no other event in between.
-    backend.damage()
-    await #expect(throws: damaged) { try await store.load(key) }
+    backend.corrupt()
+    await #expect(throws: corrupt) { try await store.load(key) }
     #expect(await events.next() == event)
   }
 
   @Test func `A load reports a corrupt store once`() async throws {
     let store = BackedStore(backend: backend)
     try await store.save("a", for: key)
-    backend.damage()
-    await #expect(throws: damaged) { try await store.load(key) }
+    backend.corrupt()
+    await #expect(throws: corrupt) { try await store.load(key) }
     #expect(try await store.load(key) == nil)
     try await expectOneEvent(of: store)
   }
@@ -31,7 +31,7 @@ import Testing
   @Test func `A save of a corrupt store succeeds, and an event reports the corruption`() async throws {
     let store = BackedStore(backend: backend)
     try await store.save("a", for: key)
-    backend.damage()
+    backend.corrupt()
     let saved = try await store.save("b", for: key)
     #expect(try await store.load(key) == saved)
     try await expectOneEvent(of: store)
@@ -40,7 +40,7 @@ import Testing
   @Test func `A removal from a corrupt store removes nothing, and an event reports the corruption`() async throws {
     let store = BackedStore(backend: backend)
     try await store.save("a", for: key)
-    backend.damage()
+    backend.corrupt()
     try await store.remove(key)
     #expect(try await store.load(key) == nil)
     try await expectOneEvent(of: store)
@@ -53,7 +53,7 @@ import Testing
     var otherChanges = try await store.changes(of: other).subscribe().makeAsyncIterator()
     let first = try await store.save("a", for: key)
     let otherFirst = try await store.save("b", for: other)
-    backend.damage()
+    backend.corrupt()
     #expect(try await store.observe(collection: "text", as: String.self).stored == [])
     var late = try await store.changes(of: other).subscribe().makeAsyncIterator()
     let second = try await store.save("c", for: key)
@@ -69,7 +69,7 @@ import Testing
     let changes = try await store.observe(collection: "text", as: String.self).changes
     let first = try await store.save("a", for: key)
     backend.reportsChanges.withLock { $0 = true }
-    backend.damage()
+    backend.corrupt()
     let second = try await store.save("b", for: key)
     backend.reportsChanges.withLock { $0 = false }
     var iterator = changes.makeAsyncIterator()
@@ -84,7 +84,7 @@ import Testing
     let first = try await store.save("a", for: key)
     try await BackedStore(backend: backend).save("external", for: StoreKey("text", id: "1"))
     backend.reportsChanges.withLock { $0 = true }
-    backend.damageAtWrite()
+    backend.corruptAtWrite()
     let second = try await store.save("b", for: key)
     backend.reportsChanges.withLock { $0 = false }
     var iterator = changes.makeAsyncIterator()
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test func `An observer that is the first to find the corruption is registered`() async throws {
-    backend.damage()
+    backend.corrupt()
     let store = BackedStore(backend: backend)
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
     let saved = try await store.save("a", for: key)
@@ -102,53 +102,50 @@ import Testing
   }
 }
 
-/// An in-memory backend whose next call may find the whole store corrupt, and quarantine it.
-private final class DamagedBackend: StoreBackend, Sendable {
-  private let isDamaged = Lock(false)
-  private let isDamagedAtWrite = Lock(false)
+/// An in-memory backend that a test corrupts.
+///
+/// The next call then finds the whole store corrupt, quarantines it, and throws ``error``.
+private final class CorruptibleBackend: StoreBackend, Sendable {
+  static let error = StoreError.corruptStore(movedTo: "a place", reason: "a reason")
+
+  private let isCorrupt = Lock(false)
+  private let isCorruptAtWrite = Lock(false)
   /// Whether each check reports that any name may have changed externally.
   let reportsChanges = Lock(false)
   private let contents = Lock<[String: Data]>([:])
 
-  func damage() {
-    isDamaged.withLock { $0 = true }
+  /// Lets the next call find the corruption.
+  func corrupt() {
+    isCorrupt.withLock { $0 = true }
   }
 
   /// Lets the next write, and no read before it, find the corruption.
-  func damageAtWrite() {
-    isDamagedAtWrite.withLock { $0 = true }
+  func corruptAtWrite() {
+    isCorruptAtWrite.withLock { $0 = true }
   }
 
   func takeExternalChanges() -> ExternalChanges {
     reportsChanges.withLock { $0 } ? .unknown : .names([])
   }
 
-  private func checkForDamage() throws(StoreError) {
-    let wasDamaged = isDamaged.withLock { isDamaged in
-      defer { isDamaged = false }
-      return isDamaged
-    }
-    guard wasDamaged else { return }
+  private func checkForCorruption() throws(StoreError) {
+    guard isCorrupt.withLock({ exchange(&$0, with: false) }) else { return }
     contents.withLock { $0 = [:] }
-    throw .damaged(movedTo: "a place", reason: "a reason")
+    throw Self.error
   }
 
   func read(_ name: String) throws(StoreError) -> Data? {
-    try checkForDamage()
+    try checkForCorruption()
     return contents.withLock { $0[name] }
   }
 
   func commit(
-    _ writes: [StoreWrite], deciding decide: (inout DamagedBackend) throws(StoreError) -> CommitDecision
+    _ writes: [StoreWrite], deciding decide: (inout CorruptibleBackend) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> Bool {
     var backend = self
     guard case .proceed(let removals) = try decide(&backend) else { return false }
-    let isDamaged = isDamagedAtWrite.withLock { isDamaged in
-      defer { isDamaged = false }
-      return isDamaged
-    }
-    if isDamaged { damage() }
-    try checkForDamage()
+    if isCorruptAtWrite.withLock({ exchange(&$0, with: false) }) { corrupt() }
+    try checkForCorruption()
     contents.withLock { contents in
       for name in removals { contents[name] = nil }
       for write in writes { contents[write.name] = write.bytes }
@@ -157,13 +154,13 @@ private final class DamagedBackend: StoreBackend, Sendable {
   }
 
   func quarantine(_ bytes: Data, of name: String, at time: Date) throws(StoreError) -> String? {
-    try checkForDamage()
+    try checkForCorruption()
     contents.withLock { $0[name] = nil }
-    return "aside"
+    return "quarantine"
   }
 
   func names() throws(StoreError) -> [String] {
-    try checkForDamage()
+    try checkForCorruption()
     return contents.withLock { Array($0.keys) }
   }
 }

@@ -1,0 +1,71 @@
+/// The calls of `perform` that wait for the outcomes of their mutations.
+///
+/// A call ends when its mutation is confirmed or fails, or when the mutation has to wait for something other than its
+/// turn. If another repository sends the mutation, the call also ends after a timeout; see ``CallTimeouts``.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class MutationCalls<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+  typealias Failure = RepositoryError<Source.Failure>
+
+  /// The result of a call.
+  typealias Outcome = Result<MutationResult, Failure>
+
+  private let calls = PendingCalls<MutationID, Outcome>()
+  private let timeouts: CallTimeouts
+
+  init(_ timeouts: CallTimeouts) {
+    self.timeouts = timeouts
+  }
+
+  /// Announces the call of a mutation, whose outcome may arrive from now on.
+  func open(_ id: MutationID) { calls.open(id) }
+
+  /// Forgets the call of a mutation, which will not wait.
+  func close(_ id: MutationID) { calls.close(id) }
+
+  /// Whether the call of a mutation has no outcome yet.
+  func isOpen(_ id: MutationID) -> Bool { calls.isOpen(id) }
+
+  /// Reserves a call for an outcome that is being prepared; see ``PendingCalls/claim(_:)``.
+  func claim(_ id: MutationID) -> Bool { calls.claim(id) }
+
+  /// Waits until a mutation is confirmed, fails, or has to wait.
+  func outcome(
+    of id: MutationID, isolation: isolated (any Actor)? = #isolation
+  ) async throws(Failure) -> MutationResult {
+    try await calls.outcome(of: id, ifCancelled: .failure(.cancelled)).get()
+  }
+
+  /// Completes the call of a mutation, if it still waits.
+  func end(_ id: MutationID, _ outcome: Outcome) { calls.end(id, outcome) }
+
+  /// Completes the calls of mutations that have to wait.
+  ///
+  /// - Parameter ids: The mutations, which are determined only if there are calls.
+  func endQueued(_ ids: @autoclosure () -> [MutationID]) {
+    if calls.isEmpty { return }
+    for id in ids() { calls.end(id, .success(.queued)) }
+  }
+
+  // MARK: - Timeouts
+
+  /// Starts the timeout of a call whose mutation another repository sends.
+  func startTimeout(of id: MutationID, in engine: isolated Engine) {
+    timeouts.add(id, ring: endExpired(of: engine))
+  }
+
+  /// Ends all timeouts, because this repository sends the mutations now.
+  func endTimeouts() {
+    timeouts.removeAll()
+  }
+
+  /// Completes the calls whose timeout has passed.
+  func endExpired(at deadline: Duration, in engine: isolated Engine) {
+    for id in timeouts.removeExpired(at: deadline, ring: endExpired(of: engine)) { calls.end(id, .success(.queued)) }
+  }
+
+  private func endExpired(of engine: Engine) -> @Sendable (Duration) async -> Void {
+    { [weak engine] deadline in await engine?.endExpiredCalls(at: deadline) }
+  }
+}

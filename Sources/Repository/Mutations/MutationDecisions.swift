@@ -1,0 +1,184 @@
+internal import DataStore
+
+/// Acts on the decisions of the app about single mutations; see ``PendingMutations``.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class MutationDecisions<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+  typealias Mutation = Source.Mutation
+  typealias Entry = MutationQueueState<Source.Key, Mutation>.Entry
+
+  private let state: MutationQueueState<Source.Key, Mutation>
+  private let records: MutationRecords<Mutation>
+  private let calls: MutationCalls<Source>
+  private let events: RepositoryEvents
+
+  init(
+    _ state: MutationQueueState<Source.Key, Mutation>, _ records: MutationRecords<Mutation>,
+    _ calls: MutationCalls<Source>, events: RepositoryEvents
+  ) {
+    (self.state, self.records, self.calls, self.events) = (state, records, calls, events)
+  }
+
+  /// Cancels a mutation that hasn't been sent.
+  func cancel(_ id: MutationID, in engine: isolated Engine) async throws(PendingMutationError) {
+    let entry = try await find(id, in: engine)
+    switch state.standing(of: entry) {
+    case .inFlight, .refused: throw .alreadySent(id)
+    case .waiting, .needsSignIn, .conflicted: break
+    }
+    // The value being stored shows the mutation, after an attempt whose reply was lost.
+    if isBeingConfirmed(entry, in: engine) { throw .alreadySent(id) }
+    // The mutation stays visible, and keeps its place in its lane, until its removal is certain.
+    state.hold(id)
+    let isRemoved: Bool
+    do throws(StoreError) {
+      isRemoved = try await removeUnsent(id, in: engine)
+    } catch {
+      release(id, in: engine)
+      throw .store(error)
+    }
+    guard isRemoved, !isBeingConfirmed(entry, in: engine), state.remove(id) != nil else {
+      release(id, in: engine)
+      throw .alreadySent(id)
+    }
+    engine.removeFromOverlay([id], of: entry.key)
+    events.emit(.mutationCancelled(id))
+    calls.end(id, .failure(.cancelled))
+    engine.queue.reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+  }
+
+  private func isBeingConfirmed(_ entry: Entry, in engine: isolated Engine) -> Bool {
+    engine.cell(entry.key)?.state.isBeingConfirmed(entry.id) ?? false
+  }
+
+  /// Requeues a refused mutation.
+  func requeue(
+    _ id: MutationID, in engine: isolated Engine
+  ) async throws(PendingMutationError) -> MutationID {
+    let entry = try await find(id, in: engine)
+    guard case .refused = state.standing(of: entry) else { throw .notRefused(id) }
+    return try await requeue(entry, in: engine)
+  }
+
+  /// Resolves a conflicted mutation.
+  func resolve(
+    _ id: MutationID, _ resolution: Resolution<Mutation>, in engine: isolated Engine
+  ) async throws(PendingMutationError) -> MutationID? {
+    let entry = try await find(id, in: engine)
+    guard case .conflicted = state.standing(of: entry) else { throw .notConflicted(id) }
+    switch resolution {
+    case .retry: return try await requeue(entry, in: engine)
+    case .replace(let mutation): return try await replace(entry, by: mutation, in: engine)
+    case .discard:
+      try await remove(entry, in: engine)
+      return nil
+    }
+  }
+
+  /// Discards a mutation that was refused or is in conflict.
+  func discard(_ id: MutationID, in engine: isolated Engine) async throws(PendingMutationError) {
+    let entry = try await find(id, in: engine)
+    switch state.standing(of: entry) {
+    case .refused, .conflicted: try await remove(entry, in: engine)
+    case .waiting, .inFlight, .needsSignIn: throw .notRefused(id)
+    }
+  }
+
+  /// Sends a mutation again, after all others.
+  ///
+  /// A mutation that the server may have applied keeps its id, so that the server doesn't apply it twice.
+  private func requeue(
+    _ entry: Entry, in engine: isolated Engine
+  ) async throws(PendingMutationError) -> MutationID {
+    try await replace(
+      entry, by: entry.record.mutation, as: entry.record.isOutcomeUnknown ? entry.id : MutationID(), in: engine)
+  }
+
+  private func replace(
+    _ entry: Entry, by mutation: Mutation, as id: MutationID = MutationID(), in engine: isolated Engine
+  ) async throws(PendingMutationError) -> MutationID {
+    state.hold(entry.id)
+    defer { release(entry.id, in: engine) }
+    do throws(Engine.Failure) {
+      _ = try await engine.add(mutation, on: entry.key, as: id, replacing: entry, hasCaller: false)
+      events.emit(.mutationRequeued(entry.id))
+      return id
+    } catch {
+      switch error {
+      case .conflict(let conflict): throw .conflict(conflict)
+      case .store(let error): throw .store(error)
+      case .server, .queueFull, .signedOut, .cancelled: throw .unknown(entry.id)
+      }
+    }
+  }
+
+  private func remove(_ entry: Entry, in engine: isolated Engine) async throws(PendingMutationError) {
+    state.hold(entry.id)
+    defer { release(entry.id, in: engine) }
+    let isRemoved: Bool
+    do throws(StoreError) {
+      isRemoved = try await removeUndecided(entry.id, in: engine)
+    } catch {
+      throw .store(error)
+    }
+    // Another process has already handled it.
+    guard isRemoved else { throw .unknown(entry.id) }
+    events.emit(.mutationDiscarded(entry.id))
+    engine.queue.reportChanges(in: engine)
+  }
+
+  /// Returns a mutation that the app may cancel, resolve, requeue or discard.
+  private func find(_ id: MutationID, in engine: isolated Engine) async throws(PendingMutationError) -> Entry {
+    do throws(StoreError) {
+      try await engine.start()
+    } catch {
+      throw .store(error)
+    }
+    guard let entry = state[id], !entry.isBeingDecided else { throw .unknown(id) }
+    // A mutation that isn't durable yet will be shortly.
+    guard entry.tag != nil else { throw .alreadySent(id) }
+    return entry
+  }
+
+  /// Lets a mutation be sent again after a decision, if it still exists.
+  private func release(_ id: MutationID, in engine: isolated Engine) {
+    state.release(id)
+    engine.sender.pump(in: engine)
+  }
+
+  /// Removes the record of a held mutation, unless another process sends it or has completed it.
+  ///
+  /// - Returns: Whether it was removed.
+  private func removeUnsent(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
+    while let entry = state[id], let tag = entry.tag {
+      switch try await records.remove(id, if: .unsent, tag: tag) {
+      case .removed: return true
+      case .gone:
+        if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+        return false
+      case .written, .unchanged, .decided:
+        // Tries again if the record was changed by a write of this repository.
+        guard let entry = state[id], entry.tag != tag, state.standing(of: entry) != .inFlight else { return false }
+      }
+    }
+    return false
+  }
+
+  /// Removes a refused or conflicted mutation, unless another process sends it again or has completed it.
+  ///
+  /// - Returns: Whether it was removed.
+  private func removeUndecided(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) -> Bool {
+    guard let tag = state[id]?.tag else { return false }
+    switch try await records.remove(id, if: .undecided, tag: tag) {
+    case .removed:
+      state.remove(id)
+      return true
+    case .gone:
+      if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+      return false
+    case .written, .unchanged, .decided: return false
+    }
+  }
+}

@@ -1,0 +1,242 @@
+internal import DataStore
+internal import Multicast
+
+/// Reads the stored mutations, and handles what other repositories and processes add, change and remove.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class MutationReader<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+  typealias Entry = MutationQueueState<Source.Key, Source.Mutation>.Entry
+  typealias Record = MutationRecord<Source.Mutation>
+
+  private let capabilities: SourceCapabilities<Source>
+  private let state: MutationQueueState<Source.Key, Source.Mutation>
+  private let records: MutationRecords<Source.Mutation>
+  private let calls: MutationCalls<Source>
+  private let events: RepositoryEvents
+  private let reading = AsyncSerialQueue()
+  private var hasBegunReading = false
+  /// The number of times the records were read.
+  private var readingCount = 0
+  /// The number of times a user has signed in whose records may have been ignored before.
+  private var signInCount = 0
+  /// Cancels the subscription to changes of the records since the last read.
+  private var endSubscription: (@Sendable () -> Void)?
+
+  init(
+    _ capabilities: SourceCapabilities<Source>, _ state: MutationQueueState<Source.Key, Source.Mutation>,
+    _ records: MutationRecords<Source.Mutation>, _ calls: MutationCalls<Source>, events: RepositoryEvents
+  ) {
+    (self.capabilities, self.state, self.records) = (capabilities, state, records)
+    (self.calls, self.events) = (calls, events)
+  }
+
+  // MARK: - Reading
+
+  /// Reads the stored mutations and subscribes to their changes, if this repository sends mutations at all.
+  func read(in engine: isolated Engine) async throws(StoreError) {
+    guard capabilities.sending != nil else { return }
+    hasBegunReading = true
+    records.reportEvents(to: events)
+    try await reading.run { () async throws(StoreError) in
+      let reading = try await records.read()
+      let isFirst = endSubscription == nil
+      let found = reading.stored.sorted { $0.stored.value.sequence < $1.stored.value.sequence }
+      state.recordReading(upTo: max(reading.lastSequence, found.last?.stored.value.sequence ?? 0))
+      let added = found.compactMap { isFirst ? restore($0, in: engine) : take($0.key, $0.stored, in: engine) }
+      subscribe(to: reading.changes, in: engine)
+      engine.queue.reportChanges(in: engine)
+      for entry in added where !isFirst { await engine.external.show(entry, in: engine) }
+      let foundIDs = Set(found.map(\.key.id))
+      let missing = state.durableIDs.filter { !foundIDs.contains($0.rawValue) }
+      for id in try await externallyFinished(missing) {
+        if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+      }
+    }
+  }
+
+  /// Reads the mutations again, because records of a user who has signed in may have been reported before the sign-in,
+  /// and were ignored.
+  func readForSignIn(in engine: isolated Engine) {
+    guard hasBegunReading else { return }
+    signInCount += 1
+    state.forgetReading()
+    engine.start { engine in
+      await engine.keepTrying { (engine) async throws(StoreError) in try await engine.reader.read(in: engine) }
+      engine.sender.pump(in: engine)
+    }
+  }
+
+  private func subscribe(
+    to changes: MulticastSubscription<[StoreChange<Record>], Never>, in engine: isolated Engine
+  ) {
+    endSubscription?()
+    readingCount += 1
+    endSubscription = engine.tasks.start { [weak engine, readingCount] in
+      for await commit in changes { await engine?.receive(commit, ofReading: readingCount) }
+    }
+  }
+
+  private func restore(_ found: StoreObservation<Record>.Entry, in engine: isolated Engine) -> Entry? {
+    guard let entry = entry(found.key, found.stored, in: engine) else { return nil }
+    if state.restore(entry) { engine.queue.refuseInterrupted(entry.id, in: engine) }
+    return entry
+  }
+
+  /// Reads the queue until every mutation before this one is known, and then lets this one be sent.
+  func readPredecessors(of id: MutationID, _ sequence: UInt64, in engine: isolated Engine) async {
+    var attempt = 0
+    while state[id] != nil, state.knownSequence < sequence {
+      do throws(StoreError) {
+        let signInCount = signInCount
+        try await read(in: engine)
+        // The record was stored before the queue was read, and so were the records before it. The read ignored those of
+        // a user who has signed in since.
+        if signInCount == self.signInCount { state.recordReading(upTo: sequence) }
+      } catch {
+        events.emit(.storeFailed(error))
+        calls.end(id, .success(.queued))
+        attempt += 1
+        await engine.backoff.wait(afterAttempt: attempt)
+      }
+      if Task.isCancelled { return }
+    }
+    state.recordPredecessors(of: id)
+    engine.sender.pump(in: engine)
+  }
+
+  private func entry(
+    _ key: StoreKey<Record>, _ stored: StoredValue<Record>, in engine: isolated Engine
+  ) -> Entry? {
+    guard let id = key.id else { return nil }
+    guard let valueKey = Source.Key(storeID: stored.value.key) else {
+      events.emit(.mutationOfUnknownKey(MutationID(rawValue: id), key: stored.value.key))
+      return nil
+    }
+    // The user has signed out, and the record is being erased.
+    guard engine.users.isOpen(valueKey.userID) else { return nil }
+    let mutation = stored.value.mutation
+    return Entry(
+      id: MutationID(rawValue: id), key: valueKey, lane: capabilities.lane(of: mutation, on: valueKey),
+      record: stored.value,
+      tag: stored.tag, revision: stored.revision)
+  }
+
+  // MARK: - External changes
+
+  /// Handles changes of records that the store reports together.
+  ///
+  /// The store may not report the order of commits. So all changes are handled in the order of the mutations, before
+  /// one of the mutations is sent.
+  ///
+  /// - Parameters:
+  ///   - changes: The changes.
+  ///   - reading: The number of the read that they follow. Changes that follow an earlier read are already known.
+  ///   - engine: The engine.
+  func receive(_ changes: [StoreChange<Record>], ofReading reading: Int, in engine: isolated Engine) async {
+    guard reading == readingCount else { return }
+    let external = changes.filter { change in
+      change.key.id.map { records.isExternal(change, of: MutationID(rawValue: $0)) } ?? false
+    }
+    let saved = external.compactMap { change in change.stored.map { (key: change.key, stored: $0) } }
+    let added = saved.sorted { $0.stored.value.sequence < $1.stored.value.sequence }.compactMap {
+      take($0.key, $0.stored, in: engine)
+    }
+    for entry in added { await engine.external.show(entry, in: engine) }
+    for change in external {
+      guard case .removed(let key, let revision) = change, let id = key.id.map(MutationID.init(rawValue:)),
+        let entry = state[id], entry.tag != nil, revision > entry.revision
+      else { continue }
+      await engine.external.receiveRemoval(of: entry, in: engine)
+    }
+    engine.queue.reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+  }
+
+  /// Handles a change that another process made to a record during a write by this repository.
+  func reload(_ id: MutationID, in engine: isolated Engine) async {
+    do throws(StoreError) {
+      let stored = try await records.load(id)
+      guard let entry = state[id] else { return }
+      guard let stored else { return await engine.external.receiveRemoval(of: entry, in: engine) }
+      if let added = take(records.keys.record(id), stored, in: engine) { await engine.external.show(added, in: engine) }
+      engine.queue.reportChanges(in: engine)
+      engine.sender.pump(in: engine)
+    } catch {
+      // The next write of the record fails its precondition and reads the stored record.
+      events.emit(.storeFailed(error))
+    }
+  }
+
+  /// Handles a record that another process wrote.
+  ///
+  /// - Returns: The mutation, if it is new and has to be shown.
+  private func take(
+    _ key: StoreKey<Record>, _ stored: StoredValue<Record>, in engine: isolated Engine
+  ) -> Entry? {
+    guard let text = key.id else { return nil }
+    let id = MutationID(rawValue: text)
+    if let known = state[id] {
+      guard known.tag != nil, stored.revision > known.revision else { return nil }
+      if known.isLive || !stored.value.isLive {
+        replace(known, with: stored, in: engine)
+        return nil
+      }
+      // It was refused or in conflict, and is sent again.
+      state.remove(id)
+    } else if records.isRemoved(id) {
+      return nil
+    }
+    guard let entry = entry(key, stored, in: engine) else { return nil }
+    switch state.addExternal(entry) {
+    case .nothing: break
+    case .refused: engine.queue.refuseInterrupted(id, in: engine)
+    case .behindGap:
+      let sequence = entry.record.sequence
+      engine.start { engine in await engine.reader.readPredecessors(of: id, sequence, in: engine) }
+    }
+    return state[id].flatMap { $0.isLive ? $0 : nil }
+  }
+
+  private func replace(_ entry: Entry, with stored: StoredValue<Record>, in engine: isolated Engine) {
+    guard let verdict = state.receive(stored, of: entry) else {
+      if !state.sends, state.isStalled(entry.lane) { calls.endQueued(state.waiting(in: entry.lane)) }
+      return
+    }
+    engine.removeFromOverlay([entry.id], of: entry.key)
+    switch verdict {
+    case .conflicted: calls.end(entry.id, .success(.conflicted(entry.id)))
+    case .refused: calls.end(entry.id, .success(.queued))
+    }
+    engine.sender.pump(in: engine)
+  }
+
+  /// Returns those of the given mutations that another repository or process has completed.
+  ///
+  /// - Complexity: Loads the record of each mutation.
+  func externallyFinished(
+    _ ids: [MutationID], isolation: isolated (any Actor)? = #isolation
+  ) async throws(StoreError) -> [MutationID] {
+    let durable = ids.filter { state[$0]?.tag != nil }
+    return try await records.externallyRemoved(durable).filter { state[$0] != nil }
+  }
+
+  /// Forgets mutations that another repository or process has completed, and completes the calls that wait for them.
+  func finishExternally(_ ids: [MutationID], in engine: isolated Engine) {
+    let finished = ids.filter { state.remove($0) != nil }
+    let awaited = finished.filter { calls.isOpen($0) }
+    if !awaited.isEmpty { engine.start { engine in await engine.reader.endCalls(of: awaited, in: engine) } }
+    engine.queue.reportChanges(in: engine)
+    engine.sender.pump(in: engine)
+  }
+
+  /// Completes the calls of mutations that another repository or process has confirmed or withdrawn.
+  private func endCalls(of ids: [MutationID], in engine: isolated Engine) async {
+    await engine.keepTrying { (engine) async throws(StoreError) in
+      let withdrawals = try await engine.reader.records.withdrawals()
+      for id in ids {
+        engine.calls.end(id, withdrawals.contains(id) ? .failure(.cancelled) : .success(.confirmed))
+      }
+    }
+  }
+}

@@ -1,0 +1,102 @@
+internal import DataStore
+
+/// Writes the records of a repository's mutations when they change.
+///
+/// Belongs to one ``SyncEngine`` and is used in its isolation only.
+final class MutationWriter<Source: RepositorySource> {
+  typealias Engine = SyncEngine<Source>
+
+  private let state: MutationQueueState<Source.Key, Source.Mutation>
+  private let records: MutationRecords<Source.Mutation>
+  private let events: RepositoryEvents
+  /// The mutations whose marks are being written.
+  private var marking: Set<MutationID> = []
+
+  init(
+    _ state: MutationQueueState<Source.Key, Source.Mutation>, _ records: MutationRecords<Source.Mutation>,
+    events: RepositoryEvents
+  ) {
+    (self.state, self.records, self.events) = (state, records, events)
+  }
+
+  /// Writes the present record of a mutation.
+  ///
+  /// - Parameters:
+  ///   - id: The id of the mutation.
+  ///   - unlessChanged: Whether to write nothing if another process has changed the record.
+  ///   - engine: The engine.
+  /// - Returns: The error if that failed.
+  func write(_ id: MutationID, unlessChanged: Bool = false, in engine: isolated Engine) async -> StoreError? {
+    // A mutation that isn't durable yet is being written.
+    guard let entry = state[id], entry.tag != nil else { return nil }
+    do throws(StoreError) {
+      let (outcome, isOvertaken) = try await records.replace(
+        id, by: entry.record, tag: entry.tag, unlessChanged: unlessChanged)
+      switch outcome {
+      case .written(let record, let commit):
+        state.recordWrite(record, of: id, commit)
+        if isOvertaken { await engine.reader.reload(id, in: engine) }
+      case .decided: await engine.reader.reload(id, in: engine)
+      case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+      case .removed, .unchanged: break
+      }
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// Writes the present record of a mutation, and retries until the store accepts it.
+  func save(_ id: MutationID, in engine: isolated Engine) async {
+    guard let error = await write(id, in: engine) else { return }
+    events.emit(.storeFailed(error))
+    saveLater(id, in: engine)
+  }
+
+  /// Writes the present record of a mutation after a pause, and retries until the store accepts it.
+  func saveLater(_ id: MutationID, in engine: isolated Engine) {
+    engine.start { engine in
+      var attempt = 1
+      repeat {
+        await engine.backoff.wait(afterAttempt: attempt)
+        attempt += 1
+        if Task.isCancelled { return }
+      } while await engine.writer.write(id, in: engine) != nil
+    }
+  }
+
+  // MARK: - Marks
+
+  /// Stores that an attempt is about to begin, so that the next process learns of it if this process ends during the
+  /// attempt.
+  func mark(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {
+    let ids = state.mark(id)
+    marking.formUnion(ids)
+    defer {
+      marking.subtract(ids)
+      if state.isPaused { for id in ids.dropFirst() { removeMark(of: id, in: engine) } }
+    }
+    var failure: StoreError?
+    await withTaskGroup(of: StoreError?.self) { group in
+      for id in ids { group.addTask { await engine.writeRecord(id) } }
+      for await error in group { failure = failure ?? error }
+    }
+    guard let failure else { return }
+    state.unmark(ids)
+    throw failure
+  }
+
+  /// Whether ``mark(_:in:)`` writes the record of a mutation.
+  func needsMark(_ id: MutationID) -> Bool { state[id].map { !$0.isMarked } ?? false }
+
+  /// Removes the mark of a waiting mutation, so that a later process doesn't count an attempt that never began.
+  func removeMark(of id: MutationID, in engine: isolated Engine) {
+    guard state.removeMark(of: id) else { return }
+    engine.start { engine in await engine.writer.save(id, in: engine) }
+  }
+
+  /// Removes the marks of mutations that have to wait, except those that are being written.
+  func removeMarks(of ids: [MutationID], in engine: isolated Engine) {
+    for id in ids where !marking.contains(id) { removeMark(of: id, in: engine) }
+  }
+}

@@ -1,0 +1,121 @@
+import Testing
+
+@testable import Multicast
+
+#if DEBUG
+  /// The guarantees hold whatever another thread does between two critical sections of an operation.
+  ///
+  /// Each test performs the other thread's operation after one of the critical sections, and tests all of them in turn.
+  /// Unlike a race, it meets every gap, whatever the load.
+  @Suite(.timeLimit(.minutes(15))) struct CriticalSectionTests {
+    private static let policies: [BufferingPolicy<Never>] = [
+      .unbounded, .dropOldest(20), .dropNewest(20), .replaceNewest(20),
+    ]
+
+    @Test(arguments: policies, 0...2)
+    func `An element sent between two critical sections of a subscription is delivered once, after the replay`(
+      policy: BufferingPolicy<Never>, replay: Int
+    ) async {
+      for section in 1... {
+        let channel = MulticastChannel<Int, Never>(replay: replay, buffering: policy)
+        for element in 1...3 { channel.send(element) }
+        let wasSubscribed = Recorder<Bool>()
+        let interruption = Interruption(afterSection: section) {
+          wasSubscribed.record(channel.subscriberCount == 1)
+          channel.send(4)
+        }
+        let subscription = interruption.whilePerforming { channel.stream.subscribe() }
+        let isLast = !interruption.hasHappened
+        if isLast { channel.send(4) }
+        channel.send(5)
+        channel.finish()
+
+        // The replay ends with 3 if the subscriber was registered when 4 was sent, and with 4 otherwise.
+        let start = (wasSubscribed.values == [false] ? 5 : 4) - replay
+        let expected = (start...5).map { Event.element($0) } + [.finished]
+        #expect(await subscription.read(expected.count) == expected)
+        if isLast {
+          #expect(section > 1)
+          break
+        }
+      }
+    }
+
+    @Test(arguments: policies, 1...2)
+    func `An element sent between the read and the suspension of a call, or after them, is its result`(
+      policy: BufferingPolicy<Never>, section: Int
+    ) async {
+      let channel = MulticastChannel<Int, Never>(buffering: policy)
+      let subscription = channel.stream.subscribe()
+      let interruption = Interruption(afterSection: section) {
+        channel.send(1)
+        channel.send(2)
+      }
+      #expect(await interruption.whilePerforming { await subscription.read(1) } == [.element(1)])
+      #expect(interruption.hasHappened)
+      channel.finish()
+      #expect(await subscription.read(2) == [.element(2), .finished])
+    }
+
+    @Test(arguments: zip(1...2, [Event<Int>.failed("\(BufferOverflow(capacity: 0))"), .element(1)]))
+    func `Without capacity, only an element sent after the suspension of a call is its result`(
+      section: Int, result: Event<Int>
+    ) async {
+      let channel = MulticastChannel<Int, BufferOverflow>(buffering: .error(0))
+      let subscription = channel.stream.subscribe()
+      let interruption = Interruption(afterSection: section) { channel.send(1) }
+      #expect(await interruption.whilePerforming { await subscription.read(1) } == [result])
+      #expect(interruption.hasHappened)
+    }
+
+    @Test(arguments: policies, 1...2)
+    func `A finish between the read and the suspension of a call, or after them, ends the call`(
+      policy: BufferingPolicy<Never>, section: Int
+    ) async {
+      let channel = MulticastChannel<Int, Never>(buffering: policy)
+      let subscription = channel.stream.subscribe()
+      let interruption = Interruption(afterSection: section) { channel.finish() }
+      #expect(await interruption.whilePerforming { await subscription.read(2) } == [.finished, .finished])
+      #expect(interruption.hasHappened)
+    }
+
+    @Test(arguments: policies, 1...2)
+    func `A cancellation between the read and the suspension of a call, or after them, ends the call`(
+      policy: BufferingPolicy<Never>, section: Int
+    ) async {
+      let channel = MulticastChannel<Int, Never>(buffering: policy)
+      let subscription = channel.stream.subscribe()
+      let interruption = Interruption(afterSection: section) { subscription.cancel() }
+      #expect(await interruption.whilePerforming { await subscription.read(2) } == [.finished, .finished])
+      #expect(interruption.hasHappened)
+      #expect(channel.subscriberCount == 0)
+    }
+  }
+
+  /// An operation that happens once, when another operation has left a given number of critical sections.
+  private final class Interruption: Sendable {
+    private let sectionsLeft: Counter
+    private let operation: @Sendable () -> Void
+
+    init(afterSection section: Int, _ operation: @escaping @Sendable () -> Void) {
+      sectionsLeft = Counter(section)
+      self.operation = operation
+    }
+
+    var hasHappened: Bool { sectionsLeft.value <= 0 }
+
+    func whilePerforming<Result>(_ interrupted: () -> Result) -> Result {
+      CriticalSections.$didLeave.withValue({ self.didLeaveSection() }, operation: interrupted)
+    }
+
+    func whilePerforming<Result>(_ interrupted: () async -> Result) async -> Result {
+      await CriticalSections.$didLeave.withValue({ self.didLeaveSection() }, operation: interrupted)
+    }
+
+    private func didLeaveSection() {
+      sectionsLeft.add(-1)
+      // The critical sections of the operation itself don't count.
+      if sectionsLeft.value == 0 { CriticalSections.$didLeave.withValue(nil, operation: operation) }
+    }
+  }
+#endif

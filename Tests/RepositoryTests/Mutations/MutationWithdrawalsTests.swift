@@ -1,0 +1,80 @@
+import DataStore
+import DataStoreTesting
+import Foundation
+import MulticastTesting
+import RepositoryTesting
+import Testing
+
+@testable import Repository
+
+/// The stored list of mutations that were removed without being confirmed.
+@Suite(.timeLimit(.minutes(15))) struct MutationWithdrawalsTests {
+  private let executor = ManualTaskExecutor()
+  private let storage = SimulatedStorage()
+  private let server = NotesServer(empty: Notes())
+  private let keys = MutationKeys<NotesMutation>(repository: "notes")
+
+  /// The failure of the server, if it fails.
+  private let failure = Setting<NotesFailure?>(.offline)
+
+  private func makeRepository() -> NotesRepository {
+    var configuration = RepositoryConfiguration(clock: ManualClock())
+    configuration.taskExecutor = executor
+    return NotesRepository(
+      NotesSource(
+        fetch: { [server] in server.value(of: $0) },
+        send: { [server, failure] (mutation, key, id) throws(NotesFailure) in
+          if let failure = failure.value { throw failure }
+          return .value(try server.take(mutation, key, id))
+        }), store: SimulatedStore(storage: storage), configuration: configuration)
+  }
+
+  private func run(_ body: @escaping @Sendable () async throws -> Void) {
+    _ = Task(executorPreference: executor) { try await body() }
+    executor.runUntilIdle()
+  }
+
+  /// Performs mutations of separate keys, and returns their ids.
+  private func perform(_ count: Int, in repository: NotesRepository) -> [MutationID] {
+    let ids = Setting<[MutationID]>([])
+    for number in 0..<count { run { _ = try await repository.perform(.add("1"), on: "\(number)") } }
+    run { ids.value = try await repository.mutations.list().map(\.id) }
+    return ids.value
+  }
+
+  private var withdrawals: MutationWithdrawals? { storage.value(of: keys.withdrawals) }
+
+  @Test func `Cancelled, discarded and replaced mutations are withdrawn`() {
+    let repository = makeRepository()
+    failure.value = .conflict
+    #expect(perform(2, in: repository).count == 2)
+    failure.value = .offline
+    let ids = perform(1, in: repository)
+    #expect(withdrawals == nil)
+    run { try await repository.mutations.discard(ids[0]) }
+    run { _ = try await repository.mutations.resolve(ids[1], .replace(with: .add("2"))) }
+    run { try await repository.mutations.cancel(ids[2]) }
+    #expect(withdrawals.map { withdrawals in ids.map(withdrawals.contains) } == [true, true, true])
+    #expect(withdrawals?.count == 3)
+  }
+
+  @Test func `Confirmed mutations are not withdrawn`() {
+    let repository = makeRepository()
+    failure.value = nil
+    #expect(perform(2, in: repository) == [])
+    #expect(server.applied.count == 2)
+    #expect(withdrawals == nil)
+  }
+
+  @Test func `Of the mutations withdrawn by all repositories the last ones are kept`() {
+    let first = makeRepository()
+    let ids = perform(MutationWithdrawals.limit + 2, in: first)
+    let second = makeRepository()
+    for (number, id) in ids.enumerated() {
+      let repository = number.isMultiple(of: 2) ? first : second
+      run { try await repository.mutations.cancel(id) }
+    }
+    #expect(withdrawals?.count == MutationWithdrawals.limit)
+    #expect(ids.filter { withdrawals?.contains($0) ?? false } == Array(ids.dropFirst(2)))
+  }
+}
