@@ -114,6 +114,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     switch state.prefix(2) {
     case "40" where state == unknownOutcomeState:
       "Load the stored value to see whether the commit was made, then try again if necessary."
+    case "40": "Another client's transaction was in conflict with this one: try again."
     case "08", "57": "Check that the server is running and can be reached, then try again."
     case "28", "3D": "Check the address, the user, the password and the name of the database."
     case "42":

@@ -60,6 +60,16 @@ public enum StoreError: Error, Hashable, Sendable {
   case removeFailed(SystemError)
 }
 
+extension StoreError {
+  /// The cause of a failed read, write or removal.
+  var systemError: SystemError? {
+    switch self {
+    case .readFailed(let error), .writeFailed(let error), .removeFailed(let error): error
+    default: nil
+    }
+  }
+}
+
 extension StoreError: CustomStringConvertible {
   /// A message that says what happened and what to do.
   public var description: String {

@@ -2,6 +2,7 @@
   import Foundation
   import Multicast
   import MulticastTesting
+  import TestSupport
   import Testing
 
   @testable import DataStore
@@ -94,6 +95,192 @@
       }
       #expect(changes == 8)
       extendLifetime(proxy)
+    }
+
+    @Test func `A connection on which requests can't be sent is replaced, even if the server still sends`() async throws
+    {
+      let proxy = try PostgreSQLProxy(to: try #require(place.serverFolder))
+      let store = place.store(host: proxy.host)
+      try await store.save(1, for: key)
+      for number in 2...5 {
+        proxy.refuseRequests()
+        try await store.save(number, for: key)
+        #expect(try await place.store().load(key)?.value == number)
+      }
+      extendLifetime(proxy)
+    }
+
+    @Test func `An error of a connection that has ended says so, whatever the server's reason was`() async throws {
+      let connection = try place.connection()
+      try connection.run(script: "SET idle_in_transaction_session_timeout = 1; BEGIN")
+      try await place.waitUntil(
+        """
+        NOT EXISTS (SELECT FROM pg_stat_activity
+          WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid())
+        """)
+      let error = #expect(throws: SystemError.self) { try connection.run(script: "SELECT") }
+      #expect(error?.isLostConnection == true)
+      #expect(error?.description.contains("idle-in-transaction timeout") == true)
+      #expect(connection.isLost)
+    }
+
+    @Test func `A commit that is the victim of a deadlock is repeated`() async throws {
+      let store = place.store(timeout: .seconds(60))
+      try await store.save(1, for: key)
+      let (first, other) = (try place.connection(), try place.connection())
+      func waitForClients(_ count: Int) async throws {
+        try await place.waitUntil(
+          """
+          \(count) = (SELECT count(*) FROM pg_locks
+            WHERE locktype = 'advisory' AND objid = 'datastore_value'::regclass AND NOT granted)
+          """)
+      }
+      // Another program locks the value, then the store. It doesn't look for deadlocks itself.
+      try other.run(script: "SET deadlock_timeout = '1h'; BEGIN; SELECT FROM datastore_value FOR UPDATE")
+      try first.run(script: PostgreSQLLayout.beginChange)
+      async let saved = store.save(2, for: key)
+      try await waitForClients(1)
+      async let locked: Void = withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread {
+          continuation.resume(with: Result { try other.run(script: PostgreSQLLayout.beginChange) })
+        }
+      }
+      try await waitForClients(2)
+      first.rollBack()
+      // The commit has the lock first, and loses it when the server rolls it back.
+      try await locked
+      #expect(try await place.store().load(key)?.value == 1)
+      other.rollBack()
+      #expect(try await saved.value == 2)
+      #expect(try await place.store().load(key)?.value == 2)
+    }
+
+    @Test(arguments: ["40P01", "40001"])
+    func `A commit that the server rolls back because of a conflict is repeated`(state: String) async throws {
+      let store = place.store()
+      var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+      try await store.save(1, for: key)
+      try place.connection().run(
+        script: """
+          CREATE SEQUENCE attempt;
+          CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('attempt') % 3 > 0 THEN RAISE EXCEPTION USING ERRCODE = '\(state)'; END IF;
+            RETURN NEW;
+          END $$;
+          CREATE TRIGGER conflict BEFORE UPDATE ON datastore_value FOR EACH ROW EXECUTE FUNCTION conflict();
+          """)
+      for number in 2...4 {
+        // A commit that meets a change of another writer locks the store.
+        if number == 3 { try await place.store().save(number, for: StoreKey("other")) }
+        try await store.save(number, for: key)
+      }
+      #expect(try place.connection().first("SELECT last_value FROM attempt") { $0.integer(0) } == 9)
+      for number in 1...4 { #expect(await changes.next()?.stored?.value == number) }
+    }
+
+    @Test func `A commit in constant conflict fails after the timeout, and only one commit of a group waits for it`()
+      throws
+    {
+      var backend = place.backend(timeout: .milliseconds(100))
+      let group = ["a", "b", "c"].map { [StoreWrite(name: $0, bytes: Data("1".utf8))] }
+      #expect(try backend.names() == [])
+      try place.connection().run(
+        script: """
+          CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            RAISE EXCEPTION USING ERRCODE = '40001';
+          END $$;
+          CREATE TRIGGER conflict BEFORE INSERT ON datastore_value FOR EACH ROW EXECUTE FUNCTION conflict();
+          """)
+      var decided: [Int] = []
+      let results = try backend.commit(group: group) { (index, _) throws(StoreError) in
+        decided.append(index)
+        return .proceed(removing: [])
+      }
+      #expect(results.count == 3)
+      for result in results {
+        guard case .failure(.writeFailed(let error)) = result else {
+          Issue.record("\(result)")
+          continue
+        }
+        #expect(error.isConflict)
+        #expect(error.description.contains("in conflict with this one: try again"))
+      }
+      // The group was tried several times, and its commits were not tried singly.
+      #expect(decided.count > 3)
+      #expect(decided == (0..<decided.count).map { $0 % 3 })
+      #expect(try backend.names() == [])
+    }
+
+    @Test func `A commit beyond the server's limit fails alone, and leaves the old value`() throws {
+      var backend = PostgreSQLBackend(address: place.address, byteLimit: 1_000)
+      let sizes = [400, 980, 981, 500]
+      for start in [UInt8(ascii: "a"), UInt8(ascii: "b")] {
+        let group = sizes.enumerated().map { index, size in
+          [StoreWrite(name: "key\(index)", bytes: Data(repeating: start, count: size))]
+        }
+        let results = try backend.commit(group: group) { (_, _) throws(StoreError) in .proceed(removing: []) }
+        for (index, result) in results.enumerated() where index != 2 { #expect(result == .success(true)) }
+        guard case .failure(.writeFailed(let error)) = results[2] else {
+          Issue.record("\(results[2])")
+          return
+        }
+        #expect(
+          error.description.hasSuffix(
+            "failed: the commit has 1001 bytes, and the limit is 1000 (SQLSTATE 54000). "
+              + "The value is larger than PostgreSQL allows: split it."))
+        #expect(try backend.read("key1") == Data(repeating: start, count: 980))
+        #expect(try backend.read("key2") == nil)
+      }
+    }
+
+    @Test func `The size of a change counts its names and bytes, each with a header`() {
+      var change = PostgreSQLChange()
+      #expect(change.byteCount == 0)
+      change.write(StoreWrite(name: "name", bytes: Data(count: 100)))
+      #expect(change.byteCount == 120)
+      change.write(StoreWrite(name: "name", bytes: Data(count: 200)))
+      #expect(change.byteCount == 220)
+      change.remove("other")
+      #expect(change.byteCount == 233)
+    }
+
+    @Test func `A check that has failed is repeated without another notification`() async throws {
+      let store = place.store()
+      try await store.save(1, for: key)
+      var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+      #expect(await changes.next()?.stored?.value == 1)
+      let other = try place.connection()
+      try await place.store().save(2, for: key)
+      #expect(await changes.next()?.stored?.value == 2)
+      let events = store.events.subscribe()
+      // The change and the reason that it can't be read become visible at the same time.
+      try other.run(
+        script: """
+          BEGIN;
+          DELETE FROM datastore_value;
+          ALTER TABLE datastore_value RENAME TO hidden;
+          COMMIT
+          """)
+      var failures = 0
+      for await event in events {
+        guard case .watchingFailed = event else { continue }
+        failures += 1
+        if failures == 3 { break }
+      }
+      try other.run(script: "ALTER TABLE hidden RENAME TO datastore_value")
+      let change = try #require(await changes.next())
+      #expect(change.stored == nil)
+    }
+
+    @Test func `No child process inherits a socket of a store`() async throws {
+      let proxy = try PostgreSQLProxy(to: try #require(place.serverFolder))
+      let store = place.store(host: proxy.host)
+      let changes = try await store.changes(of: key).subscribe()
+      let sockets = proxy.clientSockets
+      // The connection of the store, that of the watch, and the copy of the latter's descriptor.
+      #expect(sockets.count == 3)
+      for socket in sockets { #expect(fcntl(socket, F_GETFD) & FD_CLOEXEC == FD_CLOEXEC) }
+      extendLifetime((proxy, changes))
     }
 
     @Test func `A late commit of a lost connection changes nothing`() async throws {

@@ -10,12 +10,12 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct KillTests {
   private let temporary = TemporaryFolder()
 
-  @Test(arguments: DurableStore.allCases)
-  func `Every acknowledged change survives a kill at any instant`(kind: DurableStore) async throws {
-    let place = kind.place(in: temporary)
+  @Test(arguments: SharedPlace.Kind.allCases)
+  func `Every acknowledged change survives a kill at any instant`(kind: SharedPlace.Kind) async throws {
+    let place = try SharedPlace(kind)
     var progress = CommitProgress(.mixed)
     for round in 1...killRounds {
-      var child = try ChildProcess("commit", place, ["mixed", "\(progress.number + 1)", "1000000"])
+      var child = try ChildProcess("commit", place.url, ["mixed", "\(progress.number + 1)", "1000000"])
       var lines: [String] = []
       for _ in 0..<Int.random(in: 0...8) {
         if let line = await child.line() { lines.append(line) }
@@ -23,10 +23,11 @@ import Testing
       child.kill()
       lines += await child.allLines()
       #expect(await child.end() == .killed)
+      try place.waitForEffects(of: child)
       let acknowledged = try #require(lines.isEmpty ? progress.number : Int(lines.last!), "round \(round): \(lines)")
-      try await progress.find(acknowledged: acknowledged) { kind.openPatiently(at: place) }
+      try await progress.find(acknowledged: acknowledged) { try place.open() }
     }
-    try expectNoTemporaryFiles(of: kind)
+    #expect(try place.temporaryFiles == [])
   }
 
   @Test(arguments: DurableStore.allCases, NumberedCommits.allCases)

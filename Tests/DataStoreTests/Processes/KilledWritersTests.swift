@@ -6,26 +6,25 @@ import Testing
 
 /// Several processes commit to the same keys and are killed at any instant, while this process reads continuously.
 @Suite(.timeLimit(.minutes(15))) struct KilledWritersTests {
-  private let temporary = TemporaryFolder()
   private let writerCount = 4
 
-  @Test(arguments: DurableStore.allCases)
+  @Test(arguments: SharedPlace.Kind.allCases)
   func `No commit of several killed processes is lost, read in part, or read again after it was replaced`(
-    kind: DurableStore
+    kind: SharedPlace.Kind
   ) async throws {
+    let place = try SharedPlace(kind)
     let reader = CommitReader(
       collection: "stamps", ids: ["0", "1", "2"], last: Stamp(writer: writerCount, number: 1), order: StampOrder.self)
-    try await reader.read(kind, at: kind.place(in: temporary)) { store in
-      try await killStampingWriters(kind)
+    try await reader.read(place) { store in
+      try await killStampingWriters(place)
       var batch = StoreBatch()
       for id in reader.ids { batch.save(reader.last, for: reader.key(id)) }
       try await store.commit(batch)
     }
-    try expectNoTemporaryFiles(of: kind)
+    #expect(try place.temporaryFiles == [])
   }
 
-  private func killStampingWriters(_ kind: DurableStore) async throws {
-    let place = kind.place(in: temporary)
+  private func killStampingWriters(_ place: SharedPlace) async throws {
     var last: Stamp?
     var next = Array(repeating: 1, count: writerCount)
     for round in 1...killRounds {
@@ -42,7 +41,7 @@ import Testing
         inFlight.insert(Stamp(writer: writer, number: next[writer]))
         next[writer] += 1
       }
-      let store = kind.openPatiently(at: place)
+      let store = try place.open()
       let found = try await store.observe(collection: "stamps", as: Stamp.self).stored.map(\.stored.value)
       try #require(found.isEmpty || found.count == 3 && Set(found).count == 1, "round \(round): \(found)")
       if let stamp = found.first, let times = acknowledged[stamp] {
@@ -57,22 +56,22 @@ import Testing
     }
   }
 
-  @Test(arguments: DurableStore.allCases)
+  @Test(arguments: SharedPlace.Kind.allCases)
   func `A number that killed processes increment with preconditions counts every acknowledged increment`(
-    kind: DurableStore
+    kind: SharedPlace.Kind
   ) async throws {
+    let place = try SharedPlace(kind)
     let reader = CommitReader(collection: "counters", ids: ["counter", "twin"], last: .max, order: CountingOrder.self)
-    try await reader.read(kind, at: kind.place(in: temporary)) { store in
-      try await killCountingWriters(kind)
+    try await reader.read(place) { store in
+      try await killCountingWriters(place)
       var batch = StoreBatch()
       for id in reader.ids { batch.save(reader.last, for: reader.key(id)) }
       try await store.commit(batch)
     }
-    try expectNoTemporaryFiles(of: kind)
+    #expect(try place.temporaryFiles == [])
   }
 
-  private func killCountingWriters(_ kind: DurableStore) async throws {
-    let place = kind.place(in: temporary)
+  private func killCountingWriters(_ place: SharedPlace) async throws {
     var last = 0
     for round in 1...killRounds {
       let lines = try await linesOfKilledWriters(place) { _ in ["count-up"] }
@@ -83,7 +82,7 @@ import Testing
         let isNew = numbers.allSatisfy { acknowledged.insert($0).inserted }
         #expect(isNew, "round \(round): acknowledged twice, \(lines)")
       }
-      let store = kind.openPatiently(at: place)
+      let store = try place.open()
       let found = try await store.load(StoreKey<Int>("counters", id: "counter"))?.value ?? 0
       #expect(try await store.load(StoreKey<Int>("counters", id: "twin"))?.value ?? 0 == found)
       let incremented = Set(last..<found).map { $0 + 1 }
@@ -97,12 +96,12 @@ import Testing
   /// Runs a process for each writer, and kills them one after another at random instants.
   ///
   /// - Returns: The output of each process.
-  private func linesOfKilledWriters(_ place: URL, _ words: (Int) -> [String]) async throws -> [[String]] {
+  private func linesOfKilledWriters(_ place: SharedPlace, _ words: (Int) -> [String]) async throws -> [[String]] {
     try Task.checkCancellation()
     var children: [ChildProcess] = []
     for writer in 0..<writerCount {
       let words = words(writer)
-      children.append(try ChildProcess(words[0], place, Array(words.dropFirst())))
+      children.append(try ChildProcess(words[0], place.url, Array(words.dropFirst())))
     }
     var lines = Array(repeating: [String](), count: writerCount)
     var alive = Array(children.indices)
@@ -117,11 +116,8 @@ import Testing
       lines[writer] += await children[writer].allLines()
       #expect(await children[writer].end() == .killed, "\(lines[writer])")
     }
+    for child in children { try place.waitForEffects(of: child) }
     return lines
-  }
-
-  private func expectNoTemporaryFiles(of kind: DurableStore) throws {
-    #expect(try temporary.contents.filter { !kind.keepsFile(named: $0) } == [])
   }
 }
 
@@ -141,18 +137,18 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
   ///
   /// - Parameter work: Ends by making the last commit with the store that is passed to it.
   func read(
-    _ kind: DurableStore, at place: URL, while work: @escaping @Sendable (any KeyValueStore) async throws -> Void
+    _ place: SharedPlace, while work: @escaping @Sendable (any KeyValueStore) async throws -> Void
   ) async throws {
     // The same store is observed and read, because a value that a call reads is sent to observers too.
-    let observed = kind.openPatiently(at: place)
+    let observed = try place.open()
     try await withThrowingTaskGroup { group in
-      for store in [observed, kind.openPatiently(at: place)] {
+      for store in [observed, try place.open()] {
         group.addTask { try await observeChanges(store) }
         group.addTask { try await loadAgainAndAgain(store) }
       }
-      group.addTask { try await observeChanges(kind.openPatiently(at: place)) }
-      group.addTask { try await observeAgainAndAgain(kind.openPatiently(at: place)) }
-      group.addTask { try await work(kind.openPatiently(at: place)) }
+      group.addTask { try await observeChanges(place.open()) }
+      group.addTask { try await observeAgainAndAgain(place.open()) }
+      group.addTask { try await work(place.open()) }
       try await group.waitForAll()
     }
   }

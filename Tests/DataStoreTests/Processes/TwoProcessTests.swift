@@ -6,24 +6,25 @@ import Testing
 
 /// Observers receive the changes of another process.
 @Suite(.timeLimit(.minutes(15))) struct TwoProcessTests {
-  private let temporary = TemporaryFolder()
   private let key = StoreKey<String>("text", id: "0")
 
-  @Test(arguments: DurableStore.allCases)
-  func `Saves and removals of another process are observed, and each own save once`(kind: DurableStore) async throws {
-    let (store, place) = (kind.open(in: temporary), kind.place(in: temporary))
+  @Test(arguments: SharedPlace.Kind.allCases)
+  func `Saves and removals of another process are observed, and each own save once`(kind: SharedPlace.Kind) async throws
+  {
+    let place = try SharedPlace(kind)
+    let store = try place.open()
     var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
     var collection = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
-    #expect(try await ChildProcess.run("save", place, ["theirs", "0"]) == .success)
+    #expect(try await ChildProcess.run("save", place.url, ["theirs", "0"]) == .success)
     let theirs = await changes.next()
     #expect(theirs?.stored?.value == "theirs")
     #expect(theirs?.revision == 1)
     #expect(try await store.load(key) == theirs?.stored)
     let ours = try await store.save("ours", for: key)
     #expect(await changes.next() == .saved(key, ours))
-    #expect(try await ChildProcess.run("remove", place, ["0"]) == .success)
+    #expect(try await ChildProcess.run("remove", place.url, ["0"]) == .success)
     #expect(await changes.next() == .removed(key, revision: 3))
-    #expect(try await ChildProcess.run("save", place, ["again", "0"]) == .success)
+    #expect(try await ChildProcess.run("save", place.url, ["again", "0"]) == .success)
     let again = await changes.next()
     #expect(again?.stored?.value == "again")
     #expect(again?.revision == 4)
@@ -33,22 +34,24 @@ import Testing
     }
   }
 
-  @Test(arguments: DurableStore.allCases)
-  func `Observers of a collection receive a value that another process adds`(kind: DurableStore) async throws {
-    let (store, place) = (kind.open(in: temporary), kind.place(in: temporary))
+  @Test(arguments: SharedPlace.Kind.allCases)
+  func `Observers of a collection receive a value that another process adds`(kind: SharedPlace.Kind) async throws {
+    let place = try SharedPlace(kind)
+    let store = try place.open()
     try await store.save("first", for: key)
     var changes = try await store.observe(collection: "text", as: String.self).changes.makeAsyncIterator()
-    #expect(try await ChildProcess.run("save", place, ["theirs", "new"]) == .success)
+    #expect(try await ChildProcess.run("save", place.url, ["theirs", "new"]) == .success)
     let change = await changes.next()
     #expect(change?.map(\.key.id) == ["new"])
     #expect(change?.first?.stored?.value == "theirs")
   }
 
-  @Test(arguments: DurableStore.allCases)
-  func `Another process observes the changes of this process`(kind: DurableStore) async throws {
-    let (store, place) = (kind.open(in: temporary), kind.place(in: temporary))
+  @Test(arguments: SharedPlace.Kind.allCases)
+  func `Another process observes the changes of this process`(kind: SharedPlace.Kind) async throws {
+    let place = try SharedPlace(kind)
+    let store = try place.open()
     try await store.save("before", for: key)
-    var child = try ChildProcess("follow", place, ["0"])
+    var child = try ChildProcess("follow", place.url, ["0"])
     #expect(await child.line() == "ready")
     #expect(await child.line() == "saved before")
     for round in 1...5 {

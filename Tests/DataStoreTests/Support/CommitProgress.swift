@@ -22,12 +22,12 @@ struct CommitProgress {
   ///   - acknowledged: The number of the last acknowledged commit.
   ///   - open: Opens a store that no other process uses, as after a relaunch.
   /// - Throws: ``Unexpected`` if the stored values are neither those before nor those after the commit.
-  mutating func find(acknowledged: Int, open: () -> any KeyValueStore) async throws {
+  mutating func find(acknowledged: Int, open: () throws -> any KeyValueStore) async throws {
     while number < acknowledged { advance() }
     // Both ways of reading must finish an interrupted commit, so each of them comes first in some rounds.
     let observesFirst = acknowledged.isMultiple(of: 2)
-    let first = try await NumberedCommits.read(open(), observing: observesFirst)
-    let second = try await NumberedCommits.read(open(), observing: !observesFirst)
+    let first = try await NumberedCommits.read(try open(), observing: observesFirst)
+    let second = try await NumberedCommits.read(try open(), observing: !observesFirst)
     guard first == second else { throw Unexpected(expected: first, inFlight: nil, found: second, number: number) }
     if first == state { return }
     let expected = state

@@ -11,7 +11,7 @@
     import Musl
   #endif
 
-  /// A proxy for the socket of a server, which cuts a connection at a commit on demand.
+  /// A proxy for the socket of a server, which cuts connections on demand.
   final class PostgreSQLProxy: Sendable {
     /// The moment at which a connection is cut.
     enum Cut: CaseIterable {
@@ -35,6 +35,7 @@
     private let target: String
     private let listener: CInt
     private let nextCut = Mutex<(cut: Cut, commit: Commit)?>(nil)
+    private let pairs = Mutex<[Pair]>([])
 
     /// Starts a proxy for the server whose socket is in a folder.
     init(to serverFolder: String) throws {
@@ -72,6 +73,13 @@
     /// Whether a connection was cut since ``cutNext(_:_:)``.
     var hasCut: Bool { nextCut.withLock { $0 == nil } }
 
+    /// Makes all requests on the present connections fail, although the server still sends.
+    ///
+    /// A client that sends a request gets an error, and then reads a message that doesn't answer the request.
+    func refuseRequests() {
+      for pair in pairs.withLock({ $0 }) { pair.refuseRequests() }
+    }
+
     /// Connects to the server, and relays the bytes between the client and the server.
     private func relay(_ client: CInt) {
       let server = Self.makeSocket()
@@ -81,6 +89,7 @@
         return
       }
       let pair = Pair(client: client, server: server)
+      pairs.withLock { $0.append(pair) }
       Thread.detachNewThread { [weak self] in
         var requests = Requests()
         Self.copy(from: client, to: server) { bytes in
@@ -88,6 +97,7 @@
           pair.isCut.store(true, ordering: .sequentiallyConsistent)
           return cut == .after
         }
+        pair.waitForEndOfClient()
         pair.end()
       }
       Thread.detachNewThread {
@@ -130,18 +140,53 @@
       let isCut = Atomic(false)
       private let client: CInt
       private let server: CInt
-      private let endCount = Atomic(0)
+      private let state = Mutex<(endCount: Int, refusesRequests: Bool)>((0, false))
 
       init(client: CInt, server: CInt) {
         (self.client, self.server) = (client, server)
       }
 
+      func refuseRequests() {
+        state.withLock { state in
+          guard state.endCount == 0 else { return }
+          state.refusesRequests = true
+          // The server's message that a setting has a new value: its type, its length, and two zero-terminated texts.
+          let message = [UInt8(ascii: "S"), 0, 0, 0, 8] + "a\0b\0".utf8
+          _ = message.withUnsafeBytes { StreamSocket.send($0, to: client) }
+          shutdown(client, CInt(SHUT_RD))
+        }
+      }
+
+      /// Waits for the client to close the connection, if its requests are refused.
+      func waitForEndOfClient() {
+        guard state.withLock({ $0.refusesRequests }) else { return }
+        var descriptor = pollfd(fd: client, events: 0, revents: 0)
+        poll(&descriptor, 1, -1)
+      }
+
       func end() {
         shutdown(client, CInt(SHUT_RDWR))
         shutdown(server, CInt(SHUT_RDWR))
-        guard endCount.add(1, ordering: .sequentiallyConsistent).newValue == 2 else { return }
-        close(client)
-        close(server)
+        state.withLock { state in
+          state.endCount += 1
+          guard state.endCount == 2 else { return }
+          close(client)
+          close(server)
+        }
+      }
+    }
+
+    /// The descriptors of this process that are connected to the proxy.
+    var clientSockets: [CInt] {
+      let path = folder.url.appending(path: Self.fileName).path(percentEncoded: false)
+      return (0..<4_096).filter { descriptor in
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let result = withUnsafeMutablePointer(to: &address) {
+          $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &length) }
+        }
+        guard result == 0, address.sun_family == sa_family_t(AF_UNIX) else { return false }
+        return withUnsafeBytes(of: address.sun_path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) } == path
       }
     }
 

@@ -7,16 +7,6 @@ import Testing
 /// The child processes edit the notes of two keys: `shared`, which another client also edits, and `own`. The number of
 /// an edit determines its effect; see `NumberedEdit`.
 @Suite(.timeLimit(.minutes(15))) struct SyncedRepositoryKillTests {
-  /// The stores whose data survives `SIGKILL`.
-  enum Store: CaseIterable {
-    case files
-    #if SQLite
-      case database
-    #endif
-
-    fileprivate var placeName: String { self == .files ? "store" : "store.sqlite" }
-  }
-
   /// The outcome of an edit whose process is killed at each call.
   enum Cycle: CaseIterable {
     case confirmed, replyLost, refused, conflicted
@@ -38,12 +28,12 @@ import Testing
   /// A mutation is refused when five processes in a row ended while sending it.
   private static let maximumLaunches = 4
 
-  @Test(arguments: Store.allCases)
+  @Test(arguments: SharedPlace.Kind.allCases)
   func `Every acknowledged edit of a killed process is made once, in order, and stays visible`(
-    store: Store
+    store: SharedPlace.Kind
   ) async throws {
     try await sideBySide(4) { number in
-      let history = try EditHistory(placeName: store.placeName)
+      let history = try EditHistory(store)
       for first in stride(from: number * Self.maximumLaunches, to: Self.rounds, by: 4 * Self.maximumLaunches) {
         for seed in first..<min(first + Self.maximumLaunches, Self.rounds) {
           try await Self.killOne(in: history, seed: seed)
@@ -59,12 +49,12 @@ import Testing
     try await child.kill(in: history)
   }
 
-  @Test(arguments: Store.allCases)
+  @Test(arguments: SharedPlace.Kind.allCases)
   func `No edit is lost or made twice when one of two processes on a store is killed`(
-    store: Store
+    store: SharedPlace.Kind
   ) async throws {
     try await sideBySide(4) { number in
-      let history = try EditHistory(placeName: store.placeName)
+      let history = try EditHistory(store)
       for seed in stride(from: number, to: Self.rounds / 2, by: 4) {
         var children = [try history.launch("a", seed: 3 * seed), try history.launch("b", seed: 3 * seed + 1)]
         children.shuffle()
@@ -84,9 +74,9 @@ import Testing
     }
   }
 
-  @Test(arguments: Store.allCases, Cycle.allCases)
+  @Test(arguments: SharedPlace.Kind.inFileSystem, Cycle.allCases)
   func `An edit is made at most once when the process is killed at a file system call`(
-    store: Store, cycle: Cycle
+    store: SharedPlace.Kind, cycle: Cycle
   ) async throws {
     // Every call if many processes are to be killed, and some of them otherwise.
     let step = Self.rounds < 100 ? 6 : 1
@@ -101,8 +91,8 @@ import Testing
   /// Runs processes that are killed at a call.
   ///
   /// - Returns: Whether the process made fewer calls.
-  private static func dieAtCall(_ fatal: Int, _ store: Store, _ cycle: Cycle) async throws -> Bool {
-    let history = try EditHistory(placeName: store.placeName)
+  private static func dieAtCall(_ fatal: Int, _ store: SharedPlace.Kind, _ cycle: Cycle) async throws -> Bool {
+    let history = try EditHistory(store)
     var hasLived = false
     // The second process also handles the edits that the first one left.
     for launch in 0...1 {
@@ -142,6 +132,7 @@ private struct EditingChild {
     process.kill()
     lines += await process.allLines()
     #expect(await process.end() == .killed, "\(lines)")
+    try history.shared.waitForEffects(of: process)
     try history.add(lines, by: writer, from: first)
   }
 }
@@ -222,8 +213,7 @@ private final class EditHistory {
 
   private static let keys = ["own", "shared"]
 
-  let place: URL
-  private let folder = TemporaryFolder()
+  let shared: SharedPlace
   /// The first number that no process of a writer has used.
   private var next: [String: Int] = [:]
   private var acknowledged: [Edit: Acknowledged] = [:]
@@ -231,10 +221,11 @@ private final class EditHistory {
   private var uncertain: Set<Edit> = []
   private var vanished: [Edit] = []
 
-  init(placeName: String) throws {
-    try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
-    place = folder.url.appending(path: placeName)
+  init(_ store: SharedPlace.Kind) throws {
+    shared = try SharedPlace(store)
   }
+
+  var place: URL { shared.url }
 
   func launch(_ writer: String, seed: Int) throws -> EditingChild {
     let first = next[writer] ?? 0
@@ -285,7 +276,7 @@ private final class EditHistory {
 
   /// Returns the edits in the server's file.
   private func madeEdits() throws -> [(edit: Edit, id: String)] {
-    let file = place.deletingLastPathComponent().appending(path: "server")
+    let file = shared.folder.url.appending(path: "server")
     return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { line in
       let words = line.split(separator: " ").map(String.init)
       let number = try #require(words.count == 4 ? Int(words[3]) : nil, "\(line)")

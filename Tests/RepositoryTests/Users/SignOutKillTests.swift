@@ -4,21 +4,11 @@ import Testing
 
 /// A process is killed at each file system call of a sign-out, and the next process completes it.
 @Suite(.timeLimit(.minutes(15))) struct SignOutKillTests {
-  /// The stores whose data survives `SIGKILL`.
-  enum Store: CaseIterable {
-    case files
-    #if SQLite
-      case database
-    #endif
-
-    fileprivate var placeName: String { self == .files ? "store" : "store.sqlite" }
-  }
-
   private static let rounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 24
 
-  @Test(arguments: Store.allCases)
+  @Test(arguments: SharedPlace.Kind.inFileSystem)
   func `A sign-out that is killed at any file system call is completed by the next launch, or has not begun`(
-    store: Store
+    store: SharedPlace.Kind
   ) async throws {
     // Every call if many processes are to be killed, otherwise some of them.
     let step = Self.rounds < 100 ? 8 : 1
@@ -31,22 +21,21 @@ import Testing
   }
 
   /// - Returns: Whether the process completed with fewer calls.
-  private static func dieAtCall(_ fatal: Int, _ store: Store) async throws -> Bool {
-    let temporary = try TemporaryFolder.existing()
-    defer { extendLifetime(temporary) }
-    let place = temporary.url.appending(path: store.placeName)
-    #expect(try await lines(of: "keep-words", place) == ["kept"])
+  private static func dieAtCall(_ fatal: Int, _ store: SharedPlace.Kind) async throws -> Bool {
+    let place = try SharedPlace(store)
+    defer { extendLifetime(place) }
+    #expect(try await lines(of: "keep-words", place.url) == ["kept"])
 
-    var child = try ChildProcess("sign-out-dying-at-call", place, ["\(fatal)"])
+    var child = try ChildProcess("sign-out-dying-at-call", place.url, ["\(fatal)"])
     let isDone = await child.allLines() == ["done"]
     let end = await child.end()
     #expect(end == .killed || (isDone && end == .success), "call \(fatal)")
 
-    let found = try await lines(of: "finish-sign-out", place)
+    let found = try await lines(of: "finish-sign-out", place.url)
     let mary = "words/mary/mary's/mary's 1/mary's 2"
     if found.first == "phase signedOut" {
       #expect(found == ["phase signedOut", "words/jake", mary], "call \(fatal)")
-      #expect(try mentions(of: "jake", in: temporary.url) == [], "call \(fatal)")
+      #expect(try mentions(of: "jake", in: place.folder.url) == [], "call \(fatal)")
     } else {
       #expect(!isDone, "call \(fatal)")
       #expect(found == ["phase", "words/jake/jake's/jake's 1/jake's 2", mary], "call \(fatal)")

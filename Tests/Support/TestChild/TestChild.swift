@@ -4,7 +4,7 @@ internal import TestSupport
 
 /// The commands that a test runs in another process: `TestChild COMMAND PLACE ARGUMENTS…`.
 ///
-/// The place is the folder of a store, or a database file if its name ends in `.sqlite`.
+/// The place is that of a store; see ``SharedPlace/open(_:fileSystem:)``.
 ///
 /// A command reports its progress as lines on standard output, each of which is written immediately.
 @main
@@ -51,16 +51,12 @@ enum TestChild {
     }
   }
 
-  /// Opens a store with a long lock timeout, because many processes may share two cores.
   static func open(_ place: URL, _ fileSystem: FileSystem = FileSystem()) -> any KeyValueStore {
-    guard place.pathExtension == "sqlite" else {
-      return FileStore(folder: place, fileSystem: fileSystem, lockTimeout: .seconds(60))
+    do {
+      return try SharedPlace.open(place, fileSystem: fileSystem)
+    } catch {
+      fail("\(error)")
     }
-    #if SQLite
-      return SQLiteStore(file: place, busyTimeout: .seconds(60), fileSystem: fileSystem)
-    #else
-      fail("built without SQLite")
-    #endif
   }
 
   /// Prints a line to standard output, unbuffered.

@@ -16,10 +16,12 @@
   /// commits use such a transaction too, until one of them meets no changes of other writers.
   ///
   /// **A lost connection** is opened again, and the interrupted call is repeated, until the timeout has passed. A
-  /// commit whose answer was lost isn't made twice, because the log of changes shows whether it was made.
+  /// commit whose answer was lost isn't made twice, because the log of changes shows whether it was made. A call that
+  /// the server rolled back because of a deadlock or a conflict of transactions is repeated as well.
   package struct PostgreSQLBackend: StoreBackend {
     private let address: String
     private let timeout: Duration
+    private let byteLimit: Int
     private var connection: PostgreSQLConnection?
     /// The connection of the current transaction or decision, all of whose calls must use it.
     private var current: PostgreSQLConnection?
@@ -49,6 +51,8 @@
       let number: Int64
       /// The result to return if the commit was made.
       let result: Result
+      /// The error with which the connection was lost.
+      var loss: SystemError?
     }
 
     /// Creates a backend for a database, whose tables the first call creates if they are missing.
@@ -57,7 +61,12 @@
     ///   - address: A connection string or URI in libpq's format.
     ///   - timeout: The longest time that a call tries to reach the server, and that it waits for other clients.
     package init(address: String, timeout: Duration = .seconds(5)) {
-      (self.address, self.timeout) = (address, timeout)
+      self.init(address: address, timeout: timeout, byteLimit: PostgreSQLChange.byteLimit)
+    }
+
+    /// Creates a backend that throws an error for commits of more bytes than a limit.
+    init(address: String, timeout: Duration = .seconds(5), byteLimit: Int) {
+      (self.address, self.timeout, self.byteLimit) = (address, timeout, byteLimit)
     }
 
     // MARK: - Reading
@@ -92,9 +101,11 @@
       _ body: (inout Self) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
       if current != nil { return try body(&self) }
-      return try retrying(StoreError.readFailed) { (backend, connection) throws(StoreError) in
+      let result = try retrying(StoreError.readFailed) { (backend, connection) throws(StoreError) in
         try backend.performTransaction(PostgreSQLLayout.beginSnapshot, on: connection, StoreError.readFailed, body)
       }
+      watch?.recordCheck()
+      return result
     }
 
     /// Returns the version of the log during a decision, without an exchange with the server, and otherwise `nil`.
@@ -210,6 +221,10 @@
       _ change: PostgreSQLChange, known: Int64?, on connection: PostgreSQLConnection,
       _ failure: (SystemError) -> StoreError, _ unanswered: inout Unanswered<Result>?, result: Result
     ) throws(StoreError) -> Bool {
+      let byteCount = change.byteCount
+      if byteCount > byteLimit {
+        throw failure(.tooLarge(connection.place, byteCount: byteCount, limit: byteLimit))
+      }
       commitNumber += 1
       unanswered = Unanswered(
         known: log.newest ?? 0, writer: connection.writer, number: commitNumber, result: result)
@@ -310,12 +325,13 @@
     // MARK: - External changes
 
     package mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {
-      // The first call creates the tables.
-      try perform(StoreError.readFailed) { (_, _) throws(SystemError) in }
-      do throws(SystemError) {
-        watch = try PostgreSQLWatch(address, timeout: timeout, onChange: onChange)
-      } catch {
-        throw .readFailed(error)
+      // The backend's own connection is opened first, which creates the tables.
+      watch = try retrying(StoreError.readFailed) { (backend, _) throws(StoreError) in
+        do throws(SystemError) {
+          return try PostgreSQLWatch(backend.address, timeout: backend.timeout, onChange: onChange)
+        } catch {
+          throw .readFailed(error)
+        }
       }
       // The server notifies of every change that is made from here on.
       try perform(StoreError.readFailed) { (backend, connection) throws(SystemError) in
@@ -411,6 +427,8 @@
         do throws(SystemError) {
           return try body(&self, current)
         } catch {
+          // A store may make a commit although it could not read external changes before.
+          watch?.repeatNotification()
           throw failure(error)
         }
       }
@@ -463,12 +481,13 @@
           do throws(StoreError) {
             return try attempt(&backend, connection, &unanswered)
           } catch {
-            if !connection.isLost { unanswered = nil }
+            if connection.isLost { unanswered?.loss = error.systemError } else { unanswered = nil }
             throw error
           }
         }
       } catch {
-        throw unanswered == nil ? error : failure(.unknownOutcome(connection?.place ?? "PostgreSQL"))
+        guard let unanswered else { throw error }
+        throw failure(.unknownOutcome(connection?.place ?? "PostgreSQL", after: unanswered.loss))
       }
     }
 
@@ -479,14 +498,15 @@
         let wasMade = try connection.first(
           PostgreSQLLayout.wasMade, .integer(sent.known), .integer(sent.writer), .integer(sent.number)
         ) { $0.optionalBool(0) }
-        guard let wasMade = wasMade ?? nil else { throw .unknownOutcome(connection.place) }
+        guard let wasMade = wasMade ?? nil else { throw .unknownOutcome(connection.place, after: sent.loss) }
         return wasMade
       } catch {
         throw failure(error)
       }
     }
 
-    /// Calls `body` with a connection, and again with another one each time the connection is lost, until the timeout.
+    /// Calls `body` with a connection, and again each time that connection or another one is lost, or the server rolled
+    /// back because of a conflict, until the timeout.
     private mutating func retrying<Result>(
       _ failure: (SystemError) -> StoreError,
       _ body: (inout Self, PostgreSQLConnection) throws(StoreError) -> Result
@@ -500,14 +520,20 @@
           do throws(StoreError) {
             return try body(&self, connection)
           } catch {
-            guard connection.isLost else { throw error }
+            guard connection.isLost || error.isTransient else {
+              watch?.repeatNotification()
+              throw error
+            }
             thrown = error
           }
         } catch {
           guard case .readFailed(let error) = error, connection == nil, error.isLostConnection else { throw error }
           thrown = failure(error)
         }
-        if .now >= end { throw thrown }
+        if .now >= end {
+          watch?.repeatNotification()
+          throw thrown
+        }
         usleep(delay)
         delay = min(2 * delay, 250_000)
       }

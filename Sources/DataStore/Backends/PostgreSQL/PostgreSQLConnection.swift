@@ -13,7 +13,7 @@
   /// A connection to a PostgreSQL server, and its prepared statements.
   ///
   /// Values are parameters of statements, never a part of their text.
-  final class PostgreSQLConnection: @unchecked Sendable {
+  package final class PostgreSQLConnection: @unchecked Sendable {
     // Unchecked: every use of `handle` and of mutable state holds `callLock`, and each result is used by a single call. So
     // any thread may release or check a lock while another one makes a call.
 
@@ -72,7 +72,7 @@
     /// - Parameters:
     ///   - address: A connection string or URI in libpq's format. Missing settings come from the environment.
     ///   - timeout: The longest time that a call may take.
-    init(_ address: String, timeout: Duration) throws(SystemError) {
+    package init(_ address: String, timeout: Duration) throws(SystemError) {
       let seconds = Self.longestSilence(within: timeout)
       // Later options override earlier ones. libpq expands the address at the position of `dbname`, so its settings
       // override all others.
@@ -92,7 +92,7 @@
         PQfinish(handle)
         throw SystemError(
           code: 0, operation: "connecting", path: "PostgreSQL",
-          source: .postgreSQL(state: "08001", message: message))
+          source: .postgreSQL(state: SystemError.noConnectionState, message: message))
       }
       self.handle = handle
       place = [PQhost(handle), PQport(handle), PQdb(handle)].map { $0.map { String(cString: $0) } ?? "" }
@@ -123,7 +123,7 @@
     // MARK: - Statements
 
     /// Runs statements without parameters, in one exchange.
-    func run(script: String) throws(SystemError) {
+    package func run(script: String) throws(SystemError) {
       callLock.lock()
       defer { callLock.unlock() }
       let result = PQexec(handle, script)
@@ -274,7 +274,10 @@
       // All input must be read, because a dispatch source may report the remaining input and the end of the connection
       // together, only once.
       repeat {
-        guard PQconsumeInput(handle) == 1 else { throw error("reading notifications", state: "08006") }
+        guard PQconsumeInput(handle) == 1 else {
+          let message = Self.message(String(cString: PQerrorMessage(handle)))
+          throw error("reading notifications", state: SystemError.lostConnectionState, message)
+        }
       } while isReadable
       var hasAny = false
       while let notification = PQnotifies(handle) {
@@ -296,15 +299,33 @@
       switch PQresultStatus(result) {
       case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: return
       default:
+        let message = Self.message(String(cString: PQerrorMessage(handle)))
         let state = PQresultErrorField(result, CInt(UInt8(ascii: "C"))).map { String(cString: $0) }
-        throw error(operation, state: state ?? (PQstatus(handle) == CONNECTION_OK ? "XX000" : "08006"))
+        if state == nil { endConnection() }
+        throw error(operation, state: state ?? SystemError.lostConnectionState, message)
       }
     }
 
-    private func error(_ operation: String, state: String) -> SystemError {
-      SystemError(
+    /// Ends the connection after an error of libpq itself, which has no `SQLSTATE`.
+    ///
+    /// libpq can report that it could not send a request and still consider the connection usable. The answer to the
+    /// next request might then be that to an earlier one.
+    private func endConnection() {
+      guard PQstatus(handle) == CONNECTION_OK else { return }
+      shutdown(PQsocket(handle), CInt(SHUT_RDWR))
+      // libpq notices the end when it reads.
+      while PQconsumeInput(handle) == 1 {}
+    }
+
+    /// Creates the error of a failed call.
+    ///
+    /// An error of a connection that has ended has the `SQLSTATE` of a lost connection. The server may have ended it for
+    /// any reason, and the first reason it gave has any `SQLSTATE` or none.
+    private func error(_ operation: String, state: String, _ message: String) -> SystemError {
+      let isLost = PQstatus(handle) != CONNECTION_OK
+      return SystemError(
         code: 0, operation: operation, path: place,
-        source: .postgreSQL(state: state, message: Self.message(String(cString: PQerrorMessage(handle)))))
+        source: .postgreSQL(state: isLost ? SystemError.lostConnectionState : state, message: message))
     }
 
     /// Returns the first line of a message from the server.

@@ -12,7 +12,10 @@
   /// - **External changes** are reported by the server immediately, including those of other programs that change the
   ///   table `datastore_value`.
   /// - **A lost connection** is opened again, until the timeout of a call has passed. Observers receive all changes
-  ///   that were made meanwhile, once.
+  ///   that were made meanwhile, once. A commit that the server rolled back because of a deadlock or a conflict with
+  ///   another client is repeated as long.
+  /// - **Size**: A commit may have up to 1,000,000,000 bytes. A larger one throws an error with the `SQLSTATE` 54000,
+  ///   and changes nothing.
   /// - **Privacy**: libpq encrypts and authenticates the connection as configured by the address, by the environment
   ///   variables whose names begin with `PG`, or by a password file.
   public struct PostgreSQLStore: ForwardingStore {

@@ -25,12 +25,27 @@
       listener.end()
     }
 
+    /// Notifies once more after a delay, because the check that followed the last notification may have failed.
+    ///
+    /// The delay doubles with each call until ``recordCheck()``, up to a limit. It is at least as long as a check takes
+    /// until it fails, so that the store has time for other calls.
+    func repeatNotification() {
+      listener.repeatNotification()
+    }
+
+    /// Records that a check has succeeded.
+    func recordCheck() {
+      listener.recordCheck()
+    }
+
     /// Receives the notifications on its own queue.
     private final class Listener: @unchecked Sendable {
       // Unchecked: all mutable state is used only on the queue.
 
       /// The longest delay between two attempts to connect, in milliseconds.
       private static let longestDelay = 1_000
+      /// The longest delay before a repeated notification, in milliseconds.
+      private let longestRepetitionDelay: Int
 
       private let address: String
       private let timeout: Duration
@@ -40,9 +55,14 @@
       private var source: (any DispatchSourceRead)?
       private var hasEnded = false
       private var delay = 10
+      /// The delay before the next repeated notification, in milliseconds.
+      private var repetitionDelay = 10
+      /// Whether a notification is about to be repeated.
+      private var isRepeating = false
 
       init(_ address: String, timeout: Duration, onChange: @escaping @Sendable () -> Void) {
         (self.address, self.timeout, self.onChange) = (address, timeout, onChange)
+        longestRepetitionDelay = 1_000 * Int(min(max(1, timeout.components.seconds), 60))
       }
 
       func start() throws(SystemError) {
@@ -68,8 +88,8 @@
         try connection.run(script: "LISTEN \(PostgreSQLLayout.channel)")
         // libpq closes the socket as soon as it detects that the connection is lost. Another file may then get the same
         // number while the source still watches it, so the source gets a descriptor of its own.
-        let socket = dup(connection.socket)
-        guard socket >= 0 else { throw SystemError(code: errno, operation: "dup", path: connection.place) }
+        let socket = fcntl(connection.socket, F_DUPFD_CLOEXEC, 0)
+        guard socket >= 0 else { throw SystemError(code: errno, operation: "fcntl", path: connection.place) }
         let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
         source.setEventHandler { [weak self] in self?.read() }
         source.setCancelHandler { close(socket) }
@@ -80,6 +100,24 @@
       private func disconnect() {
         source?.cancel()
         (source, connection) = (nil, nil)
+      }
+
+      func repeatNotification() {
+        queue.async {
+          // If the connection is lost, the next one counts as a notification.
+          if self.hasEnded || self.isRepeating || self.connection == nil { return }
+          self.isRepeating = true
+          self.queue.asyncAfter(deadline: .now() + .milliseconds(self.repetitionDelay)) { [weak self] in
+            guard let self, !hasEnded else { return }
+            isRepeating = false
+            repetitionDelay = min(2 * repetitionDelay, longestRepetitionDelay)
+            onChange()
+          }
+        }
+      }
+
+      func recordCheck() {
+        queue.async { self.repetitionDelay = 10 }
       }
 
       private func read() {

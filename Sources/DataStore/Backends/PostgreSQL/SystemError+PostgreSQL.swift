@@ -1,16 +1,42 @@
 #if PostgreSQL
   extension SystemError {
-    /// Whether the server couldn't be reached, or is starting or stopping.
-    var isLostConnection: Bool {
-      guard case .postgreSQL(let state, _) = source else { return false }
-      return state.hasPrefix("08") || state.hasPrefix("57P")
+    /// The `SQLSTATE` `connection_failure`, which every error of a connection that has ended has.
+    static let lostConnectionState = "08006"
+
+    /// The `SQLSTATE` `sqlclient_unable_to_establish_sqlconnection`.
+    static let noConnectionState = "08001"
+
+    private var state: String? {
+      guard case .postgreSQL(let state, _) = source else { return nil }
+      return state
     }
 
+    /// Whether the connection has ended, or could not be opened.
+    var isLostConnection: Bool { state == Self.lostConnectionState || state == Self.noConnectionState }
+
+    /// Whether the server rolled a transaction back because of concurrent ones, so that the same transaction may succeed
+    /// when it is repeated: `serialization_failure` and `deadlock_detected`.
+    var isConflict: Bool { state == "40001" || state == "40P01" }
+
     /// The error of a commit whose answer was lost and whose outcome the server doesn't know.
-    static func unknownOutcome(_ place: String) -> SystemError {
+    ///
+    /// - Parameters:
+    ///   - place: The server and the database.
+    ///   - loss: The error with which the connection was lost.
+    static func unknownOutcome(_ place: String, after loss: SystemError?) -> SystemError {
+      var message = "the connection was lost before the server answered"
+      if case .postgreSQL(_, let reason) = loss?.source { message += " (\(reason))" }
+      return SystemError(
+        code: 0, operation: "committing", path: place,
+        source: .postgreSQL(state: unknownOutcomeState, message: message))
+    }
+
+    /// The error of a commit that needs more bytes than the server accepts in one message.
+    static func tooLarge(_ place: String, byteCount: Int, limit: Int) -> SystemError {
       SystemError(
         code: 0, operation: "committing", path: place,
-        source: .postgreSQL(state: unknownOutcomeState, message: "the connection was lost before the server answered"))
+        source: .postgreSQL(
+          state: "54000", message: "the commit has \(byteCount) bytes, and the limit is \(limit)"))
     }
 
     /// The error of a commit whose transaction the server rolled back after an error.
@@ -24,11 +50,16 @@
   extension StoreError {
     /// Whether the server or the connection caused the error, and not the stored values.
     var concernsServer: Bool {
-      switch self {
-      case .readFailed(let error), .writeFailed(let error), .removeFailed(let error):
-        error.isLockedOut || error.isLostConnection || error.isUnknownOutcome
-      default: false
-      }
+      guard let error = systemError else { return false }
+      return error.isLockedOut || error.isLostConnection || error.isConflict || error.isUnknownOutcome
+    }
+
+    /// Whether the same call may succeed when it is repeated, and has changed nothing so far.
+    ///
+    /// For a commit whose connection was lost, this holds only once the server was asked whether it was made.
+    var isTransient: Bool {
+      guard let error = systemError else { return false }
+      return error.isLostConnection || error.isConflict
     }
   }
 #endif

@@ -300,13 +300,4 @@
       case replaced
     }
   }
-
-  extension StoreError {
-    fileprivate var systemError: SystemError? {
-      switch self {
-      case .readFailed(let error), .writeFailed(let error), .removeFailed(let error): error
-      default: nil
-      }
-    }
-  }
 #endif

@@ -1,0 +1,86 @@
+#if PostgreSQL && canImport(Glibc)
+  import Foundation
+  import Glibc
+  import TestSupport
+
+  /// A small volume in memory, which a test can fill.
+  ///
+  /// Only root can mount it.
+  final class MemoryVolume: Sendable {
+    /// Whether this process can mount a volume.
+    static let isAvailable: Bool = {
+      do {
+        _ = try MemoryVolume(byteCount: 1 << 20)
+        return true
+      } catch {
+        return false
+      }
+    }()
+
+    private let folder = TemporaryFolder()
+
+    var path: String { folder.url.path(percentEncoded: false) }
+
+    private var filler: URL { folder.url.appending(path: "filler") }
+
+    /// Mounts a volume.
+    ///
+    /// - Parameter owner: The user who owns its root; `nil` for the user of this process.
+    init(byteCount: Int, owner: String? = nil) throws {
+      try folder.create()
+      _ = try run("mount", "-t", "tmpfs", "-o", "size=\(byteCount)", "tmpfs", path)
+      if let owner { _ = try run("chown", owner, path) }
+    }
+
+    deinit {
+      // Without the volume, the folder is empty and is removed.
+      _ = try? run("umount", "--lazy", path)
+    }
+
+    /// Fills the volume with a file.
+    func fill() throws {
+      let file = open(filler.path(percentEncoded: false), O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+      guard file >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+      defer { close(file) }
+      let bytes = [UInt8](repeating: 0, count: 4_096)
+      while write(file, bytes, bytes.count) > 0 {}
+      guard errno == ENOSPC else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+    }
+
+    /// Removes the file that fills the volume.
+    func free() throws {
+      try FileManager.default.removeItem(at: filler)
+    }
+  }
+
+  /// Runs a program, which inherits no open file.
+  ///
+  /// Foundation's `Process` would wait for a server that the program starts, because it inherits open files.
+  ///
+  /// - Returns: The program's output.
+  func run(_ words: String...) throws -> String {
+    let temporary = try TemporaryFolder.existing()
+    let output = temporary.url.appending(path: "output")
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_addopen(
+      &actions, STDOUT_FILENO, output.path(percentEncoded: false), O_WRONLY | O_CREAT, 0o600)
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+    let closing = #"for file in /proc/self/fd/*; do n=${file##*/}; [ $n -le 2 ] || eval "exec $n>&-"; done; exec "$@""#
+    var arguments = (["bash", "-c", closing, "bash"] + words).map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    var identifier: pid_t = 0
+    var status: CInt = 0
+    guard posix_spawnp(&identifier, "bash", &actions, nil, &arguments, environ) == 0,
+      waitpid(identifier, &status, 0) == identifier, status == 0
+    else { throw ProgramError(words: words, status: status) }
+    return try String(contentsOf: output, encoding: .utf8)
+  }
+
+  private struct ProgramError: Error {
+    let words: [String]
+    let status: CInt
+  }
+#endif

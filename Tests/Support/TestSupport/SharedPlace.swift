@@ -1,0 +1,138 @@
+package import DataStore
+package import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The place of a store that several processes of one test use, and which is removed when the object is released.
+package final class SharedPlace: Sendable {
+  /// The stores that several processes can use at the same time, and that survive the end of a process.
+  package enum Kind: CaseIterable, Sendable {
+    case files
+    #if SQLite
+      case database
+    #endif
+    #if PostgreSQL
+      case server
+    #endif
+
+    /// The stores that keep their data in files of their own.
+    package static var inFileSystem: [Kind] {
+      #if SQLite
+        [.files, .database]
+      #else
+        [.files]
+      #endif
+    }
+
+    /// All stores, except for that on a server if there is none and none is required.
+    package static var allCases: [Kind] {
+      #if PostgreSQL
+        inFileSystem + (PostgreSQLPlace.isMissing ? [] : [.server])
+      #else
+        inFileSystem
+      #endif
+    }
+  }
+
+  /// The place, as ``open(_:fileSystem:)`` expects it.
+  package let url: URL
+  /// The folder of the place, in which a test may have other files.
+  package let folder = TemporaryFolder()
+  private let kind: Kind
+  #if PostgreSQL
+    private let server: PostgreSQLPlace?
+  #endif
+
+  /// Creates the folder; the first process that opens the store creates the rest.
+  package init(_ kind: Kind) throws {
+    self.kind = kind
+    try folder.create()
+    switch kind {
+    case .files: url = folder.url.appending(path: "store")
+    #if SQLite
+      case .database: url = folder.url.appending(path: "store.sqlite")
+    #endif
+    #if PostgreSQL
+      case .server: url = folder.url.appending(path: "store.postgresql")
+    #endif
+    }
+    #if PostgreSQL
+      server = kind == .server ? try PostgreSQLPlace() : nil
+      if let server { try Data(server.address.utf8).write(to: url) }
+    #endif
+  }
+
+  /// Waits until the effects of a process that has been killed are final.
+  ///
+  /// A server may still make a commit that it received from the process, until it has ended the process's connections.
+  package func waitForEffects(of process: ChildProcess) throws {
+    #if PostgreSQL
+      try server?.connection().run(
+        script: """
+          DO $$ BEGIN
+            WHILE EXISTS (
+              SELECT FROM pg_stat_activity WHERE application_name = '\(Self.name(of: process.identifier))'
+            ) LOOP
+              PERFORM pg_sleep(0.005), pg_stat_clear_snapshot();
+            END LOOP;
+          END $$
+          """)
+    #endif
+  }
+
+  /// The name of a process's connections to a server.
+  private static func name(of process: pid_t) -> String { "process-\(process)" }
+
+  /// Opens the store.
+  package func open() throws -> any KeyValueStore { try Self.open(url) }
+
+  /// Opens a store with a long timeout for locks, because many processes may share two cores.
+  ///
+  /// - Parameters:
+  ///   - place: The folder of files; a database file if its name ends in `.sqlite`; a file with the address of a server
+  ///     if its name ends in `.postgresql`.
+  ///   - fileSystem: The file system of a store in files or in a database file.
+  package static func open(_ place: URL, fileSystem: FileSystem = FileSystem()) throws -> any KeyValueStore {
+    switch place.pathExtension {
+    #if SQLite
+      case "sqlite": SQLiteStore(file: place, busyTimeout: .seconds(60), fileSystem: fileSystem)
+    #endif
+    #if PostgreSQL
+      case "postgresql":
+        PostgreSQLStore(
+          address: try String(contentsOf: place, encoding: .utf8) + " application_name=\(name(of: getpid()))",
+          timeout: .seconds(60))
+    #endif
+    case "": FileStore(folder: place, fileSystem: fileSystem, lockTimeout: .seconds(60))
+    default: throw CocoaError(.featureUnsupported, userInfo: [NSURLErrorKey: place])
+    }
+  }
+
+  /// The names of files that shouldn't be there when no process uses the store.
+  package var temporaryFiles: [String] {
+    get throws {
+      func names(in folder: URL) throws -> [String] {
+        let path = folder.path(percentEncoded: false)
+        return FileManager.default.fileExists(atPath: path)
+          ? try FileManager.default.contentsOfDirectory(atPath: path) : []
+      }
+      switch kind {
+      case .files: return try names(in: url).filter { !$0.hasSuffix(".value") }
+      #if SQLite
+        case .database:
+          let expected = ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm"]
+          return try names(in: folder.url).filter { !expected.contains($0) }
+      #endif
+      #if PostgreSQL
+        case .server: return try names(in: folder.url).filter { $0 != "store.postgresql" }
+      #endif
+      }
+    }
+  }
+}
