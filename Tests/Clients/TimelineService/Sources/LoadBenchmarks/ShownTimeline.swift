@@ -2,19 +2,16 @@ internal import NIOCore
 
 /// The likes that an event shows.
 ///
-/// Likes go round: each takes the next moment, and every second round takes the likes back. So the moments that are liked tell
-/// the number of all likes that are shown, up to a multiple of two rounds. The server's own count is the name of the user; the
-/// likes that wait for the server come on top of it.
+/// The likes of a timeline count in Gray code: each of them changes one moment, so that the moments that are liked are the digits
+/// of the number of all likes that are shown. So the number is exact, whichever likes a stream skips. The server's own count is
+/// the name of the user; the likes that wait for the server come on top of it.
 struct ShownTimeline {
   static let momentCount = 20
 
-  private static let period = 2 * momentCount
-
   /// The number of likes that the server has confirmed.
   let confirmedCount: Int
-  /// The remainder of the number of likes that are shown, divided by the period; `nil` if likes that overlap have changed
-  /// places.
-  private let remainder: Int?
+  /// The number of likes that the moments show, unless likes that overlap have changed places.
+  private let shownCount: Int
 
   /// Reads the content of an event.
   ///
@@ -31,7 +28,12 @@ struct ShownTimeline {
         "An event has no timeline with a number of likes: \(String(decoding: content, as: UTF8.self))")
     }
     self.confirmedCount = confirmedCount
-    remainder = Self.remainder(liked)
+    // Each digit of the number is the parity of the digits of the code from its place on.
+    shownCount =
+      liked.reversed().reduce(into: (count: 0, digit: false)) { number, isLiked in
+        number.digit = number.digit != isLiked
+        number.count = number.count << 1 | (number.digit ? 1 : 0)
+      }.count
   }
 
   /// Returns the places right behind each occurrence of a text.
@@ -42,28 +44,21 @@ struct ShownTimeline {
     }.map { $0 + text.count }
   }
 
-  private static func remainder(_ liked: [Bool]) -> Int? {
-    let changes = liked.prefix { $0 == liked[0] }.count
-    guard liked.dropFirst(changes).allSatisfy({ $0 != liked[0] }) else { return nil }
-    if changes == liked.count { return liked[0] ? momentCount : 0 }
-    return changes + (liked[0] ? 0 : momentCount)
-  }
-
-  /// Returns the number of likes that are shown, which is too low if a stream has missed two rounds.
+  /// Returns the number of likes that are shown.
   ///
   /// - Parameters:
   ///   - shownBefore: The number of likes that the stream has shown before.
   ///   - made: The number of likes that were made so far.
   func likeCount(after shownBefore: Int, ofMade made: Int) -> Int {
-    let least = min(max(shownBefore, confirmedCount), made)
-    guard let remainder else { return least }
-    let count = least + (remainder - least % Self.period + Self.period) % Self.period
-    return count <= made ? count : least
+    max(shownBefore, shownCount <= made ? shownCount : 0, min(confirmedCount, made))
   }
 
-  /// The moment that a like changes.
-  static func moment(ofLike number: Int) -> Int { number % momentCount }
+  /// The moment that a like changes; the first like is number 0.
+  static func moment(ofLike number: Int) -> Int { (number + 1).trailingZeroBitCount }
 
   /// Whether the moment is liked after a like.
-  static func isLiked(byLike number: Int) -> Bool { (number / momentCount).isMultiple(of: 2) }
+  static func isLiked(byLike number: Int) -> Bool {
+    let code = (number + 1) ^ (number + 1) >> 1
+    return code >> moment(ofLike: number) & 1 == 1
+  }
 }
