@@ -2,9 +2,12 @@
 enum BenchmarkError: Error, CustomStringConvertible {
   case usage(String)
   case hung(system: String, seconds: Int)
-  case notConverged(system: String, streams: Int)
+  case notConverged(system: String, missing: Int)
+  case outdated(system: String, streams: Int)
+  case wentBack(system: String, times: Int)
   case likeFailed(system: String, status: Int)
   case noResidentMemory
+  case noProcessorTime
   case noFreePort
   case unreachable(system: String)
 
@@ -12,9 +15,12 @@ enum BenchmarkError: Error, CustomStringConvertible {
     switch self {
     case .usage(let problem): "\(problem)\n\n\(Options.usage)"
     case .hung(let system, let seconds): "\(system) did not finish within \(seconds) seconds."
-    case .notConverged(let system, let streams): "\(streams) streams of \(system) don't show the last like."
+    case .notConverged(let system, let missing): "\(missing) times, a stream of \(system) doesn't show a like."
+    case .outdated(let system, let streams): "\(streams) streams of \(system) don't end with the newest timeline."
+    case .wentBack(let system, let times): "\(times) times, a stream of \(system) went back to an older timeline."
     case .likeFailed(let system, let status): "\(system) answered a like with the status \(status)."
     case .noResidentMemory: "The resident memory can't be read from /proc."
+    case .noProcessorTime: "The processor time can't be read from /proc."
     case .noFreePort: "There is no free port."
     case .unreachable(let system): "\(system) can't be reached."
     }

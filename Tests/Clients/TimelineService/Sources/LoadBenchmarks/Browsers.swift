@@ -1,93 +1,32 @@
-internal import Foundation
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 
 /// Open event streams of a service, and clients that make likes.
 ///
-/// One thread serves all connections, so the state of the streams needs no lock.
+/// One thread serves all connections.
 final class Browsers: Sendable {
-  /// The state of all streams; used on the event loop only.
-  final class State: @unchecked Sendable {
-    // Unchecked: every method is called on the one event loop of the group.
-
-    /// The number of a timeline's streams that don't show a like yet, by the likes of the timeline.
-    private var missing: [[Int]]
-    private var starts: [[ContinuousClock.Instant]]
-    private let streamsOfTimeline: [Int]
-    /// What the events of each timeline show, by their ids: streams of a timeline get the same events.
-    private var events: [[Substring: ShownTimeline]]
-    /// The times from each like until the last stream of its timeline shows it, in seconds.
-    fileprivate(set) var latencies: [Double] = []
-    fileprivate(set) var openStreams = 0
-    /// The number of times at which a stream showed an older timeline after a newer one.
-    fileprivate(set) var regressions = 0
-    private(set) var failedStatus: Int?
-    /// The connections that wait for a like.
-    fileprivate var idleCallers: [any Channel] = []
-
-    init(streamsOfTimeline: [Int]) {
-      self.streamsOfTimeline = streamsOfTimeline
-      missing = streamsOfTimeline.map { _ in [] }
-      starts = streamsOfTimeline.map { _ in [] }
-      events = streamsOfTimeline.map { _ in [:] }
-    }
-
-    /// Records that a like is about to be sent.
-    fileprivate func recordStart(of timeline: Int) {
-      starts[timeline].append(.now)
-      missing[timeline].append(streamsOfTimeline[timeline])
-    }
-
-    /// Records that a stream has received an event.
-    fileprivate func record(_ event: Substring, _ stream: EventStream) {
-      guard let id = event.firstLine(after: "id: "), let content = event.firstLine(after: "data: ") else { return }
-      let timeline = stream.timeline
-      let shown = events[timeline][id] ?? ShownTimeline(content)
-      events[timeline][id] = shown
-      if let newest = stream.newest {
-        if shown.confirmedCount < newest { regressions += 1 }
-      } else {
-        openStreams += 1
-      }
-      stream.newest = max(stream.newest ?? 0, shown.confirmedCount)
-      let now = ContinuousClock.now
-      while stream.likeCount < min(shown.likeCount, missing[timeline].count) {
-        let like = stream.likeCount
-        stream.likeCount += 1
-        missing[timeline][like] -= 1
-        if missing[timeline][like] == 0 { latencies.append((now - starts[timeline][like]) / .seconds(1)) }
-      }
-    }
-
-    fileprivate func recordAnswer(_ status: Int) {
-      if status / 100 != 2 { failedStatus = status }
-    }
-
-    /// The number of pairs of a stream and a like that it doesn't show.
-    var missingCount: Int { missing.joined().reduce(0, +) }
-  }
-
   private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
   private let loop: any EventLoop
   private let port: Int
-  private let state: State
+  private let records: StreamRecords
+  private let callers = IdleCallers()
 
-  init(port: Int, streamsOfTimeline: [Int]) {
+  init(port: Int, timelines: Int) {
     self.port = port
     loop = group.next()
-    state = State(streamsOfTimeline: streamsOfTimeline)
+    records = StreamRecords(timelines: timelines)
   }
 
-  /// Returns a property of the state.
-  func read<Value: Sendable>(_ body: @escaping @Sendable (State) -> Value) async throws -> Value {
-    try await loop.submit { [state] in body(state) }.get()
+  /// Returns a property of the records.
+  func read<Value: Sendable>(_ body: @escaping @Sendable (StreamRecords) -> Value) async throws -> Value {
+    try await loop.submit { [records] in body(records) }.get()
   }
 
   /// Opens an event stream of a timeline, and returns when it shows something.
   func open(_ timeline: Int) async throws {
     let count = try await read(\.openStreams)
-    let channel = try await connect { [state] in EventStream(timeline: timeline, state: state) }
+    let channel = try await connect { [records] in EventStream(of: timeline, records) }
     try await send(.init(version: .http1_1, method: .GET, uri: "/timelines/\(timeline)/events"), nil, on: channel)
     while try await read(\.openStreams) <= count { try await Task.sleep(for: .milliseconds(1)) }
   }
@@ -95,17 +34,26 @@ final class Browsers: Sendable {
   /// Sends a like, without waiting for the answer.
   ///
   /// Each request that is in flight has a connection of its own, as those of many browsers have.
-  func like(_ timeline: Int, _ moment: Int, isLiked: Bool, key: String) async throws {
+  ///
+  /// - Parameters:
+  ///   - timeline: The timeline.
+  ///   - moment: The moment.
+  ///   - isLiked: Whether it is liked from now on.
+  ///   - key: The `Idempotency-Key`.
+  ///   - start: The time at which it was to be sent, from which its latency counts.
+  func like(
+    _ timeline: Int, _ moment: Int, isLiked: Bool, key: String, at start: ContinuousClock.Instant
+  ) async throws {
     var head = HTTPRequestHead(
       version: .http1_1, method: .POST, uri: "/timelines/\(timeline)/moments/\(moment)/like",
       headers: ["Idempotency-Key": key])
     let body = ByteBuffer(string: #"{"isLiked": \#(isLiked)}"#)
     head.headers.add(name: "Content-Length", value: "\(body.readableBytes)")
-    let idle = try await loop.submit { [state] in
-      state.recordStart(of: timeline)
-      return state.idleCallers.popLast()
+    let idle = try await loop.submit { [records, callers] in
+      records.recordLike(of: timeline, at: start)
+      return callers.take()
     }.get()
-    let channel = if let idle { idle } else { try await connect { [state] in Caller(state: state) } }
+    let channel = if let idle { idle } else { try await connect { [records, callers] in Caller(records, callers) } }
     try await send(head, body, on: channel)
   }
 
@@ -128,58 +76,65 @@ final class Browsers: Sendable {
     if let body { channel.write(HTTPClientRequestPart.body(.byteBuffer(body)), promise: nil) }
     try await channel.writeAndFlush(HTTPClientRequestPart.end(nil)).get()
   }
+}
 
-  /// Reads the events of one stream.
-  fileprivate final class EventStream: ChannelInboundHandler, @unchecked Sendable {
-    // Unchecked: used on the event loop of its channel only.
+/// Reads the events of one stream.
+private final class EventStream: ChannelInboundHandler, @unchecked Sendable {
+  // Unchecked: used on the event loop of its channel only.
 
-    typealias InboundIn = HTTPClientResponsePart
+  typealias InboundIn = HTTPClientResponsePart
 
-    let timeline: Int
-    /// The number of likes that the stream shows, and of those that it has shown as confirmed by the server.
-    var likeCount = 0
-    var newest: Int?
-    private let state: State
-    private var received = ByteBuffer()
+  private let timeline: Int
+  private let records: StreamRecords
+  private var number: Int?
+  private var parser = EventParser()
 
-    init(timeline: Int, state: State) {
-      self.timeline = timeline
-      self.state = state
-    }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      guard case .body(var part) = unwrapInboundIn(data) else { return }
-      received.writeBuffer(&part)
-      guard received.readableBytesView.suffix(2).elementsEqual("\n\n".utf8) else { return }
-      let text = String(buffer: received)
-      received.clear()
-      for event in text.split(separator: "\n\n") { state.record(event, self) }
-    }
+  init(of timeline: Int, _ records: StreamRecords) {
+    (self.timeline, self.records) = (timeline, records)
   }
 
-  /// Checks the answers to likes.
-  private final class Caller: ChannelInboundHandler, Sendable {
-    typealias InboundIn = HTTPClientResponsePart
+  func channelActive(context: ChannelHandlerContext) {
+    number = records.addStream(of: timeline)
+    context.fireChannelActive()
+  }
 
-    private let state: State
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard case .body(let part) = unwrapInboundIn(data), let number else { return }
+    records.recordBytes(part.readableBytes)
+    parser.append(part)
+    while let event = parser.next() { records.record(event, of: number) }
+  }
+}
 
-    init(state: State) {
-      self.state = state
-    }
+/// Checks the answers to likes.
+private final class Caller: ChannelInboundHandler, Sendable {
+  typealias InboundIn = HTTPClientResponsePart
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      switch unwrapInboundIn(data) {
-      case .head(let head): state.recordAnswer(Int(head.status.code))
-      case .body: break
-      case .end: state.idleCallers.append(context.channel)
-      }
+  private let records: StreamRecords
+  private let callers: IdleCallers
+
+  init(_ records: StreamRecords, _ callers: IdleCallers) {
+    (self.records, self.callers) = (records, callers)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head(let head): records.recordAnswer(Int(head.status.code))
+    case .body: break
+    case .end: callers.add(context.channel)
     }
   }
 }
 
-extension Substring {
-  /// Returns the rest of the first line with a prefix.
-  fileprivate func firstLine(after prefix: String) -> Substring? {
-    split(separator: "\n").first { $0.hasPrefix(prefix) }?.dropFirst(prefix.count)
+/// The connections that wait for a like.
+private final class IdleCallers: @unchecked Sendable {
+  // Unchecked: used on one event loop only.
+
+  private var channels: [any Channel] = []
+
+  func add(_ channel: any Channel) {
+    channels.append(channel)
   }
+
+  func take() -> (any Channel)? { channels.popLast() }
 }

@@ -19,7 +19,7 @@ struct Load: Sendable {
   var comparison: Comparison<Setting> {
     Comparison(
       Setting(row: row, timelines: timelines),
-      contestants: ServiceKind.allCases.map { kind in
+      contestants: options.systems.map { kind in
         Contestant(label: kind.label, count: options.seconds * options.likesPerSecond) {
           try await workspace.withFolder { folder in try await measure(kind, folder) }
         }
@@ -29,9 +29,7 @@ struct Load: Sendable {
   private func measure(_ kind: ServiceKind, _ folder: URL) async throws -> [Reading] {
     let service = try ServiceProcess(kind, timelines: timelines, folder: folder)
     defer { service.stop() }
-    var streams = Array(repeating: 0, count: timelines)
-    for stream in 0..<options.streams { streams[stream % timelines] += 1 }
-    let browsers = Browsers(port: service.port, streamsOfTimeline: streams)
+    let browsers = Browsers(port: service.port, timelines: timelines)
     do {
       let readings = try await measure(service, browsers)
       try await browsers.close()
@@ -52,19 +50,39 @@ struct Load: Sendable {
     for stream in 0..<further { try await browsers.open(stream % timelines) }
     try await Task.sleep(for: .seconds(1))
     let growth = Double(try service.residentMemory() - before) / Double(max(further, 1)) / 1_024
+    let (serviceTime, ownTime) = (try service.processorTime(), try ServiceProcess.ownProcessorTime())
+    let (events, bytes) = (try await browsers.read(\.eventCount), try await browsers.read(\.byteCount))
+    let start = ContinuousClock.now
     try await makeLikes(browsers)
-    try await waitUntilAllShow(service, browsers)
-    let latencies = try await browsers.read(\.latencies).sorted().map { $0 * 1_000 }
-    return [
+    try await waitUntilAllShow(service.kind, browsers)
+    let duration = ContinuousClock.now - start
+    let eventCount = try await browsers.read(\.eventCount) - events
+    let byteCount = try await browsers.read(\.byteCount) - bytes
+    func share(_ metric: String, _ time: Duration) -> Reading {
+      Reading(metric: metric, unit: "% of a core", value: 100 * (time / duration), isCompared: false)
+    }
+    let latencies = try await browsers.read(\.latencies).sorted().map(\.milliseconds)
+    let regressions = try await browsers.read(\.regressions)
+    var readings = [
       Reading(metric: Self.slowest, unit: "ms", value: latencies[(latencies.count * 99 - 1) / 100]),
       Reading(metric: "p50", unit: "ms", value: latencies[latencies.count / 2]),
       Reading(metric: Self.memory, unit: "KiB", value: growth),
       Reading(
         metric: "memory at the end", unit: "MiB", value: Double(try service.residentMemory()) / 1_048_576),
+      share("service's CPU", try service.processorTime() - serviceTime),
+      share("load's CPU", try ServiceProcess.ownProcessorTime() - ownTime),
+      Reading(metric: "events", unit: "", value: Double(eventCount), isCompared: false),
       Reading(
-        metric: "older after newer", unit: "events", value: Double(try await browsers.read(\.regressions)),
+        metric: "size of an event", unit: "KiB", value: Double(byteCount) / Double(max(eventCount, 1)) / 1_024,
         isCompared: false),
+      Reading(metric: "older after newer", unit: "events", value: Double(regressions), isCompared: false),
     ]
+    let outdated = try await outdatedCount(service.kind, browsers)
+    readings.append(Reading(metric: "outdated at the end", unit: "streams", value: Double(outdated), isCompared: false))
+    if service.kind.keepsOrder, regressions > 0 {
+      throw BenchmarkError.wentBack(system: service.kind.label, times: regressions)
+    }
+    return readings
   }
 
   /// Opens the first stream, as soon as the service listens.
@@ -82,24 +100,40 @@ struct Load: Sendable {
   private func makeLikes(_ browsers: Browsers) async throws {
     let start = ContinuousClock.now
     for number in 0..<options.seconds * options.likesPerSecond {
-      try await Task.sleep(until: start + .seconds(number) / options.likesPerSecond, clock: .continuous)
+      let time = start + .seconds(number) / options.likesPerSecond
+      try await Task.sleep(until: time, clock: .continuous)
       let (timeline, round) = (number % timelines, number / timelines)
       try await browsers.like(
-        timeline, ShownTimeline.moment(ofLike: round), isLiked: ShownTimeline.isLiked(byLike: round), key: "\(number)")
+        timeline, ShownTimeline.moment(ofLike: round), isLiked: ShownTimeline.isLiked(byLike: round), key: "\(number)",
+        at: time)
     }
   }
 
-  private func waitUntilAllShow(_ service: ServiceProcess, _ browsers: Browsers) async throws {
-    let label = service.kind.label
+  private func waitUntilAllShow(_ kind: ServiceKind, _ browsers: Browsers) async throws {
     let end = ContinuousClock.now + .seconds(300)
     while try await browsers.read(\.missingCount) > 0 {
       if .now > end {
-        throw BenchmarkError.notConverged(system: label, streams: try await browsers.read(\.missingCount))
+        throw BenchmarkError.notConverged(system: kind.label, missing: try await browsers.read(\.missingCount))
       }
       try await Task.sleep(for: .milliseconds(10))
     }
     if let status = try await browsers.read(\.failedStatus) {
-      throw BenchmarkError.likeFailed(system: label, status: status)
+      throw BenchmarkError.likeFailed(system: kind.label, status: status)
+    }
+  }
+
+  /// Returns the number of streams that don't end with what a new browser gets, and what the server has.
+  private func outdatedCount(_ kind: ServiceKind, _ browsers: Browsers) async throws -> Int {
+    for timeline in 0..<timelines { try await browsers.open(timeline) }
+    let end = ContinuousClock.now + .seconds(kind.keepsOrder ? 60 : 2)
+    while true {
+      let count = try await browsers.read(\.outdatedCount)
+      if count == 0 { return 0 }
+      if .now > end {
+        if kind.keepsOrder { throw BenchmarkError.outdated(system: kind.label, streams: count) }
+        return count
+      }
+      try await Task.sleep(for: .milliseconds(10))
     }
   }
 }

@@ -10,7 +10,15 @@ struct LoadBenchmarks {
       if arguments.first == ServiceProcess.flag, let description = arguments.dropFirst().first {
         return try await ServiceProcess.run(description)
       }
-      try await compare(Options(arguments))
+      let options = try Options(arguments)
+      let workspace = try Workspace(of: "LoadBenchmarks", in: options.folder)
+      do {
+        try await compare(options, workspace)
+      } catch {
+        try workspace.remove()
+        throw error
+      }
+      try workspace.remove()
     } catch let error as UsageError {
       fail(BenchmarkError.usage(error.problem))
     } catch {
@@ -20,10 +28,8 @@ struct LoadBenchmarks {
 
   private static func fail(_ error: any Error) -> Never { Output.fail("LoadBenchmarks", error) }
 
-  private static func compare(_ options: Options) async throws {
+  private static func compare(_ options: Options, _ workspace: Workspace) async throws {
     try OpenFiles.raiseLimit()
-    let workspace = try Workspace(of: "LoadBenchmarks", in: options.folder)
-    defer { try? workspace.remove() }
     let base = ServiceKind.usual.label
     var report = Report(conditions: Conditions(options.run))
     var runner = Runner(options.run, base: base) { fail(BenchmarkError.hung(system: $0, seconds: $1)) }

@@ -5,6 +5,7 @@ internal import Foundation
 struct Options: Sendable {
   private(set) var run = RunOptions(timeout: 600)
   private(set) var rows = Row.allCases
+  private(set) var systems = ServiceKind.allCases
   private(set) var folder = FileManager.default.temporaryDirectory
   private var streamCount = 1_000
   private(set) var likesPerSecond = 200
@@ -13,6 +14,8 @@ struct Options: Sendable {
     usage: LoadBenchmarks [options]
       --rows \(Row.allCases.map(\.rawValue).joined(separator: ","))
                      the rows to measure
+      --systems \(ServiceKind.allCases.map(\.rawValue).joined(separator: ","))
+                     the systems to measure
       --streams 1000 the number of open event streams
       --rate 200     the number of likes per second
       --runs 5       the number of runs that each median is taken of
@@ -24,10 +27,12 @@ struct Options: Sendable {
     """
 
   init(_ arguments: some Sequence<String>) throws(UsageError) {
-    var (rows, folder, streamCount, likesPerSecond) = (rows, folder, streamCount, likesPerSecond)
+    var (rows, systems, folder) = (rows, systems, folder)
+    var (streamCount, likesPerSecond) = (streamCount, likesPerSecond)
     try run.read(arguments) { (name, value) throws(UsageError) in
       switch name {
       case "--rows": rows = try RunOptions.parseList(value, Row.init(rawValue:))
+      case "--systems": systems = try RunOptions.parseList(value, ServiceKind.init(rawValue:))
       case "--folder": folder = URL(filePath: value, directoryHint: .isDirectory)
       case "--streams": streamCount = try RunOptions.parse(value, RunOptions.positive)
       case "--rate": likesPerSecond = try RunOptions.parse(value, RunOptions.positive)
@@ -35,7 +40,8 @@ struct Options: Sendable {
       }
       return true
     }
-    (self.rows, self.folder, self.streamCount, self.likesPerSecond) = (rows, folder, streamCount, likesPerSecond)
+    (self.rows, self.systems, self.folder) = (rows, systems, folder)
+    (self.streamCount, self.likesPerSecond) = (streamCount, likesPerSecond)
   }
 
   /// The number of open event streams.

@@ -15,6 +15,9 @@ enum ServiceKind: String, CaseIterable, Codable, Sendable {
     case .usual: "AsyncStreams"
     }
   }
+
+  /// Whether no browser shows an older timeline after a newer one, even of likes that overlap.
+  var keepsOrder: Bool { self != .usual }
 }
 
 /// A service in a process of its own, so that its memory can be measured.
@@ -57,6 +60,21 @@ final class ServiceProcess {
       let pages = String(decoding: statm, as: UTF8.self).split(separator: " ").dropFirst().first.flatMap({ Int($0) })
     else { throw BenchmarkError.noResidentMemory }
     return pages * sysconf(Int32(_SC_PAGESIZE))
+  }
+
+  /// The processor time that the service has used.
+  func processorTime() throws -> Duration { try Self.processorTime(ofProcess: "\(process.processIdentifier)") }
+
+  /// The processor time that this process has used, which makes the load.
+  static func ownProcessorTime() throws -> Duration { try processorTime(ofProcess: "self") }
+
+  private static func processorTime(ofProcess process: String) throws -> Duration {
+    // The name of the program, in parentheses, may contain spaces.
+    guard let stat = FileManager.default.contents(atPath: "/proc/\(process)/stat"),
+      let fields = String(decoding: stat, as: UTF8.self).split(separator: ")").last?.split(separator: " "),
+      fields.count > 12, let user = Int(fields[11]), let system = Int(fields[12])
+    else { throw BenchmarkError.noProcessorTime }
+    return .seconds(user + system) / sysconf(Int32(_SC_CLK_TCK))
   }
 
   /// Serves in the process that an initializer started, until a signal ends it.

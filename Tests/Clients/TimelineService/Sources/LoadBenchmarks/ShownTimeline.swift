@@ -1,29 +1,39 @@
+internal import NIOCore
+
 /// The likes that an event shows.
 ///
-/// Likes go round: each takes the next moment, and every second round takes the likes back. So the moments that are liked tell
-/// the number of all likes that are shown, up to a multiple of two rounds. The server's own count is the name of the user; the
-/// likes that wait for the server come on top of it. Where more than two rounds wait, the result is too low.
+/// The likes of a timeline count in Gray code: each of them changes one moment, so that the moments that are liked are the digits
+/// of the number of all likes that are shown. So the number is exact, whichever likes a stream skips. The server's own count is
+/// the name of the user; the likes that wait for the server come on top of it.
 struct ShownTimeline {
   static let momentCount = 20
 
   /// The number of likes that the server has confirmed.
   let confirmedCount: Int
-  /// The number of likes that are shown.
-  let likeCount: Int
+  /// The number of likes that the moments show, unless likes that overlap have changed places.
+  private let shownCount: Int
 
   /// Reads the content of an event.
   ///
   /// Searches for the two fields that it needs, because decoding whole timelines would take longer than the services that are
   /// measured.
-  init(_ content: Substring) {
-    let bytes = Array(content.utf8)
+  init(_ content: ByteBufferView) {
+    let bytes = Array(content)
     let liked = Self.places(of: #""isLiked":"#, in: bytes).map { bytes[$0] == UInt8(ascii: "t") }
     // The user follows the moments, because the keys are sorted.
     let name = Self.places(of: #""name":""#, in: bytes).last.map { bytes[$0...].prefix { $0 != UInt8(ascii: "\"") } }
     guard liked.count == Self.momentCount, let name, let confirmedCount = Int(String(decoding: name, as: UTF8.self))
-    else { preconditionFailure("An event has no timeline with a number of likes: \(content)") }
+    else {
+      preconditionFailure(
+        "An event has no timeline with a number of likes: \(String(decoding: content, as: UTF8.self))")
+    }
     self.confirmedCount = confirmedCount
-    likeCount = Self.likeCount(confirmedCount, liked)
+    // Each digit of the number is the parity of the digits of the code from its place on.
+    shownCount =
+      liked.reversed().reduce(into: (count: 0, digit: false)) { number, isLiked in
+        number.digit = number.digit != isLiked
+        number.count = number.count << 1 | (number.digit ? 1 : 0)
+      }.count
   }
 
   /// Returns the places right behind each occurrence of a text.
@@ -34,18 +44,21 @@ struct ShownTimeline {
     }.map { $0 + text.count }
   }
 
-  private static func likeCount(_ confirmedCount: Int, _ liked: [Bool]) -> Int {
-    let changes = liked.prefix { $0 == liked[0] }.count
-    // Likes that overlap may have changed places.
-    guard liked.dropFirst(changes).allSatisfy({ $0 != liked[0] }) else { return confirmedCount }
-    let period = 2 * momentCount
-    let shown = changes == liked.count ? (liked[0] ? momentCount : 0) : changes + (liked[0] ? 0 : momentCount)
-    return confirmedCount + (shown - confirmedCount % period + period) % period
+  /// Returns the number of likes that are shown.
+  ///
+  /// - Parameters:
+  ///   - shownBefore: The number of likes that the stream has shown before.
+  ///   - made: The number of likes that were made so far.
+  func likeCount(after shownBefore: Int, ofMade made: Int) -> Int {
+    max(shownBefore, shownCount <= made ? shownCount : 0, min(confirmedCount, made))
   }
 
-  /// The moment that a like changes.
-  static func moment(ofLike number: Int) -> Int { number % momentCount }
+  /// The moment that a like changes; the first like is number 0.
+  static func moment(ofLike number: Int) -> Int { (number + 1).trailingZeroBitCount }
 
   /// Whether the moment is liked after a like.
-  static func isLiked(byLike number: Int) -> Bool { (number / momentCount).isMultiple(of: 2) }
+  static func isLiked(byLike number: Int) -> Bool {
+    let code = (number + 1) ^ (number + 1) >> 1
+    return code >> moment(ofLike: number) & 1 == 1
+  }
 }

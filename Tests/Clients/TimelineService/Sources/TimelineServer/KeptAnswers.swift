@@ -30,8 +30,9 @@ actor KeptAnswers<Answer: Sendable> {
       }
       return try await first.answer.value
     }
-    // Not cancelled with the request, as a repetition waits for it.
-    let answer = Task { try await body() }
+    // Not cancelled with the request, as a repetition waits for it. Its priority is high because it would otherwise wait at
+    // each step behind the writes to every open stream.
+    let answer = Task(priority: .high) { try await body() }
     kept[key] = Kept(question: question, answer: answer)
     order.append(key)
     if order.count > maximumCount { kept[order.removeFirst()] = nil }

@@ -17,6 +17,10 @@ final class TimelineFeed: Sendable {
   }
 
   private static let heartbeat = Duration.seconds(15)
+  /// The minimum time between two events.
+  ///
+  /// A timeline may change hundreds of times per second, and each event is written once for each browser.
+  static let interval = Duration.milliseconds(25)
 
   private let newest = CurrentValueChannel<Frame, Never>(Frame())
   private let observation: Task<Void, Never>
@@ -38,8 +42,13 @@ final class TimelineFeed: Sendable {
           for await likes in likes { content.update { $0.waiting = Array(likes.keys) } }
         }
         group.addTask {
-          for await (timeline, waiting) in content.stream {
-            if let event = timeline.flatMap({ Self.event($0, waiting) }) { newest.update { $0.event = event } }
+          for await _ in content.stream {
+            // A like changes the timeline and the list of waiting likes one after the other.
+            await Task.yield()
+            let (timeline, waiting) = content.value
+            guard let timeline, let event = Self.event(timeline, waiting), event != newest.value.event else { continue }
+            newest.update { $0.event = event }
+            try? await Task.sleep(for: Self.interval)
           }
         }
         while !Task.isCancelled {

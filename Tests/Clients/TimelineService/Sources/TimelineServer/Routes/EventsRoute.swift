@@ -31,7 +31,7 @@ final class EventsRoute: Sendable {
         body: ResponseBody { writer in
           let feed = self.open(userID)
           defer { self.close(userID) }
-          try await Self.write(feed, after: last, until: request.body, to: &writer)
+          try await Self.write(feed, after: last, to: &writer)
           try await writer.finish(nil)
         })
     }
@@ -71,7 +71,7 @@ final class EventsRoute: Sendable {
 
   /// Writes events until the browser leaves or the service stops.
   private static func write(
-    _ feed: TimelineFeed, after last: String?, until body: RequestBody, to writer: inout any ResponseBodyWriter
+    _ feed: TimelineFeed, after last: String?, to writer: inout any ResponseBodyWriter
   ) async throws {
     var last = last
     // Sends the head now, because the first event may be far away.
