@@ -131,17 +131,16 @@ import Testing
       return Task(executorPreference: executor) { _ = try await store.save(number, for: key) }
     }
     await isHeld.pass()
-    let locks = Lock(0)
+    let replaced = Lock(0)
     let bytes = try encodedEnvelope(9)
     let names = [keys[1], keys[3]].map(\.keyName)
     hook.withLock {
       $0 = { call in
-        // Each commit takes the lock of the folder once. The other store commits before the third of them.
-        guard call.operation == "flock", call.path == folder,
-          locks.withLock({
-            $0 += 1; return $0
-          }) == 3
-        else { return }
+        // Each commit replaces one file. The other store commits when the folder is locked next after the second of them,
+        // for the third commit or for a check.
+        if call.operation == "rename" { replaced.withLock { $0 += 1 } }
+        guard call.operation == "flock", call.path == folder, replaced.withLock({ $0 }) == 2 else { return }
+        hook.withLock { $0 = { _ in } }
         do {
           var other = FileBackend(folder: URL(filePath: folder, directoryHint: .isDirectory))
           let writes = try names.map { StoreWrite(name: try $0.encoded(), bytes: bytes) }
