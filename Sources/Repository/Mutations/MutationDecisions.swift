@@ -158,7 +158,7 @@ final class MutationDecisions<Source: RepositorySource> {
       case .gone:
         if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
         return false
-      case .written, .unchanged, .decided:
+      case .written, .unchanged, .kept, .decided:
         // Tries again if the record was changed by a write of this repository.
         guard let entry = state[id], entry.tag != tag, state.standing(of: entry) != .inFlight else { return false }
       }
@@ -178,7 +178,7 @@ final class MutationDecisions<Source: RepositorySource> {
     case .gone:
       if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       return false
-    case .written, .unchanged, .decided: return false
+    case .written, .unchanged, .kept, .decided: return false
     }
   }
 }

@@ -26,6 +26,10 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     /// Whether this process has marked it: its record says, or is about to say, that an attempt may have begun.
     var isMarked = false
     fileprivate(set) var isInFlight = false
+    /// Whether another process has written the record since this process began an attempt.
+    ///
+    /// Then the record counts the attempts of that process, and not the present one.
+    fileprivate(set) var isTakenOver = false
     /// Whether the server answered an attempt of this process with success.
     fileprivate(set) var isAnswered = false
     /// Whether the server has refused it, so that earlier attempts with an unknown outcome no longer matter.
@@ -191,6 +195,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     edit(id) {
       let isOutcomeUnknown = $0.record.isOutcomeUnknown
       ($0.record, $0.tag, $0.revision, $0.isMarked) = (record, tag, revision, false)
+      $0.isTakenOver = $0.isInFlight
       // The reply to an attempt of this process may repeat the server's answer to the other process.
       if isOutcomeUnknown || record.unfinishedAttempts > 0 { $0.record.isOutcomeUnknown = true }
     }
@@ -231,9 +236,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     }
   }
 
-  /// Removes the mark of a mutation that has not been sent.
+  /// Removes the mark of a mutation that has not been sent, unless another process has written the record since.
   mutating func unmark(_ id: MutationID) {
-    edit(id) { ($0.isMarked, $0.record.unfinishedAttempts) = (false, 0) }
+    edit(id) { if $0.isMarked { ($0.isMarked, $0.record.unfinishedAttempts) = (false, 0) } }
   }
 
   /// Records that an attempt begins.
@@ -241,7 +246,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   /// From now on the mutation can't be cancelled.
   mutating func beginAttempt(_ id: MutationID) {
     edit(id) {
-      $0.isInFlight = true
+      ($0.isInFlight, $0.isTakenOver) = (true, false)
       $0.record.attempts += 1
     }
   }
@@ -250,8 +255,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   mutating func abandonAttempt(_ id: MutationID) {
     edit(id) {
       ($0.isInFlight, $0.isMarked) = (false, false)
-      // The record is that of the process that gave the verdict, which doesn't count this attempt.
-      guard $0.isLive else { return }
+      guard $0.isLive, !$0.isTakenOver else { return }
       ($0.record.attempts, $0.record.unfinishedAttempts) = ($0.record.attempts - 1, 0)
     }
   }
@@ -268,7 +272,8 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   ///   - isOutcomeUnknown: Whether the server may have the mutation.
   mutating func recordFailure(of id: MutationID, isOutcomeUnknown: Bool) {
     edit(id) {
-      ($0.isInFlight, $0.isMarked, $0.record.unfinishedAttempts) = (false, false, 0)
+      ($0.isInFlight, $0.isMarked) = (false, false)
+      if !$0.isTakenOver { $0.record.unfinishedAttempts = 0 }
       if isOutcomeUnknown { $0.record.isOutcomeUnknown = true }
     }
   }

@@ -64,15 +64,17 @@ final class MutationQueue<Source: RepositorySource> {
   ///   - configuration: The configuration of the repository.
   ///   - events: Receives the repository's events.
   ///   - liveCounts: Receives the number of live mutations; see ``MutationLedger/Entry/isLive``.
+  ///   - version: Receives the version of the queue.
   ///   - lists: Receives the list of all mutations, under the name of their collection.
   init(
     _ capabilities: SourceCapabilities<Source>, _ state: State, _ records: MutationRecords<Mutation>,
     _ calls: MutationCalls<Source>, configuration: RepositoryConfiguration, events: RepositoryEvents,
-    liveCounts: CurrentValueRelay<Int>, lists: KeyChannels<String, [Listed]>
+    liveCounts: CurrentValueRelay<Int>, version: CurrentValueRelay<UInt64>, lists: KeyChannels<String, [Listed]>
   ) {
     (self.capabilities, self.state, self.records) = (capabilities, state, records)
     (self.calls, self.events) = (calls, events)
-    reports = QueueReports(of: records.keys.collection, liveCounts: liveCounts, lists: lists, events: events)
+    reports = QueueReports(
+      of: records.keys.collection, liveCounts: liveCounts, version: version, lists: lists, events: events)
     (limits, now) = (configuration.queueLimits, configuration.now)
   }
 
@@ -85,9 +87,14 @@ final class MutationQueue<Source: RepositorySource> {
 
   /// Starts to send the mutations of all repositories on the store; see ``Election``.
   func lead(as status: LeadershipStatus, in engine: isolated Engine) {
-    let refused = state.lead(as: status)
+    let (refused, behindGap) = state.lead(as: status)
     calls.endTimeouts()
     for id in refused { refuseInterrupted(id, in: engine) }
+    for entry in behindGap.compactMap({ state[$0] }) {
+      engine.start { engine in
+        await engine.reader.readPredecessors(of: entry.id, entry.record.sequence, in: engine)
+      }
+    }
     // Their timeouts are gone, and no answer of the server ends them.
     calls.endQueued(state.live.filter { state.isStalled($0.lane) }.map(\.id))
     for entry in state.live where sends(entry) && !entry.isAnswered { engine.beginDeciding(entry) }
@@ -243,8 +250,10 @@ final class MutationQueue<Source: RepositorySource> {
     do throws(StoreError) {
       added = try await add(entry, replacing: replaced, in: engine)
     } catch {
+      // It isn't known any more if its user has signed out meanwhile.
+      let isKnown = state[id] != nil
       forgetUnadded(id, in: engine)
-      if let replaced, replaced.id == id {
+      if let replaced, replaced.id == id, isKnown {
         state.restoreRefused(replaced)
         reportChanges(in: engine)
       }

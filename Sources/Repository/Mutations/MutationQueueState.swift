@@ -126,11 +126,20 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Records that this repository sends from now on.
   ///
-  /// - Returns: The mutations that are now refused and whose records must be written.
-  func lead(as status: LeadershipStatus) -> [MutationID] {
+  /// - Returns: The mutations that are now refused and whose records must be written, and those before which stored
+  ///   mutations may not be known yet; ``recordPredecessors(of:)`` follows for them.
+  func lead(as status: LeadershipStatus) -> (refused: [MutationID], behindGap: [MutationID]) {
     leadership = status
     (startedLanes, lanesStalledElsewhere) = ([], [])
-    return ledger.live.filter { !$0.isAnswered && adopt($0) }.map(\.id)
+    var (refused, behindGap): ([MutationID], [MutationID]) = ([], [])
+    for entry in ledger.live where !entry.isAnswered {
+      switch adoptInSequence(entry) {
+      case .nothing: break
+      case .refused: refused.append(entry.id)
+      case .behindGap: behindGap.append(entry.id)
+      }
+    }
+    return (refused, behindGap)
   }
 
   /// Records that this repository no longer sends.
@@ -181,19 +190,29 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     var entry = entry
     entry.isExternal = leadership == .independent
     ledger.add(entry)
-    guard leadership == .leading else {
-      recordReading(upTo: entry.record.sequence)
-      return .nothing
-    }
-    guard entry.record.sequence <= knownSequence + 1 else {
-      idsBehindGap.insert(entry.id)
-      lanes.block(entry.id)
-      guard adopt(entry) else { return .behindGap }
-      idsBehindGap.remove(entry.id)
-      return .refused
-    }
-    recordReading(upTo: entry.record.sequence)
-    return adopt(entry) ? .refused : .nothing
+    if leadership == .leading { return adoptInSequence(entry) }
+    _ = isBehindGap(entry.record.sequence)
+    return .nothing
+  }
+
+  /// Places a mutation in its lane, where it waits if stored mutations before it may not be known yet.
+  private func adoptInSequence(_ entry: Entry) -> Added {
+    // A mutation that isn't durable yet has no sequence number.
+    guard entry.tag != nil, isBehindGap(entry.record.sequence) else { return adopt(entry) ? .refused : .nothing }
+    idsBehindGap.insert(entry.id)
+    lanes.block(entry.id)
+    guard adopt(entry) else { return .behindGap }
+    idsBehindGap.remove(entry.id)
+    return .refused
+  }
+
+  /// Records that the mutation with a sequence number is known.
+  ///
+  /// - Returns: Whether stored mutations before it may not be known yet. Independent repositories have no such order.
+  private func isBehindGap(_ sequence: UInt64) -> Bool {
+    if leadership != .independent, sequence > knownSequence + 1 { return true }
+    recordReading(upTo: sequence)
+    return false
   }
 
   /// Places a mutation in its lane, from which this repository sends it.
@@ -251,12 +270,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   func recordAddition(of id: MutationID, sequence: UInt64, tag: StoreTag, revision: UInt64) -> Bool {
     ledger.recordAddition(of: id, sequence: sequence, tag: tag, revision: revision)
     putInOrder(id)
-    guard leadership != .leading || sequence <= knownSequence + 1 else {
-      idsBehindGap.insert(id)
-      return true
-    }
-    recordReading(upTo: sequence)
-    return false
+    guard isBehindGap(sequence), leadership == .leading else { return false }
+    idsBehindGap.insert(id)
+    return true
   }
 
   /// Records that all mutations before this one are known.

@@ -223,20 +223,38 @@ final class MutationReader<Source: RepositorySource> {
 
   /// Forgets mutations that another repository or process has completed, and completes the calls that wait for them.
   func finishExternally(_ ids: [MutationID], in engine: isolated Engine) {
-    let finished = ids.filter { state.remove($0) != nil }
-    let awaited = finished.filter { calls.isOpen($0) }
-    if !awaited.isEmpty { engine.start { engine in await engine.reader.endCalls(of: awaited, in: engine) } }
+    let finished = ids.compactMap { state.remove($0) }
+    for entry in finished where calls.isOpen(entry.id) {
+      let signOutCount = engine.users.signOutCount(of: entry.key.userID)
+      engine.start { engine in await engine.reader.endCall(of: entry, signOutCount, in: engine) }
+    }
     engine.queue.reportChanges(in: engine)
     engine.sender.pump(in: engine)
   }
 
-  /// Completes the calls of mutations that another repository or process has confirmed or withdrawn.
-  private func endCalls(of ids: [MutationID], in engine: isolated Engine) async {
+  /// Completes the call of a mutation that another repository or process has confirmed, withdrawn or erased.
+  ///
+  /// - Parameters:
+  ///   - entry: The mutation.
+  ///   - signOutCount: The number of times its user had signed out when it was found to be removed. A sign-out erases
+  ///     mutations, and may be reported after that.
+  ///   - engine: The engine.
+  private func endCall(of entry: Entry, _ signOutCount: UInt64, in engine: isolated Engine) async {
+    // The store may fail for ever.
+    calls.startTimeout(of: entry.id, in: engine)
     await engine.keepTrying { (engine) async throws(StoreError) in
       let withdrawals = try await engine.reader.records.withdrawals()
-      for id in ids {
-        engine.calls.end(id, withdrawals.contains(id) ? .failure(.cancelled) : .success(.confirmed))
-      }
+      if let userID = entry.key.userID { try await engine.users.reload(UserDigest(userID), in: engine) }
+      let hasSignedOut = engine.users.signOutCount(of: entry.key.userID) != signOutCount
+      let outcome: MutationCalls<Source>.Outcome =
+        if withdrawals.contains(entry.id) {
+          .failure(.cancelled)
+        } else if hasSignedOut {
+          .failure(.signedOut)
+        } else {
+          .success(.confirmed)
+        }
+      engine.calls.end(entry.id, outcome)
     }
   }
 }

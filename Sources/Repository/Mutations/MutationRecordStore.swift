@@ -50,9 +50,11 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     case removed(StoreCommit)
     /// Another process has removed the record, so nothing was written.
     case gone
-    /// Nothing was written or removed: this repository removes the record in another commit, another process sends the
-    /// mutation, or the record was to be kept as another process has changed it.
+    /// Nothing was written or removed: this repository removes the record in another commit, or another process sends
+    /// the mutation.
     case unchanged
+    /// Another process has changed the record, which was therefore kept.
+    case kept
     /// Nothing was written, because another process has refused the mutation or found it in conflict.
     case decided
   }
@@ -113,26 +115,38 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
         return line.waiting
       }
       if turns.isEmpty { return }
-      await write(withoutConflicts(turns), &shared)
+      let (compatible, postponed) = withoutConflicts(turns)
+      await write(compatible, &shared)
+      for turn in postponed { await writeUnlessRemoved(turn, &shared) }
     }
   }
 
-  /// Drops the replacements of records that are also removed, and completes them as unchanged.
+  /// Separates the replacements of records that are also removed, which must not undo the removal.
   ///
   /// Of several replacements of one record, the batch keeps the last.
-  private func withoutConflicts(_ turns: [Turn]) -> [Turn] {
+  private func withoutConflicts(_ turns: [Turn]) -> (compatible: [Turn], postponed: [Turn]) {
     var removed: Set<MutationID> = []
     for turn in turns {
       switch turn.write {
       case .remove, .removeIf: removed.insert(turn.id)
+      case .add(_, let replaced?, _) where replaced.id != turn.id: removed.insert(replaced.id)
       case .add, .replace: break
       }
     }
-    if removed.isEmpty { return turns }
-    return turns.filter { turn in
-      guard case .replace = turn.write, removed.contains(turn.id) else { return true }
+    if removed.isEmpty { return (turns, []) }
+    let isPostponed = { (turn: Turn) in
+      if case .replace = turn.write { removed.contains(turn.id) } else { false }
+    }
+    return (turns.filter { !isPostponed($0) }, turns.filter(isPostponed))
+  }
+
+  /// Replaces a record, unless the removal that it was postponed for has succeeded.
+  private func writeUnlessRemoved(_ turn: Turn, _ shared: inout Shared) async {
+    do throws(StoreError) {
+      if try await store.load(keys.record(turn.id)) != nil { return await write([turn], &shared) }
       turn.continuation.resume(returning: .success(.unchanged))
-      return false
+    } catch {
+      turn.continuation.resume(returning: .failure(error))
     }
   }
 
@@ -191,7 +205,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       var next = turn
       switch turn.write {
       case .replace(_, _, unlessChanged: true):
-        return turn.continuation.resume(returning: .success(.unchanged))
+        return turn.continuation.resume(returning: .success(.kept))
       case .replace(var record, _, unlessChanged: false):
         guard let stored = try await store.load(keys.record(turn.id)) else { break }
         // A live record of a former leader must not replace the verdict of the present one.

@@ -78,8 +78,12 @@ final class MutationSender<Source: RepositorySource> {
       return backOff(dequeued, after: nil, reason: error.description, in: engine)
     }
     let leads = await engine.election.confirmLead(in: engine)
-    if Task.isCancelled { return await endWithRepository(dequeued, in: engine) }
     guard leads else { return queue.abandonAttemptAfterLoss(dequeued, in: engine) }
+    if Task.isCancelled { return await endWithRepository(dequeued, in: engine) }
+    if engine.writer.needsMark(dequeued.id) {
+      queue.abandonAttempt(dequeued)
+      return backOff(dequeued, after: nil, reason: "another process has changed the mutation's record", in: engine)
+    }
     guard let entry = queue[dequeued.id], entry.isLive, let sending = capabilities.sending else {
       // Another process has completed it, or it is in conflict.
       advanceLane(after: dequeued, in: engine)

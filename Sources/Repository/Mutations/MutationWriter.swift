@@ -36,7 +36,7 @@ final class MutationWriter<Source: RepositorySource> {
       case .written(let record, let commit):
         state.recordWrite(record, of: id, commit)
         if isOvertaken { await engine.reader.reload(id, in: engine) }
-      case .decided: await engine.reader.reload(id, in: engine)
+      case .kept, .decided: await engine.reader.reload(id, in: engine)
       case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
       case .removed, .unchanged: break
       }
@@ -69,6 +69,8 @@ final class MutationWriter<Source: RepositorySource> {
 
   /// Stores that an attempt is about to begin, so that the next process learns of it if this process ends during the
   /// attempt.
+  ///
+  /// If another process has changed the record, it stays as it is, and ``needsMark(_:)`` still holds.
   func mark(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {
     let ids = state.mark(id)
     marking.formUnion(ids)
@@ -78,7 +80,7 @@ final class MutationWriter<Source: RepositorySource> {
     }
     var failure: StoreError?
     await withTaskGroup(of: StoreError?.self) { group in
-      for id in ids { group.addTask { await engine.writeRecord(id) } }
+      for id in ids { group.addTask { await engine.writeMark(of: id) } }
       for await error in group { failure = failure ?? error }
     }
     guard let failure else { return }
@@ -86,8 +88,8 @@ final class MutationWriter<Source: RepositorySource> {
     throw failure
   }
 
-  /// Whether ``mark(_:in:)`` writes the record of a mutation.
-  func needsMark(_ id: MutationID) -> Bool { state[id].map { !$0.isMarked } ?? false }
+  /// Whether a mutation must be marked before it is sent.
+  func needsMark(_ id: MutationID) -> Bool { state[id].map { $0.isLive && !$0.isMarked } ?? false }
 
   /// Removes the mark of a waiting mutation, so that a later process doesn't count an attempt that never began.
   func removeMark(of id: MutationID, in engine: isolated Engine) {

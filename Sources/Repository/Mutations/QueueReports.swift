@@ -10,6 +10,7 @@ final class QueueReports<Source: RepositorySource> {
 
   private let collection: String
   private let liveCounts: CurrentValueRelay<Int>
+  private let version: CurrentValueRelay<UInt64>
   private let lists: KeyChannels<String, List>
   private let events: RepositoryEvents
   private var sentVersion: UInt64 = 0
@@ -18,13 +19,15 @@ final class QueueReports<Source: RepositorySource> {
   /// - Parameters:
   ///   - collection: The name under which the list is observed.
   ///   - liveCounts: Receives the number of live mutations.
+  ///   - version: Receives the version of the queue.
   ///   - lists: Receives the list of all mutations.
   ///   - events: Receives the length of the queue.
   init(
-    of collection: String, liveCounts: CurrentValueRelay<Int>, lists: KeyChannels<String, List>,
-    events: RepositoryEvents
+    of collection: String, liveCounts: CurrentValueRelay<Int>, version: CurrentValueRelay<UInt64>,
+    lists: KeyChannels<String, List>, events: RepositoryEvents
   ) {
-    (self.collection, self.liveCounts, self.lists, self.events) = (collection, liveCounts, lists, events)
+    (self.collection, self.liveCounts, self.version) = (collection, liveCounts, version)
+    (self.lists, self.events) = (lists, events)
   }
 
   /// Reports changes, and schedules the list once for all changes of one step.
@@ -33,6 +36,7 @@ final class QueueReports<Source: RepositorySource> {
       liveCounts.send(state.liveCount)
       events.emit(.queueLength(waiting: state.liveCount, dead: state.count - state.liveCount))
     }
+    if version.value != state.version { version.send(state.version) }
     guard !isListScheduled, sentVersion != state.version, lists.isObserved(collection) else { return }
     isListScheduled = true
     engine.start { engine in engine.queue.sendList() }

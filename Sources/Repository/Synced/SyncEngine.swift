@@ -33,6 +33,8 @@ actor SyncEngine<Source: RepositorySource> {
   nonisolated let tasks: OwnedTasks
   /// The number of mutations that are waiting or in flight.
   nonisolated let liveCounts = CurrentValueRelay(0)
+  /// The version of the queue, which every change of it increments.
+  nonisolated let queueVersion = CurrentValueRelay<UInt64>(0)
   /// The collection of the values.
   nonisolated let name: String
   /// The key of the channel for observers of the queue.
@@ -79,7 +81,7 @@ actor SyncEngine<Source: RepositorySource> {
     calls = MutationCalls(CallTimeouts(clock, tasks))
     queue = MutationQueue(
       capabilities, mutations, records, calls, configuration: configuration, events: events, liveCounts: liveCounts,
-      lists: channels.lists)
+      version: queueVersion, lists: channels.lists)
     reader = MutationReader(capabilities, mutations, records, calls, events: events)
     writer = MutationWriter(mutations, records, events: events)
     decisions = MutationDecisions(mutations, records, calls, events: events)
@@ -93,7 +95,7 @@ actor SyncEngine<Source: RepositorySource> {
       configuration.leadership, records.keys.collection, on: store, clock: clock, events: events)
     users = SyncUsers(store, repository: source.name, events: events)
     signOuts = SignOuts(
-      store, repository: source.name, clock: clock, liveCounts: liveCounts, events: events)
+      store, repository: source.name, clock: clock, queueVersion: queueVersion, events: events)
     evictions = SyncEvictions(
       store, repository: source.name, configuration: configuration, clock: clock, events: events, tasks: tasks)
     environment = SyncEnvironment(configuration, clock: clock, liveCounts: liveCounts, events: events)
@@ -479,9 +481,9 @@ actor SyncEngine<Source: RepositorySource> {
     calls.endExpired(at: deadline, in: self)
   }
 
-  /// Writes the record of a mutation.
-  func writeRecord(_ id: MutationID) async -> StoreError? {
-    await writer.write(id, in: self)
+  /// Writes the record of a marked mutation, unless another process has changed it.
+  func writeMark(of id: MutationID) async -> StoreError? {
+    await writer.write(id, unlessChanged: true, in: self)
   }
 
   /// Sends the mutations that are due when an alarm fires.

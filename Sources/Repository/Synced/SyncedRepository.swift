@@ -223,7 +223,8 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   ///
   /// If the process ends during the call, another process or the next launch completes the sign-out.
   ///
-  /// Afterwards the store keeps only a digest of the user's id and two numbers.
+  /// Afterwards the store keeps only a digest of the user's id, two numbers, and the random ids of the mutations that
+  /// were cancelled, discarded or replaced last.
   ///
   /// A lock of the store keeps an erasure from deleting what is stored after a new sign-in. If the store doesn't support
   /// locks, or a server loses the connection that holds this one, a process that is slow to erase may delete it. See

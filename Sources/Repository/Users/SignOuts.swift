@@ -30,16 +30,16 @@ final class SignOuts<Source: RepositorySource> {
   private let name: String
   private let clock: ElapsedClock
   private let events: RepositoryEvents
-  private let liveCounts: CurrentValueRelay<Int>
+  private let queueVersion: CurrentValueRelay<UInt64>
   /// Makes the sign-outs of this repository run one at a time.
   private let turns = AsyncSerialQueue()
 
   init(
-    _ store: any KeyValueStore, repository name: String, clock: ElapsedClock, liveCounts: CurrentValueRelay<Int>,
+    _ store: any KeyValueStore, repository name: String, clock: ElapsedClock, queueVersion: CurrentValueRelay<UInt64>,
     events: RepositoryEvents
   ) {
     (self.store, self.name, self.clock) = (store, name, clock)
-    (self.liveCounts, self.events) = (liveCounts, events)
+    (self.queueVersion, self.events) = (queueVersion, events)
   }
 
   private var lockName: String { "\(name).sign-out" }
@@ -95,8 +95,8 @@ final class SignOuts<Source: RepositorySource> {
   /// Waits until the server has all live mutations of a user, or until a time limit.
   private func waitUntilSent(_ user: UserDigest, atMost time: Duration, in engine: isolated Engine) async {
     engine.endWaits()
-    await clock.wait(until: clock.elapsed() + time) { [liveCounts, weak engine] in
-      for await _ in liveCounts.stream {
+    await clock.wait(until: clock.elapsed() + time) { [queueVersion, weak engine] in
+      for await _ in queueVersion.stream {
         guard let engine, await engine.hasLiveMutations(of: user) else { return }
       }
     }

@@ -717,6 +717,35 @@ import Testing
     #expect(server.applied.count == 1)
   }
 
+  @Test func `A mark that is stored too late leaves the mark of the next leader`() async throws {
+    let (isLate, gate, hang, isOffline) = (Setting(false), Gate(), Gate(), Setting(true))
+    let first = makeProcess(
+      "first", onCommit: { (_) async in if isLate.value { await gate.pass() } },
+      onSend: { () throws(NotesFailure) in if isOffline.value { throw .offline } })
+    let second = makeProcess("second", onSend: { () async in await hang.pass() })
+    #expect(try await perform(.add("1"), first).value == .queued)
+    notice(second)
+    // The first process is about to store its mark, and loses its lock.
+    isLate.value = true
+    _ = start { await first.repository.retryNow() }
+    first.store.loseLocks()
+    _ = perform(.add("2"), second)
+    #expect(sent.value.last == "second \(NotesMutation.add("1"))")
+    gate.open()
+    notice(first, second)
+    let id = try await list(first)[0].id
+    #expect(try await list(first)[0].standing == .inFlight)
+    #expect(storedRecords.map(\.unfinishedAttempts).contains(1))
+    let repository = first.repository
+    await #expect(throws: PendingMutationError.alreadySent(id)) {
+      try await start { try await repository.mutations.cancel(id) }.value
+    }
+    hang.open()
+    executor.runUntilIdle()
+    #expect(server.applied.map(\.mutation) == [.add("1"), .add("2")])
+    #expect(storage.value(of: .notes("a")) == Notes("old", "1", "2"))
+  }
+
   @Test func `A repository that loses one lease after another waits before it tries to lead again`() async throws {
     let world = LeadershipTests(orderedBy: 1)
     let leadership = Alternating(name: "only", next: nil, turn: Setting("only"))

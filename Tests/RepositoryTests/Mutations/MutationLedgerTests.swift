@@ -92,6 +92,32 @@ import Testing
     #expect(ledger[Self.id(1)]?.record.isOutcomeUnknown == true)
   }
 
+  @Test(arguments: [false, true])
+  func `The end of an attempt leaves what another process has written about its own attempt`(isFailure: Bool) throws {
+    var ledger = Ledger()
+    ledger.add(entry(1))
+    ledger.beginAttempt(Self.id(1))
+    ledger.mark(Self.id(1))
+    var other = entry(1).record
+    (other.attempts, other.unfinishedAttempts) = (3, 1)
+    ledger.receive(other, of: Self.id(1), tag: StoreTag(), revision: 1)
+    ledger.unmark(Self.id(1))
+    if isFailure {
+      ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: true)
+    } else {
+      ledger.abandonAttempt(Self.id(1))
+    }
+    let entry = try #require(ledger[Self.id(1)])
+    #expect(entry.record.attempts == 3)
+    #expect(entry.record.unfinishedAttempts == 1)
+    // The other process is sending it, so it can't be cancelled.
+    #expect(entry.standing(signedOutUsers: []) == .inFlight)
+    ledger.mark(Self.id(1))
+    ledger.beginAttempt(Self.id(1))
+    ledger.recordFailure(of: Self.id(1), isOutcomeUnknown: false)
+    #expect(ledger[Self.id(1)]?.record.unfinishedAttempts == 0)
+  }
+
   @Test func `The oldest mutation is the first live one`() {
     var ledger = Ledger()
     #expect(ledger.oldest == nil)

@@ -59,9 +59,29 @@ import Testing
     #expect(state.addExternal(entry("8", 8)) == .nothing)
     #expect(state.addExternal(entry("7", 7)) == .nothing)
     #expect(sent(by: state) == nil)
-    #expect(state.lead(as: .leading) == [])
+    state.recordReading(upTo: 8)
+    let led = state.lead(as: .leading)
+    #expect(led.refused == [])
+    #expect(led.behindGap == [])
     #expect(sent(by: state) == "7")
     #expect(sent(by: state) == "8")
+  }
+
+  @Test func `A new leader sends nothing behind a mutation that it hasn't noticed since its last reading`() {
+    let state = State()
+    state.recordReading(upTo: 5)
+    let own = MutationID(rawValue: "own")
+    state.add(own, key: "a", lane: "a", record: entry("own", .max).record)
+    #expect(state.recordAddition(of: own, sequence: 7, tag: StoreTag(), revision: 7) == false)
+    let led = state.lead(as: .leading)
+    #expect(led.refused == [])
+    #expect(led.behindGap == [own])
+    state.release(own)
+    #expect(sent(by: state) == nil)
+    #expect(state.addExternal(entry("6", 6)) == .nothing)
+    #expect(sent(by: state) == "6")
+    state.recordPredecessors(of: own)
+    #expect(sent(by: state) == "own")
   }
 
   @Test func `A new mutation of a user who has to sign in isn't marked, because it isn't sent at once`() throws {

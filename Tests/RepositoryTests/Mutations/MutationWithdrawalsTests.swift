@@ -1,6 +1,7 @@
 import DataStore
 import DataStoreTesting
 import Foundation
+import Multicast
 import MulticastTesting
 import RepositoryTesting
 import Testing
@@ -56,6 +57,30 @@ import Testing
     run { try await repository.mutations.cancel(ids[2]) }
     #expect(withdrawals.map { withdrawals in ids.map(withdrawals.contains) } == [true, true, true])
     #expect(withdrawals?.count == 3)
+  }
+
+  @Test func `A mutation that is replaced as soon as it is in conflict isn't listed again after a relaunch`()
+    async throws
+  {
+    failure.value = .offline
+    let repository = makeRepository()
+    let id = try #require(perform(1, in: repository).first)
+    failure.value = .conflict
+    // The event arrives before the conflict is stored.
+    let conflicts = repository.events.subscribe()
+    let replacement = Setting<MutationID?>(nil)
+    run {
+      for await event in conflicts {
+        guard case .mutationConflicted(id, _) = event else { continue }
+        replacement.value = try await repository.mutations.resolve(id, .replace(with: .add("2")))
+        return
+      }
+    }
+    run { await repository.retryNow() }
+    let ids = Setting<[MutationID]>([])
+    let next = makeRepository()
+    run { ids.value = try await next.mutations.list().map(\.id) }
+    #expect(ids.value == [try #require(replacement.value)])
   }
 
   @Test func `Confirmed mutations are not withdrawn`() {

@@ -173,6 +173,19 @@ import Testing
     #expect(server.value(of: jake) == Notes("1", "2"))
   }
 
+  @Test func `A call whose mutation another process erases at a sign-out doesn't count as confirmed`() async throws {
+    let (users, server) = (Gate(), Gate())
+    let store = makeStore(holdingUsersAt: users)
+    let repository = makeRepository(store: store, onSend: { (_) async in await server.pass() })
+    let call = Task { [jake] in try await repository.perform(.add("1"), on: jake) }
+    await server.arrivals()
+    let other = makeRepository(store: InterceptedStore(memory, supportsLocks: true))
+    try await other.signOut(userID: "jake", unsent: .discard)
+    await #expect(throws: NotesError.signedOut) { try await call.value }
+    users.open()
+    server.open()
+  }
+
   // MARK: - Unsent mutations
 
   @Test func `Mutations that this program can't decode count as unsent`() async throws {
