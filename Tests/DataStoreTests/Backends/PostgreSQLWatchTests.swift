@@ -10,11 +10,13 @@
   /// The registrations of watches, without which a change sends no notification.
   @Suite(.disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL is not set."), .timeLimit(.minutes(15)))
   struct PostgreSQLWatchTests {
+    private let database: Database
     private let place: PostgreSQLPlace
     private let key = StoreKey<Int>("counter")
 
     init() throws {
-      place = try PostgreSQLPlace()
+      database = try Database()
+      place = try database.place()
     }
 
     // MARK: - No change is missed
@@ -98,6 +100,7 @@
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       #expect(await changes.next()?.stored?.value == 2)
       let late = try place.connection()
+      try late.run(script: PostgreSQLLayout.settings(timeout: .seconds(5)))
       let (watch, writer) = try #require(
         try late.first("SELECT pid, writer FROM datastore_watch") { ($0.process(0), $0.integer(1)) })
       if isBeforeRegistration { try late.run(script: PostgreSQLLayout.beginChange) }
@@ -120,8 +123,6 @@
     // MARK: - No needless notification
 
     @Test func `A change sends a notification only if another store watches`() async throws {
-      let database = try Database()
-      let place = try database.place()
       let (store, listener) = (place.store(), try place.connection())
       try listener.run(script: "LISTEN \(PostgreSQLLayout.channel)")
       /// Returns the number of notifications that the listener gets while `body` runs.
@@ -218,8 +219,8 @@
       return bytes
     }
 
-    /// A database of its own, because a notification reaches all schemas of a database.
-    private final class Database {
+    /// A database of its own for each test, because a notification wakes the watches in all schemas of a database.
+    private final class Database: Sendable {
       private let name = "test_" + UUID().uuidString.lowercased().replacing("-", with: "")
       private let server: String
 
