@@ -326,14 +326,15 @@
 
     package mutating func startWatching(_ onChange: @escaping @Sendable () -> Void) throws(StoreError) {
       // The backend's own connection is opened first, which creates the tables.
-      watch = try retrying(StoreError.readFailed) { (backend, _) throws(StoreError) in
+      watch = try retrying(StoreError.readFailed) { (backend, connection) throws(StoreError) in
         do throws(SystemError) {
-          return try PostgreSQLWatch(backend.address, timeout: backend.timeout, onChange: onChange)
+          return try PostgreSQLWatch(
+            backend.address, timeout: backend.timeout, knowingChangesOf: connection.writer, onChange: onChange)
         } catch {
           throw .readFailed(error)
         }
       }
-      // The server notifies of every change that is made from here on.
+      // The server notifies of every change that another writer makes from here on.
       try perform(StoreError.readFailed) { (backend, connection) throws(SystemError) in
         try backend.beginLog(on: connection)
       }
@@ -404,6 +405,7 @@
       }
       try checkLayout(on: new)
       connection = new
+      watch?.replaceConnection(by: new.writer)
       return new
     }
 
@@ -487,6 +489,8 @@
         }
       } catch {
         guard let unanswered else { throw error }
+        // The check for changes finds the commit if it was made, because it was made on a connection that is lost.
+        watch?.repeatNotification()
         throw failure(.unknownOutcome(connection?.place ?? "PostgreSQL", after: unanswered.loss))
       }
     }

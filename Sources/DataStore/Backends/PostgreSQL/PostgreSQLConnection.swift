@@ -267,8 +267,8 @@
 
     /// Reads the notifications that the server has sent.
     ///
-    /// - Returns: Whether there were any.
-    func takeNotifications() throws(SystemError) -> Bool {
+    /// - Returns: The number of notifications.
+    func takeNotifications() throws(SystemError) -> Int {
       callLock.lock()
       defer { callLock.unlock() }
       // All input must be read, because a dispatch source may report the remaining input and the end of the connection
@@ -279,12 +279,12 @@
           throw error("reading notifications", state: SystemError.lostConnectionState, message)
         }
       } while isReadable
-      var hasAny = false
+      var count = 0
       while let notification = PQnotifies(handle) {
         PQfreemem(notification)
-        hasAny = true
+        count += 1
       }
-      return hasAny
+      return count
     }
 
     /// Whether there is input to read, or the connection has ended.

@@ -7,6 +7,8 @@
   ///   connection that made it and the number of the commit on that connection. Both are 0 for another program, whose
   ///   changes a trigger records.
   /// - `datastore_quarantine` holds bytes that could not be decoded.
+  /// - `datastore_watch` holds the registrations of watches: for each one, the process of the server that sends it the
+  ///   notifications, and the number of the connection whose changes its store knows already.
   /// - `datastore_layout` has one row: the version of the layout.
   ///
   /// The tables are in the first schema of the connection's `search_path`.
@@ -14,6 +16,20 @@
   /// **Order.** Two transactions may take numbers from a sequence in one order and commit in the other. An observer
   /// that has read the higher number would then never look for the lower one. So every change first takes a lock of the
   /// whole store, which is released at the end of its transaction. The numbers are therefore in the order of commits.
+  ///
+  /// **Notifications.** A notification costs the server a lock of the whole cluster, so a change sends one only if a
+  /// watch of another store is registered. A change that is made while a watch starts must not be missed by both that
+  /// test and the watch's first check of the log. So a watch first listens, then registers in a transaction that takes
+  /// the store's lock, and only then checks the log. A change either ended before the registration took the lock, and
+  /// the check finds it, or it took the lock later, and its test finds the registration. For this, the test must read
+  /// what was committed when it took the lock. It does in a transaction that is `READ COMMITTED`, in which each
+  /// statement of a volatile function reads the latest state. Another program's transaction of another level reads an
+  /// older state, so its changes always send a notification.
+  ///
+  /// A store that loses its connection may not know whether its last commit was made, or will be. So its watch registers
+  /// again with the number of the new connection, and checks the log again.
+  ///
+  /// The registration of a lost connection only causes needless notifications, until the next registration deletes it.
   ///
   /// **Truncation of the log.** A client looks for the last change that it knows. If the log still contains it, no
   /// later change was truncated.
@@ -50,8 +66,12 @@
         serial bigint NOT NULL);
       CREATE TABLE IF NOT EXISTS datastore_quarantine (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, time text NOT NULL, bytes bytea NOT NULL);
+      -- A crash of the server empties an unlogged table, and ends all watches too.
+      CREATE UNLOGGED TABLE IF NOT EXISTS datastore_watch (
+        pid integer PRIMARY KEY, started timestamptz, writer bigint NOT NULL);
 
-      -- Records changes and sends a notification. Returns the number of the last change.
+      -- Records changes, and sends a notification if a watch of another store is registered. Returns the number of the
+      -- last change. The caller has taken the store's lock.
       CREATE OR REPLACE FUNCTION datastore_log(names text[], by_writer bigint, by_commit bigint) RETURNS bigint
       LANGUAGE plpgsql AS $$
         DECLARE
@@ -63,8 +83,26 @@
           IF newest / 1024 > (newest - cardinality(names)) / 1024 THEN
             DELETE FROM datastore_change WHERE id <= newest - \(changeLimit) - cardinality(names);
           END IF;
-          PERFORM pg_notify('\(channel)', '');
+          IF current_setting('transaction_isolation') <> 'read committed'
+            OR EXISTS (SELECT FROM datastore_watch WHERE writer <> by_writer) THEN
+            PERFORM pg_notify('\(channel)', '');
+          END IF;
           RETURN newest;
+        END
+      $$;
+
+      -- Registers the watch of this connection, which listens already, in place of its earlier registration. Its store
+      -- knows the changes of a writer. Deletes the registrations of connections that have ended. The start of a
+      -- connection is only visible to its own role and some others; if it is null, the connection may be the same.
+      CREATE OR REPLACE FUNCTION datastore_register_watch(known_writer bigint) RETURNS void
+      LANGUAGE plpgsql AS $$
+        BEGIN
+          PERFORM pg_advisory_xact_lock(\(lockNumber));
+          DELETE FROM datastore_watch AS watch WHERE pid = pg_backend_pid() OR NOT EXISTS (
+            SELECT FROM pg_stat_activity AS activity
+            WHERE activity.pid = watch.pid AND (activity.backend_start = watch.started) IS NOT FALSE);
+          INSERT INTO datastore_watch (pid, started, writer)
+            SELECT pid, backend_start, known_writer FROM pg_stat_activity WHERE pid = pg_backend_pid();
         END
       $$;
 
@@ -193,6 +231,9 @@
       "SELECT id, CASE WHEN writer = $2 THEN NULL ELSE name END FROM datastore_change WHERE id >= $1 ORDER BY id"
     /// Records a change of no key, which follows all others.
     static let logErasure = "SELECT datastore_log(ARRAY[''], 0, 0)"
+
+    static let registerWatch = "SELECT datastore_register_watch($1)"
+    static let unregisterWatch = "DELETE FROM datastore_watch WHERE pid = pg_backend_pid()"
 
     static let partNames = "SELECT name FROM datastore_part"
     static let quarantined = "SELECT id, name FROM datastore_quarantine"

@@ -11,18 +11,35 @@
 
   /// Notices external changes for a ``PostgreSQLBackend``.
   ///
-  /// It receives the server's notifications on its own connection. A lost connection is opened again. The server sent
-  /// no notifications of the changes meanwhile, so each new connection counts as a notification.
+  /// It receives the server's notifications on its own connection, on which it first listens and then registers; see
+  /// ``PostgreSQLLayout``. A lost connection is opened again. The server sent no notifications of the changes before the
+  /// registration, so each registration counts as a notification, except the first one: the store checks for changes
+  /// when the watch has started.
   final class PostgreSQLWatch {
     private let listener: Listener
 
-    init(_ address: String, timeout: Duration, onChange: @escaping @Sendable () -> Void) throws(SystemError) {
-      listener = Listener(address, timeout: timeout, onChange: onChange)
+    /// Starts to watch.
+    ///
+    /// - Parameter writer: The number of the store's connection, whose changes cause no notifications.
+    init(
+      _ address: String, timeout: Duration, knowingChangesOf writer: Int64, onChange: @escaping @Sendable () -> Void
+    ) throws(SystemError) {
+      listener = Listener(address, timeout: timeout, knowingChangesOf: writer, onChange: onChange)
       try listener.start()
     }
 
     deinit {
       listener.end()
+    }
+
+    /// Registers again, because the store has a new connection, and notifies once.
+    ///
+    /// From then on, the changes of the earlier connection cause notifications. The server may make a commit of it late,
+    /// of which the store doesn't know.
+    ///
+    /// - Parameter writer: The number of the new connection.
+    func replaceConnection(by writer: Int64) {
+      listener.replaceConnection(by: writer)
     }
 
     /// Notifies once more after a delay, because the check that followed the last notification may have failed.
@@ -52,6 +69,8 @@
       private let onChange: @Sendable () -> Void
       private let queue = DispatchQueue(label: "DataStore.PostgreSQLWatch")
       private var connection: PostgreSQLConnection?
+      /// The number of the store's connection.
+      private var writer: Int64
       private var source: (any DispatchSourceRead)?
       private var hasEnded = false
       private var delay = 10
@@ -60,15 +79,23 @@
       /// Whether a notification is about to be repeated.
       private var isRepeating = false
 
-      init(_ address: String, timeout: Duration, onChange: @escaping @Sendable () -> Void) {
-        (self.address, self.timeout, self.onChange) = (address, timeout, onChange)
+      init(
+        _ address: String, timeout: Duration, knowingChangesOf writer: Int64, onChange: @escaping @Sendable () -> Void
+      ) {
+        (self.address, self.timeout, self.writer, self.onChange) = (address, timeout, writer, onChange)
         longestRepetitionDelay = 1_000 * Int(min(max(1, timeout.components.seconds), 60))
       }
 
       func start() throws(SystemError) {
         let result = queue.sync { () -> Result<Void, SystemError> in
           do throws(SystemError) {
-            return .success(try connect())
+            try connect()
+            do throws(SystemError) { try register() } catch {
+              guard error.isLockedOut else { throw error }
+              // The watch registers as soon as the client that has locked the store allows it, and then notifies.
+              reconnect()
+            }
+            return .success(())
           } catch {
             return .failure(error)
           }
@@ -79,12 +106,16 @@
       func end() {
         queue.async {
           self.hasEnded = true
+          do throws(SystemError) { try self.connection?.run(PostgreSQLLayout.unregisterWatch) } catch {
+            // The next registration of any watch deletes this one.
+          }
           self.disconnect()
         }
       }
 
       private func connect() throws(SystemError) {
         let connection = try PostgreSQLConnection(address, timeout: timeout)
+        try connection.run(script: PostgreSQLLayout.settings(timeout: timeout))
         try connection.run(script: "LISTEN \(PostgreSQLLayout.channel)")
         // libpq closes the socket as soon as it detects that the connection is lost. Another file may then get the same
         // number while the source still watches it, so the source gets a descriptor of its own.
@@ -93,8 +124,28 @@
         let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
         source.setEventHandler { [weak self] in self?.read() }
         source.setCancelHandler { close(socket) }
-        (self.connection, self.source, delay) = (connection, source, 10)
+        (self.connection, self.source) = (connection, source)
         source.activate()
+      }
+
+      /// Registers the connection, after it has begun to listen.
+      private func register() throws(SystemError) {
+        try connection?.run(PostgreSQLLayout.registerWatch, .integer(writer))
+        delay = 10
+      }
+
+      func replaceConnection(by writer: Int64) {
+        queue.async {
+          self.writer = writer
+          // If the connection is lost, the next one registers.
+          if self.hasEnded || self.connection == nil { return }
+          do throws(SystemError) {
+            try self.register()
+            self.onChange()
+          } catch {
+            self.reconnect()
+          }
+        }
       }
 
       private func disconnect() {
@@ -123,7 +174,7 @@
       private func read() {
         guard let connection else { return }
         do throws(SystemError) {
-          if try connection.takeNotifications() { onChange() }
+          if try connection.takeNotifications() > 0 { onChange() }
           if connection.isLost { reconnect() }
         } catch {
           reconnect()
@@ -137,6 +188,7 @@
           delay = min(2 * delay, Self.longestDelay)
           do throws(SystemError) {
             try connect()
+            try register()
             onChange()
           } catch {
             // The next call of the store reports that the server can't be reached.

@@ -1,0 +1,248 @@
+#if PostgreSQL
+  import Foundation
+  import Multicast
+  import MulticastTesting
+  import TestSupport
+  import Testing
+
+  @testable import DataStore
+
+  /// The registrations of watches, without which a change sends no notification.
+  @Suite(.disabled(if: PostgreSQLPlace.isMissing, "MOMENTS_POSTGRESQL is not set."), .timeLimit(.minutes(15)))
+  struct PostgreSQLWatchTests {
+    private let database: Database
+    private let place: PostgreSQLPlace
+    private let key = StoreKey<Int>("counter")
+
+    init() throws {
+      database = try Database()
+      place = try database.place()
+    }
+
+    // MARK: - No change is missed
+
+    /// A moment of a change while a watch starts.
+    enum Moment: CaseIterable {
+      case beforeListening, beforeRegistration, afterRegistration
+    }
+
+    @Test(arguments: Moment.allCases)
+    func `A change while a watch opens a new connection is noticed`(moment: Moment) async throws {
+      let store = place.store()
+      let old = try await savedBytes(store)
+      var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+      #expect(await changes.next()?.stored?.value == 2)
+      let other = try place.connection()
+      let process = try #require(try other.first("SELECT pid FROM datastore_watch") { $0.process(0) })
+      func end() throws {
+        try other.run(script: "SELECT pg_terminate_backend(\(process), 10000)")
+      }
+      func change() throws {
+        try other.run("UPDATE datastore_value SET bytes = $1", .bytes(old))
+      }
+      // Without the registration of the ended connection, only the new one causes a notification.
+      switch moment {
+      case .beforeListening:
+        try other.run(script: "DELETE FROM datastore_watch")
+        try change()
+        try end()
+      case .beforeRegistration:
+        try other.run(script: PostgreSQLLayout.beginChange)
+        try end()
+        try await place.waitUntil(isWaitingForStore)
+        try other.run(script: "DELETE FROM datastore_watch")
+        try change()
+        try other.commit()
+      case .afterRegistration:
+        try end()
+        try await place.waitUntil("EXISTS (SELECT FROM datastore_watch WHERE pid <> \(process))")
+        try change()
+      }
+      #expect(await changes.next()?.stored?.value == 1)
+      #expect(try other.first("SELECT count(*) FROM datastore_watch") { $0.integer(0) } == 1)
+    }
+
+    @Test func `A watch starts although another client has locked the store, and notices that client's change`()
+      async throws
+    {
+      let store = place.store(timeout: .milliseconds(100))
+      let old = try await savedBytes(store)
+      let other = try place.connection()
+      try other.run(script: PostgreSQLLayout.beginChange)
+      var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+      #expect(await changes.next()?.stored?.value == 2)
+      try other.run("UPDATE datastore_value SET bytes = $1", .bytes(old))
+      try other.commit()
+      #expect(await changes.next()?.stored?.value == 1)
+      try other.run(script: "DELETE FROM datastore_value")
+      #expect(await changes.next()?.stored == nil)
+    }
+
+    @Test(arguments: ["REPEATABLE READ", "SERIALIZABLE"])
+    func `A change in a transaction that began before the registration is noticed`(level: String) async throws {
+      let store = place.store()
+      let old = try await savedBytes(store)
+      let other = try place.connection()
+      try other.run(script: "BEGIN ISOLATION LEVEL \(level); SELECT FROM datastore_watch")
+      var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+      #expect(await changes.next()?.stored?.value == 2)
+      try other.run("UPDATE datastore_value SET bytes = $1", .bytes(old))
+      try other.commit()
+      #expect(await changes.next()?.stored?.value == 1)
+    }
+
+    @Test(arguments: [true, false])
+    func `A commit that the server makes after its connection was lost is noticed by its own store`(
+      isBeforeRegistration: Bool
+    ) async throws {
+      let store = place.store()
+      let old = try await savedBytes(store)
+      var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
+      #expect(await changes.next()?.stored?.value == 2)
+      let late = try place.connection()
+      try late.run(script: PostgreSQLLayout.settings(timeout: .seconds(5)))
+      let (watch, writer) = try #require(
+        try late.first("SELECT pid, writer FROM datastore_watch") { ($0.process(0), $0.integer(1)) })
+      if isBeforeRegistration { try late.run(script: PostgreSQLLayout.beginChange) }
+      try place.connection().run(
+        script: """
+          SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+          WHERE pid NOT IN (pg_backend_pid(), \(watch), \(try #require(late.process)))
+            AND application_name = current_setting('application_name')
+          """)
+      #expect(try await store.load(key)?.value == 2)
+      try await place.waitUntil(
+        isBeforeRegistration ? isWaitingForStore : "EXISTS (SELECT FROM datastore_watch WHERE writer <> \(writer))")
+      try late.run(
+        "SELECT datastore_commit(NULL, $1, 1000, ARRAY['counter'], ARRAY[$2::bytea], '{}', '{}', '{}', '{}')",
+        .integer(writer), .bytes(old))
+      if isBeforeRegistration { try late.commit() }
+      #expect(await changes.next()?.stored?.value == 1)
+    }
+
+    // MARK: - No needless notification
+
+    @Test func `A change sends a notification only if another store watches`() async throws {
+      let (store, listener) = (place.store(), try place.connection())
+      try listener.run(script: "LISTEN \(PostgreSQLLayout.channel)")
+      /// Returns the number of notifications that the listener gets while `body` runs.
+      func notifications(_ body: () async throws -> Void) async throws -> Int {
+        try await body()
+        // Notifications arrive in the order of commits.
+        try listener.run(script: "NOTIFY \(PostgreSQLLayout.channel), 'last'")
+        return try listener.takeNotifications() - 1
+      }
+      #expect(try await notifications { try await store.save(1, for: key) } == 0)
+      let bytes = try #require(try listener.first("SELECT bytes FROM datastore_value") { $0.bytes(0) })
+      func change() throws { try listener.run("UPDATE datastore_value SET bytes = $1", .bytes(bytes)) }
+      #expect(try await notifications { try change() } == 0)
+
+      let changes = try await store.changes(of: key)
+      #expect(try await notifications { try await store.save(2, for: key) } == 0)
+      #expect(try await notifications { try await store.remove(key) } == 0)
+      #expect(try await notifications { try await store.save(3, for: key) } == 0)
+      // The store doesn't know the changes of other programs and of other stores.
+      #expect(try await notifications { try change() } == 1)
+      #expect(try await notifications { try listener.run(script: "TRUNCATE datastore_value") } == 1)
+      var other: PostgreSQLStore? = place.store()
+      #expect(try await notifications { try await other?.save(4, for: key) } == 1)
+
+      var otherChanges = try await other?.changes(of: key)
+      #expect(try await notifications { try await store.save(5, for: key) } == 1)
+      #expect(try await notifications { try await other?.save(6, for: key) } == 1)
+      #expect(try await notifications { try await store.remove(key) } == 1)
+      #expect(try await notifications { try await store.erase { $0.key == key.keyName } } == 1)
+
+      #expect(otherChanges != nil)
+      (other, otherChanges) = (nil, nil)
+      try await place.waitUntil("(SELECT count(*) = 1 FROM datastore_watch)")
+      #expect(try await notifications { try await store.save(7, for: key) } == 0)
+      extendLifetime(changes)
+    }
+
+    // MARK: - Registrations that remain
+
+    @Test func `A registration deletes those of connections that have ended, and no others`() async throws {
+      let store = place.store()
+      try await store.save(1, for: key)
+      let (live, hidden) = (try place.connection(), try place.connection())
+      try live.run(PostgreSQLLayout.registerWatch, .integer(1))
+      // The start of a connection of another role is hidden.
+      try hidden.run(PostgreSQLLayout.registerWatch, .integer(2))
+      try hidden.run(script: "UPDATE datastore_watch SET started = NULL WHERE writer = 2")
+      // The first number is that of no process. The second one is that of a process that began after the watch ended.
+      let reused = try place.connection()
+      try reused.run(PostgreSQLLayout.registerWatch, .integer(4))
+      try reused.run(
+        script: """
+          UPDATE datastore_watch SET started = '2000-01-01' WHERE writer = 4;
+          INSERT INTO datastore_watch VALUES (0, now(), 3)
+          """)
+      let changes = try await store.changes(of: key)
+      let writers = try live.all("SELECT writer FROM datastore_watch ORDER BY writer") { $0.integer(0) }
+      #expect(writers.prefix(2) == [1, 2])
+      #expect(writers.count == 3)
+      #expect(writers.last.map { $0 > 4 } == true)
+      extendLifetime((changes, hidden, reused))
+    }
+
+    @Test func `A registration of a role that can't see the other connections' start deletes none of them`() throws {
+      var backend = place.backend()
+      #expect(try backend.names() == [])
+      let (live, other) = (try place.connection(), try place.connection())
+      try live.run(PostgreSQLLayout.registerWatch, .integer(1))
+      let role = "role_" + place.schema
+      try other.run(
+        script: """
+          CREATE ROLE \(role);
+          GRANT USAGE ON SCHEMA \(place.schema) TO \(role);
+          GRANT ALL ON ALL TABLES IN SCHEMA \(place.schema) TO \(role);
+          SET ROLE \(role)
+          """)
+      defer { _ = try? other.run(script: "RESET ROLE; DROP OWNED BY \(role); DROP ROLE \(role)") }
+      try other.run(PostgreSQLLayout.registerWatch, .integer(2))
+      #expect(try live.all("SELECT writer FROM datastore_watch ORDER BY writer") { $0.integer(0) } == [1, 2])
+    }
+
+    // MARK: - Helpers
+
+    /// A condition that holds while a client waits for the store's lock.
+    private let isWaitingForStore = """
+      EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 'datastore_value'::regclass AND NOT granted)
+      """
+
+    /// Saves 1, then 2, and returns the stored bytes of 1, for another program that stores them again.
+    private func savedBytes(_ store: PostgreSQLStore) async throws -> Data {
+      try await store.save(1, for: key)
+      let bytes = try #require(try place.connection().first("SELECT bytes FROM datastore_value") { $0.bytes(0) })
+      try await store.save(2, for: key)
+      return bytes
+    }
+
+    /// A database of its own for each test, because a notification wakes the watches in all schemas of a database.
+    private final class Database: Sendable {
+      private let name = "test_" + UUID().uuidString.lowercased().replacing("-", with: "")
+      private let server: String
+
+      init() throws {
+        server = try #require(PostgreSQLPlace.server)
+        try PostgreSQLConnection(server, timeout: .seconds(5)).run(script: "CREATE DATABASE \(name)")
+      }
+
+      deinit {
+        _ = try? PostgreSQLConnection(server, timeout: .seconds(5)).run(script: "DROP DATABASE \(name) WITH (FORCE)")
+      }
+
+      func place() throws -> PostgreSQLPlace { try PostgreSQLPlace(server: "\(server) dbname=\(name)") }
+    }
+  }
+
+  extension PostgreSQLConnection {
+    /// The number of the server's process.
+    fileprivate var process: Int32? { try? first("SELECT pg_backend_pid()") { $0.process(0) } }
+  }
+
+  extension PostgreSQLConnection.Row {
+    fileprivate func process(_ column: CInt) -> Int32 { Int32(truncatingIfNeeded: integer(column)) }
+  }
+#endif
