@@ -127,6 +127,7 @@ final class CommitQueue<Backend: StoreBackend> {
         }
         outcomes = tried.map { _ in outcome }
       }
+      checker.endAttempt(madeAll: outcomes.allSatisfy { $0 == .made })
       checker.publishChecksOfCommits()
       waiting = zip(tried, outcomes).compactMap { settle($0, $1) ? nil : $0 } + untried
       let finished = unpublished.prefix(while: \.hasResult)
