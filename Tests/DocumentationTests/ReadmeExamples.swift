@@ -34,7 +34,7 @@ enum ReadmeExamples {
     try await repo.getMoments(userID: "0")
     switch try await repo.updateLike(isLiked: true, momentID: "0", fromUserID: "0") {
     case .confirmed: print("The server has it.")
-    case .queued: print("No network. It is durable, it shows, and it will be sent.")
+    case .queued: print("Not confirmed yet. The like is stored and shown, and will be sent.")
     }
     for await timeline in repo.momentsDetails(userID: "0") {
       print("\(timeline.userDetails.name) has \(timeline.moments.count) moments.")

@@ -17,7 +17,7 @@ public import Multicast
 /// watches. The watch begins with the first observer.
 ///
 /// **Group commit.** An idle store writes a commit at once. Commits that arrive meanwhile wait, and are written together
-/// when the store is free, with one synchronisation of the medium if the backend supports that. Each of them still
+/// when the store is free, with one synchronization of the medium if the backend supports that. Each of them still
 /// succeeds or fails by itself. Of several saves of one key only the last is written, but all are sent, in the order they
 /// arrived.
 ///

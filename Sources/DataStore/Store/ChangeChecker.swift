@@ -11,6 +11,8 @@ final class ChangeChecker<Backend: StoreBackend> {
   private var checksOfCommits: [any AnyCheck] = []
   /// Whether a commit has taken a report of changes that nothing has read since.
   private var needsCheck = false
+  /// Whether a report was taken for the group's own removals in the present attempt.
+  private var hasDismissedReport = false
   /// The names that durable commits have changed and that aren't recorded yet.
   ///
   /// They aren't read, because the changes would be mistaken for external ones. A later check reads them.
@@ -119,7 +121,10 @@ final class ChangeChecker<Backend: StoreBackend> {
       if case .names(let names) = changes {
         var isOwn = removed.isSuperset(of: names)
         for name in names where isOwn { isOwn = try backend.read(name) == nil }
-        if isOwn { return false }
+        if isOwn {
+          if !names.isEmpty { hasDismissedReport = true }
+          return false
+        }
       }
       needsCheck = true
       return true
@@ -140,6 +145,15 @@ final class ChangeChecker<Backend: StoreBackend> {
     let checks = checksOfCommits
     checksOfCommits = []
     publish(checks)
+  }
+
+  /// Records that an attempt has ended.
+  ///
+  /// If a commit of the attempt wasn't made, a report that was taken for the group's own removals may be of another
+  /// process's removal, so it is read after all.
+  func endAttempt(madeAll: Bool) {
+    if hasDismissedReport, !madeAll { needsCheck = true }
+    hasDismissedReport = false
   }
 
   /// Schedules a check if a commit has taken a report and wasn't tried again, because nothing else would read the changes.

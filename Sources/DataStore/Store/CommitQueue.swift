@@ -2,34 +2,54 @@ internal import Foundation
 
 /// Makes the commits of a store, group by group.
 ///
-/// A commit is durable when the medium has synchronised, for example after `fsync`, which takes far longer than the write
+/// A commit is durable when the medium has synchronized, for example after `fsync`, which takes far longer than the write
 /// itself. A store that makes 400 commits one after the other waits for the medium 400 times.
 ///
 /// The naive solution is to collect commits for some milliseconds and to write them as one transaction. It has three
-/// faults. The delay slows down a caller that makes one commit at a time. Commits that have nothing to do with each other
-/// fail together, when one of them has a precondition that doesn't hold. And a commit that reads what an earlier one of the
-/// same transaction wrote finds bytes that the store hasn't recorded yet, and reports them as an external change.
+/// faults. The delay slows down a caller that makes one commit at a time. Unrelated commits fail together when one of them
+/// has a precondition that doesn't hold. And a commit that reads what an earlier one of its transaction wrote finds bytes
+/// that the store hasn't recorded yet, and reports them as an external change.
 ///
-/// Group commit avoids all three:
+/// Group commit has none of these faults. The first rule avoids the delay, and the second one avoids the other two faults:
 ///
-/// - **No delay.** An idle store makes a commit at once. Commits that arrive while it writes wait in ``pending``, and form
-///   the next group when the store is free. Groups thus grow with the load, and without load a commit is alone in its group.
-/// - **Independence.** A group ends before the first commit that depends on an earlier one of it, because it names a key
-///   that the earlier one changes, or changes a key that the earlier one requires. So each commit reads, decides, and
-///   succeeds or fails by itself. Saves of one key without preconditions are the exception: only the last one is
-///   written, and the others share its result. See ``CommitGroup``.
-/// - **One synchronisation.** ``StoreBackend/commit(group:deciding:)`` makes the whole group. A database makes it in one
-///   transaction; if a statement fails, it makes each commit in a transaction of its own, so only the faulty one fails. A
-///   backend that can't do that makes one commit after the other.
+/// - **No delay.** An idle store makes a commit at once. Commits that arrive while the store writes wait in ``pending``, and
+///   form the next group when the store is free. Groups thus grow with the load, and without load a commit is alone in its
+///   group.
+/// - **Independence.** A group ends before the first commit that depends on an earlier commit of the group, because it
+///   names a key that the earlier commit changes, or changes a key that the earlier commit requires. So each commit reads,
+///   decides, and succeeds or fails by itself. Saves of one key without preconditions are the exception: only the last
+///   save is written, and the others share its result. See ``CommitGroup``.
+///
+/// Three more rules make a group as good as its commits one by one:
+///
+/// - **One synchronization.** ``StoreBackend/commit(group:deciding:)`` makes the whole group. A database makes it in one
+///   transaction. If a statement fails, the database makes each commit in a transaction of its own, so only the faulty
+///   commit fails. A backend that can't do that makes one commit after the other.
 /// - **One order.** A commit may have to be tried again: because another process has committed before it, because corrupt
 ///   bytes must be quarantined first, or because the stored parts that it keeps are gone. The commits behind it then wait
 ///   for the next attempt too, so none overtakes it.
-/// - **Publication.** Once they are durable, all commits are recorded and sent in the order they arrived, also those that
-///   were not written because of a later save. If that save must be tried again, the durable commits that arrived after
-///   the replaced one wait too. Until they are recorded, ``ChangeChecker`` doesn't read their keys.
+/// - **Publication.** Once commits are durable, all of them are recorded and sent in the order they arrived, including those
+///   that were not written because of a later save. If that save must be tried again, the durable commits that arrived
+///   after the replaced one wait too. ``ChangeChecker`` doesn't read the keys of a commit until the commit is recorded.
 ///
 /// A queue belongs to one store and is used in its isolation only.
 final class CommitQueue<Backend: StoreBackend> {
+  /// The outcome of an attempt to make a commit.
+  private enum Outcome: Equatable {
+    case made
+    /// The commit must be tried again, or fails because of its preconditions. ``PendingCommit/verdict`` says which.
+    case notMade
+    case failed(StoreError)
+
+    init(_ result: Result<Bool, StoreError>) {
+      switch result {
+      case .success(true): self = .made
+      case .success(false): self = .notMade
+      case .failure(let error): self = .failed(error)
+      }
+    }
+  }
+
   private let contents: StoreContents<Backend>
   private let checker: ChangeChecker<Backend>
   /// The commits that have arrived and aren't in a group yet, in order.
@@ -50,15 +70,16 @@ final class CommitQueue<Backend: StoreBackend> {
 
   /// Makes the pending commits, group by group.
   ///
-  /// Every other call does this first, and therefore finds the values that were committed before it arrived.
+  /// A call that reads or erases stored values does this first, and therefore finds the values that were committed before
+  /// it arrived.
   func performPending() {
     while !pending.isEmpty { perform(CommitGroup.take(from: &pending) { readPart($0) }) }
   }
 
   /// Reads a part of a stored value, for a save that keeps most of its elements.
   ///
-  /// - Returns: `nil` if it can't be read. The save then encodes the whole part. If the whole store can't be used, the
-  ///   commit fails with the same error.
+  /// - Returns: The stored bytes of the part; `nil` if there are none or they can't be read. The save then encodes the whole
+  ///   part. An error is not reported here: if the store can't be used, the commit fails with an error of its own.
   private func readPart(_ name: String) -> Data? {
     do throws(StoreError) {
       return try contents.withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
@@ -69,6 +90,10 @@ final class CommitQueue<Backend: StoreBackend> {
     }
   }
 
+  /// Makes the commits of a group, and completes each of them.
+  ///
+  /// It makes attempts until every commit has a result. After each attempt, it records and sends the commits up to the first
+  /// one without a result.
   private func perform(_ group: CommitGroup) {
     var waiting = group.writing
     var unpublished = group.all
@@ -80,15 +105,15 @@ final class CommitQueue<Backend: StoreBackend> {
     while !waiting.isEmpty {
       var tried = Array(waiting.prefix(limit))
       let untried = waiting.dropFirst(limit)
-      var results: [Result<Bool, StoreError>]
+      var outcomes: [Outcome]
       let wasWatching = checker.isWatching
       do throws(StoreError) {
-        let madeCount: Int
-        (results, madeCount) = try attempt(tried)
-        limit = 2 * max(1, madeCount)
-        try quarantineObstacles(of: tried, &results)
+        let decidedCount: Int
+        (outcomes, decidedCount) = try attempt(tried)
+        limit = 2 * max(1, decidedCount)
+        try quarantineObstacles(of: tried, &outcomes)
       } catch {
-        var result = Result<Bool, StoreError>.failure(error)
+        var outcome = Outcome.failed(error)
         if case .corruptStore = error {
           // The whole store was quarantined, with all that was read and written, so it is repeated once. This includes
           // the commits of earlier attempts that aren't sent yet.
@@ -97,17 +122,20 @@ final class CommitQueue<Backend: StoreBackend> {
           tried = lost + tried
           for commit in tried { commit.discardReads() }
           checker.discardChecksOfCommits()
-          if !wasQuarantined { result = .success(false) }
+          if !wasQuarantined { outcome = .notMade }
           wasQuarantined = true
         }
-        results = tried.map { _ in result }
+        outcomes = tried.map { _ in outcome }
       }
+      checker.endAttempt(madeAll: outcomes.allSatisfy { $0 == .made })
       checker.publishChecksOfCommits()
-      waiting = zip(tried, results).compactMap { processResult(of: $0, $1) ? nil : $0 } + untried
+      waiting = zip(tried, outcomes).compactMap { settle($0, $1) ? nil : $0 } + untried
       let finished = unpublished.prefix(while: \.hasResult)
-      for commit in finished { publish(commit) }
+      for commit in finished { recordAndSend(commit) }
       unpublished.removeFirst(finished.count)
       checker.unrecordedNames = Set(unpublished.lazy.filter(\.isMade).flatMap { $0.keys.map(\.name) })
+      // If the watch has broken during the attempt, it starts again, and with it a check of all observed keys. This must
+      // not be earlier, because the check would mistake commits that aren't recorded for external changes.
       if wasWatching { checker.startWatching() }
     }
   }
@@ -117,49 +145,50 @@ final class CommitQueue<Backend: StoreBackend> {
   /// A commit must wait if another process has committed before it, or if its decision is ``PendingCommit/Verdict/retry``.
   /// The commits behind it wait too, so that none overtakes it.
   ///
-  /// - Returns: Whether each commit was made, and the number of commits before the first one that waits.
+  /// - Returns: The outcome of each commit, and the number of commits before the first one that waits.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
   private func attempt(
-    _ waiting: [PendingCommit]
-  ) throws(StoreError) -> (results: [Result<Bool, StoreError>], beforeWaiting: Int) {
+    _ tried: [PendingCommit]
+  ) throws(StoreError) -> (outcomes: [Outcome], decidedCount: Int) {
     var firstToWait = Int.max
     var removed: Set<String> = []
     let results = try contents.withBackend(retriesAfterQuarantine: false) {
       (backend: inout Backend) throws(StoreError) in
-      try backend.commit(group: waiting.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
-        // A backend may begin again with the first commit.
+      try backend.commit(group: tried.map(\.writes)) { (index, backend: inout Backend) throws(StoreError) in
+        // A backend may repeat the decision for this commit, or all decisions from the first one.
         if index <= firstToWait { firstToWait = .max }
-        waiting[index].discardReads()
+        tried[index].discardReads()
         if index > firstToWait { return .abandon }
+        // External changes from before the first commit are read at once, because nothing of this attempt is written yet.
+        // Later they would be mixed with the attempt's own changes, so the commit waits for the next attempt.
         if index == 0 {
           try checker.readExternalChanges(from: &backend)
         } else if try checker.findsExternalChanges(with: &backend, besides: removed) {
           firstToWait = index
           return .abandon
         }
-        let decision = try waiting[index].decide(reading: &backend)
-        if case .retry = waiting[index].verdict { firstToWait = index }
+        let decision = try tried[index].decide(reading: &backend)
+        if case .retry = tried[index].verdict { firstToWait = index }
         if case .proceed(let names) = decision { removed.formUnion(names) }
         return decision
       }
     }
-    return (results, min(firstToWait, waiting.count))
+    return (results.map(Outcome.init), min(firstToWait, tried.count))
   }
 
   /// Quarantines the stored bytes that prevent commits from being made, before they are tried again.
   ///
   /// - Parameters:
-  ///   - waiting: The commits.
-  ///   - results: The results of the commits. If a quarantine fails, its error becomes the commit's result.
+  ///   - tried: The commits.
+  ///   - outcomes: The outcomes of the commits. If a quarantine fails, its error becomes the commit's outcome.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
-  private func quarantineObstacles(
-    of waiting: [PendingCommit], _ results: inout [Result<Bool, StoreError>]
-  ) throws(StoreError) {
-    for (index, commit) in waiting.enumerated() where results[index] == .success(false) && commit.verdict == .retry {
+  private func quarantineObstacles(of tried: [PendingCommit], _ outcomes: inout [Outcome]) throws(StoreError) {
+    for (index, commit) in tried.enumerated() where outcomes[index] == .notMade && commit.verdict == .retry {
       do throws(StoreError) {
         for key in commit.keys { try quarantineObstacle(of: key) }
       } catch {
         if case .corruptStore = error { throw error }
-        results[index] = .failure(error)
+        outcomes[index] = .failed(error)
       }
     }
   }
@@ -171,23 +200,24 @@ final class CommitQueue<Backend: StoreBackend> {
     key.discardRead()
   }
 
-  /// Processes the result of an attempt, and prepares the commit for the next one if it must be tried again.
+  /// Records the result of a commit, or prepares the commit for the next attempt.
   ///
-  /// - Returns: Whether the commit has its final result.
-  private func processResult(of commit: PendingCommit, _ result: Result<Bool, StoreError>) -> Bool {
-    do throws(StoreError) {
-      defer { for key in commit.keys { flush(key) } }
-      for key in commit.keys { reconcileRead(of: key) }
-      switch (result, commit.verdict) {
-      case (.failure(let error), _), (.success(false), .fail(let error)): throw error
-      case (.success(true), _): commit.recordResult(.success(()))
-      case (.success(false), _):
+  /// The external changes that its reads have found are sent first, because they happened before the commit.
+  ///
+  /// - Returns: Whether the commit has its result. Otherwise it must be tried again.
+  private func settle(_ commit: PendingCommit, _ outcome: Outcome) -> Bool {
+    for key in commit.keys { reconcileRead(of: key) }
+    defer { for key in commit.keys { flush(key) } }
+    switch (outcome, commit.verdict) {
+    case (.made, _): commit.recordResult(.success(()))
+    case (.failed(let error), _), (.notMade, .fail(let error)): commit.recordResult(.failure(error))
+    case (.notMade, _):
+      do throws(StoreError) {
         try commit.encode { readPart($0) }
         return false
+      } catch {
+        commit.recordResult(.failure(error))
       }
-    } catch {
-      // A commit that is durable has succeeded, even if something failed afterwards.
-      commit.recordResult(result == .success(true) ? .success(()) : .failure(error))
     }
     return true
   }
@@ -196,13 +226,13 @@ final class CommitQueue<Backend: StoreBackend> {
   private func reconcileRead(of key: some AnyPendingKey) {
     let key = key.typed
     guard let result = key.takeRead() else { return }
-    // Corrupt bytes that don't prevent the commit stay where they are, for a call that reads them.
+    // The commit has failed, so its corrupt bytes stay where they are until a call reads them.
     if case .corrupt = result { return }
     contents.reconcile(result, key.slot)
   }
 
   /// Sends the changes of a commit if it is durable, and completes it.
-  private func publish(_ commit: PendingCommit) {
+  private func recordAndSend(_ commit: PendingCommit) {
     if case .failure(let error) = commit.result { return commit.complete(.failure(error)) }
     let (made, released) = contents.record(commit)
     for key in commit.keys { flush(key) }

@@ -2,19 +2,30 @@ internal import Foundation
 
 /// The result of reading a key.
 enum ReadResult<Value: Codable & Sendable> {
+  /// No bytes are stored.
   case nothing
-  /// The last known bytes, whose decoded value isn't in memory and wasn't needed.
+  /// The bytes are the last known ones.
+  ///
+  /// They were not decoded, because the caller didn't need the value and it isn't in memory.
   case unchanged(Edition)
+  /// A decoded value.
   case value(Edition, StoredContent<Value>)
   /// A value of a future format or schema.
+  ///
+  /// It is identified by a hash of its bytes. Its header isn't known, so it has no edition.
   case future(StoredVersion, Fingerprint)
-  /// A value of an older schema whose migration failed. It is left untouched.
+  /// A value of an older schema whose migration failed.
+  ///
+  /// It is left untouched until a save, which quarantines `bytes`, or a removal.
   case unmigratable(Edition, MigrationFailure, bytes: Data)
+  /// Bytes that can't be decoded, or a value with missing or changed parts.
   case corrupt(bytes: Data, reason: String)
   /// An entry that can't be read at all, such as a folder in place of a file.
+  ///
+  /// Returned by ``Slot/readEntry(from:needsValue:)`` only. Other reads throw the error.
   case unreadable(StoreError)
 
-  /// The tag of the commit that wrote the value.
+  /// The tag of the commit that wrote the value; `nil` if there is no value whose header can be read.
   var tag: StoreTag? {
     switch self {
     case .unchanged(let edition), .value(let edition, _), .unmigratable(let edition, _, _): edition.header.tag
@@ -22,8 +33,8 @@ enum ReadResult<Value: Codable & Sendable> {
     }
   }
 
-  /// The state that the read has found; `nil` for corrupt bytes, which are quarantined first.
-  var found: TopicState.Found? {
+  /// The state to reconcile with the last known one; `nil` for corrupt bytes, which must be quarantined instead.
+  var reconcilable: TopicState.Found? {
     switch self {
     case .nothing: .nothing
     case .unchanged(let edition), .value(let edition, _): .value(edition)
@@ -35,16 +46,16 @@ enum ReadResult<Value: Codable & Sendable> {
   }
 }
 
-/// A decoded value, and how it is divided into parts.
+/// A decoded value, and the layout and sizes of its stored bytes.
 struct StoredContent<Value> {
   let value: Value
   /// The number of elements in each part; `nil` if it is unknown or the value is stored whole.
   let counts: [Int]?
-  /// The size of the value's own bytes.
+  /// The size of the bytes that are stored under the value's own name, without its parts.
   let ownSize: Int
   /// The sizes of its parts, in order; empty for a value that is stored whole.
   let partSizes: [Int]
 
-  /// The total size of the stored bytes of the value.
+  /// The total size of the stored bytes of the value, by which decoded values in memory are limited.
   var size: Int { partSizes.reduce(ownSize, +) }
 }

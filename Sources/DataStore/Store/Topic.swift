@@ -109,7 +109,7 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   ///   - id: The id that was read.
   ///   - revision: The revision of the change, if it turns out to be one.
   func reconcile(_ result: ReadResult<Value>, _ id: String?, revision: UInt64) -> TopicState.Action {
-    guard let found = result.found else { preconditionFailure("Corrupt bytes are quarantined first.") }
+    guard let found = result.reconcilable else { preconditionFailure("Corrupt bytes are quarantined first.") }
     let action = state.reconcile(found, id, revision: revision)
     switch result {
     case .value(_, let content): contents[id] = content

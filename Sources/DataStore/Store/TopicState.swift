@@ -123,9 +123,3 @@ struct TopicState {
     known = known.filter { $0.value != .nothing }
   }
 }
-
-/// The identity of the stored bytes of a value, without its content.
-struct Edition: Equatable, Sendable {
-  let fingerprint: Fingerprint
-  let header: Envelope.Header
-}

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// Shows the thread sanitizer an existing order between threads that it cannot see.
 ///
-/// The sanitizer instruments only the code that is compiled with it, and so misses synchronisation in the toolchain's
+/// The sanitizer instruments only the code that is compiled with it, and so misses synchronization in the toolchain's
 /// libraries: on Linux, a `Mutex` that waits for another thread; and everywhere, a continuation that is resumed before
 /// its task has suspended. Without this type, the sanitizer would report false races in apps that use this module.
 ///

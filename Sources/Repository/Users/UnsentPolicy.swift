@@ -1,15 +1,25 @@
 /// The policy for a user's unsent mutations at sign-out; see ``SyncedRepository/signOut(userID:unsent:)``.
 ///
-/// A mutation is unsent if the server doesn't have it. Mutations in conflict count, and refused ones don't. Stored
-/// mutations that this program can't decode count too, because a newer program may still send them. In a repository that
-/// sends no mutations, all stored ones count.
+/// A mutation is unsent if the server doesn't have it and hasn't refused it. So a mutation that waits, is in flight, needs
+/// a sign-in or is in conflict counts; see ``PendingMutation/Standing``. A stored mutation that this program can't decode
+/// counts too, because a newer program may still send it. A read-only repository doesn't read the mutations in its store,
+/// so it counts all of them, including refused ones.
+///
+/// A sign-out that fails because of unsent mutations throws ``SignOutError/unsent(_:)``, and the user stays signed in.
 public enum UnsentPolicy: Hashable, Sendable {
-  /// The sign-out fails if there are unsent mutations.
+  /// Fails the sign-out if there are unsent mutations, without waiting for them.
   case refuse
 
-  /// The mutations are sent within a time limit. The sign-out fails if some are left after it.
+  /// Sends the mutations at once, without waiting for their backoff, and fails the sign-out if some are still unsent when
+  /// the time limit has passed.
+  ///
+  /// The wait ends earlier when no mutation waits, is in flight or needs a sign-in. Mutations in conflict aren't waited
+  /// for. A read-only repository doesn't wait, because it sends nothing. Cancelling the calling task ends the wait with
+  /// ``SignOutError/cancelled``.
   case send(within: Duration)
 
-  /// The unsent mutations are discarded.
+  /// Discards the unsent mutations.
+  ///
+  /// The server may still apply one that is in flight.
   case discard
 }

@@ -9,7 +9,7 @@ internal import Repository
 ///
 /// - **Ordering**: Edits are made one at a time, in the order of the calls. Observers see each edit once, in that order.
 /// - **Durability**: Once an edit returns, it survives a crash or `SIGKILL` of the process if the store's medium does. An
-///   edit that throws changes nothing.
+///   edit that throws changes nothing, except as ``TodoListError/store(_:)`` says.
 /// - **Several lists** may share a store, in one process or in several. No edit is lost.
 /// - **Cancellation** doesn't interrupt an edit that has begun. The edit runs to completion and reports its result.
 /// - **Corrupt bytes** don't stop the program. The store quarantines them, and ``events`` reports it. The first call of
@@ -66,14 +66,14 @@ public actor TodoList {
 
   /// Replaces the item with the same id, at its current position in the list.
   ///
-  /// - Throws: A ``TodoListError``; ``TodoListError/noSuchItem(_:)`` if the item was deleted.
+  /// - Throws: A ``TodoListError``; ``TodoListError/noSuchItem(_:)`` if the list has no such item.
   public func update(_ item: TodoItem) async throws(TodoListError) {
     guard try await edit({ $0.update(item) }) else { throw .noSuchItem(item.id) }
   }
 
   /// Marks an item as finished, or as unfinished if it is finished.
   ///
-  /// - Throws: A ``TodoListError``; ``TodoListError/noSuchItem(_:)`` if the item was deleted.
+  /// - Throws: A ``TodoListError``; ``TodoListError/noSuchItem(_:)`` if the list has no such item.
   public func toggle(id: TodoItem.ID) async throws(TodoListError) {
     guard try await edit({ $0.toggle(id) }) else { throw .noSuchItem(id) }
   }

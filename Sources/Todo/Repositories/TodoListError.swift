@@ -3,11 +3,18 @@ public import Foundation
 
 /// An error thrown by a ``TodoList``.
 ///
-/// The list is unchanged.
+/// The list is unchanged, except as ``store(_:)`` says.
 public enum TodoListError: Error, Sendable, Hashable {
-  /// The item isn't in the list, because it was deleted meanwhile.
+  /// The list has no item with this id, for example because it was deleted meanwhile.
   case noSuchItem(TodoItem.ID)
+
   /// The store couldn't read or write the list.
+  ///
+  /// The list is unchanged, with two exceptions:
+  /// - After `StoreError.undecodable(_:movedTo:reason:)` or `StoreError.corruptStore(movedTo:reason:)` the list is empty,
+  ///   because its bytes were quarantined.
+  /// - After a `StoreError.writeFailed(_:)` with the `SQLSTATE` 40003, the edit may have been stored, because the answer
+  ///   of the database server was lost.
   case store(StoreError)
 }
 

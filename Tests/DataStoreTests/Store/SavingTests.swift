@@ -233,6 +233,25 @@ import Testing
     #expect(try await store.load(b)?.value == 2)
   }
 
+  @Test func `A removal by another process is sent, although the group has tried to remove its key`() async throws {
+    let (a, b) = (StoreKey<Int>("number", id: "a"), StoreKey<Int>("number", id: "b"))
+    try await store.save(1, for: a)
+    let changes = try await store.changes(of: a).subscribe()
+    let received = Lock<[StoreChange<Int>]>([])
+    let receiving = Task(executorPreference: executor) {
+      for await change in changes { received.withLock { $0.append(change) } }
+    }
+    _ = await saveAndHold(0)
+    backend.overtakenNames.withLock { $0 = ["number.a"] }
+    let removing = commit { $0.remove(a) }
+    let saving = save(2, for: b)
+    try await releaseBackend()
+    #expect(await removing.value == .removeFailed(HeldBackend.error))
+    #expect(try await saving.value.get().revision == 3)
+    #expect(received.withLock { $0.dropFirst() } == [.removed(a, revision: 4)])
+    receiving.cancel()
+  }
+
   @Test func `A save during which the watch fails is sent once`() async throws {
     let changes = try await store.changes(of: key).subscribe()
     backend.watchFails.withLock { $0 = true }
@@ -315,6 +334,8 @@ private final class HeldBackend: StoreBackend, Sendable {
   let lockedNames = Lock<Set<String>>([])
   /// The names whose writes find the whole store corrupt, once each.
   let corruptNames = Lock<[String]>([])
+  /// The names that another process removes while this one tries to, which fails.
+  let overtakenNames = Lock<Set<String>>([])
   /// Whether the next quarantine finds the whole store corrupt.
   let corruptsQuarantine = Lock(false)
   /// The next reports of external changes, in order.
@@ -342,7 +363,13 @@ private final class HeldBackend: StoreBackend, Sendable {
     var backend = self
     guard case .proceed(let removals) = try decide(&backend) else { return false }
     for write in writes { try self.write(write.bytes, to: write.name) }
-    for name in removals { storage[name] = nil }
+    for name in removals {
+      storage[name] = nil
+      if overtakenNames.withLock({ $0.contains(name) }) {
+        reports.withLock { $0.append(.names([name])) }
+        throw .removeFailed(Self.error)
+      }
+    }
     return true
   }
 

@@ -2,9 +2,13 @@ package import Dispatch
 
 /// Runs an actor's jobs on a dispatch queue, in the order they arrive.
 ///
-/// An actor that blocks, for example in `fsync`, would otherwise occupy one of the few threads that all tasks share.
+/// It is for actors that use dispatch sources or block in system calls, such as ``FolderHub`` and a terminal. A blocking
+/// call would otherwise occupy one of the few threads that all tasks share. The priority of a job is ignored.
 package final class DispatchQueueExecutor: SerialExecutor {
   /// The queue that runs the jobs.
+  ///
+  /// A block or a dispatch source on this queue is isolated to the actor and may call `assumeIsolated`. The actor never
+  /// calls `sync` on it, which would deadlock.
   package let queue: DispatchQueue
 
   package init(label: String) {
@@ -13,6 +17,7 @@ package final class DispatchQueueExecutor: SerialExecutor {
 
   package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
+    // Captures `self` strongly, because the executor must outlive its jobs, even if the actor was released.
     queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
   }
 
