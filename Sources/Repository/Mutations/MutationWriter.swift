@@ -28,22 +28,31 @@ final class MutationWriter<Source: RepositorySource> {
   /// - Returns: The error if that failed.
   func write(_ id: MutationID, unlessChanged: Bool = false, in engine: isolated Engine) async -> StoreError? {
     // A mutation that isn't durable yet is being written.
-    guard let entry = state[id], entry.tag != nil else { return nil }
-    do throws(StoreError) {
-      let (outcome, isOvertaken) = try await records.replace(
-        id, by: entry.record, tag: entry.tag, unlessChanged: unlessChanged)
-      switch outcome {
-      case .written(let record, let commit):
-        state.recordWrite(record, of: id, commit)
-        if isOvertaken { await engine.reader.reload(id, in: engine) }
-      case .kept, .decided: await engine.reader.reload(id, in: engine)
-      case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
-      case .removed, .unchanged: break
+    while let entry = state[id], let tag = entry.tag {
+      do throws(StoreError) {
+        let (outcome, isOvertaken) = try await records.replace(
+          id, by: entry.record, tag: tag, unlessChanged: unlessChanged)
+        switch outcome {
+        case .written(let record, let commit):
+          state.recordWrite(record, of: id, commit)
+          if isOvertaken { await engine.reader.reload(id, in: engine) }
+        case .kept:
+          await engine.reader.reload(id, in: engine)
+          guard let known = state[id], known.isMarked else { return nil }
+          // The record is still this process's: another write of this repository has changed it.
+          if known.tag != tag { continue }
+          // It could not be read, so the mark isn't stored.
+          state.unmark([id])
+        case .decided: await engine.reader.reload(id, in: engine)
+        case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
+        case .removed, .unchanged: break
+        }
+        return nil
+      } catch {
+        return error
       }
-      return nil
-    } catch {
-      return error
     }
+    return nil
   }
 
   /// Writes the present record of a mutation, and retries until the store accepts it.
