@@ -20,6 +20,7 @@
 @_exported import class Foundation.UserDefaults
 @_exported import enum Foundation.POSIXErrorCode
 @_exported import let Foundation.NSLocalizedDescriptionKey
+@_exported import let Foundation.NSURLErrorKey
 @_exported import let Foundation.NSUnderlyingErrorKey
 @_exported import protocol Foundation.LocalizedError
 @_exported import struct Foundation.CharacterSet
