@@ -37,7 +37,7 @@ final class CommitQueue<Backend: StoreBackend> {
   /// The outcome of an attempt to make a commit.
   private enum Outcome: Equatable {
     case made
-    /// The commit must be tried again, or fails because of its preconditions. ``PendingCommit/verdict`` says which.
+    /// The commit must be tried again, or fails because its decision was to fail. ``PendingCommit/verdict`` says which.
     case notMade
     case failed(StoreError)
 

@@ -4,17 +4,18 @@ internal import Repository
 
 /// A todo list that is kept in a store.
 ///
-/// Data flows in one direction: edit → store → the store's changes → observers. So screens always show the stored list, and
-/// observers receive a list that was stored earlier first.
+/// Data flows in one direction: edit → store → the store's changes → observers. So screens always show the stored list. An
+/// observer first receives the list that is already stored, if there is one.
 ///
-/// - **Ordering**: Edits are made one at a time, in the order of the calls. Observers see each edit once, in that order.
+/// - **Ordering**: Edits are made one at a time, in the order of the calls. Observers see each edit that
+///   changes the list once, in that order.
 /// - **Durability**: Once an edit returns, it survives a crash or `SIGKILL` of the process if the store's medium does. An
 ///   edit that throws changes nothing, except as ``TodoListError/store(_:)`` says.
 /// - **Several lists** may share a store, in one process or in several. No edit is lost.
 /// - **Cancellation** doesn't interrupt an edit that has begun. The edit runs to completion and reports its result.
 /// - **Corrupt bytes** don't stop the program. The store quarantines them, and ``events`` reports it. The first call of
-///   ``fetchItems()`` or of an edit that finds them throws `StoreError.undecodable(_:movedTo:reason:)`, and the list is
-///   empty from then on.
+///   ``fetchItems()`` or of an edit that finds them throws ``TodoListError/store(_:)`` with
+///   `StoreError.undecodable(_:movedTo:reason:)`, and the list is empty from then on.
 public actor TodoList {
   /// The key of the list in the store.
   public static let key = StoreKey<TodoItems>("todos")
@@ -30,7 +31,7 @@ public actor TodoList {
     items = LocalRepository(Self.key.collection, default: TodoItems(), store: store)
   }
 
-  /// The events of the store that no call reports, such as quarantined bytes.
+  /// The events of the store, such as quarantined bytes, including those that no call reports.
   ///
   /// A subscriber receives the last few events first.
   public nonisolated var events: MulticastStream<StoreEvent, Never> { store.events }

@@ -196,7 +196,8 @@
     ///
     /// - Parameter timeout: The longest time that a call waits for other clients.
     static func settings(timeout: Duration) -> String {
-      // The server accepts 1 to 2,147,483,647 milliseconds; 0 would mean no limit.
+      // The server accepts 1 to 2,147,483,647 milliseconds; 0 would mean no limit. One setting is twice the
+      // timeout.
       let limited = min(max(timeout, .milliseconds(1)), .milliseconds(Int32.max / 2)).components
       let milliseconds = limited.seconds * 1_000 + limited.attoseconds / 1_000_000_000_000_000
       let seconds = PostgreSQLConnection.longestSilence(within: timeout)
