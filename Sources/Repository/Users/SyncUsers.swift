@@ -1,7 +1,7 @@
 internal import DataStore
 internal import Multicast
 
-/// Follows which users have signed in and out on the store, and applies the changes to the engine.
+/// Observes the stored records of users who have signed in or out, and applies their changes to the engine.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SyncUsers<Source: RepositorySource> {
@@ -46,7 +46,7 @@ final class SyncUsers<Source: RepositorySource> {
   /// The number of times a user has signed out.
   func signOutCount(of userID: String?) -> UInt64 { userID.map { record(of: UserDigest($0)).signOutCount } ?? 0 }
 
-  /// The stored record of a user.
+  /// The last known record of a user, or a new record if none is known.
   func record(of user: UserDigest) -> UserRecord { access.record(of: user) }
 
   /// The precondition of a commit with data of a user, or `nil` if the data belongs to no user.
@@ -62,7 +62,7 @@ final class SyncUsers<Source: RepositorySource> {
 
   // MARK: - Changes
 
-  /// Rejects new calls for a user until ``endSignOut(of:)``.
+  /// Rejects new calls for a user until each call of this function is balanced by one of ``endSignOut(of:)``.
   func beginSignOut(of user: UserDigest) {
     access.beginSignOut(of: user)
   }
