@@ -203,13 +203,13 @@ struct PagedConformanceSource: PagedSource, MutableSource {
   func disposition(of failure: MarksFailure) -> FailureDisposition { failure.disposition }
 }
 
-/// A store that performs the removals of a commit as a separate commit.
+/// A store whose commit of notes and of their mutations isn't atomic.
 private final class SplittingStore: ForwardingStore {
   let base: InMemoryStore
 
   init(base: InMemoryStore) { self.base = base }
 
-  /// Removes the mutations of the notes, then fails.
+  /// Removes the mutations of the notes, then fails before anything else is stored.
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit {
     let mutations = batch.keys.filter { $0.collection == "notes.mutations" }
     guard batch.keys.contains(where: { $0.collection == "notes" }), !mutations.isEmpty else {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(15))) struct RepositoryEventsTests {
-  @Test func `A subscriber receives the newest events first, then every later one`() async {
+  @Test func `A subscriber receives the last events before its subscription, then every later one`() async {
     let events = RepositoryEvents(replay: 2)
     for number in 1...3 { events.emit(.requestStarted(key: "\(number)")) }
     let subscriber = events.stream.subscribe()

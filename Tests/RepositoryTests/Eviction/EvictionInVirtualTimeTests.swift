@@ -60,7 +60,7 @@ import Testing
     withExtendedLifetime(repository) {}
   }
 
-  @Test func `The idle time of a value that was observed when it passed begins with the end of the observation`() {
+  @Test func `A value that is observed when its idle time passes is evicted an idle time after its observer leaves`() {
     let (repository, _) = makeRepository(EvictionPolicy(idleTime: .seconds(60)))
     run { try await repository.refresh("a") }
     let values = repository.values(of: "a")

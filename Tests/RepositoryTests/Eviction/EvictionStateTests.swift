@@ -49,7 +49,7 @@ import Testing
     #expect(state.nextIdleTime() == time(90))
   }
 
-  @Test func `A value that could not be removed is the next to be evicted`() {
+  @Test func `A value that could not be removed is the next to be evicted, unless it was used meanwhile`() {
     var state = state(EvictionPolicy(maximumCount: 1), [1, 1, 1])
     let victims = state.takeVictims(at: time(9), limit: 9) { _ in false }
     #expect(victims.map(\.key) == [0, 1])

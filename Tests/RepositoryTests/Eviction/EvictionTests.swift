@@ -111,7 +111,7 @@ import Testing
     for key in ["a", "b"] { try await repository.refresh(key) }
     let other = makeRepository(store: InMemoryStore(storage: storage))
     try await other.refresh("c")
-    // The store may report it after the next value is stored.
+    // The store may report this value only after the next one is stored.
     try await repository.refresh("d")
     try await waitUntilStored(["c", "d"])
   }
@@ -125,7 +125,7 @@ import Testing
 
   // MARK: - Kept values
 
-  @Test func `Observed values stay until their observers leave, and other values until their call ends`() async throws {
+  @Test func `Observed values stay until their observers leave, while a newer value is evicted`() async throws {
     let repository = makeRepository(configuration: limited(EvictionPolicy(maximumCount: 1)))
     try await repository.refresh("a")
     do {

@@ -209,7 +209,7 @@ struct InterleavedRun<Source: MarksSourceType> {
         if Bool.random(using: &random) { runSome() }
       } else {
         release(process)
-        // Otherwise its mutations would be external for the next repository, which wouldn't send them.
+        // The released repository completes what it can before the next process starts.
         executor.run(atMost: 100_000, using: &random)
       }
       start()
@@ -249,7 +249,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     let earlier = (process.marks[lane] ?? []).filter { journal.outcome(of: $0) == .accepted }
     process.marks[lane, default: []].append(change.mark)
     marks[key, default: []].append(change.mark)
-    // It appears and disappears depending on other marks.
+    // The mark appears and disappears depending on another mark.
     if change.excluded != nil { journal.end(change.mark) }
     journal.willPerform(change, behind: earlier)
     call(process) { [journal, change] repository in
@@ -392,7 +392,7 @@ struct InterleavedRun<Source: MarksSourceType> {
     network.conditions = .reliable
     network.isReachable = true
     journal.failureRate = 0
-    // In independent mode, the next repository that opens the store sends the mutations of other processes.
+    // All processes are released, and a new one must send the mutations that they left.
     if options.isShared {
       while let process = processes.first { release(process) }
       drain { true }

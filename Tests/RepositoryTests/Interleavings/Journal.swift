@@ -7,6 +7,10 @@ import RepositoryTesting
 @testable import Repository
 
 /// The events of a run, and the laws that were violated.
+///
+/// The laws from L4 on are those of `RepositoryConformance`. There are three more. L1: observers see the stored value
+/// with each pending mutation applied once. L2: a new observer sees the changes whose calls have returned. L3: a stored
+/// value is never older than the previous one.
 final class Journal: Sendable {
   typealias Record = MutationRecord<MarkChange>
 
@@ -177,7 +181,9 @@ final class Journal: Sendable {
     violate("L8: the mutation of mark \(mark) was removed, and the stored value of \(key) doesn't have it.")
   }
 
-  /// Checks L3 and L6: a stored value is one that the server had, never older than before, and contains nothing twice.
+  /// Checks L3 and L6: a stored value has only marks of the server, each once, and all marks of the previous value.
+  ///
+  /// With pages, older marks may be dropped.
   private func checkStored(_ key: String) {
     guard let value = storage.value(of: StoreKey<Paged<Mark>>("marks", id: key)) else { return }
     for mark in value.elements where mark.count != 1 {
@@ -282,7 +288,7 @@ final class Journal: Sendable {
     _ = state.withLock { $0.unseen.insert(mark) }
   }
 
-  /// Checks a value that another program stored.
+  /// Checks a value that another process stored.
   func didSaveExternally(_ keys: [StoreKeyName]) {
     for key in keys { checkStored(key.id!) }
     noteDoubled()
@@ -353,7 +359,10 @@ final class Journal: Sendable {
     }
   }
 
-  /// Checks L3 and L4: a mark that an observer saw stays, unless the user learned that it isn't made.
+  /// Checks the values that an observer received.
+  ///
+  /// L7: the first value has the marks that are durable. L4: a mark that the observer saw stays, unless the user
+  /// learned that it isn't made. L1: no mark is shown twice, and an impossible mutation has no effect.
   private func checkObserver(_ index: Int, _ observation: Observation, _ state: State) {
     if let first = observation.values.first {
       let missing = observation.durable.subtracting(first.elements.map(\.id)).subtracting(state.ended)

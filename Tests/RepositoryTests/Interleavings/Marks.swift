@@ -12,7 +12,9 @@ struct MarkChange: RepositoryMutation, Equatable {
   let mark: Int
   /// The number of its lane within the key.
   var lane = 0
-  /// Whether applying it again increases the count, so that a value with the mark doesn't prove it.
+  /// Whether applying the change to a value that has the mark increases the mark's count.
+  ///
+  /// Otherwise it has no effect on such a value, from which the engine may conclude that the value includes it.
   var isCounting = false
   /// A mark whose presence makes the change impossible.
   var excluded: Int?
@@ -21,7 +23,7 @@ struct MarkChange: RepositoryMutation, Equatable {
 
   func apply(to value: inout Paged<Mark>) throws(MutationConflict) {
     if let excluded, value.elements.contains(where: { $0.id == excluded }) {
-      // A change that throws may have modified a part of the value.
+      // A change that throws may have modified the value, which must have no effect.
       value.elements.insert(Mark(id: -mark), at: 0)
       throw MutationConflict("\(excluded)")
     }

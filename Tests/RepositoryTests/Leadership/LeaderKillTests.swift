@@ -4,7 +4,7 @@ import Testing
 
 /// Several processes on one store make mutations, and the leader among them is killed repeatedly.
 @Suite(.timeLimit(.minutes(15))) struct LeaderKillTests {
-  /// The number of leaders to kill: a twentieth of `MOMENTS_KILL_ROUNDS` in the environment.
+  /// The number of leaders to kill: a twentieth of `MOMENTS_KILL_ROUNDS` in the environment, or 3 without it.
   private static let kills =
     ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) }.map { $0 / 20 } ?? 3
 
@@ -16,8 +16,8 @@ import Testing
     for _ in 0..<4 { try steppers.launch() }
     for round in 0..<Self.kills {
       await steppers.run(forSteps: 40)
-      // A suspended leader keeps its lead until it is killed, except on a server, which ends the connection of a process
-      // that is suspended in a transaction.
+      // A suspended leader keeps its lead until it is killed, except on a database server, which ends the connection of
+      // a process that is suspended in a transaction.
       try await steppers.killLeader(stopsFirst: round % 5 == 4 && SharedPlace.Kind.inFileSystem.contains(store))
       try steppers.launch()
     }
@@ -118,6 +118,9 @@ private final class Steppers {
       })
   }
 
+  /// Returns the steps in the server's file.
+  ///
+  /// Fails the test if the file has the line `overlap`, which the server adds when two processes send at the same time.
   private func serverLines() throws -> [Line] {
     let file = place.folder.url.appending(path: "server")
     guard FileManager.default.fileExists(atPath: file.path(percentEncoded: false)) else { return [] }

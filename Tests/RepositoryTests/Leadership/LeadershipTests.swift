@@ -682,7 +682,7 @@ import Testing
     for _ in 0..<20 { advance(by: .seconds(1)) }
     #expect(sent.value == [])
     #expect(try await list(first).map(\.standing) == [.waiting])
-    // No attempt was about to begin.
+    // No process has stored that an attempt begins.
     #expect(storage.commitCount == commitCount)
   }
 
@@ -717,7 +717,7 @@ import Testing
     #expect(server.applied.count == 1)
   }
 
-  @Test func `A mark that is stored too late leaves the mark of the next leader`() async throws {
+  @Test func `A mark that a former leader stores too late leaves the mark of the next leader`() async throws {
     let (isLate, gate, hang, isOffline) = (Setting(false), Gate(), Gate(), Setting(true))
     let first = makeProcess(
       "first", onCommit: { (_) async in if isLate.value { await gate.pass() } },
@@ -725,7 +725,7 @@ import Testing
     let second = makeProcess("second", onSend: { () async in await hang.pass() })
     #expect(try await perform(.add("1"), first).value == .queued)
     notice(second)
-    // The first process is about to store its mark, and loses its lock.
+    // The first process is about to mark the mutation, that is, to store that an attempt begins, and loses its lock.
     isLate.value = true
     _ = start { await first.repository.retryNow() }
     first.store.loseLocks()
@@ -751,7 +751,7 @@ import Testing
     let leadership = Alternating(name: "only", next: nil, turn: Setting("only"))
     let process = world.makeProcess("only", leadership: leadership)
     _ = world.perform(.add("1"), process)
-    // The second lease is the attempt after the first loss.
+    // After the first loss, the repository tries again at once and gets the second lease.
     try #require(leadership.leaseCount.value == 2)
     for count in 3...6 {
       world.advance(by: .seconds(60))

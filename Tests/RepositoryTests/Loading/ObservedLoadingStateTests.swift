@@ -10,7 +10,7 @@ import Testing
   private static let often = LoadingSchedule(stopTimeout: .seconds(5), every: .seconds(10))
   private static let oftener = LoadingSchedule(stopTimeout: .seconds(1), every: .seconds(4))
 
-  /// Completes the requests immediately.
+  /// Completes the requests immediately, and returns them.
   private func end(_ requests: [State.Request], _ state: inout State, at now: Duration) -> [State.Request] {
     for request in requests {
       state.recordLoad(of: request.key, at: now)

@@ -161,7 +161,7 @@ import Testing
     try await #expect(drafts.value(of: "a") == Notes("default", "first", "second"))
   }
 
-  @Test func `An update returns the result of its last change`() async throws {
+  @Test func `An update whose closure is called again returns the result of the last call`() async throws {
     let rival = drafts(in: store)
     let rivals = CurrentValueRelay(1)
     let drafts = drafts(

@@ -34,7 +34,7 @@ import Testing
     #expect(lanes.next(at: .zero) == .send(Self.id(3), lane: "a"))
   }
 
-  @Test func `A slow send releases its slot, and its lane still waits for it`() {
+  @Test func `A slow send releases its slot, and its lane still waits for the send`() {
     var lanes = lanes(["a", "b", "c", "a", "d", "e"])
     #expect(lanes.next(at: .zero) == .send(Self.id(0), lane: "a"))
     #expect(lanes.next(at: .seconds(1)) == .send(Self.id(1), lane: "b"))
@@ -155,12 +155,13 @@ import Testing
   private struct Model {
     var waiting: [LaneID: [Int]] = [:]
     var inFlight: [LaneID: Int] = [:]
+    /// The mutations that aren't durable yet.
     var held: Set<Int> = []
     var isPaused = false
   }
 
   @Test(arguments: 0..<30 as Range<UInt64>)
-  func `In any sequence of events, lanes send every mutation in order and drain`(seed: UInt64) {
+  func `In random sequences of events, lanes send every mutation in order and drain`(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     var lanes = MutationLanes(maximumInFlight: 3, slotTimeout: .seconds(5))
     var model = Model()
@@ -248,8 +249,7 @@ import Testing
   }
 }
 
-/// A lane that belongs to no user.
 extension LaneID: ExpressibleByStringLiteral {
-  /// Creates a lane.
+  /// Creates a lane that belongs to no user.
   public init(stringLiteral orderingKey: String) { self.init(userID: nil, orderingKey: orderingKey) }
 }

@@ -24,7 +24,7 @@ import Testing
     return entry.id.rawValue
   }
 
-  @Test func `A leader sends external mutations in order, and none behind a gap until the gap is closed`() {
+  @Test func `A leader sends external mutations in order, and one behind a gap only once its predecessors are known`() {
     let state = State()
     state.begin(as: .leading)
     state.recordReading(upTo: 5)
@@ -35,7 +35,7 @@ import Testing
     #expect(sent(by: state) == nil)
     #expect(state.addExternal(entry("7", 7)) == .nothing)
     #expect(sent(by: state) == "7")
-    // The store may have reported 7 alone, so mutations before 8 may still be unknown.
+    // A mutation behind a gap waits until the store has been read again, even if the gap has been closed.
     #expect(sent(by: state) == nil)
     state.recordReading(upTo: 8)
     state.recordPredecessors(of: MutationID(rawValue: "8"))

@@ -15,7 +15,7 @@ import Testing
   private let server = NotesServer(empty: Notes())
   private let keys = MutationKeys<NotesMutation>(repository: "notes")
 
-  /// The failure of the server, if it fails.
+  /// The failure of every request that sends a mutation, or `nil` if they succeed.
   private let failure = Setting<NotesFailure?>(.offline)
 
   private func makeRepository() -> NotesRepository {
@@ -35,7 +35,7 @@ import Testing
     executor.runUntilIdle()
   }
 
-  /// Performs mutations of separate keys, and returns their ids.
+  /// Performs mutations of separate keys, and returns the ids of all mutations in the list.
   private func perform(_ count: Int, in repository: NotesRepository) -> [MutationID] {
     let ids = Setting<[MutationID]>([])
     for number in 0..<count { run { _ = try await repository.perform(.add("1"), on: "\(number)") } }

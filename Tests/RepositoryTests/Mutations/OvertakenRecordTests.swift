@@ -7,7 +7,7 @@ import Testing
 
 @testable import Repository
 
-/// Records that another process changes, which the store reports before the repository's own write returns.
+/// Records of mutations that are changed while, or just before, a repository writes them itself.
 @Suite(.timeLimit(.minutes(15))) struct OvertakenRecordTests {
   private let executor = ManualTaskExecutor()
   private let storage = SimulatedStorage()
@@ -29,7 +29,7 @@ import Testing
         isDone.value = true
         try? await other.remove(StoreKey<MutationRecord<NotesMutation>>(record))
         await held.value?.noticeExternalChanges()
-        // Until the repository has received the change.
+        // Lets the repository receive the change before its own write returns.
         for _ in 0..<100 { await Task.yield() }
       }))
     held.value = store

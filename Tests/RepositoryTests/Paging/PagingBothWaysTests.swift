@@ -148,7 +148,7 @@ import Testing
     }
     try await repository.reload("a")
     #expect(takeRequests() == ["3 before 7"])
-    // The first page may now begin earlier.
+    // The three elements before 7 now begin with 3, because 6 was removed.
     try await #expect(storedIDs() == [3, 4, 5, 7, 8, 9])
     try await #expect(stored()?.elements[2].text == "changed")
     try await repository.loadNewest("a")
@@ -193,7 +193,7 @@ import Testing
     #expect(takeRequests() == ["3 before 4", "after 6"])
   }
 
-  /// Scrolls at random while other users add and remove elements, and compares with the server's list.
+  /// Scrolls at random while other users add elements at both ends, and compares with the server's list.
   @Test func `The stored elements are always a contiguous part of the server's list`() async throws {
     var random = SplitMix64(seed: 7)
     let repository = makeRepository()
@@ -208,7 +208,7 @@ import Testing
         lastID += 1
         server.edit("a") { [lastID] in $0.elements.insert(Item(id: lastID), at: 0) }
       default:
-        // At the end, which doesn't follow the current pages directly.
+        // Adds an element at the end of the list, which the stored pages may not reach yet.
         lastID += 1
         server.edit("a") { [lastID] in $0.elements.append(Item(id: lastID)) }
       }
@@ -273,7 +273,7 @@ import Testing
   private static func harness(gap: Int) -> RepositoryHarness<NetworkedSource> {
     RepositoryHarness(
       key: "a", initial: Paged((1...6).map { Item(id: $0) }), mutations: [.add(7), .add(8), .add(9)],
-      // Many tests share two cores.
+      // Longer than any check takes while many other tests run.
       timeLimit: .seconds(600),
       makeSource: { NetworkedSource(server: $0, network: $1, gap: gap) },
       makePlace: {

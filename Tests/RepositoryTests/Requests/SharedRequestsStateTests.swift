@@ -16,7 +16,7 @@ import Testing
     #expect(state.finish("a", number: first.number) == false)
     let third = state.join("a") { 3 }
     #expect(third.isFirst && third.request == 3)
-    // Late results of a completed request don't affect the next one.
+    // Late events of the cancelled request don't affect the next one.
     #expect(state.finish("a", number: first.number) == false)
     #expect(state.leave("a", number: first.number) == .nothing)
     #expect(state.finish("a", number: third.number) == true)
@@ -39,10 +39,10 @@ import Testing
   }
 
   @Test(arguments: 0..<50 as Range<UInt64>)
-  func `A request has callers until it completes or is cancelled`(seed: UInt64) {
+  func `The state agrees with a count of the callers of each request`(seed: UInt64) {
     var generator = SplitMix64(seed: seed)
     var state = SharedRequestsState<Int, Int>()
-    // The callers of each request that can be joined, and those of completed requests.
+    // The requests that can be joined, with the number of their callers, and the requests that have ended.
     var open: [Int: (number: UInt64, callers: Int)] = [:]
     var over: [(key: Int, number: UInt64)] = []
     for step in 0..<500 {

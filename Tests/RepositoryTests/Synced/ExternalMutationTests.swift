@@ -168,7 +168,7 @@ import Testing
     #expect(try await first.perform(.add("1"), on: "a") == .queued)
     let id = try #require(try await first.mutations.list().first?.id)
     try await waitForEndOfAttempt(id)
-    // The second repository has found the mutation before it was sent.
+    // The second repository finds the mutation, and fails to send it, before the server receives it from the first one.
     let isSecondOffline = Setting(true)
     let second = NotesRepository(
       NotesSource(server, isOffline: isSecondOffline), store: store, configuration: configuration)

@@ -126,7 +126,7 @@ extension [StoreKeyName] {
   var addsNotesMutation: Bool { contains { $0.collection == "notes.mutation-counter" } }
 }
 
-/// Counts from 1.
+/// A counter whose first number is 1.
 final class Counter: Sendable {
   private let count = Lock(0)
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Repository
 
-/// What is left of a repository that is released: nothing.
+/// A repository that is released leaves nothing behind, whatever it did before.
 @Suite(.timeLimit(.minutes(15))) struct ReleasedRepositoryTests {
   /// What a repository does before it is released.
   enum Use: CaseIterable {

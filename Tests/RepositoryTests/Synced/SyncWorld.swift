@@ -33,11 +33,15 @@ struct Count: RepositoryMutation, Equatable {
 /// ``possible`` has the events that can occur next, and ``violation`` describes the first broken law.
 struct SyncWorld {
   enum Event: Hashable, CaseIterable, Sendable {
-    case perform, performExcluded
+    case perform
+    /// Performs a mutation that is impossible once the server has the change 0.
+    case performExcluded
     case send, arriveAtServer, replyWithValue, replyDone, replyWithPatch, loseReply, failBeforeServer, refuse
     case cancel
     case fetch, serveFetch, fetchArrives
-    case otherEdit, otherEditThatExcludes
+    case otherEdit
+    /// Makes the change 0.
+    case otherEditThatExcludes
     case externalSave, externalRemoval
     case beginWrite, commit, failWrite
     case relaunch
@@ -78,7 +82,7 @@ struct SyncWorld {
   private var stored: SyncState<Tally, Count>.Base?
   private var revision: UInt64 = 0
   private var write: SyncState<Tally, Count>.Write?
-  /// All changes that the base has ever included.
+  /// All changes that the base has included since an external removal, or since the beginning.
   private var seen: Set<Int> = []
   /// The value that mutations are applied to if nothing is stored.
   private let empty: Tally?

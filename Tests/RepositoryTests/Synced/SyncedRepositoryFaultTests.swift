@@ -51,7 +51,7 @@ import Testing
     #expect(await finishes { try await repository.perform(.add("1"), on: "e") })
   }
 
-  @Test func `A mutation that another repository completes before its attempt doesn't block its lane`() async throws {
+  @Test func `A mutation that another repository cancels before its attempt doesn't block its lane`() async throws {
     try await put(Notes())
     let other = makeRepository { (_) throws(NotesFailure) in throw .offline }
     let id = try await enqueueOffline(.add("1"), in: other)
@@ -101,7 +101,7 @@ import Testing
     #expect(await finishes { await sent.arrivals() })
   }
 
-  @Test func `A lane with the mutations of two users waits for the user who is signed out`() async throws {
+  @Test func `Of two users with one ordering key, only the mutation of the signed-out one waits`() async throws {
     struct UserKey: RepositoryKey {
       let user: String
       var storeID: String { user }
@@ -466,7 +466,7 @@ import Testing
 
   // MARK: - Conflicts
 
-  @Test func `A mutation that conflicts while it is being stored isn't sent`() async throws {
+  @Test func `A mutation that conflicts while it is being stored is either confirmed or not sent`() async throws {
     try await put(Notes("old"))
     let repository = makeRepository()
     let values = repository.values(of: "a").subscribe()
@@ -589,7 +589,7 @@ import Testing
     }
     let repository = makeRepository()
     let waiting = Task { try await repository.waitForPendingMutations() }
-    // Until the queue is read, which each call tries itself.
+    // Time passes until the queue has been read: a failed reading is repeated after a delay.
     let advancing = Task {
       while !Task.isCancelled {
         clock.advance(by: .seconds(60))
@@ -846,7 +846,7 @@ import Testing
     #expect(try await repository.perform(.add("2"), on: "a") == .confirmed)
   }
 
-  @Test func `A released repository sends nothing more`() async throws {
+  @Test func `A released repository doesn't send the rest of its queue`() async throws {
     try await put(Notes())
     let isOffline = Setting(true)
     let gate = Gate()
@@ -862,7 +862,7 @@ import Testing
       await repository.retryNow()
       await gate.arrivals()
     }
-    // The attempt in progress ends with the repository. No other attempt begins.
+    // The attempt in progress ends with the repository. At most one other attempt begins.
     #expect(await !finishes(within: .seconds(2)) { await gate.arrivals(3) })
   }
 

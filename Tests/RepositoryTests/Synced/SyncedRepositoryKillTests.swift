@@ -61,7 +61,7 @@ import Testing
         await children[0].run(forLines: .random(in: 0...12))
         try await children[0].kill(in: history)
         await children[1].run(forLines: .random(in: 0...4))
-        // The new process finds the edits of both, and sends them concurrently with the other process.
+        // The new process finds the edits of both writers. One of the two processes leads, and sends them.
         children[0] = try history.launch(children[0].writer, seed: 3 * seed + 2)
         for _ in 0..<6 { await children[.random(in: 0...1)].run(forLines: .random(in: 0...2)) }
         children.shuffle()
@@ -90,7 +90,7 @@ import Testing
 
   /// Runs processes that are killed at a call.
   ///
-  /// - Returns: Whether the process made fewer calls.
+  /// - Returns: Whether the last process made fewer calls, and so ended by itself.
   private static func dieAtCall(_ fatal: Int, _ store: SharedPlace.Kind, _ cycle: Cycle) async throws -> Bool {
     let history = try EditHistory(store)
     var hasLived = false
@@ -102,7 +102,7 @@ import Testing
       var lines = await child.allLines()
       let end = await child.end()
       hasLived = end == .success
-      // The last line isn't the process's last call, because it still reads its own writes.
+      // A process may still be killed after it has printed `done`, because its store then reads its own writes.
       if lines.last == "done" { lines.removeLast() } else { #expect(end == .killed) }
       try history.add(lines, by: "a", from: number)
     }
@@ -253,7 +253,7 @@ private final class EditHistory {
       }
     }
     for (key, number) in last { uncertain.insert(Edit(key: key, writer: writer, number: number + 1)) }
-    // The next process begins with new notes.
+    // The next process begins with a new group of eight edits, which has notes of its own.
     next[writer] = ((last.values.max() ?? first) + 1) / 8 * 8 + 8
   }
 

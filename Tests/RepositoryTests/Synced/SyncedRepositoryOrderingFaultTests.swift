@@ -99,7 +99,7 @@ import Testing
     let id = try #require(list.first?.id)
     #expect(result == .conflicted(id))
     #expect(list.map(\.standing) == [.conflicted(MutationConflict("There is no old."))])
-    // Its lane continues.
+    // The conflict can be resolved.
     #expect(try await repository.mutations.resolve(id, .discard) == nil)
     try await #expect(repository.mutations.list() == [])
   }
@@ -141,7 +141,10 @@ import Testing
 
   // MARK: - Requeueing
 
-  /// Makes two attempts of a mutation that the server applies but whose replies are lost, so that it is refused.
+  /// Makes two attempts of a mutation, after which it is refused, and returns its id.
+  ///
+  /// The reply to the first attempt must be lost. Either the server refuses the second one, or its reply is lost too
+  /// and the retry policy allows no third attempt.
   private func refuseAfterLostReplies(_ mutation: NotesMutation, in repository: NotesRepository) async throws
     -> MutationID
   {

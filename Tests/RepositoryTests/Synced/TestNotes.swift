@@ -74,7 +74,7 @@ extension ScriptedSource where Key == String, Value == Notes, Mutation == NotesM
 }
 
 extension InMemoryServer where Value == Notes {
-  /// Applies a mutation, or throws the failure of the tests' server.
+  /// Applies a mutation; throws ``NotesFailure/conflict`` if it isn't possible.
   func take(_ mutation: Mutation, _ key: Key, _ id: MutationID) throws(NotesFailure) -> Notes {
     do throws(MutationConflict) {
       return try apply(mutation, to: key, id: id)

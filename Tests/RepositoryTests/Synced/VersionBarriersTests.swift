@@ -105,7 +105,7 @@ import Testing
     #expect(search.fault == "begin 0, begin 1, serve 1, serve 0, arrive 0, arrive 1: 1 after 2")
   }
 
-  /// Returns whether a value is accepted whose reply has just arrived.
+  /// Returns whether a value whose reply has just arrived is accepted.
   private func accept(_ request: VersionBarriers.Timestamp, _ versions: inout VersionBarriers) -> Bool {
     let arrival = versions.now()
     return versions.acceptValue(requestedAt: request, arrivedAt: arrival)

@@ -16,8 +16,11 @@ import Testing
     let clock = ManualClock()
     let network = ManualNetworkMonitor()
     let activity = ManualActivityMonitor()
+    /// Whether fetches succeed.
     let answers = Setting(true)
+    /// Whether mutations can be sent.
     let sends = Setting(true)
+    /// Whether the server asks for a sign-in when a mutation is sent.
     let isSignedOut = Setting(false)
     /// Whether fetches wait for ``answer()``.
     let holdsFetches = Setting(false)
@@ -119,7 +122,7 @@ import Testing
     #expect(world.takeRequests() == [])
   }
 
-  @Test func `Nothing is fetched for observers without a loading policy`() {
+  @Test func `Nothing is fetched for observers whose loading policy is never`() {
     world.observe("a", as: "never", .never)
     world.call { await $0.invalidate(.all) }
     world.activity.activity = .inactive

@@ -22,7 +22,7 @@ protocol SignOutPlace: Sendable {
   /// Returns the places at which a text occurs in the stored data.
   func mentions(of text: String) throws -> [String]
 
-  /// Replaces a stored value of a user by bytes that can't be decoded and contain the user's name.
+  /// Replaces a stored value of a user with bytes that can't be decoded and contain the user's name.
   func corrupt(_ key: UserKey) throws
 }
 
@@ -38,10 +38,11 @@ struct SimulatedPlace: SignOutPlace {
 
   func mentions(of text: String) -> [String] { storage.texts.filter { $0.contains(text) } }
 
+  /// Does nothing: the simulated storage has no bytes.
   func corrupt(_ key: UserKey) {}
 }
 
-/// A folder of files or with a database.
+/// A folder that contains files or a database.
 final class RealPlace: SignOutPlace {
   enum Kind: String, CaseIterable {
     case files

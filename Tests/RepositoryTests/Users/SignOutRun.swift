@@ -76,7 +76,7 @@ struct SignOutRun {
 
   /// Performs the run.
   ///
-  /// - Returns: The trace, and the occurrences of Jake's data that are violations.
+  /// - Returns: The trace, and descriptions of the violations.
   mutating func run() -> (trace: [String], violations: [String]) {
     for _ in 0..<2 { start() }
     for _ in 0..<60 where violations.value.isEmpty {
@@ -207,7 +207,7 @@ struct SignOutRun {
     server.edit(key) { [lastText] in $0.texts.append("\(key.user)'s edit \(lastText)") }
   }
 
-  /// Stores the server's present value from another program.
+  /// Stores the server's present value, as another process.
   private func saveExternally(_ key: UserKey) {
     let store = place.open(SimulatedStore.Hooks())
     _ = Task(executorPreference: executor) { [server] in
@@ -315,15 +315,15 @@ struct SignOutRun {
     drain { [network] in network.packets.isEmpty }
     checkStored()
     for process in processes { checkMemory(of: process) }
-    let others = Setting(0)
+    let drainedCount = Setting(0)
     for process in processes {
       call(process) { repository in
         try? await repository.waitForPendingMutations()
-        others.value += 1
+        drainedCount.value += 1
       }
     }
-    drain { [processes] in others.value == processes.count }
-    if others.value != processes.count { violate("Mary's mutations aren't sent.") }
+    drain { [processes] in drainedCount.value == processes.count }
+    if drainedCount.value != processes.count { violate("Mary's mutations aren't sent.") }
     checkStored()
   }
 

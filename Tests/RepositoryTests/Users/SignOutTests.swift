@@ -86,7 +86,7 @@ import Testing
     #expect(try await records.count == 1)
   }
 
-  @Test func `Mutations of a future layout are erased by their keys`() async throws {
+  @Test func `Mutations whose records have a future schema are erased by their keys`() async throws {
     let newer = makeOtherStore()
     for (id, key) in [("1", jake), ("2", mary)] {
       try await newer.save(
@@ -111,7 +111,7 @@ import Testing
     try await repository.signOut(userID: #"CORP\jake"#, unsent: .discard)
     let texts = try temporary.namesAndBytes.map { String(decoding: $0, as: UTF8.self) }
     #expect(texts.filter { $0.contains("CORP") } == [])
-    // It belongs to no user whose id is `jake`.
+    // The key of the third record doesn't belong to the user `jake`.
     try await repository.signOut(userID: "jake", unsent: .discard)
     #expect(try temporary.namesAndBytes.contains { String(decoding: $0, as: UTF8.self).contains("say") })
   }
@@ -133,7 +133,7 @@ import Testing
     #expect(await values.first(1) == [Notes("mary's")])
   }
 
-  @Test func `A lock that a server has released stops an erasure, which is made later`() async throws {
+  @Test func `An erasure that has lost its lock fails, and is made later`() async throws {
     let isHeld = Setting(true)
     let store = InterceptedStore(memory, supportsLocks: true)
     store.set { $0.isHeld = { isHeld.value } }
@@ -476,7 +476,7 @@ import Testing
   }
 }
 
-/// The record of a mutation in a future layout.
+/// The record of a mutation in a future schema.
 private struct NewerMutationRecord: VersionedValue {
   static let schema = StoreSchema(
     version: 2, migrations: [StoreMigration(from: 1) { $0 }])

@@ -35,7 +35,7 @@ extension UsersSuite {
 
   var memory: InMemoryStore { fixture.memory }
   var store: InterceptedStore { fixture.store }
-  /// The store of a program that may be newer or older.
+  /// Creates another store on the same storage, as a newer or older version of the program would.
   func makeOtherStore() -> InMemoryStore { InMemoryStore(storage: fixture.storage) }
   var server: InMemoryServer<UserKey, Notes, NotesMutation> { fixture.server }
   var clock: ManualClock { fixture.clock }
@@ -66,7 +66,9 @@ extension UsersSuite {
 
   /// Creates a store that delivers changes of users' records only while a gate is open.
   ///
-  /// - Parameter isHeld: Whether the gate is needed at all.
+  /// - Parameters:
+  ///   - gate: The gate.
+  ///   - isHeld: Whether changes wait at the gate.
   func makeStore(holdingUsersAt gate: Gate, while isHeld: Setting<Bool> = Setting(true)) -> InterceptedStore {
     let store = InterceptedStore(memory, supportsLocks: true)
     store.set {
