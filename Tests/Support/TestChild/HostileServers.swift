@@ -27,7 +27,7 @@ extension TestChild {
   }
 
   private struct Observations: Encodable {
-    /// The greatest delay with which a task woke that repeatedly sleeps for 10 ms.
+    /// The greatest delay of the wake-ups of a task that repeatedly sleeps for 10 ms.
     var latestWakeMilliseconds = 0.0
     /// The duration of the slowest call to a good server.
     var slowestGoodCallMilliseconds = 0.0
@@ -101,6 +101,7 @@ extension TestChild {
     say(String(decoding: try encoder.encode(watch.result), as: UTF8.self))
   }
 
+  /// The timeout of a call to a hostile server.
   private static let hostileLimit = Duration.seconds(2)
 
   private static let hostileScripts: [(name: String, script: ScriptedServer.Script)] = {
@@ -139,7 +140,7 @@ extension TestChild {
       as: [String: Int].self)
   }
 
-  /// Returns the resident memory in KiB; 0 if the system doesn't report it.
+  /// Returns the resident memory in KiB, assuming pages of 4 KiB; 0 if the system doesn't report it.
   private static func residentMemory() -> Int {
     guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }
     return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4

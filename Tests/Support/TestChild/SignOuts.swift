@@ -36,7 +36,7 @@ extension TestChild {
     func apply(to words: inout [String]) { words.append(text) }
   }
 
-  /// A server that rejects every mutation.
+  /// A server to which no mutation can be sent, so that all mutations stay pending.
   private struct WordsSource: MutableSource {
     struct Failure: Error {}
 

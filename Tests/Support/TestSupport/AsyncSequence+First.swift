@@ -1,5 +1,5 @@
 extension AsyncSequence where Failure == Never, Element: Sendable {
-  /// Returns the first `count` elements, or fewer if the sequence ends before.
+  /// Returns the first `count` elements, or fewer if the sequence ends earlier.
   package func first(_ count: Int) async -> [Element] {
     var elements: [Element] = []
     for await element in self {
@@ -9,7 +9,7 @@ extension AsyncSequence where Failure == Never, Element: Sendable {
     return elements
   }
 
-  /// Waits for an element that fulfils a condition.
+  /// Waits for an element that satisfies a condition, or for the end of the sequence.
   package func reaches(_ isWanted: (Element) -> Bool) async {
     for await element in self where isWanted(element) { return }
   }

@@ -6,7 +6,9 @@ package final class FakeTerminal: TerminalType {
   package let channel = MulticastChannel<TerminalEvent, Never>(buffering: .unbounded)
   /// All frames in order, with a replay, so that a test can inspect earlier frames.
   package let frames = MulticastRelay<Frame>(replay: 1_000, buffering: .unbounded)
+  /// All frames without a replay, so that a test can wait for the next one.
   private let newFrames = MulticastRelay<Frame>(buffering: .unbounded)
+  /// The names of the methods that were called, except ``show(_:)``.
   package let calls = MulticastRelay<String>(replay: 100, buffering: .unbounded)
   package let size: TerminalSize
   private let openFailure: TerminalError?

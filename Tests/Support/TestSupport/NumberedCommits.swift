@@ -11,7 +11,7 @@ package enum NumberedCommits: String, CaseIterable, Sendable {
   case batches
   /// Each commit changes one element of a partitioned value.
   case parts
-  /// The commits alternate between all other kinds and batches of values with and without parts.
+  /// The commits alternate between the other kinds, batches of values with and without parts, and single values.
   case mixed
 
   private enum Edit {

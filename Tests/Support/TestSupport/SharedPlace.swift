@@ -92,7 +92,7 @@ package final class SharedPlace: Sendable {
   /// Opens the store.
   package func open() throws -> any KeyValueStore { try Self.open(url) }
 
-  /// Opens a store with a long timeout for locks, because many processes may share two cores.
+  /// Opens a store with a long timeout for locks, because many processes may compete for the processor.
   ///
   /// - Parameters:
   ///   - place: The folder of files; a database file if its name ends in `.sqlite`; a file with the address of a server

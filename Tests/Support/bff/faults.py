@@ -13,6 +13,7 @@ from media import MediaType, encode
 TEXT = "text/plain; charset=utf-8"
 
 CHUNK_SIZE = 64 * 1024
+"""The number of bytes of padding that are generated at a time."""
 
 
 class InvalidFault(Exception):

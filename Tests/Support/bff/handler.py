@@ -26,7 +26,10 @@ from stage import ANSWERED, CLIENT_WENT_AWAY, REFUSED, RequestRecord, ReusedKey,
 from timeline import Seed
 
 MAXIMUM_BODY_SIZE = 1 << 20
+"""In bytes."""
+
 MAXIMUM_KEY_LENGTH = 255
+"""In characters."""
 
 
 class Server:

@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 FOLDER = Path(__file__).parent
 TIMEOUT = 30
+"""The timeout of each wait, in seconds."""
 
 SELECTION = """{
   userDetails { id name avatar backgroundImage }

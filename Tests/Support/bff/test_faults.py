@@ -60,7 +60,7 @@ class FaultTests(ServerTestCase):
         self.assert_recorded("retry-after", executions=0)
         self.assertEqual(self.likes("1"), ["4"])
 
-    def test_retry_after_is_a_second_by_default(self) -> None:
+    def test_retry_after_is_one_second_unless_another_number_is_given(self) -> None:
         self.assertEqual(self.send_with("retry-after", timeline("0")).headers["Retry-After"], "1")
         response = self.send(timeline("0"), {"X-Fault": "retry-after", "X-Fault-Value": "0"})
         self.assertEqual((response.status, response.headers["Retry-After"]), (503, "0"))

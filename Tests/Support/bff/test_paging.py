@@ -98,7 +98,7 @@ class PagingTests(ServerTestCase):
             message = f'The timeline of user "0" has no cursor "{cursor}".'
             self.assertEqual(self.refusals(page("0", 1, cursor)), [message])
 
-    def test_a_mutation_replies_with_the_last_page(self) -> None:
+    def test_a_mutation_replies_with_the_whole_timeline_as_the_last_page(self) -> None:
         body = like("1")
         body["query"] = body["query"].replace("userDetails {", "pageInfo { endCursor hasNextPage } userDetails {", 1)
         details = json.loads(self.send(body).body)["data"]["updateMomentLike"]

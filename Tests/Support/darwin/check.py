@@ -18,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 STAND_INS = Path(__file__).resolve().parent / "stand-ins"
 
-# Each after those that it imports. `Darwin` and `Network` have the names of the real modules, so `canImport` finds them.
+# In an order in which each module follows those that it imports. `Darwin` and `Network` have the names of the real
+# modules, so `canImport` finds them.
 STAND_IN_MODULES = ["DarwinStructures", "Darwin", "DarwinDispatch", "DarwinFoundation", "Network"]
 
 # The modules that exist on Linux as well, and their stand-ins.
@@ -60,7 +61,7 @@ class Target:
         self.dependencies = []
         for dependency in description["dependencies"]:
             [(name, condition)] = dependency.values()
-            # All traits are enabled.
+            # Only the platform matters, because all traits are enabled.
             if "macos" in ((condition or {}).get("platformNames") or ["macos"]):
                 self.dependencies.append(name)
         self.features = [

@@ -209,7 +209,10 @@ def differences(headers, stand_ins):
 
 
 def differing_constants(headers, stand_ins):
-    """Yields the constants whose types or values differ, of which each has one line of a file in C."""
+    """Yields the constants whose types or values differ.
+
+    A C file has an assertion for each constant. The `#line` before it makes an error name the constant.
+    """
     constants = {name: constant for name, constant in stand_ins.constants.items() if name not in OVERLAY}
     lines = []
     for name, (kind, value) in constants.items():

@@ -19,8 +19,9 @@ from mutants import MUTANTS
 ROOT = Path(__file__).resolve().parents[3]
 TEST = ["swift", "test", "--disable-xctest", "--filter", "MulticastTests"]
 BUILD = ["swift", "build", "--build-tests"]
+# Timeouts are in seconds.
 BUILD_TIMEOUT = 600
-# For the tests without a mutant. The time that they take sets the timeout with a mutant.
+# For the tests without a mutant. The timeout with a mutant is three times as long as they take, but at least a minute.
 TEST_TIMEOUT = 600
 
 # Only the module and its tests, because the whole package would be rebuilt for every mutant.

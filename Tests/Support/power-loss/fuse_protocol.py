@@ -25,7 +25,9 @@ MINIMUM_MINOR_VERSION = 28
 
 # The largest number of bytes of one write, and so of one operation. The kernel splits longer writes.
 MAXIMUM_WRITE = 1 << 20
+# The same number in pages of 4096 bytes.
 MAXIMUM_PAGES = 256
+# The size of a buffer for any request, in bytes: the largest write, and room for the headers.
 REQUEST_SIZE = MAXIMUM_WRITE + 4096
 
 

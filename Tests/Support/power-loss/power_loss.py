@@ -134,8 +134,7 @@ class FileSystem:
             raise failure(errno.EPROTO)
         self.is_initialized = True
         # Without a write cache, each write reaches the volume before it returns. Cached data is used for reads only
-        # after
-        # a request for the attributes, which fails without power.
+        # after a request for the attributes, which fails without power.
         capabilities &= fuse.INIT_BIG_WRITES | fuse.INIT_AUTO_INVAL_DATA | fuse.INIT_MAX_PAGES
         return fuse.INIT_REPLY.pack(
             fuse.MAJOR_VERSION,

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 SCRIPT = Path(__file__).parent / "power_loss.py"
+# In seconds.
 TIMEOUT = 30
 SEEDS = range(8)
 
@@ -140,7 +141,7 @@ class FileSystemTests(VolumeTestCase):
         status = os.stat(self.folder / "link")
         self.assertEqual((status.st_atime_ns, status.st_mtime_ns, status.st_mode), (1, 2, 0o100640))
 
-    def test_many_names_and_much_content(self) -> None:
+    def test_a_thousand_names_and_five_megabytes_are_read_as_they_were_written(self) -> None:
         names = {f"{index:04}-{'n' * 100}" for index in range(1000)}
         for name in names:
             (self.folder / name).touch()
@@ -160,7 +161,7 @@ class FileSystemTests(VolumeTestCase):
             self.assertEqual(os.pread(descriptor, 10, 0), b"ol")
         self.assertEqual((self.folder / "file").read_bytes(), b"newer")
 
-    def test_refusals(self) -> None:
+    def test_calls_that_cannot_succeed_fail_with_the_usual_codes(self) -> None:
         write(self.folder / "file", b"")
         (self.folder / "folder").mkdir()
         (self.folder / "folder" / "inner").mkdir()

@@ -18,9 +18,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Optional, Union
 
+# In bytes.
 BLOCK_SIZE = 4096
 MAXIMUM_FILE_SIZE = 1 << 30
 MAXIMUM_NAME_LENGTH = 255
+
 ROOT_NUMBER = 1
 
 # The probabilities with which a restore keeps pending changes. The seed determines which one is used. With 0.5 alone,
