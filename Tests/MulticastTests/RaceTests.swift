@@ -3,7 +3,7 @@ import Multicast
 import Synchronization
 import Testing
 
-/// Races of two or three operations, repeated many times: the guarantees hold for every interleaving.
+/// Races of two or three operations, repeated many times to meet many interleavings.
 ///
 /// The environment variable `MOMENTS_RACE_ROUNDS` sets the number of rounds.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct RaceTests {

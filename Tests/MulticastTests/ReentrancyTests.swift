@@ -35,6 +35,7 @@ import Testing
     let task = Task(executorPreference: InlineExecutor()) {
       for await _ in channel.stream {}
       results.record(channel.send(1))
+      // The second result shows only that subscribing returns.
       results.record(channel.stream.subscribe().droppedCount == 0 ? .terminated : .sent)
     }
     channel.finish()

@@ -23,6 +23,7 @@ import Testing
       if id.isMultiple(of: 3) { executor.runUntilIdle() }
     }
     executor.runUntilIdle()
+    // Drops the recorded events, which keep their elements alive.
     for reader in readers { _ = reader.newEvents() }
     #expect(live.value == replay)
     channel.finish()

@@ -69,13 +69,13 @@ struct DemonstrationServerTests {
     request.cancel()
     await #expect(throws: APISessionError.cancelled) { try await request.value }
 
-    let swift = DemonstrationServer()
+    let immediate = DemonstrationServer()
     let late = Task {
       withUnsafeCurrentTask { $0?.cancel() }
-      return try await swift.updateLike(true, momentID: "1", fromUserID: "0")
+      return try await immediate.updateLike(true, momentID: "1", fromUserID: "0")
     }
     await #expect(throws: APISessionError.cancelled) { try await late.value }
-    let details = try await swift.getMoments(userID: "0")
+    let details = try await immediate.getMoments(userID: "0")
     #expect(details.moments[1].isLiked == false)
   }
 

@@ -127,7 +127,7 @@ struct GetMomentsByUserIDSessionTests {
     }
   }
 
-  @Test func `A server that can't be reached by the first request for a page is asked for a page again`() async throws {
+  @Test func `A server that fails the first request for a page is asked for a page again`() async throws {
     try await BFFServer.run { server in
       let session = GetMomentsByUserIDSession(apiSession: APISession(url: server.url))
       try await server.arm(.init(fault: "status", count: 1, value: 503))

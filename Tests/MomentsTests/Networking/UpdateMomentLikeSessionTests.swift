@@ -134,7 +134,7 @@ struct UpdateMomentLikeSessionTests {
   }
 
   @Test(arguments: ServerSchema.allCases)
-  func `A change whose reply is lost was made, and the call throws that the reply is missing`(schema: ServerSchema)
+  func `A change whose reply is lost was made, and the call throws a transient error`(schema: ServerSchema)
     async throws
   {
     try await BFFServer.run(options: schema.options) { server in

@@ -134,7 +134,9 @@ import Testing
     }
   }
 
-  /// - Returns: Whether the process made fewer calls.
+  /// Runs two processes, one after the other, each of which is killed at a call.
+  ///
+  /// - Returns: Whether the last process made fewer calls, and so ended by itself.
   private static func dieAtCall(_ fatal: Int) async throws -> Bool {
     var history = try History()
     var hasSurvived = false

@@ -11,8 +11,8 @@ import Testing
 /// Concurrent fetches and likes, with replies that overtake each other, are lost, unusable or repeated, or whose callers
 /// are cancelled.
 ///
-/// In any order, observers see no older timeline after a newer one, and no like flickers. `MOMENTS_INTERLEAVINGS` in the
-/// environment is the number of orders.
+/// In any order, observers see no older timeline after a newer one, and no like flickers: none disappears before it is
+/// undone. `MOMENTS_INTERLEAVINGS` in the environment is the number of orders.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoInterleavingTests {
   private static let count =
     ProcessInfo.processInfo.environment["MOMENTS_INTERLEAVINGS"].flatMap { Int($0) } ?? 1_000

@@ -17,6 +17,7 @@ import Testing
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(InMemoryStore()), getMomentsByUserIDSession: fetching,
       updateMomentLikeSession: liking)
+    // The encoded key has the collection `moments-details`, a dot, and the id: 15 + 1 + 300 characters.
     let fault: StoreError.InvalidKey = userID.isEmpty ? .emptyID : .tooLong(encodedLength: 316)
     let error = MomentsRepoError.store(.invalidKey(fault))
     await #expect(throws: error) { try await repo.getMoments(userID: userID) }

@@ -117,7 +117,7 @@ import Testing
     let folder = try TemporaryFolder.existing()
     let session = UpdateMomentLikeSessionStub { _ in Self.liked("0") }
     let blocked = folder.url.appending(path: "store")
-    // A file in place of the folder.
+    // A file in place of the folder makes every call of the store fail.
     try Data().write(to: blocked)
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(FileStore(folder: blocked)),

@@ -13,7 +13,7 @@ import Testing
 @Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct MomentsRepoServerTests {
   /// A launch of an app with a store in a folder, a server, and a clock that stands still.
-  private struct Relaunch {
+  private struct Launch {
     let clock = ManualClock()
     let store: PersistentDataStore<FileStore>
     let repo: MomentsRepo
@@ -57,11 +57,11 @@ struct MomentsRepoServerTests {
     let folder = TemporaryFolder()
     let momentIDs = ["1", "3", "7"]
     try await BFFServer.run(keepsState: true, options: schema.options) { server in
-      try await Relaunch(in: folder.url, at: server).repo.getMoments(userID: "0")
+      try await Launch(in: folder.url, at: server).repo.getMoments(userID: "0")
       await server.stop()
       switch absence.end {
       case .released:
-        let first = Relaunch(in: folder.url, at: server)
+        let first = Launch(in: folder.url, at: server)
         let observer = first.repo.momentsDetails(userID: "0").subscribe()
         #expect(await observer.first(1).map { Self.likes($0, of: momentIDs) } == [[false, false, false]])
         for id in momentIDs {
@@ -76,7 +76,7 @@ struct MomentsRepoServerTests {
         #expect(await child.end() == .killed)
       }
 
-      var second: Relaunch? = Relaunch(in: folder.url, at: server)
+      var second: Launch? = Launch(in: folder.url, at: server)
       let store = try #require(second?.store)
       let observer = try #require(second?.repo.momentsDetails(userID: "0").subscribe())
       // The server hasn't been started yet.
@@ -116,7 +116,7 @@ struct MomentsRepoServerTests {
   @Test func `A like whose reply is lost is made once, and stays visible`() async throws {
     let folder = TemporaryFolder()
     try await BFFServer.run { server in
-      var launch: Relaunch? = Relaunch(in: folder.url, at: server)
+      var launch: Launch? = Launch(in: folder.url, at: server)
       let store = try #require(launch?.store)
       try await launch?.repo.getMoments(userID: "0")
       let observer = try #require(launch?.repo.momentsDetails(userID: "0").subscribe())
@@ -149,7 +149,7 @@ struct MomentsRepoServerTests {
   func `A hundred callers make one request, which ends with the last caller`(lastIsCancelled: Bool) async throws {
     let folder = TemporaryFolder()
     try await BFFServer.run { server in
-      let launch = Relaunch(in: folder.url, at: server)
+      let launch = Launch(in: folder.url, at: server)
       let events = launch.repo.events.subscribe()
       try await server.arm(.init(fault: "hold", gate: "reply"))
       let callers = (0..<100).map { _ in
@@ -197,7 +197,7 @@ struct MomentsRepoServerTests {
   @Test func `A like that the server refuses is rolled back, thrown to its caller, and not kept`() async throws {
     let folder = TemporaryFolder()
     try await BFFServer.run { server in
-      let launch = Relaunch(in: folder.url, at: server)
+      let launch = Launch(in: folder.url, at: server)
       try await Self.storeTimelineWithDeletedMoment(in: launch.store)
       let observer = launch.repo.momentsDetails(userID: "0").subscribe()
       #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[false]])
@@ -219,14 +219,14 @@ struct MomentsRepoServerTests {
     try await BFFServer.run(keepsState: true) { server in
       await server.stop()
       do {
-        let first = Relaunch(in: folder.url, at: server)
+        let first = Launch(in: folder.url, at: server)
         try await Self.storeTimelineWithDeletedMoment(in: first.store)
         #expect(try await first.repo.updateLike(isLiked: true, momentID: "gone", fromUserID: "0") == .queued)
       }
       try await server.start()
       try await server.arm(.init(fault: "hold", gate: "refusal"))
 
-      let launch = Relaunch(in: folder.url, at: server)
+      let launch = Launch(in: folder.url, at: server)
       let events = launch.repo.events.subscribe()
       let observer = launch.repo.momentsDetails(userID: "0").subscribe()
       #expect(await observer.first(1).map { Self.likes($0, of: ["gone"]) } == [[true]])

@@ -197,7 +197,7 @@ import Testing
   @Test func `A store that can't be opened throws, and the next call opens it again`() async throws {
     let folder = try TemporaryFolder.existing()
     let blocked = folder.url.appending(path: "store")
-    // A file in place of the folder.
+    // A file in place of the folder makes every call of the store fail.
     try Data().write(to: blocked)
     let repo = MomentsRepo(
       persistentDataStore: PersistentDataStore(FileStore(folder: blocked)),

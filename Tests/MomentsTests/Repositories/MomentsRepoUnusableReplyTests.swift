@@ -9,7 +9,9 @@ import Repository
 import TestSupport
 import Testing
 
-/// If the server makes a like but its reply can't be used, the like stays and a timeline is fetched to confirm it.
+/// Likes that get no usable reply stay visible.
+///
+/// If the server may have made the like, a fetched timeline confirms it. Otherwise the like is sent again.
 @Suite(.timeLimit(.minutes(15))) struct MomentsRepoUnusableReplyTests {
   private static func liked(_ isLiked: Bool) -> MomentsDetails {
     .fixture(likedMomentIDs: isLiked ? ["0"] : [])

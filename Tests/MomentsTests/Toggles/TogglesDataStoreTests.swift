@@ -11,7 +11,7 @@ import Testing
   private enum ForeignToggle: String, ToggleType { case isLikeButtonForMomentEnabled }
 
   private static let like = InternalToggle.isLikeButtonForMomentEnabled
-  /// A key beside those of the toggles.
+  /// A key that belongs to no toggle.
   private static let foreignKey = StoreKey<Bool>("toggle-foreign")
 
   @Test(arguments: InternalToggle.allCases)
@@ -65,10 +65,10 @@ import Testing
     #expect(seen == [false, true, false, true])
   }
 
-  @Test func `A toggle that can't be read or stored throws`() async throws {
+  @Test func `A toggle that can't be stored throws`() async throws {
     let folder = try TemporaryFolder.existing()
     let blocked = folder.url.appending(path: "store")
-    // A file in place of the folder.
+    // A file in place of the folder makes every call of the store fail.
     try Data().write(to: blocked)
     let toggles = TogglesDataStore(FileStore(folder: blocked))
     do throws(TogglesDataStoreError) {

@@ -33,7 +33,7 @@ import Testing
     #expect(await harness.repo.momentsDetails(userID: "0").first(1) == [.fixture()])
   }
 
-  @Test func `A run doesn't keep the repository alive, which is released with the model`()
+  @Test func `A run doesn't keep the repository alive after the model is released`()
     async throws
   {
     var harness: RepoHarness? = RepoHarness()

@@ -35,7 +35,9 @@ struct RandomEvents {
   let configuration: Configuration
   var generator: SplitMix64
 
-  /// Returns the next event, of which one in 2,000 terminates the channel.
+  /// Returns the next event.
+  ///
+  /// About one event in 2,000 terminates the channel.
   mutating func next(for model: ChannelModel) -> ChannelEvent {
     while true {
       let draw = Int.random(in: 0..<10_000, using: &generator)

@@ -1,6 +1,6 @@
 @testable import Multicast
 
-/// A ``ChannelState`` whose actions are performed on arrays of elements, like the channel's contents perform them.
+/// A ``ChannelState`` whose actions are performed on arrays of elements, as `ChannelContents` performs them on rings.
 ///
 /// It is a value type, so that a test can continue from one state in several ways.
 struct StateDriver {

@@ -5,7 +5,7 @@ import Testing
 
 /// The interplay of a channel and its subscribers: batches that were taken, and subscribers that have left.
 @Suite(.timeLimit(.minutes(15))) struct SubscriberTests {
-  @Test func `A subscriber doesn't suspend before its batch was found empty`() {
+  @Test func `A subscriber doesn't suspend before its batch has been found empty`() {
     var state = ChannelState<Int>(replayLimit: 0)
     let id = subscribe(to: &state, capacity: .max)
     for _ in 0..<3 { _ = state.send() }
@@ -30,6 +30,7 @@ import Testing
       state.remove(id)
     }
     #expect(state.cursorSubscribers == [500])
+    // The remaining subscriber needs one element. The sixteenth send releases the others.
     let releaseCounts = (0..<16).map { _ in state.send().releaseCount }
     #expect(releaseCounts == Array(repeating: 0, count: 15) + [15])
     let next = subscribe(to: &state, capacity: .max)
@@ -74,7 +75,7 @@ import Testing
   /// Registers a cursor subscriber, and returns its id.
   private func subscribe(to state: inout ChannelState<Int>, capacity: Int) -> Int {
     guard case .readKept(let id) = state.subscribe(capacity: capacity, overflow: nil) else {
-      preconditionFailure("A subscriber without an overflow behaviour is a cursor subscriber.")
+      preconditionFailure("A subscriber without an overflow behavior is a cursor subscriber.")
     }
     return id
   }

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// A reply to a request that was sent before an external save may be older than the saved timeline.
-@Suite(.timeLimit(.minutes(15))) struct MomentsRepoOutsideSavesTests {
+@Suite(.timeLimit(.minutes(15))) struct MomentsRepoExternalSavesTests {
   /// Replies that a test delays.
   private final class Replies: Sendable {
     let gates = [Gate(), Gate()]
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `A reply to a request before an external save is not stored over it, and is fetched once more`()
+  @Test func `The reply to a request before an external save isn't stored over it, and a newer timeline is fetched`()
     async throws
   {
     let replies = Replies(["old", "newest"])
