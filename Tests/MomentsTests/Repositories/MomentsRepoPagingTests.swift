@@ -144,7 +144,7 @@ import Testing
     #expect(try await stored() == (["d", "c", "b", "a", "0", "1"], true))
   }
 
-  @Test func `A page is joined to the timeline that is stored when it arrives, even by another process`() async throws {
+  @Test func `A page is joined to the timeline that is stored when it arrives, even an external one`() async throws {
     let gate = Gate()
     let server = PagedTimeline(Self.ids(0...7), onRequest: { _ in await gate.pass() })
     let repo = repo(server)

@@ -172,7 +172,7 @@ import Testing
     #expect(await late.first(1).map(\.userDetails.name) == ["Again"])
   }
 
-  @Test func `Undecodable bytes are reported and kept, and the stream delivers the next valid save`() async throws {
+  @Test func `Undecodable bytes are reported and quarantined, and observers get the next valid save`() async throws {
     let folder = TemporaryFolder()
     try await PersistentDataStore(FileStore(folder: folder.url)).save(momentsDetails: .fixture(), userID: "0")
     try Data("{ half".utf8).write(to: folder.url.appending(path: "moments-details.0.value"))

@@ -21,7 +21,7 @@ import Testing
 
   init() { random = Setting(nil) }
 
-  /// Creates a world whose jobs run in an order that a seed determines.
+  /// Creates a suite whose jobs run in an order that a seed determines.
   private init(orderedBy seed: UInt64) { random = Setting(SplitMix64(seed: seed)) }
 
   /// The texts of the stored mutations, by sequence number.

@@ -17,7 +17,7 @@ import Testing
     (KeySelection<UserKey>.key(UserKey(storeID: "a1")), ["a1"]), (.user("a"), ["a1", "a2"]),
     (.all, ["a1", "a2", "b1"]),
   ])
-  private func `Values of the selected keys that were saved before the invalidation are stale`(
+  private func `Values of the selected keys that were saved up to the time of the invalidation are stale`(
     selection: KeySelection<UserKey>, expected: [String]
   ) {
     var invalidations = Invalidations<UserKey>()
@@ -29,7 +29,7 @@ import Testing
     #expect(!keys.contains { invalidations.contains($0, savedAt: time(11)) })
   }
 
-  @Test func `All values are stale if too many keys were invalidated`() {
+  @Test func `If too many keys were invalidated, all values saved up to the last invalidation are stale`() {
     var invalidations = Invalidations<Int>()
     for key in 0..<Invalidations<Int>.limit { invalidations.add(.key(key), at: time(key)) }
     #expect(!invalidations.contains(-1, savedAt: time(0)))

@@ -141,7 +141,7 @@ import Testing
     #expect(state.begin("a", Self.plain, at: .seconds(2)) == [.refresh("a")])
   }
 
-  @Test func `Requests that become due during a fetch are made as one when it has ended`() {
+  @Test func `Requests that become due during a fetch that fails are made as one when it has ended`() {
     var state = State()
     #expect(state.begin("a", Self.plain, at: .zero) == [.refresh("a")])
     for _ in 0..<100 { #expect(state.invalidate(.key("a")) == []) }
