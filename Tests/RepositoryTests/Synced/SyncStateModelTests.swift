@@ -18,7 +18,7 @@ import Testing
   }
 
   private func explore(_ world: SyncWorld, _ events: [SyncWorld.Event], depth: Int, _ count: inout Int) async {
-    // Other tests share the threads.
+    // Lets other tests run, which share the threads.
     await Task.yield()
     if depth == 0 {
       count += 1

@@ -248,7 +248,7 @@ import Testing
           },
           send: { [server] (mutation, key, id) throws(NotesFailure) in
             _ = try server.take(mutation, key, id)
-            // There is no stored value that it could change.
+            // There is no stored value that the patch could change.
             return .patch { $0.texts.append("1") }
           }), store: store, configuration: configuration)
       if server.applied.isEmpty { #expect(try await repository.perform(.add("1"), on: "a") == .queued) }
@@ -536,7 +536,7 @@ import Testing
       $0.onLoad = { (name) throws(StoreError) in
         if name == key, commits.value < 1000 { throw .readFailed(InterceptedStore.error) }
       }
-      // Another process has stored a value that this one doesn't know yet.
+      // As if another process had stored a value that this one doesn't know yet.
       $0.onCommit = { (keys) throws(StoreError) in
         if keys.contains(key), commits.next() < 1000 { throw .preconditionFailed(key) }
       }
@@ -562,7 +562,7 @@ import Testing
       }
     }
     #expect(try await repository.perform(.increment, on: "a") == .confirmed)
-    // Another repository's mutation, whose change is reported after the late ones.
+    // Another repository's mutation is reported after the late changes, so that the test can wait for them.
     let other = SyncedRepository(
       TallySource(tallies, onSend: { () throws(NotesFailure) in throw .offline }), store: memory,
       configuration: configuration)
@@ -903,7 +903,7 @@ import Testing
     observed = nil
     await Task.yield()
     #expect(reference == nil)
-    // No other value is stored, and the task ends.
+    // The task ends although no other value is stored.
     await following.value
   }
 }

@@ -318,7 +318,7 @@ private final class EditHistory {
         if id == nil { faults.append("\(edit) isn't listed") }
       case .refused:
         id = report.listed[edit]?.id
-        // Its caller gets the error, and then it isn't listed. The process may have been killed in between.
+        // If the caller got the error, the edit isn't listed. If the process was killed before that, it may be listed.
         if known.result == "queued", id == nil { faults.append("\(edit) isn't listed") }
         if known.result == "refused", id != nil { faults.append("\(edit) is listed") }
       }

@@ -315,7 +315,7 @@ import Testing
     let adding = Gate()
     store.set { $0.onCommit = { (_) async in await adding.pass() } }
     let call = Task { try await repository.perform(.add("1"), on: "a") }
-    // Its record says that an attempt begins.
+    // The record that is being stored says that an attempt begins.
     await adding.arrivals()
     let events = repository.events.subscribe()
     network.status = .offline

@@ -228,7 +228,7 @@ import Testing
     #expect(world.takeRequests() == ["fetch b"])
     world.call { try? await $0.refresh("b") }
     #expect(world.takeRequests() == [])
-    // Its observer is gone, and will return.
+    // The observer of the value leaves, and returns later.
     world.leave("a")
     world.call { await $0.invalidate(.key("a")) }
     #expect(world.takeRequests() == [])

@@ -122,7 +122,7 @@ import Testing
     })
     server.edit(jake) { $0 = Notes("jake's") }
     try await repository.reload(jake)
-    // Requests that fail keep the value the newest one, and release the state of its key.
+    // After failed requests for other keys, Jake's value is still the newest, although its key is no longer in use.
     isOffline.value = true
     for number in 0..<20 { try? await repository.reload(UserKey("mary", "\(number)")) }
     try await repository.signOut(userID: "jake", unsent: .refuse)
