@@ -37,7 +37,7 @@ import Testing
     let harness = RepoHarness(getMoments: { _ in await replies.next() })
     let observer = harness.repo.momentsDetails(userID: "0").subscribe()
     let events = harness.repo.events.subscribe()
-    // From this save on, the repository observes the store.
+    // When the observer has received this save, the repository observes the store.
     try await harness.store.save(momentsDetails: .fixture(name: "first"), userID: "0")
     #expect(await observer.first(1).map(\.userDetails.name) == ["first"])
     let load = Task { try await harness.repo.getMoments(userID: "0") }

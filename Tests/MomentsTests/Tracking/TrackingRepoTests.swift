@@ -78,7 +78,7 @@ import Testing
         group.addTask { for number in 0..<250 { repo.track(event(task * 1_000 + number)) } }
       }
     }
-    // The calls that delivered have returned, so all events are delivered.
+    // Each event is delivered by one of the calls, and all of them have returned.
     #expect(providers[0].events == providers[1].events)
     for task in 0..<4 {
       let own = (0..<250).map { event(task * 1_000 + $0) }

@@ -331,8 +331,8 @@ struct SyncWorld {
   private mutating func check(_ event: Event) {
     guard violation == nil else { return }
     let live = intents.filter(\.isLive)
-    // Observers see the base with all pending mutations. Without a base, they see `empty` with the pending mutations, and
-    // keep seeing it when there are none left.
+    // Observers see the base with all pending mutations. Without a base, they see `empty` with the pending mutations,
+    // and keep seeing it when there are none left.
     if state.base != nil {
       showsEmpty = false
     } else if live.contains(where: { state.contains($0.id) }) {
