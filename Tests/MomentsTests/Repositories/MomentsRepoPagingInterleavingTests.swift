@@ -81,7 +81,8 @@ import Testing
       #expect(earlier <= later, "An older timeline after a newer one, seed \(seed): \(states)")
     }
     for momentID in whole {
-      // Observers may miss a like, because a moment isn't always loaded. They never see a like twice or after a later one.
+      // Observers may miss a like, because a moment isn't always loaded. They never see a like twice, or after a later
+      // one.
       let shown = seen.compactMap { details in details.moments.first { $0.id == momentID }?.isLiked }
       var made = ([false] + server.received(for: momentID))[...]
       for isLiked in shown where isLiked != made.first {

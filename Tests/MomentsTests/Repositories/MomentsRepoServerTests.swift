@@ -9,7 +9,7 @@ import Repository
 import TestSupport
 import Testing
 
-/// A repository with a file store and a real server: the observed timelines, the stored ones, and the server's requests.
+/// A repository with a file store and a real server: the observed timelines, the stored ones, and the requests.
 @Suite(.requiresBFF, .timeLimit(.minutes(15)))
 struct MomentsRepoServerTests {
   /// A launch of an app with a store in a folder, a server, and a clock that stands still.
@@ -134,8 +134,8 @@ struct MomentsRepoServerTests {
       launch = nil
       var seen: [MomentsDetails] = []
       for await details in observer { seen.append(details) }
-      // The stored, the pending and the confirmed timeline. The reply to the second attempt isn't shown, because its age
-      // is unknown.
+      // The stored, the pending and the confirmed timeline. The reply to the second attempt isn't shown, because its
+      // age is unknown.
       #expect(seen.map { Self.likes($0, of: ["1"]) } == [[false], [true], [true]])
       let timeline = try await Self.timeline(at: server)
       #expect(seen.last == timeline)

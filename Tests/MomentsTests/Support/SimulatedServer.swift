@@ -6,8 +6,8 @@ import MulticastTesting
 
 /// A simulated server whose steps a test controls: serving a request, delivering its reply, and losing either of them.
 ///
-/// The server numbers its states. The user name of a reply is the number of the state from which the reply was created. A
-/// like under a known key isn't made again. It gets the first reply, even if that is outdated.
+/// The server numbers its states. The user name of a reply is the number of the state from which the reply was created.
+/// A like under a known key isn't made again. It gets the first reply, even if that reply is outdated.
 final class SimulatedServer: GetMomentsByUserIDSessionType, UpdateMomentLikeSessionType {
   private typealias Answer = Result<MomentsDetails, APISessionError>
 

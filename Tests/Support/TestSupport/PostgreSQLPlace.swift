@@ -4,7 +4,8 @@
 
   /// A database schema for one test, which is removed when the object is released.
   package final class PostgreSQLPlace: Sendable {
-    /// The server of the tests: the environment's `MOMENTS_POSTGRESQL`, as `Tests/Support/postgresql/cluster` prints it.
+    /// The address of the tests' server: `MOMENTS_POSTGRESQL` in the environment, which
+    /// `Tests/Support/postgresql/cluster` prints.
     package static let server = ProcessInfo.processInfo.environment["MOMENTS_POSTGRESQL"]
 
     /// Whether the tests of the store are skipped, because there is no server and none is required.

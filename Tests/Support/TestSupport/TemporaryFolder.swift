@@ -6,8 +6,8 @@ package final class TemporaryFolder: Sendable {
 
   /// Chooses the URL of a folder that doesn't exist yet.
   ///
-  /// - Parameter inMemory: Whether the folder is on a volume in memory, if the system has one. There, no call waits for a
-  ///   disk, and the files don't survive a loss of power.
+  /// - Parameter inMemory: Whether the folder is on a volume in memory, if the system has one. There, no call waits for
+  ///   a disk, and the files don't survive a loss of power.
   package init(inMemory: Bool = false) {
     let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
     let isThere = FileManager.default.isWritableFile(atPath: memory.path(percentEncoded: false))
