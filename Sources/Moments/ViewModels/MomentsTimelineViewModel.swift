@@ -95,8 +95,8 @@ public final class MomentsTimelineViewModel {
   /// Observes the timeline until the calling task is cancelled, the repository is released, or the model is released.
   ///
   /// Await it in the view's task, so that the timeline is observed exactly while the screen exists. The call doesn't
-  /// keep the model alive. In any other task, capture the model weakly: `Task { [weak viewModel] in await
-  /// viewModel?.run() }` ends when the model is released.
+  /// keep the model alive. In any other task, capture the model weakly:
+  /// `Task { [weak viewModel] in await viewModel?.run() }` ends when the model is released.
   public consuming func run() async {
     // The loading states contain the timeline, so the displayed timeline and its loading state are consistent.
     let states = momentsRepo.loadState(userID: userID).buffering(.latest)
