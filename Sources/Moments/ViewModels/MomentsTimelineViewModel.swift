@@ -59,6 +59,7 @@ public final class MomentsTimelineViewModel {
   @ObservationIgnored private let trackingRepo: any TrackingRepoType
   @ObservationIgnored private let now: @Sendable () -> Date
   @ObservationIgnored private let locale: Locale
+  /// The number of loads by this screen that are in flight.
   @ObservationIgnored private var loads = 0
   /// The number of calls of ``run()`` in flight; if it is zero, ``loadState`` isn't kept up to date.
   @ObservationIgnored private var runs = 0

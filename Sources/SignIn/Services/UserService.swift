@@ -13,14 +13,16 @@ public actor UserService: UserServiceType {
   private let pageSize: Int
   private let states = CurrentValueRelay<SignState>(.unsigned, buffering: .unbounded)
   private let recent = MulticastRelay<[Date]>(replay: 1, buffering: .latest)
+  /// The list of sign-ins that was broadcast last.
   private var listed: [Date] = []
   /// The number of sign-ins so far, which identifies the current one.
   ///
   /// The id of the user can't identify it, because the same user may sign in again while a request of the earlier
   /// sign-in is in flight.
   private var signIns = 0
+  /// The number of the newest call of ``updateUser()``, in the order of the calls.
   private var lastUpdate = 0
-  /// The number of the newest update that was broadcast, in the order of the calls.
+  /// The number of the newest call of ``updateUser()`` whose result was broadcast.
   private var shownUpdate = 0
 
   /// Creates a service on an account server, with no user signed in.

@@ -20,8 +20,11 @@ public final class TodoListViewModel {
 
   @ObservationIgnored private let todoList: TodoList
   @ObservationIgnored private let print: @MainActor (String) -> Void
+  /// The number of detail screens opened so far, which identifies the open one.
   @ObservationIgnored private var openings = 0
+  /// The number of changes shown so far, by which a read of the list detects that its result is outdated.
   @ObservationIgnored private var shownChanges = 0
+  /// The events that have been reported, because a new subscriber receives the last events again.
   @ObservationIgnored private var reported: Set<StoreEvent> = []
   @ObservationIgnored private let current = CurrentSubscription<StoreChange<TodoItems>>()
 
