@@ -29,7 +29,8 @@ struct Console: Sendable {
     })
 
   private static func end(becauseOf error: TerminalError) -> Never {
-    // Reached only if the program was started with SIGPIPE ignored. A reader that stops reading is not an error.
+    // The error is EPIPE only if the program was started with SIGPIPE ignored. A reader that stops reading is no
+    // failure of the command.
     if error.code == EPIPE { exit(CommandStatus.brokenPipe.rawValue) }
     standard.error(
       "moments: The output could not be written: \(String(cString: strerror(error.code))) (errno \(error.code)). "

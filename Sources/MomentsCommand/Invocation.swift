@@ -32,10 +32,10 @@ enum Invocation: Equatable {
       sign-out      Erase all stored data of a user, also in other running copies of this program. Pending likes are
                     sent first. If they can't be sent, nothing is erased.
       subjects      Print what observers of the three kinds of channel receive: publish, current value, replay.
-      todo          Show a todo list. In a terminal, keys add, edit, finish and delete todos. Without a terminal, play a
+      todo          Show a todo list. In a terminal, keys add, edit, finish and delete todos. Without a terminal, run a
                     scripted session and print what the screens show.
       sign-in       Show a sign-in screen, and the timeline of the signed-in user. In a terminal, fill in the form and
-                    press its button. Without a terminal, play a scripted session in which two users sign in and out,
+                    press its button. Without a terminal, run a scripted session in which two users sign in and out,
                     and print what the screen shows.
 
     Options:

@@ -18,7 +18,9 @@ struct TodoScript {
     for item in model.items { console.print("\(item.isFinished ? "✓" : "·") \(item.name)") }
   }
 
-  /// The failure that ends the session, which continues after bytes that could not be decoded.
+  /// The failure that ends the session.
+  ///
+  /// Bytes that could not be decoded don't end the session.
   private var failure: TodoListError? {
     if case .store(.undecodable) = model.error { nil } else { model.error }
   }

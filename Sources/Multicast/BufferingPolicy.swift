@@ -1,4 +1,4 @@
-/// The capacity of a subscriber's buffer, and its behaviour when it is full.
+/// The capacity of a subscriber's buffer, and its behavior when it is full.
 ///
 /// Each subscriber has a buffer of its own. A full buffer never affects the sender, the replay, or another subscriber.
 /// A subscriber that is suspended in `next()` receives the element by a direct hand-off, which doesn't use the buffer.

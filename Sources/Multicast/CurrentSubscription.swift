@@ -1,12 +1,12 @@
-/// The subscription of an object's current run; a new run replaces it.
+/// A holder of an object's current subscription, which cancels the subscription when another one replaces it.
 ///
-/// An object that observes a stream through a ``WeakSubscriber`` holds its current subscription here. The subscription is
-/// cancelled when the next one replaces it, and when the object is released. Either ends the run that reads from it.
+/// An object that observes a stream through a ``WeakSubscriber`` holds its current subscription here. The subscription
+/// is also cancelled when the object is released. Either ends the loop that reads from the subscription.
 @MainActor
 package final class CurrentSubscription<Element: Sendable> {
   private var subscription: MulticastSubscription<Element, Never>?
 
-  /// Creates an object without a subscription.
+  /// Creates a holder without a subscription.
   package nonisolated init() {}
 
   deinit {

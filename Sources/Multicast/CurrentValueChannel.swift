@@ -51,10 +51,9 @@ public final class CurrentValueChannel<Value: Sendable, Failure: Error>: Sendabl
   ///
   /// Does nothing if the channel has terminated.
   ///
-  /// - Complexity: O(1) amortised, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
+  /// - Complexity: O(1) amortized, plus O(*s*), where *s* is the number of subscribers that are suspended in `next()`
   ///   or whose policy keeps the oldest elements. Every 16th call also takes O(*n*), where *n* is the number of the
-  ///   other subscribers, unless all of these are suspended, or the slowest is unbounded and hasn't read since the last
-  ///   check.
+  ///   other subscribers, unless the slowest of these is unbounded and hasn't read since the last check.
   ///
   /// - Returns: Whether the channel accepted the value.
   @discardableResult

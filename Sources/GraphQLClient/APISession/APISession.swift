@@ -18,8 +18,8 @@ public import Foundation
 ///   redirections. Decoding the response takes additional time, about 30 milliseconds per megabyte of JSON. A large
 ///   response is decoded on a separate thread.
 /// - **Memory**: A session keeps at most ``maximumReplySize`` bytes of a response, and at most 64 KiB of one whose
-///   status and media type don't identify it as a GraphQL response. The length that the response declares doesn't
-///   matter.
+///   status and media type don't identify it as a GraphQL response. The session doesn't rely on the length that
+///   the response declares.
 /// - **Redirections**: A session follows the redirections that its ``RedirectPolicy`` allows; the default policy allows
 ///   only the same origin. A session caches nothing.
 /// - **Server text**: Text from the server is sanitized and truncated before it becomes part of an error.

@@ -1,11 +1,11 @@
 /// A GraphQL response with data, and with errors if the data is partial.
 ///
-/// A session keeps at most 100 errors. All `extensions` of a response together may have at most 1,000 values, nested at
-/// most 32 levels deep; an `extensions` object that exceeds a limit is dropped as a whole.
+/// A session keeps at most 100 errors. All `extensions` of a response together may have at most 1,000 values, each at
+/// most 32 levels below the root of the response; an `extensions` object that exceeds a limit is dropped as a whole.
 public struct GraphQLResponse<Payload: Sendable>: Sendable {
   /// The requested data.
   ///
-  /// If there are ``errors``, the fields that they name are `nil`.
+  /// If there are ``errors``, the fields that they name, or fields that contain these, are `nil`.
   public var data: Payload
   /// The errors of parts of the data; empty if the data is complete.
   public var errors: [GraphQLError]

@@ -24,7 +24,7 @@ public enum JSONValue: Hashable, Sendable {
 }
 
 extension JSONValue: Decodable {
-  /// The maximum nesting depth of a decoded value.
+  /// The maximum length of the path from the root of the decoded document to a value.
   static let maximumDepth = 32
   /// The maximum number of values that are decoded from one reply, if its decoder has a ``Budget``.
   static let maximumCount = 1000
@@ -37,7 +37,7 @@ extension JSONValue: Decodable {
 
     private let remaining = Lock(maximumCount)
 
-    /// Takes one value from the budget; returns false if the budget is exhausted.
+    /// Takes one value from the budget; returns `false` if the budget is exhausted.
     func spend() -> Bool {
       remaining.withLock { remaining in
         guard remaining > 0 else { return false }
@@ -50,8 +50,8 @@ extension JSONValue: Decodable {
   /// Decodes a value of any shape.
   ///
   /// - Parameter decoder: The decoder to read from.
-  /// - Throws: `DecodingError.dataCorrupted` if the value is nested more than 32 levels deep, or if the reply to a
-  ///   session has more than 1,000 such values.
+  /// - Throws: `DecodingError.dataCorrupted` if a value is more than 32 levels below the root of the document, or
+  ///   if the reply to a session has more than 1,000 such values.
   /// - Complexity: O(*n*), where *n* is the number of values.
   public init(from decoder: any Decoder) throws {
     let budget = decoder.userInfo[Budget.key] as? Budget

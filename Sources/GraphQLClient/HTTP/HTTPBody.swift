@@ -8,7 +8,7 @@ public import Foundation
 /// - **Backpressure**: A transport reads at most one chunk ahead of the iteration.
 /// - **Failure**: The iteration throws `URLError` if the connection is lost before the end of the body.
 /// - **Cancellation**: When the iterating task is cancelled, `next()` throws `URLError(.cancelled)` and the exchange
-///   ends.
+///   ends. A body that is created from `Data` ignores cancellation.
 public struct HTTPBody: AsyncSequence, Sendable {
   private let chunks: any AsyncSequence<Data, URLError> & Sendable
 

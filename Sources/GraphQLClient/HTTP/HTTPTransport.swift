@@ -11,7 +11,7 @@ public import Foundation
 ///   answer requests for credentials, or use a cache.
 /// - **Head first**: ``send(_:)`` returns when the head of the final response has arrived, regardless of its status. It
 ///   throws only if no complete head arrives.
-/// - **Backpressure**: A transport reads the body at the pace of its consumer, see ``HTTPBody``.
+/// - **Backpressure**: A transport reads the body at the pace of its consumer; see ``HTTPBody``.
 /// - **Cancellation**: When the calling task is cancelled, ``send(_:)`` throws `URLError(.cancelled)` immediately and
 ///   the exchange ends. Releasing the response before the end of its body ends the exchange too. A transport sends
 ///   nothing for a task that is already cancelled.

@@ -10,7 +10,10 @@ enum MediaType: Equatable {
   /// The maximum length of a type's name, in bytes; RFC 6838 allows 127 for each of its two parts.
   private static let maximumLength = 255
 
-  /// - Parameter contentType: The value of the `Content-Type` field, with or without parameters.
+  /// Creates the media type of a response from its `Content-Type` field.
+  ///
+  /// - Parameter contentType: The value of the `Content-Type` field, with or without parameters; `nil` if the field is
+  ///   missing.
   init(contentType: String?) {
     guard let contentType else {
       self = .json

@@ -3,8 +3,8 @@ internal import Foundation
 /// Sanitizes text from a server for a log, a terminal or an error message.
 ///
 /// The server controls this text. It may contain escape sequences that a terminal executes or characters that reverse
-/// the direction of a line, and it may be megabytes long. All text from a server that leaves this module has been
-/// sanitized here, except for data: the data of a successful reply, and ``GraphQLError/extensions``.
+/// the direction of a line, and it may be megabytes long. All text from a server that an ``APISession`` returns or
+/// throws has been sanitized here, except for data: the data of a reply, and its `extensions`.
 enum ServerText {
   /// The maximum length of a line, in Unicode scalars.
   static let maximumLength = APISessionError.excerptLength

@@ -32,7 +32,7 @@ final class Transfer: Sendable {
 
   /// Begins the transfer, and returns whether to send the request.
   ///
-  /// If it returns true, the transfer controls the exchange through `network` from now on.
+  /// If it returns `true`, the transfer controls the exchange through `network` from now on.
   func begin(_ network: Network) -> Bool {
     state.withLock { state in
       guard state.machine.begin() == .send else { return false }

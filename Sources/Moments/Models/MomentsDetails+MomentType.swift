@@ -1,8 +1,8 @@
 extension MomentsDetails.Moment {
   /// The kind of a moment's content.
   ///
-  /// A type that this version doesn't know is kept as ``unknown(_:)``. The moment stays on the timeline, and encoding it
-  /// produces the server's raw value unchanged.
+  /// A type that this version doesn't know is kept as ``unknown(_:)``. The moment stays on the timeline, and encoding
+  /// it produces the server's raw value unchanged.
   public enum MomentType: RawRepresentable, Codable, Hashable, Sendable {
     /// A link, in ``MomentsDetails/Moment/url``.
     case url

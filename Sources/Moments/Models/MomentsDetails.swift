@@ -1,8 +1,8 @@
 /// The timeline of one user: its owner, and its moments in the server's order, newest first.
 ///
-/// A plain value that mirrors the server's JSON field by field, so that it can be stored, compared and changed. It ignores
-/// unknown fields and keeps moments of an unknown type (see `MomentType.unknown`), so a timeline from a newer server
-/// can still be decoded.
+/// A plain value that mirrors the server's JSON field by field, so that it can be stored, compared and changed. It
+/// ignores unknown fields and keeps moments of an unknown type (see `MomentType.unknown`), so a timeline from a newer
+/// server can still be decoded.
 public struct MomentsDetails: Codable, Hashable, Sendable {
   /// The user the timeline belongs to.
   public var userDetails: UserDetails
@@ -10,7 +10,7 @@ public struct MomentsDetails: Codable, Hashable, Sendable {
   public var moments: [Moment]
   /// The position at which the moments end.
   ///
-  /// `nil` if the server doesn't support pages, or if the timeline was stored before it did.
+  /// `nil` if the complete timeline was fetched with one request, for example because the server doesn't support pages.
   public var pageInfo: PageInfo?
 
   /// Creates a timeline from its parts.

@@ -4,9 +4,10 @@ public import GraphQLClient
 ///
 /// ## Servers without pages
 ///
-/// A server with the lecture's schema supports neither pages nor the URLs of links, and refuses a document that requests
-/// them before it executes anything. If the server refuses the first request for a page in this way, the session fetches
-/// the complete timeline instead, then and from then on. Such a server costs one additional request, once.
+/// A server with the original app's schema supports neither pages nor the URLs of links, and refuses a document that
+/// requests them before it executes anything. If the server refuses the first request for a page in this way, the
+/// session fetches the complete timeline instead, then and from then on. Such a server costs one additional request,
+/// once.
 public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   private let apiSession: APISession
   private let withLikes: @Sendable () async -> Bool
@@ -29,7 +30,8 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   ///
   /// - Parameters:
   ///   - apiSession: The client of the server.
-  ///   - togglesDataStore: The store of the toggle. It is read for each request, so a changed toggle affects the next one.
+  ///   - togglesDataStore: The store of the toggle. It is read for each request, so a changed toggle affects the next
+  ///     one.
   ///   - onUnreadableToggle: A closure that is called with the error for each request whose toggle can't be read.
   public init(
     apiSession: APISession, togglesDataStore: any TogglesDataStoreType,
@@ -48,7 +50,8 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   /// Fetches the timeline of a user with one request.
   ///
   /// - Parameter userID: The server's identifier of the user.
-  /// - Returns: The timeline. Its moments have `isLiked` and `likes` only if likes were requested, and no `url`.
+  /// - Returns: The timeline, without ``MomentsDetails/pageInfo``. Its moments have `isLiked` and `likes` only if likes
+  ///   were requested, and no `url`.
   /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown user.
   public func getMoments(userID: String) async throws(APISessionError) -> MomentsDetails {
     typealias Document = MomentsDocument.GetMomentsDetailsByUserID
@@ -66,8 +69,8 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
   ///   - userID: The server's identifier of the user.
   ///   - first: The maximum number of moments.
   ///   - after: The cursor after which the page begins; `nil` for the newest page.
-  /// - Returns: The page, or the complete timeline, whose ``MomentsDetails/pageInfo`` is `nil`. Its moments have `isLiked`
-  ///   and `likes` only if likes were requested.
+  /// - Returns: The page, or the complete timeline, whose ``MomentsDetails/pageInfo`` is `nil`. Its moments have
+  ///   `isLiked` and `likes` only if likes were requested.
   /// - Throws: An `APISessionError`; `APISessionError.graphQL` for an unknown user or cursor.
   public func getMoments(
     userID: String, first: Int, after: String?
@@ -79,9 +82,9 @@ public struct GetMomentsByUserIDSession: GetMomentsByUserIDSessionType {
       return page
     } catch {
       guard paging.isUnknown, error.isRefusalOfDocument else { throw error }
-      let whole = try await getMoments(userID: userID)
+      let timeline = try await getMoments(userID: userID)
       paging.ruleOut()
-      return whole
+      return timeline
     }
   }
 

@@ -13,8 +13,8 @@ public protocol GetMomentsByUserIDSessionType: Sendable {
 
   /// Fetches a page of a user's timeline.
   ///
-  /// The default implementation is for servers without pages. It fetches the complete timeline for any page, and sets its
-  /// ``MomentsDetails/pageInfo`` to `nil`.
+  /// The default implementation is for servers without pages. It fetches the complete timeline for any page, and sets
+  /// its ``MomentsDetails/pageInfo`` to `nil`.
   ///
   /// - Parameters:
   ///   - userID: The server's identifier of the user.

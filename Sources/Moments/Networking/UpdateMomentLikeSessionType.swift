@@ -4,8 +4,8 @@ public import GraphQLClient
 public protocol UpdateMomentLikeSessionType: Sendable {
   /// Sets whether a user likes a moment.
   ///
-  /// Cancelling the calling task cancels the request and throws `APISessionError.cancelled`. The server may have made the
-  /// change nevertheless.
+  /// Cancelling the calling task cancels the request and throws `APISessionError.cancelled`. The server may have made
+  /// the change nevertheless.
   ///
   /// - Parameters:
   ///   - isLiked: Whether the user likes the moment from now on.
@@ -17,10 +17,11 @@ public protocol UpdateMomentLikeSessionType: Sendable {
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails
 
-  /// Sets whether a user likes a moment, under a key by which the server recognizes repeated attempts at the same change.
+  /// Sets whether a user likes a moment, under a key by which the server recognizes repeated attempts at the same
+  /// change.
   ///
-  /// A change that is sent again because its reply was lost has the same key as before. The default implementation ignores
-  /// the key.
+  /// A change that is sent again because its reply was lost has the same key as before. The default implementation
+  /// ignores the key.
   ///
   /// - Parameters:
   ///   - isLiked: Whether the user likes the moment from now on.

@@ -10,9 +10,10 @@ public import Repository
 /// A facade of a `SyncedRepository` of a ``MomentsSource``, whose guarantees it shares:
 /// - **Start**: Observers receive the stored timelines first, including the unsent likes of earlier processes. The
 ///   repository sends those likes at once, unless another process on the same store sends them.
-/// - **Ordering**: Observers see every save once, in the order of the store, and never an older timeline after a newer
-///   one.
-/// - **Cancellation**: Cancelling a caller ends its call. A request is cancelled with its last caller, but a like is not.
+/// - **Ordering**: Observers see saves in the order of the store, each at most once, and never an older timeline after
+///   a newer one. Saves that the repository processes together may arrive as one.
+/// - **Cancellation**: Cancelling a caller ends its call. A request is cancelled with its last caller, but a like is
+///   not.
 /// - **Lifetime**: Streams don't keep the repository alive. They finish when it is released. Queued likes stay in the
 ///   store, and the next repository on the store sends them.
 public actor MomentsRepo: MomentsRepoType {
@@ -24,8 +25,8 @@ public actor MomentsRepo: MomentsRepoType {
   /// - Parameters:
   ///   - persistentDataStore: The store that keeps the timelines, and the likes until the server has them.
   ///   - getMomentsByUserIDSession: The session that fetches timelines.
-  ///   - updateMomentLikeSession: The session that sends likes. Each like has an idempotency key, which stays the same for
-  ///     all attempts.
+  ///   - updateMomentLikeSession: The session that sends likes. Each like has an idempotency key, which stays the same
+  ///     for all attempts.
   ///   - pageSize: The maximum number of moments on a page; at least 1.
   ///   - freshness: The rule by which ``refreshMoments(userID:)`` decides whether a stored timeline is fresh.
   ///   - retryPolicy: The delays before a failed like is sent again.
@@ -84,7 +85,7 @@ public actor MomentsRepo: MomentsRepoType {
     }
   }
 
-  /// Fetches the timeline of a user with one request, and saves it once.
+  /// Fetches the complete timeline of a user with one request, and saves it once.
   public func getMoments(userID: String) async throws(MomentsRepoError) {
     try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.reloadWhole(key)
     }
@@ -108,23 +109,23 @@ public actor MomentsRepo: MomentsRepoType {
 
   /// Fetches the page after the last stored moment of a user's timeline, and appends it without duplicates.
   ///
-  /// After a failure, the next call fetches the same page. If the server refuses the page permanently, because the moment
-  /// before it was deleted, the next ``reloadMoments(userID:)`` keeps the newest page alone. Later calls then continue
-  /// from that page.
+  /// After a failure, the next call fetches the same page. If the server refuses the page permanently, because the
+  /// moment before it was deleted, the next ``reloadMoments(userID:)`` keeps the newest page alone. Later calls then
+  /// continue from that page.
   public func loadMoreMoments(userID: String) async throws(MomentsRepoError) {
     try await call(userID) { key async throws(RepositoryError<APISessionError>) in try await timelines.loadMore(key) }
   }
 
   /// Sets whether a user likes a moment.
   ///
-  /// Every observer sees the like at once. The repository then stores it, sends it, and confirms it with the timeline that
-  /// the server returns. A user's likes are sent in the order in which they were made.
+  /// Every observer sees the like at once. The repository then stores it, sends it, and confirms it with the timeline
+  /// that the server returns. A user's likes are sent in the order in which they were made.
   ///
-  /// - Returns: ``MomentLikeOutcome/confirmed`` if the server has the like and a timeline that contains it is durable, or
-  ///   ``MomentLikeOutcome/queued`` if the like is durable and has to wait.
-  /// - Throws: A ``MomentsRepoError``. The like is rolled back if the server refuses it, if the store can't write it, or if
-  ///   it is cancelled through ``mutations``. ``MomentsRepoError/cancelled`` is also thrown if the calling task is
-  ///   cancelled, which doesn't cancel the like.
+  /// - Returns: ``MomentLikeOutcome/confirmed`` if the server has the like and a timeline that contains it is durable,
+  ///   or ``MomentLikeOutcome/queued`` if the like is durable and has to wait.
+  /// - Throws: A ``MomentsRepoError``. The like is rolled back if the server refuses it, if the store can't write it,
+  ///   or if it is cancelled through ``mutations``. ``MomentsRepoError/cancelled`` is also thrown if the calling task
+  ///   is cancelled, which doesn't cancel the like.
   @discardableResult
   public func updateLike(
     isLiked: Bool, momentID: String, fromUserID userID: String

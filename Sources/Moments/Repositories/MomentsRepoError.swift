@@ -5,9 +5,10 @@ internal import Repository
 
 /// An error thrown by a ``MomentsRepo``.
 ///
-/// The stored timelines are unchanged.
+/// A failed call changes no stored timeline. After ``cancelled``, a like or a request that other callers share
+/// continues, and may change one later.
 public enum MomentsRepoError: Error, Sendable, Equatable {
-  /// The server couldn't be reached, or it refused the request.
+  /// The request failed: the server couldn't be reached, refused it, or sent a reply that can't be used.
   case session(APISessionError)
   /// The store couldn't read or write the data.
   case store(StoreError)

@@ -11,15 +11,16 @@ public import Repository
 ///
 /// ## Names
 ///
-/// The first word of a method's name says what the method does to the streams, here and in every repository:
-/// - `get…`, `refresh…`, `reload…`, `loadMore…` and `update…` return no value; the streams emit the result.
-/// - `fetch…` returns a value, and no stream emits anything.
-/// - `perform…` has another effect. It neither returns a value nor makes a stream emit.
+/// The first word of a method's name says what the method does to the streams, in each feature of the package:
+/// - `get…`, `refresh…`, `reload…`, `loadMore…` and `update…` fetch or change a value, and the streams emit it.
+/// - `fetch…` returns a value to the caller only. No stream emits it.
+/// - `perform…` acts, such as by signing a user in. The streams emit the states that it passes through.
 public protocol MomentsRepoType: Sendable {
   /// The saved and changed timelines of all users: the newest one first, then every later one, once and in order.
   ///
-  /// If the store is empty, an observer waits for the first save. Nothing is dropped, however slow the observer is. An
-  /// observer that needs only the newest timeline uses `buffering(.latest)`.
+  /// If the store is empty, an observer waits for the first save. Nothing is dropped, however slow the observer is,
+  /// but changes that the repository processes together may arrive as one. An observer that needs only the newest
+  /// timeline uses `buffering(.latest)`.
   var momentsDetails: ObservedValues<MomentsDetails> { get }
 
   /// Returns the saved and changed timelines of one user, as ``momentsDetails`` does for all users.
@@ -36,10 +37,10 @@ public protocol MomentsRepoType: Sendable {
   /// likes it.
   func pendingLikes(userID: String) -> ObservedValues<[String: Bool]>
 
-  /// Fetches the timeline of a user with one request, and saves it once.
+  /// Fetches the complete timeline of a user with one request, and saves it once.
   ///
-  /// Callers that fetch the same timeline at the same time share the request. If a like is confirmed during the request,
-  /// or another process stores a timeline, the reply may be outdated, so the timeline is fetched once more.
+  /// Callers that fetch the same timeline at the same time share the request. If a like is confirmed during the
+  /// request, or another process stores a timeline, the reply may be outdated, so the timeline is fetched once more.
   ///
   /// When the call returns, the timeline is durable, and a new observer receives it.
   ///

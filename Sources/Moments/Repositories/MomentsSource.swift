@@ -42,7 +42,8 @@ public struct MomentsSource: PagedSource, MutableSource {
 
   /// Sends a like.
   ///
-  /// If the server answers with success but its reply can't be used, a fetched timeline confirms the like.
+  /// If the server answers with success but its reply can't be used, a fetched timeline that shows the like confirms
+  /// it.
   public func send(
     _ like: MomentLike, to key: Key, id: MutationID
   ) async throws(APISessionError) -> MutationReply<MomentsDetails> {
@@ -60,7 +61,8 @@ public struct MomentsSource: PagedSource, MutableSource {
   ///
   /// Success alone doesn't confirm a like, because a proxy or a login page may have answered in place of the server.
   ///
-  /// - Returns: The timeline, or `nil` if it doesn't contain the like or can't be fetched.
+  /// - Returns: The timeline, or `nil` if it contradicts the like or can't be fetched. A timeline without the moment
+  ///   doesn't contradict the like.
   private func detailsThatShow(_ like: MomentLike) async -> MomentsDetails? {
     do throws(APISessionError) {
       let details = try await getMoments.getMoments(userID: like.userID)
@@ -91,7 +93,7 @@ extension MomentsSource: CompletingSource {
   /// Adds the stored information that a fetched timeline lacks.
   ///
   /// Keeps the URLs of links, because a server without pages doesn't send them. Keeps the stored page info if both
-  /// timelines end with the same moment and the same cursor.
+  /// timelines end with the same moment and the same cursor, because both page infos then mean the same.
   package func complete(_ fetched: MomentsDetails, with stored: MomentsDetails) -> MomentsDetails {
     var details = fetched.withURLs(from: stored)
     let endsAlike = details.moments.last?.id == stored.moments.last?.id && details.nextCursor == stored.nextCursor
@@ -101,7 +103,7 @@ extension MomentsSource: CompletingSource {
 }
 
 extension MomentsDetails: PagedValue {
-  /// The cursor of the next page; `nil` if there is no next page, or if the server doesn't support pages.
+  /// The cursor of the next page; `nil` if there is no next page.
   public var nextCursor: String? {
     get { pageInfo.flatMap { $0.hasNextPage ? $0.endCursor : nil } }
     set {

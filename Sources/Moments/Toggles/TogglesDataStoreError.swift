@@ -5,7 +5,7 @@ public import Foundation
 ///
 /// The toggle is unchanged.
 public enum TogglesDataStoreError: Error, Hashable, Sendable {
-  /// The data store doesn't keep toggles of this type.
+  /// The data store doesn't keep toggles of this type; the value names the type and the toggle.
   case foreignToggle(String)
   /// The store couldn't read or write the toggle.
   case store(StoreError)
@@ -16,7 +16,7 @@ extension TogglesDataStoreError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .foreignToggle(let toggle):
-      "This store doesn't keep \(toggle), so it is always off. Use the data store of its type."
+      "This store doesn't keep \(toggle), so the toggle is always off. Use the data store of its type."
     case .store(let error): error.description
     }
   }

@@ -16,11 +16,11 @@ public protocol TogglesDataStoreType: Sendable {
 
   /// Returns the states of a toggle: the current state first, then the state after each change, by any process.
   ///
-  /// The sequence serves one subscriber, which misses no change, however late it begins to iterate. Call the method again
-  /// for another subscriber. The sequence finishes when the store is released.
+  /// The sequence serves one subscriber, which misses no change, however late it begins to iterate. Call the method
+  /// again for another subscriber. The sequence finishes when the store is released.
   ///
-  /// - Throws: ``TogglesDataStoreError/foreignToggle(_:)`` if the toggle is of another type, because its state would never
-  ///   change, or ``TogglesDataStoreError/store(_:)``.
+  /// - Throws: ``TogglesDataStoreError/foreignToggle(_:)`` if the toggle is of another type, because its state would
+  ///   never change, or ``TogglesDataStoreError/store(_:)``.
   func states(
     of toggle: any ToggleType
   ) async throws(TogglesDataStoreError) -> any AsyncSequence<Bool, Never> & Sendable

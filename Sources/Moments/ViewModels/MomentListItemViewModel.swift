@@ -16,8 +16,8 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   public let photoURL: URL?
   /// The time since the moment was created, in words such as “3 hours ago”.
   ///
-  /// `nil` if the server's text isn't a number of seconds. Seconds, minutes and hours are rounded to the nearest value: 90
-  /// seconds are “2 minutes ago”. Longer times are counted in calendar days, weeks, months and years.
+  /// `nil` if the server's text isn't a number of seconds. Seconds, minutes and hours are rounded to the nearest value:
+  /// 90 seconds are “2 minutes ago”. Longer times are counted in calendar days, weeks, months and years.
   public let postDateDescription: String?
   /// Whether the timeline's user likes the moment; `false` if the request excluded likes.
   public let isLiked: Bool
@@ -25,7 +25,7 @@ public struct MomentListItemViewModel: Sendable, Identifiable {
   public let isPending: Bool
   /// The avatar URLs of the users who like the moment, in the server's order, without texts that aren't a URL.
   public let likes: [URL]
-  /// The number of users who like the moment.
+  /// The number of users who like the moment; 0 if the request excluded likes.
   public let likeCount: Int
 
   private let momentsRepo: any MomentsRepoType

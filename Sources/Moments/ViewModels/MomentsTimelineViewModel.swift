@@ -32,7 +32,8 @@ public final class MomentsTimelineViewModel {
 
   /// The displayed timeline; `nil` if no timeline is known.
   public private(set) var momentsDetails: MomentsDetails?
-  /// The rows of ``momentsDetails``: the profile, then the moments in the server's order; empty if no timeline is known.
+  /// The rows of ``momentsDetails``: the profile, then the moments in the server's order; empty if no timeline is
+  /// known.
   public private(set) var listItems: [ListItem] = []
   /// Whether a timeline is displayed.
   ///
@@ -58,6 +59,7 @@ public final class MomentsTimelineViewModel {
   @ObservationIgnored private let trackingRepo: any TrackingRepoType
   @ObservationIgnored private let now: @Sendable () -> Date
   @ObservationIgnored private let locale: Locale
+  /// The number of loads by this screen that are in flight.
   @ObservationIgnored private var loads = 0
   /// The number of calls of ``run()`` in flight; if it is zero, ``loadState`` isn't kept up to date.
   @ObservationIgnored private var runs = 0
@@ -70,8 +72,8 @@ public final class MomentsTimelineViewModel {
   /// - Parameters:
   ///   - userID: The id of the user the timeline belongs to.
   ///   - momentsRepo: The repository of the timeline. The rows use the same one.
-  ///   - trackingRepo: The repository that receives the tracking events of the screen and its rows; by default, they are
-  ///     discarded.
+  ///   - trackingRepo: The repository that receives the tracking events of the screen and its rows; by default, they
+  ///     are discarded.
   ///   - now: A closure that returns the current time, to which the rows' dates are relative. It is called when the
   ///     timeline changes, and by ``updateDates()``.
   ///   - locale: The language of the rows' dates.
@@ -93,8 +95,8 @@ public final class MomentsTimelineViewModel {
 
   /// Observes the timeline until the calling task is cancelled, the repository is released, or the model is released.
   ///
-  /// Await it in the view's task, so that the timeline is observed exactly while the screen exists. The call doesn't keep
-  /// the model alive. In any other task, capture the model weakly:
+  /// Await it in the view's task, so that the timeline is observed exactly while the screen exists. The call doesn't
+  /// keep the model alive. In any other task, capture the model weakly:
   /// `Task { [weak viewModel] in await viewModel?.run() }` ends when the model is released.
   public consuming func run() async {
     // The loading states contain the timeline, so the displayed timeline and its loading state are consistent.
@@ -176,7 +178,7 @@ public final class MomentsTimelineViewModel {
 
   /// Updates the relative dates of the rows.
   ///
-  /// Call it about once a minute, because the dates are relative to the time of the last change otherwise.
+  /// Call it about once a minute. Otherwise the dates stay relative to the time of the last change.
   public func updateDates() {
     showItems()
   }
@@ -204,7 +206,7 @@ public final class MomentsTimelineViewModel {
     let previous = loadState
     loadState = state
     if let loaded = state.loadedValue {
-      // Saving an equal timeline again is a change too, because it updates the rows' dates.
+      // Saving an equal timeline again counts as a change, so that the rows' dates are updated.
       if savedAt != loaded.savedAt || momentsDetails != loaded.value { show(loaded.value) }
       if savedAt != loaded.savedAt { savedAt = loaded.savedAt }
     } else if momentsDetails != nil {

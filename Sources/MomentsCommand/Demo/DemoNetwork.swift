@@ -19,7 +19,9 @@ struct DemoNetwork: NetworkSwitch {
   /// Whether this process is online.
   var isOnline: Bool { states.value }
 
-  /// Restores the last state of the network, and returns whether it is online; it is if it was never switched.
+  /// Restores the last state of the network, and returns whether the network is online.
+  ///
+  /// A network that was never switched is online.
   @discardableResult
   func restore() async throws(StoreError) -> Bool {
     let isOnline = try await store?.load(Self.key)?.value ?? true

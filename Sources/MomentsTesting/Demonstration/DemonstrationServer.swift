@@ -6,9 +6,9 @@ internal import Repository
 
 /// An in-process server that behaves like the GraphQL server of the tests.
 ///
-/// It serves two timelines, has the same errors and rules for likes, and sends one reply to all attempts at a change under
-/// one key. Use it for demonstrations and previews, and for tests that need a stateful server. Pass it to a `MomentsRepo`
-/// as both of its sessions.
+/// It serves two timelines, has the same errors and rules for likes, and sends one reply to all attempts at a change
+/// under one key. Use it for demonstrations and previews, and for tests that need a stateful server. Pass it to a
+/// `MomentsRepo` as both of its sessions.
 public actor DemonstrationServer {
   /// Whether the server can be reached; while it is `false`, each request fails as without a network.
   public private(set) var isOnline = true
@@ -52,6 +52,9 @@ public actor DemonstrationServer {
 
   /// Opens a server with its stored state, or with the demonstration data if no state is stored or it can't be decoded.
   ///
+  /// - Parameters:
+  ///   - store: The store that keeps the timelines and replies.
+  ///   - latency: The delay of each request, before the server reads or changes anything.
   /// - Throws: A `StoreError` if the state can't be read, or if it is of a future format.
   public static func open(_ store: FileStore, latency: Duration = .zero) async throws(StoreError) -> DemonstrationServer
   {
@@ -98,14 +101,14 @@ extension DemonstrationServer: GetMomentsByUserIDSessionType {
 }
 
 extension DemonstrationServer: UpdateMomentLikeSessionType {
-  /// Makes a change with every call.
+  /// Makes a change without a key, so a repeated call makes it again.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String
   ) async throws(APISessionError) -> MomentsDetails {
     try await update(.init(momentID: momentID, userID: userID, isLiked: isLiked), key: nil)
   }
 
-  /// Makes a change once per key.
+  /// Makes a change under a key, or returns the earlier reply if the change was made under the key before.
   public func updateLike(
     _ isLiked: Bool, momentID: String, fromUserID userID: String, idempotencyKey: String
   ) async throws(APISessionError) -> MomentsDetails {

@@ -10,7 +10,7 @@ struct DemonstrationServerState: Codable, Equatable, Sendable {
   /// Beyond it, the oldest reply is discarded.
   static let maximumReplyCount = 64
 
-  /// The maximum number of characters of a key.
+  /// The maximum number of characters of a key, as on the GraphQL server of the tests.
   static let maximumKeyLength = 255
 
   /// The arguments of a request, which distinguish a repeated request from another one under the same key.

@@ -1,7 +1,7 @@
 public import Moments
 
 extension MomentsDetails {
-  /// Returns a timeline for tests, of the user "Jake Lin" and with one moment for each of `momentIDs`.
+  /// Returns a timeline for tests, by default that of "Jake Lin", with one moment for each of `momentIDs`.
   public static func fixture(
     userID: String = "0", name: String = "Jake Lin", momentIDs: [String] = ["0"], likedMomentIDs: Set<String> = []
   ) -> MomentsDetails {

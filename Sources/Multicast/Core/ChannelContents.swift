@@ -99,7 +99,7 @@ struct ChannelContents<Element: Sendable, Failure: Error>: ~Copyable {
     for position in replay { buffer.pointee.append(kept.element(at: position - state.floor)) }
   }
 
-  /// Copies or moves a subscriber's next elements, at most `limit`, into uninitialised memory.
+  /// Copies or moves a subscriber's next elements, at most `limit`, into uninitialized memory.
   @inline(__always)
   mutating func read(
     _ id: Int, limit: Int, into target: ElementSlots<Element>, releasing released: inout Released

@@ -130,7 +130,7 @@ final class ChannelCore<Element: Sendable, Failure: Error>: Sendable {
     contents.withLock { $0.subscribe(policy) }
   }
 
-  /// Copies or moves a subscriber's next elements, at most `limit`, into uninitialised memory.
+  /// Copies or moves a subscriber's next elements, at most `limit`, into uninitialized memory.
   func read(
     _ subscriber: Int, limit: Int, into target: ElementSlots<Element>, releasing released: inout Contents.Released
   ) -> ReadOutcome {

@@ -24,8 +24,8 @@
 /// Invariants:
 /// - A waiting subscriber has nothing to read: a cursor subscriber's cursor is at `head`, and a buffered subscriber's
 ///   buffer is empty.
-/// - `floor` is never beyond the start of the replay or the place of a cursor subscriber. It lags behind their minimum
-///   by at most ``releaseInterval`` sends, and not at all while all cursor subscribers wait.
+/// - `floor` is never beyond the start of the replay or the place of a cursor subscriber. After their minimum has
+///   risen, `floor` follows within ``releaseInterval`` sends, and at once when all cursor subscribers wait.
 /// - For each subscriber, the elements received, dropped and left to read add up to the elements replayed to it and
 ///   sent while it was receiving.
 /// - `subscriberCount` is the number of subscribers that are receiving.
@@ -81,7 +81,7 @@ struct ChannelState<Waiter> {
 
   /// Whether a subscriber has something to read, including a termination.
   ///
-  /// It also has if an element may be left in a batch, which the subscriber must check.
+  /// Also true if elements may be left in the subscriber's batch, which the subscriber must check before it suspends.
   func isReadable(_ id: Int) -> Bool {
     if subscribers[id].phase != .receiving || subscribers[id].mayHaveBatch { return true }
     guard let buffer = subscribers[id].buffer else { return place(of: cursors[id]) < head }
@@ -249,7 +249,7 @@ struct ChannelState<Waiter> {
   ///
   /// - Parameters:
   ///   - capacity: The maximum number of buffered elements. The replay's limit applies instead if it is larger.
-  ///   - overflow: The overflow behaviour of a buffered subscriber, or `nil` for a cursor subscriber.
+  ///   - overflow: The overflow behavior of a buffered subscriber, or `nil` for a cursor subscriber.
   @inline(__always)
   mutating func subscribe(capacity: Int, overflow: OverflowBehavior?) -> SubscribeAction {
     let capacity = max(capacity, replayLimit)
@@ -378,15 +378,15 @@ struct ChannelState<Waiter> {
   @inline(__always)
   mutating func cancel(_ id: Int) -> CancelAction {
     guard subscribers[id].phase != .ended else { return .none }
-    let wasOpen = subscribers[id].phase == .receiving
+    let wasReceiving = subscribers[id].phase == .receiving
     subscribers[id].phase = .ended
-    if wasOpen { subscriberCount -= 1 }
+    if wasReceiving { subscriberCount -= 1 }
     var waiters = ContiguousArray<Waiter>()
     takeAllWaiters(of: id, into: &waiters)
     if let buffer = subscribers[id].buffer {
       subscribers[id].droppedCount += buffer.count
       subscribers[id].buffer!.count = 0
-      if wasOpen { bufferedSubscribers.removeAll { $0 == id } }
+      if wasReceiving { bufferedSubscribers.removeAll { $0 == id } }
       return .emptyBuffer(resuming: waiters)
     }
     subscribers[id].droppedCount += head - cursors[id].position
@@ -536,7 +536,7 @@ struct ChannelState<Waiter> {
   }
 }
 
-/// The behaviour of a buffered subscriber when an element arrives while its buffer is full.
+/// The behavior of a buffered subscriber when an element arrives while its buffer is full.
 enum OverflowBehavior {
   case dropNewest
   case replaceNewest

@@ -30,12 +30,15 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
   private let requestsBySuspending: Bool
 
   /// The maximum number of elements in a batch.
+  ///
+  /// For an unbounded subscriber, as many as fit into 2,048 bytes, but at least 8 and at most 64: enough to make the
+  /// lock cheap for each element, and few enough to keep the memory of each subscriber small. Otherwise 1.
   private let batchLimit: Int
   /// Memory for a batch, followed by the hand-off slot, which has room for one element.
   nonisolated(unsafe) private let memory: UnsafeMutablePointer<Element>
   /// The indices of the batch's elements that have not been returned yet.
   ///
-  /// Of the slots for the batch, only these are initialised.
+  /// Of the slots for the batch, only these are initialized.
   nonisolated(unsafe) private var batch = 0..<0
   /// Whether the batch was empty when the gate was last left, for checks without the gate.
   private let isBatchEmpty = Atomic<Bool>(true)
@@ -81,9 +84,9 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
     return (memory + first).move()
   }
 
-  /// The place of the next element.
+  /// The location of the next element.
   ///
-  /// ``advance()`` returns the place instead of the element, because unspecialised code that keeps a generic value
+  /// ``advance()`` returns the location instead of the element, because unspecialized code that keeps a generic value
   /// across a suspension has to look up the type's metadata, whereas it can move such a value without a lookup.
   @usableFromInline
   enum Position {
@@ -153,9 +156,9 @@ final class ChannelSubscriber<Element: Sendable, Failure: Error>: Sendable {
 
   /// Ends this subscriber: every pending and later call of `next()` returns `nil`.
   func cancel() {
-    // The caller may be a cancellation handler, which only borrows this subscriber from the cancelled task. If the task's
-    // executor runs jobs at once, the resumption below may run the task to completion and release its iterator, so this
-    // call needs a reference of its own.
+    // The caller may be a cancellation handler, which only borrows this subscriber from the cancelled task. If the
+    // task's executor runs jobs at once, the resumption below may run the task to completion and release its iterator,
+    // so this call needs a reference of its own.
     let this = Unmanaged.passRetained(self)
     defer { this.release() }
     isCancelled.store(true, ordering: .relaxed)

@@ -9,7 +9,7 @@
 /// ```
 ///
 /// Invariants:
-/// - The `count` slots from `start` on, counted modulo `capacity`, are initialised, and no other slots are.
+/// - The `count` slots from `start` on, counted modulo `capacity`, are initialized, and no other slots are.
 /// - The ring never destroys an element but moves it out, so that the caller can release it after it has unlocked. The
 ///   exceptions are trivial elements, whose release does nothing, and `deinit`.
 struct ElementRing<Element>: ~Copyable {
@@ -37,7 +37,7 @@ struct ElementRing<Element>: ~Copyable {
 
   /// Appends an element.
   ///
-  /// - Complexity: O(1) amortised.
+  /// - Complexity: O(1) amortized.
   @inline(__always)
   mutating func append(_ element: borrowing Element) where Element: Copyable {
     if count == capacity { resize(to: capacity == 0 ? 16 : capacity * 2) }
@@ -51,7 +51,7 @@ struct ElementRing<Element>: ~Copyable {
     slot(offset).pointee
   }
 
-  /// Copies `count` elements, starting at an offset from the first one, into uninitialised memory.
+  /// Copies `count` elements, starting at an offset from the first one, into uninitialized memory.
   @inline(__always)
   func copy(from offset: Int, count: Int, to target: UnsafeMutablePointer<Element>) {
     let first = (start &+ offset) & (capacity &- 1)
@@ -60,7 +60,7 @@ struct ElementRing<Element>: ~Copyable {
     if untilWrap < count { (target + untilWrap).initialize(from: slots, count: count &- untilWrap) }
   }
 
-  /// Moves the first elements into uninitialised memory.
+  /// Moves the first elements into uninitialized memory.
   @inline(__always)
   mutating func moveFirst(_ moved: Int, to target: UnsafeMutablePointer<Element>) {
     let untilWrap = min(moved, capacity &- start)
@@ -77,6 +77,7 @@ struct ElementRing<Element>: ~Copyable {
   @inline(__always)
   mutating func removeFirst(_ removed: Int, into released: inout ReleasedElements<Element>) {
     if !Self.hasTrivialElements {
+      // A few elements are moved out instead, so that the ring keeps its memory for later ones.
       if removed > 64, removed == count, released.isEmpty { return removeAll(into: &released) }
       for offset in 0..<removed { released.append(movingFrom: slot(offset)) }
     }
@@ -97,7 +98,7 @@ struct ElementRing<Element>: ~Copyable {
     last.initialize(to: element)
   }
 
-  /// Reduces the capacity when at most an eighth of more than 64 slots are in use.
+  /// Reduces a capacity of more than 64 slots when at most an eighth of the slots is in use.
   @inline(__always)
   mutating func shrink() {
     guard capacity > 64, count <= capacity / 8 else { return }

@@ -46,9 +46,9 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
 }
 
 #if DEBUG
-  /// A hook that forces, in a test, what another thread may do between two critical sections.
+  /// A hook with which a test runs code between two critical sections, where another thread might run.
   ///
-  /// Two critical sections that should be one are a defect that a race of threads shows only by chance.
+  /// If two critical sections should be one, a test with several threads shows the defect only by chance.
   package enum CriticalSections {
     /// A closure that runs in the current task, or in the current synchronous call, each time it has unlocked a
     /// ``Lock``.

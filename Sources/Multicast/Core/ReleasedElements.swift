@@ -6,7 +6,7 @@
 /// preferably in a `defer`. An empty value allocates nothing.
 ///
 /// Invariants:
-/// - The `count` slots from `start` on, counted modulo `capacity`, are initialised, and no other slots are.
+/// - The `count` slots from `start` on, counted modulo `capacity`, are initialized, and no other slots are.
 /// - `capacity` is a power of two, or 0 if no memory is allocated.
 struct ReleasedElements<Element> {
   private var slots: UnsafeMutablePointer<Element>?

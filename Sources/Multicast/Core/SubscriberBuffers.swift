@@ -4,7 +4,7 @@
 /// an object for each buffer, would look up metadata and check exclusivity at every access, which measured a third of
 /// the cost of an element delivered to a bounded subscriber.
 ///
-/// Invariant: each non-`nil` address is that of an initialised `ElementRing<Element>`, and is the only reference to it.
+/// Invariant: each non-`nil` address is that of an initialized `ElementRing<Element>`, and is the only reference to it.
 struct SubscriberBuffers<Element>: ~Copyable {
   private var addresses: ContiguousArray<UnsafeMutableRawPointer?> = []
 

@@ -9,7 +9,7 @@ struct Waiter: Sendable {
   }
 
   let continuation: UnsafeContinuation<Wake, Never>
-  /// The address of uninitialised memory for one element.
+  /// The address of uninitialized memory for one element.
   ///
   /// The memory belongs to the sender from the time it takes the waiter until it resumes it. It is stored as an
   /// integer, so that the waiter's type and size don't depend on the element's type.

@@ -33,7 +33,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
 
 /// A sequence whose subscribers share one iteration of a base sequence.
 ///
-/// ``_Concurrency/AsyncSequence/multicast(replay:buffering:)`` creates it and documents its behaviour.
+/// ``_Concurrency/AsyncSequence/multicast(replay:buffering:)`` creates it and documents its behavior.
 public struct MulticastSequence<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable where Base.Element: Sendable {
   /// The element type of the base sequence.
   public typealias Element = Base.Element

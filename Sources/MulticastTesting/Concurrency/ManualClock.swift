@@ -58,7 +58,7 @@ public final class ManualClock: Clock {
       return number
     }
 
-    /// Stores the continuation of a registered sleeper, and returns false if its sleep has already ended.
+    /// Stores the continuation of a registered sleeper, and returns `false` if its sleep has already ended.
     mutating func suspend(_ number: Int, _ continuation: CheckedContinuation<Bool, Never>) -> Bool {
       guard let index = sleepers.firstIndex(where: { $0.number == number }) else { return false }
       sleepers[index].continuation = continuation
@@ -71,7 +71,7 @@ public final class ManualClock: Clock {
       return sleepers.remove(at: index).continuation
     }
 
-    /// Removes the waiters whose number of sleepers has been reached, and returns their continuations.
+    /// Removes the waiters whose `count` of sleepers has been reached, and returns their continuations.
     mutating func takeSatisfiedWaiters() -> [CheckedContinuation<Void, Never>] {
       let count = suspendedCount
       let satisfied = waiters.filter { $0.count <= count }.map(\.continuation)
@@ -116,6 +116,9 @@ public final class ManualClock: Clock {
 
   /// Sleeps until the clock has been advanced to `deadline`.
   ///
+  /// - Parameters:
+  ///   - deadline: The instant at which the sleep ends; the call returns at once if the instant has passed.
+  ///   - tolerance: Ignored: ``advance(by:)`` wakes the task as soon as the deadline is reached.
   /// - Throws: `CancellationError` if the calling task is cancelled before that.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     try Task.checkCancellation()

@@ -1,8 +1,8 @@
 /// A password that no description, dump or mirror reveals.
 ///
 /// Only ``text`` contains the characters. A value, an error or a view model that contains a password can be printed,
-/// dumped and reflected without a leak. The type is deliberately not `Codable`, so a type that contains a password can't
-/// be stored or sent by accident.
+/// dumped and reflected without a leak. The type is deliberately not `Codable`, so a type that contains a password
+/// can't be stored or sent by accident.
 ///
 /// A text field binds to ``text``.
 public struct Password: Sendable, Equatable {

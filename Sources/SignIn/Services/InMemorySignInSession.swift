@@ -56,7 +56,7 @@ public actor InMemorySignInSession: SignInSessionType {
     _ = try account(uid: uid)
   }
 
-  /// Returns the user with an id, with the date of the last sign-in.
+  /// Returns the user with the given id, with the date of the last sign-in.
   public func user(uid: String) async throws(SignInSessionError) -> User {
     try await answer()
     let account = try account(uid: uid)

@@ -3,8 +3,8 @@ public import Multicast
 
 /// A service that signs users in and out on an account server, and broadcasts the state.
 ///
-/// - **Isolation**: The actor checks, changes and publishes the state in one step. If several calls are made at once, one
-///   of them reaches the server and the others are refused.
+/// - **Isolation**: The actor checks, changes and publishes the state in one step. If several sign-ins or sign-outs are
+///   started at once, one of them reaches the server and the others are refused.
 /// - **Ordering**: All subscribers see the same states in the same order, each once.
 /// - **Lifetime**: Streams don't keep the service alive. They finish when it is released.
 public actor UserService: UserServiceType {
@@ -13,14 +13,16 @@ public actor UserService: UserServiceType {
   private let pageSize: Int
   private let states = CurrentValueRelay<SignState>(.unsigned, buffering: .unbounded)
   private let recent = MulticastRelay<[Date]>(replay: 1, buffering: .latest)
+  /// The list of sign-ins that was broadcast last.
   private var listed: [Date] = []
   /// The number of sign-ins so far, which identifies the current one.
   ///
-  /// The id of the user can't identify it, because the same user may sign in again while a request of the earlier sign-in
-  /// is in flight.
+  /// The id of the user can't identify it, because the same user may sign in again while a request of the earlier
+  /// sign-in is in flight.
   private var signIns = 0
+  /// The number of the newest call of ``updateUser()``, in the order of the calls.
   private var lastUpdate = 0
-  /// The number of the newest update that was broadcast, in the order of the calls.
+  /// The number of the newest call of ``updateUser()`` whose result was broadcast.
   private var shownUpdate = 0
 
   /// Creates a service on an account server, with no user signed in.
@@ -71,8 +73,8 @@ public actor UserService: UserServiceType {
 
   /// Signs the user out, and erases the user's data on this device.
   ///
-  /// Erases the data before signing out of the server, because pending changes can be sent only while the user is signed in
-  /// there. If the sign-out fails afterwards, the erased data can be fetched again.
+  /// Erases the data before signing out of the server, because pending changes can be sent only while the user is
+  /// signed in there. If the sign-out fails afterwards, the erased data can be fetched again.
   public func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError) {
     let user = try signedUser()
     guard !Task.isCancelled else { throw .cancelled }

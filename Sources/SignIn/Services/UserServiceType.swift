@@ -3,15 +3,15 @@ public import Multicast
 
 /// The single source of truth for the signed-in user, shared by all screens.
 ///
-/// Its properties broadcast, and each call of a method acts once. The first word of a method's name says what subscribers
-/// see:
+/// Its properties broadcast, and each call of a method acts once. The first word of a method's name says what
+/// subscribers see:
 ///
 /// - `reload…`, `loadMore…` and `update…` fetch from the server, and broadcast the result.
 /// - `fetch…` fetches from the server, and returns the result to the caller only.
 /// - `perform…` acts, and broadcasts the states it passes through.
 ///
-/// Cancelling the calling task ends a call, which then throws ``SignInError/cancelled`` unless the method says otherwise.
-/// Streams don't keep the service alive, and finish when it is released.
+/// Cancelling the calling task ends a call, which then throws ``SignInError/cancelled`` unless the method says
+/// otherwise. Streams don't keep the service alive, and finish when it is released.
 public protocol UserServiceType: Sendable {
   /// The current state.
   var signState: SignState { get }
@@ -23,14 +23,15 @@ public protocol UserServiceType: Sendable {
 
   /// The times at which the signed-in user signed in, newest first, as far as they are loaded.
   ///
-  /// A new subscriber receives the last list, or waits if no list was loaded. A sign-out sends an empty list to the current
-  /// subscribers, and nothing to later ones.
+  /// A new subscriber receives the last list, or waits if no list was loaded. A sign-out sends an empty list to the
+  /// current subscribers, and nothing to later ones.
   var recentSignIns: MulticastStream<[Date], Never> { get }
 
   /// Signs a user in.
   ///
-  /// Subscribers see `signingIn`, then `signed`, or `unsigned` if the call fails or is cancelled. A cancelled call doesn't
-  /// sign the user in, even if the server's reply has arrived.
+  /// Subscribers see `signingIn`, then `signed`, or `unsigned` if the call fails or is cancelled. A cancelled call
+  /// doesn't sign the user in, even if the server's reply has arrived, unless the service has already begun to open the
+  /// user's data.
   ///
   /// - Throws: A ``SignInError``. ``SignInError/refused(_:)`` is thrown at once, without a change of state, unless the
   ///   state is `unsigned`.
@@ -49,19 +50,19 @@ public protocol UserServiceType: Sendable {
   /// Subscribers see `signingOut`, then `unsigned`, or `signed` if the call fails or is cancelled. Once the server has
   /// signed the user out, the call succeeds, even if the calling task is cancelled.
   ///
-  /// - Parameter discardsUnsent: Whether to discard changes that the server doesn't have. If it is `false` and there are
-  ///   any, the user stays signed in, and the call throws their number as ``UserDataError/unsent(_:)`` in
+  /// - Parameter discardsUnsent: Whether to discard changes that the server doesn't have. If it is `false` and there
+  ///   are any, the user stays signed in, and the call throws their number as ``UserDataError/unsent(_:)`` in
   ///   ``SignInError/userData(_:)``.
-  /// - Throws: A ``SignInError``. ``SignInError/refused(_:)`` is thrown at once, without a change of state, unless a user
-  ///   is signed in.
+  /// - Throws: A ``SignInError``. ``SignInError/refused(_:)`` is thrown at once, without a change of state, unless a
+  ///   user is signed in.
   func performSignout(discardingUnsent discardsUnsent: Bool) async throws(SignInError)
 
   /// Fetches the signed-in user from the server, and broadcasts it as the state.
   ///
   /// If several calls are in flight, a reply to an earlier call never replaces one to a later call.
   ///
-  /// - Throws: A ``SignInError``; nothing is broadcast. ``SignInError/refused(_:)`` if no user is signed in, or if the user
-  ///   has signed out during the call.
+  /// - Throws: A ``SignInError``; nothing is broadcast. ``SignInError/refused(_:)`` if no user is signed in, or if the
+  ///   user has begun to sign out during the call.
   func updateUser() async throws(SignInError)
 
   /// Fetches the newest sign-ins of the signed-in user, and broadcasts them as the new list.

@@ -6,7 +6,7 @@ public import Observation
 @MainActor
 @Observable
 public final class RecentSignInsViewModel {
-  /// The times at which the signed-in user signed in, newest first; empty before ``reload()`` and after a sign-out.
+  /// The times at which the signed-in user signed in, newest first; empty until a list is loaded, and after a sign-out.
   public private(set) var dates: [Date] = []
   /// The error of the last load; `nil` if it didn't fail, or if another load has begun.
   public private(set) var error: SignInError?
@@ -23,14 +23,14 @@ public final class RecentSignInsViewModel {
 
   /// Loads the newest sign-ins.
   ///
-  /// The result arrives through ``run()``.
+  /// The result arrives through ``run()``. Sets ``error`` on failure. Cancellation isn't an error.
   public func reload() async {
     await load { service throws(SignInError) in try await service.reloadRecentSignIns() }
   }
 
   /// Loads older sign-ins.
   ///
-  /// The result arrives through ``run()``.
+  /// The result arrives through ``run()``. Sets ``error`` on failure. Cancellation isn't an error.
   public func loadMore() async {
     await load { service throws(SignInError) in try await service.loadMoreRecentSignIns() }
   }

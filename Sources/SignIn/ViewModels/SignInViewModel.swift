@@ -45,9 +45,9 @@ public final class SignInViewModel {
   /// A sign-out that would lose changes is refused, and sets ``asksToDiscard``. The next sign-out discards the changes,
   /// unless ``keepChanges()`` is called first.
   ///
-  /// Does nothing while ``isSubmitEnabled`` is `false`, which includes the time while a sign-in or a sign-out is in flight.
-  /// Sets ``message`` on failure. Cancellation isn't a failure, and neither is a call that the service refuses because
-  /// another one came first.
+  /// Does nothing while ``isSubmitEnabled`` is `false`, which includes the time while a sign-in or a sign-out is in
+  /// flight. Sets ``message`` on failure. Cancellation isn't a failure, and neither is a call that the service refuses
+  /// because another one came first.
   public func submit() async {
     guard isSubmitEnabled else { return }
     let pressed = form
@@ -95,7 +95,8 @@ public final class SignInViewModel {
 
   /// The title of the button.
   ///
-  /// "SignOut" while a user is signed in, "Discard and SignOut" while ``asksToDiscard`` is `true`, and "Submit" otherwise.
+  /// "SignOut" while a user is signed in, "Discard and SignOut" while ``asksToDiscard`` is `true`, and "Submit"
+  /// otherwise.
   public var submitTitle: String { form.submitTitle }
 
   /// Whether the activity indicator is visible, which is the case while a sign-in or a sign-out is in flight.

@@ -13,6 +13,7 @@ package struct ListAndDetail {
   private static let sideBySideColumns = 70
   /// The minimum number of rows for the detail below the list.
   private static let stackedRows = 18
+  /// The number of rows of the detail below the list.
   private static let stackedDetailRows = 6
 
   package let list: Area
@@ -26,6 +27,7 @@ package struct ListAndDetail {
   package init(dividing body: Range<Int>, of frame: inout Frame) {
     let size = frame.size
     if size.columns >= Self.sideBySideColumns {
+      // The list, whose rows are single lines, gets somewhat more than half of the columns.
       let divider = size.columns * 57 / 100
       frame.write("┬", row: body.lowerBound - 1, column: divider, style: .faint)
       frame.write("┴", row: body.upperBound, column: divider, style: .faint)

@@ -1,6 +1,6 @@
 /// The selected row of a list.
 ///
-/// The selection follows its row when that moves. If the row is removed, a row near its last position is selected.
+/// The selection follows its row when the row moves. If the row is removed, a row near its last position is selected.
 package struct ListSelection<ID: Hashable> {
   private var id: ID?
   private var lastIndex = 0

@@ -39,6 +39,7 @@ package final class ScreenSession {
 
   private var size = TerminalSize(columns: 0, rows: 0)
   private var decoder = KeyDecoder()
+  /// The number of reads so far, by which a delayed check detects that a key sequence has continued.
   private var reads = 0
   /// The keys to deliver when the running `performFirst` action has completed; `nil` while no such action runs.
   private var pendingKeys: [Key]?

@@ -22,7 +22,7 @@ struct KeyDecoder: Sendable {
     case scalar([UInt8], length: Int)
   }
 
-  /// The maximum length of a sequence.
+  /// The maximum length of a sequence, in bytes.
   ///
   /// A longer one is abandoned.
   private static let maximumLength = 256

@@ -1,6 +1,6 @@
 /// The capabilities of a terminal, as far as the environment describes them.
 package struct TerminalCapabilities: Hashable, Sendable {
-  /// The number of colours that the terminal has and the user wants.
+  /// The number of colors that the terminal has and the user wants.
   package var colors: ColorDepth
   /// Whether the terminal accepts marks for the start and the end of a frame, so that it never shows a partial frame.
   package var synchronizesOutput: Bool

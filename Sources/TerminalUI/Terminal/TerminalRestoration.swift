@@ -14,9 +14,10 @@ internal import Synchronization
 /// Swift object. Therefore everything that it needs is prepared in memory that is not freed while a terminal is taken
 /// over, and is found through a single atomic word.
 enum TerminalRestoration {
-  /// Cancels an incomplete control sequence and an incomplete frame.
+  /// The output that restores a terminal.
   ///
-  /// Then resets the style, pasting and wrapping, and shows the cursor and the original screen.
+  /// It cancels an incomplete control sequence and an incomplete frame. Then it resets the style, pasting and wrapping,
+  /// and shows the cursor and the original screen.
   static let sequence = "\u{18}\u{1B}[?2026l\u{1B}[m\u{1B}[?2004l\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
   /// The time that a terminal has to accept ``sequence``, in milliseconds.
@@ -105,6 +106,7 @@ enum TerminalRestoration {
 
   private static func installCrashHandlers() {
     guard earlierHandlers.load(ordering: .acquiring) == 0 else { return }
+    // The numbers of the crash signals are less than 64.
     let earlier = UnsafeMutablePointer<sigaction>.allocate(capacity: 64)
     earlier.initialize(repeating: sigaction(), count: 64)
     earlierHandlers.store(UInt(bitPattern: earlier), ordering: .releasing)

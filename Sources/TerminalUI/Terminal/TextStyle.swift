@@ -1,26 +1,26 @@
-/// The number of colours of a terminal.
+/// The number of colors of a terminal.
 package enum ColorDepth: Int, Sendable, Comparable {
   case none
-  /// The 16 colours of the user's theme.
+  /// The 16 colors of the user's theme.
   case basic
-  /// A palette of 256 colours.
+  /// A palette of 256 colors.
   case indexed
-  /// Colours of 24 bits.
+  /// Colors of 24 bits.
   case direct
 
   package static func < (left: ColorDepth, right: ColorDepth) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// A colour, specified for each colour depth of a terminal.
+/// A color, specified for each color depth of a terminal.
 package struct TerminalColor: Hashable, Sendable {
-  /// The number in the user's theme: 0 to 7, or 8 to 15 for the bright colours.
+  /// The number in the user's theme: 0 to 7, or 8 to 15 for the bright colors.
   package var basic: UInt8
-  /// The number in the palette of 256 colours.
+  /// The number in the palette of 256 colors.
   package var indexed: UInt8
   /// Red, green and blue, as in `0xRRGGBB`.
   package var direct: UInt32
 
-  /// Returns the parameters of the control sequence that selects the colour for text; `nil` if there are no colours.
+  /// Returns the parameters of the control sequence that selects the color for text; `nil` if there are no colors.
   package func parameters(depth: ColorDepth) -> String? {
     switch depth {
     case .none: nil
@@ -54,7 +54,7 @@ package struct TextStyle: Hashable, Sendable {
     (self.color, self.attributes) = (color, attributes)
   }
 
-  /// Returns the style as a terminal of this colour depth shows it.
+  /// Returns the style as a terminal of this color depth shows it.
   package func reduced(to depth: ColorDepth) -> TextStyle {
     depth == .none ? TextStyle(attributes: attributes) : self
   }

@@ -4,13 +4,13 @@ internal import Repository
 
 /// A todo list that is kept in a store.
 ///
-/// Data flows in one direction: edit → store → the store's changes → observers. So screens always show the stored list. An
-/// observer first receives the list that is already stored, if there is one.
+/// Data flows in one direction: edit → store → the store's changes → observers. So screens always show the stored list.
+/// An observer first receives the list that is already stored, if there is one.
 ///
-/// - **Ordering**: Edits are made one at a time, in the order of the calls. Observers see each edit that
-///   changes the list once, in that order.
-/// - **Durability**: Once an edit returns, it survives a crash or `SIGKILL` of the process if the store's medium does. An
-///   edit that throws changes nothing, except as ``TodoListError/store(_:)`` says.
+/// - **Ordering**: Edits are made one at a time, in the order of the calls. Observers see each edit that changes the
+///   list once, in that order.
+/// - **Durability**: Once an edit returns, it survives a crash or `SIGKILL` of the process if the store's medium does.
+///   An edit that throws changes nothing, except as ``TodoListError/store(_:)`` says.
 /// - **Several lists** may share a store, in one process or in several. No edit is lost.
 /// - **Cancellation** doesn't interrupt an edit that has begun. The edit runs to completion and reports its result.
 /// - **Corrupt bytes** don't stop the program. The store quarantines them, and ``events`` reports it. The first call of

@@ -11,10 +11,10 @@ public enum TodoListError: Error, Sendable, Hashable {
   /// The store couldn't read or write the list.
   ///
   /// The list is unchanged, with two exceptions:
-  /// - After `StoreError.undecodable(_:movedTo:reason:)` or `StoreError.corruptStore(movedTo:reason:)` the list is empty,
-  ///   because its bytes were quarantined.
-  /// - After a `StoreError.writeFailed(_:)` with the `SQLSTATE` 40003, the edit may have been stored, because the answer
-  ///   of the database server was lost.
+  /// - After `StoreError.undecodable(_:movedTo:reason:)` or `StoreError.corruptStore(movedTo:reason:)` the list is
+  ///   empty, because its bytes were quarantined.
+  /// - After a `StoreError.writeFailed(_:)` with the `SQLSTATE` 40003, the edit may have been stored, because the
+  ///   answer of the database server was lost.
   case store(StoreError)
 }
 

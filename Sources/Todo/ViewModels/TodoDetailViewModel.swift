@@ -4,11 +4,11 @@ public import Observation
 
 /// The model of a screen that adds or edits a todo.
 ///
-/// The stream ``todo`` delivers the result: Done sends one item and finishes the stream, and Cancel finishes it without an
-/// item. Nothing is replayed, so subscribe before the screen appears.
+/// The stream ``todo`` delivers the result: Done sends one item and finishes the stream, and Cancel finishes it without
+/// an item. Nothing is replayed, so subscribe before the screen appears.
 ///
-/// Only the screen can send. Subscribers have a `MulticastStream`, which has no `send` and no `finish`, and the underlying
-/// channel is private.
+/// Only the screen can send. Subscribers have a `MulticastStream`, which has no `send` and no `finish`, and the
+/// underlying channel is private.
 @MainActor
 @Observable
 public final class TodoDetailViewModel {
@@ -33,7 +33,7 @@ public final class TodoDetailViewModel {
     isFinished = item.isFinished
   }
 
-  /// The stream of the result: the added or edited item, if any, then the end.
+  /// The stream of the result: the added or edited item, if any, then the completion.
   ///
   /// The stream finishes with Done, with Cancel, and when the model is released.
   public var todo: MulticastStream<TodoItem, Never> { todoChannel.stream }

@@ -4,8 +4,8 @@ public import Observation
 
 /// The model of a todo list screen.
 ///
-/// Await ``run()`` in the view's task. The call doesn't keep the model alive. When the model is released, the call ends,
-/// and so does the detail screen that the model has opened.
+/// Await ``run()`` in the view's task. The call doesn't keep the model alive, and ends when the model is released. The
+/// model of a detail screen is released with it, unless the view still holds that model.
 @MainActor
 @Observable
 public final class TodoListViewModel {
@@ -20,8 +20,11 @@ public final class TodoListViewModel {
 
   @ObservationIgnored private let todoList: TodoList
   @ObservationIgnored private let print: @MainActor (String) -> Void
+  /// The number of detail screens opened so far, which identifies the open one.
   @ObservationIgnored private var openings = 0
+  /// The number of changes shown so far, by which a read of the list detects that its result is outdated.
   @ObservationIgnored private var shownChanges = 0
+  /// The events that have been reported, because a new subscriber receives the last events again.
   @ObservationIgnored private var reported: Set<StoreEvent> = []
   @ObservationIgnored private let current = CurrentSubscription<StoreChange<TodoItems>>()
 
@@ -30,8 +33,8 @@ public final class TodoListViewModel {
   /// - Parameters:
   ///   - todoList: The list. Share one among all screens.
   ///   - print: A closure that prints "Finish adding a new todo." and "Finish editing a todo.", once for each detail
-  ///     screen, after the screen's stream has finished and its item, if any, is stored. If the model is released before an
-  ///     item of the screen can't be stored, it prints the error too.
+  ///     screen, after the screen's stream has finished and its item, if any, is stored. If storing the item fails
+  ///     after the model was released, the closure prints the error too.
   public init(todoList: TodoList, print: @escaping @MainActor (String) -> Void = { _ in }) {
     self.todoList = todoList
     self.print = print
@@ -53,7 +56,7 @@ public final class TodoListViewModel {
 
   // MARK: Inputs
 
-  /// Opens a screen that adds an item, and closes an open screen.
+  /// Opens a screen that adds an item, and closes the screen that was open before, if any.
   ///
   /// The item that the screen sends is added even if ``run()`` isn't awaited.
   ///
@@ -66,7 +69,7 @@ public final class TodoListViewModel {
     }
   }
 
-  /// Opens a screen that edits an item, and closes an open screen.
+  /// Opens a screen that edits an item, and closes the screen that was open before, if any.
   ///
   /// The item that the screen sends replaces the item with the same id, at its position at that time. If that item was
   /// deleted meanwhile, ``error`` is set.
@@ -104,8 +107,8 @@ public final class TodoListViewModel {
 
   /// Observes the list until the calling task is cancelled, the store is released, or the model is released.
   ///
-  /// Sets ``error`` if the stored list can't be read. If its bytes can't be decoded, the store quarantines them, ``error``
-  /// has their new location, and the list continues empty.
+  /// Sets ``error`` and returns if the stored list can't be read. If its bytes can't be decoded, the store quarantines
+  /// them, ``error`` has their new location, and the list continues empty.
   public consuming func run() async {
     let todoList = todoList
     let subscriber = WeakSubscriber(consume self)
@@ -170,9 +173,9 @@ public final class TodoListViewModel {
 
   /// Shows a detail screen, and stores the item that it sends.
   ///
-  /// The subscription is registered when the method returns. Only the task that reads from the subscription holds it, so
-  /// both are released when the detail's channel finishes. The task holds the list, which stores the item, but neither
-  /// model.
+  /// The subscription is registered when the method returns. Only the task that reads from the subscription holds it,
+  /// so both are released when the detail's channel finishes. The task holds the list, which stores the item, but
+  /// neither model.
   private func open(
     _ detail: TodoDetailViewModel, finishing line: String,
     store: @escaping @Sendable (TodoList, TodoItem) async throws(TodoListError) -> Void

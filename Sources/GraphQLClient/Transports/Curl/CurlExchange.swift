@@ -9,7 +9,7 @@
   /// transfer resumes or stops.
   final class CurlExchange {
     let transfer: Transfer
-    /// Signalled when the pending chunk is taken, and when the transfer is cancelled.
+    /// Signaled when the pending chunk is taken, and when the transfer is cancelled.
     let resumeSignal = DispatchSemaphore(value: 0)
     /// libcurl's handle for the exchange.
     var easy: OpaquePointer?

@@ -39,8 +39,8 @@
       case 7, 97: .cannotConnectToHost
       // UNSUPPORTED_PROTOCOL, WEIRD_SERVER_REPLY: the response isn't HTTP, or has an unsupported version.
       case 1, 8: .badServerResponse
-      // PARTIAL_FILE, GOT_NOTHING, SEND_ERROR, RECV_ERROR, HTTP2_STREAM, HTTP3: the response is incomplete or missing, or
-      // the connection was lost.
+      // PARTIAL_FILE, GOT_NOTHING, SEND_ERROR, RECV_ERROR, HTTP2_STREAM, HTTP3: the response is incomplete or missing,
+      // or the connection was lost.
       case 18, 52, 55, 56, 92, 95: .networkConnectionLost
       // OPERATION_TIMEDOUT
       case 28: .timedOut

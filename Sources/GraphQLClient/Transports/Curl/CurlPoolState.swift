@@ -77,7 +77,7 @@ struct CurlPoolState<Worker: Equatable & Sendable, Job: Sendable>: Sendable {
 
   /// Removes a worker that has been idle for too long.
   ///
-  /// - Returns: Whether the worker may end. If false, the worker is no longer idle and must wait for an order.
+  /// - Returns: Whether the worker may end. If `false`, the worker is no longer idle and must wait for an order.
   mutating func retire(_ worker: Worker) -> Bool {
     guard let index = idle.firstIndex(where: { $0.worker == worker }) else { return false }
     idle.remove(at: index)

@@ -12,8 +12,8 @@
   /// - **Single attempt**: A request is sent only once. If a reused connection turns out to be closed, the exchange
   ///   fails with `networkConnectionLost`, because the server may have acted on the request.
   /// - **Connections**: Each exchange has its own thread and its own connection, so that exchanges don't block each
-  ///   other. Idle threads and their connections are kept for 30 seconds for reuse. Requests beyond the limit for a
-  ///   host wait in a FIFO queue.
+  ///   other. Idle threads, at most as many as the limit for one host, keep their connections for 30 seconds for
+  ///   reuse. Requests beyond the limit for a host wait in a FIFO queue.
   /// - **Backpressure**: A chunk has at most 16 KiB. The transport reads nothing more until the chunk is taken.
   /// - **TLS and proxies**: The transport uses libcurl's configuration on the system, the certificates of the system,
   ///   and the environment variables `https_proxy`, `http_proxy` and `no_proxy`.

@@ -48,8 +48,8 @@ struct HTTPHeadReader {
   private static func text(_ bytes: Data) -> String {
     let clean = bytes.map { $0.isBlank ? UInt8(ascii: " ") : $0 }
     // Latin-1 has no combining marks, which could make the text expensive to compare; see `CombiningMarks`.
-    let isShort = clean.count { $0 >= 0x80 } <= CombiningMarks.maximumRun
-    if isShort, let text = String(validating: clean, as: UTF8.self) { return text }
+    let hasFewNonASCIIBytes = clean.count { $0 >= 0x80 } <= CombiningMarks.maximumRun
+    if hasFewNonASCIIBytes, let text = String(validating: clean, as: UTF8.self) { return text }
     return String(String.UnicodeScalarView(clean.map { Unicode.Scalar($0) }))
   }
 }

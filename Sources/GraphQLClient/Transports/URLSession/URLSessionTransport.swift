@@ -91,7 +91,8 @@ extension URLRequest {
     httpMethod = request.method
     for field in request.headers.fields { setValue(field.value, forHTTPHeaderField: field.name) }
     if !request.body.isEmpty { httpBody = request.body }
-    // Limits the idle time. The caller's own limit always expires first. Whole seconds, because Linux rounds down.
+    // Limits the idle time. The caller's own limit expires first, unless it is about a day or longer. Whole
+    // seconds, because Linux rounds down.
     let oneDay = 24 * 60 * 60.0
     timeoutInterval = min(max(request.timeout / .seconds(1), 0) + 2, oneDay).rounded(.up)
   }
