@@ -298,6 +298,7 @@ import Testing
   @Test func `Huge sizes and counts are handled like any others`() async throws {
     let interrupted = try await interrupt()
     let decoded = try interrupted.decoded
+    // The sizes and checksums matter only for files that no longer have their staged names.
     let huge = CommitJournal(
       replacements: decoded.replacements.map {
         CommitJournal.Replacement(stagedName: $0.stagedName, fileName: $0.fileName, size: .max, checksum: .max)

@@ -79,8 +79,9 @@ import Testing
         "open \(parentName)", "fsync \(parentName)",
         // The new bytes are durable before the lock is taken.
         "create temporary", "flock temporary", "fstat temporary", "write temporary", "fsync temporary",
-        // No journal of an unfinished commit exists.
+        // The folder is locked, and has no journal of an interrupted commit.
         "flock \(folderName)", "open temporary",
+        // The old bytes are read, because they are restored if a later call fails.
         "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename a.value", "fsync \(folderName)",
       ])
   }
@@ -140,7 +141,7 @@ import Testing
     #expect(throws: StoreError.readFailed(SystemError(code: EFBIG, operation: "read", path: path))) {
       try backend.read("a")
     }
-    // Nor is the file replaced, because its old bytes could not be restored.
+    // The file isn't replaced either, because its old bytes could not be restored.
     #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
     #expect(truncate(path, 3) == 0)
     let fileSystem = FileSystem(maximumFileSize: 5)
@@ -161,6 +162,7 @@ import Testing
     try backend.startWatching { wakes.withLock { $0 += 1 } }
     try FileManager.default.moveItem(
       at: temporary.url.appending(path: "outer"), to: temporary.url.appending(path: "elsewhere"))
+    // The watch is still that of the moved folder, until a call finds the new one.
     other = FileBackend(folder: inner)
     try other.write(new, to: "a")
     #expect(try backend.takeExternalChanges() == .names([]))
@@ -400,7 +402,7 @@ import Testing
     let error = SystemError(
       code: EPERM, operation: removed.isEmpty ? "rename" : "unlink",
       path: temporary.url.appending(path: "b.value").path(percentEncoded: false))
-    // Each call tries again, and so does another process.
+    // Each call tries to finish the batch, and so does another process.
     for _ in 1...2 {
       for name in ["a", "b", "c"] { #expect(throws: StoreError.readFailed(error)) { try backend.read(name) } }
       #expect(throws: StoreError.readFailed(error)) { try backend.names() }

@@ -128,7 +128,7 @@
       /// Returns the number of notifications that the listener gets while `body` runs.
       func notifications(_ body: () async throws -> Void) async throws -> Int {
         try await body()
-        // Notifications arrive in the order of commits.
+        // Notifications arrive in the order of commits, so this one comes last. It isn't counted.
         try listener.run(script: "NOTIFY \(PostgreSQLLayout.channel), 'last'")
         return try listener.takeNotifications() - 1
       }
@@ -170,7 +170,7 @@
       // The start of a connection of another role is hidden.
       try hidden.run(PostgreSQLLayout.registerWatch, .integer(2))
       try hidden.run(script: "UPDATE datastore_watch SET started = NULL WHERE writer = 2")
-      // The first number is that of no process. The second one is that of a process that began after the watch ended.
+      // Writer 4 has the number of a process that began after that watch ended. Writer 3 has the number of no process.
       let reused = try place.connection()
       try reused.run(PostgreSQLLayout.registerWatch, .integer(4))
       try reused.run(
@@ -238,7 +238,7 @@
   }
 
   extension PostgreSQLConnection {
-    /// The number of the server's process.
+    /// The number of the server process of this connection.
     fileprivate var process: Int32? { try? first("SELECT pg_backend_pid()") { $0.process(0) } }
   }
 

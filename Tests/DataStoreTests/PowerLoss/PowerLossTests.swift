@@ -138,7 +138,7 @@ import Testing
     }
   }
 
-  @Test func `A commit that is killed, and whose recovery loses power, is complete or absent`()
+  @Test func `A commit whose process is killed, and whose recovery loses power, is complete or absent`()
     async throws
   {
     let seed = seed

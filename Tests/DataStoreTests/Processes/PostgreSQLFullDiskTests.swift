@@ -27,7 +27,7 @@
     private let other = StoreKey<Item>("items", id: "other")
 
     @Test
-    func `A save to a full disk throws an error that names it, changes nothing, and succeeds once there is space`()
+    func `A save to a full disk throws an error that says so, changes nothing, and succeeds once there is space`()
       async throws
     {
       let volume = try MemoryVolume(byteCount: 16 << 20, owner: PostgreSQLCluster.owner)

@@ -15,7 +15,7 @@ import Testing
   import Musl
 #endif
 
-/// The behaviour of a store when another store changes the same folder.
+/// The behavior of a store when another store changes the same folder.
 ///
 /// Both stores are in one process, which makes no difference to them.
 @Suite(.timeLimit(.minutes(15))) struct WatchingTests {
