@@ -23,7 +23,7 @@ import Testing
 
   // MARK: - The interrupted commit
 
-  /// The number of the interrupted commit, which changes a value in parts, saves another value, and removes a third one.
+  /// The number of the interrupted commit, which changes a value in parts, saves another value, and removes a third.
   private static let number = 13
 
   /// A folder with an interrupted commit: the journal is in force, and none of the staged files has its final name.

@@ -260,7 +260,7 @@ import Testing
 
   @Test func `An abandoned search keeps the chunks that stayed in place`() {
     // A comparison of any of the first 100 chunks with zeros fails only at its last element, so the searches for them
-    // use up the comparisons that are allowed: 4 for each old and new element.
+    // use up the allowed comparisons: 4 for each old and new element.
     var elements = (0..<10_000).map { $0 >= 5000 ? $0 : $0 % 50 == 49 ? 1 : 0 }
     var value = DividedValue(elements: elements, counts: Array(repeating: 50, count: 200))
     for index in 0..<5000 { elements[index] = 0 }

@@ -82,8 +82,8 @@ import Testing
 
   #if !canImport(Darwin)
     @Test func `A folder is watched even after a descriptor was closed while a source watched it`() async {
-      // URLSession closes descriptors like this. The test has a process of its own, because it affects the next file that
-      // gets the number of the descriptor.
+      // URLSession closes descriptors like this. The test has a process of its own, because it affects the next file
+      // that gets the number of the descriptor.
       await #expect(processExitsWith: .success) {
         var ends: [CInt] = [-1, -1]
         guard pipe(&ends) == 0 else { exit(2) }

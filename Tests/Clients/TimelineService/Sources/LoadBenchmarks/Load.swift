@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// Event streams that are open while likes are made, at times that don't depend on the answers.
+/// Open event streams while likes are made, at times that don't depend on the answers.
 struct Load: Sendable {
   static let slowest = "POST → last stream, p99"
   static let memory = "memory of an idle stream"
@@ -122,7 +122,7 @@ struct Load: Sendable {
     }
   }
 
-  /// Returns the number of streams that don't end with what a new browser gets, and what the server has.
+  /// Returns the number of streams whose last event isn't what a new browser gets and what the server has.
   private func outdatedCount(_ kind: ServiceKind, _ browsers: Browsers) async throws -> Int {
     for timeline in 0..<timelines { try await browsers.open(timeline) }
     let end = ContinuousClock.now + .seconds(kind.keepsOrder ? 60 : 2)
