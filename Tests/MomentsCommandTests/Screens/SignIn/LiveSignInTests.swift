@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func `Leaving during a request ends the sign-in`() async {
+  @Test func `The user can leave during a request`() async {
     await withLiveSignIn { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       _ = await terminal.lines(afterTyping: "jake\rlow-level\r") { $0[0].hasSuffix("busy") }
