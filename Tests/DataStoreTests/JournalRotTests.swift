@@ -361,6 +361,7 @@ import Testing
     let value = try #require(decoded.replacements.last { !$0.fileName.contains("+") })
     let removal = try #require(decoded.removals.first { !$0.contains("+") })
     for name in [value.stagedName, value.fileName, removal] {
+      // With all staged files a store would finish the interrupted commit, and without one it would drop the commit.
       for isStaged in [true, false] {
         try makeFolder(with: interrupted.files)
         if !isStaged { try FileManager.default.removeItem(at: folder.appending(path: value.stagedName)) }

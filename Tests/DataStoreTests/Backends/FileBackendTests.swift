@@ -128,6 +128,8 @@ import Testing
   }
 
   @Test(arguments: 3...6) func `A new folder that cannot be made durable is removed`(failing: Int) throws {
+    // The first two calls open and create the folder. The next four open and synchronize the parent's parent, and then
+    // the parent.
     var backend = backend(Script(failing: failing))
     #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
     #expect(!FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)))
@@ -207,6 +209,7 @@ import Testing
       try backend.write(old, to: "a")
       try backend.remove("a")
       try backend.startWatching {}
+      // The system reports the removal of a folder only when no process has it open.
       let held = try FileSystem().openFolder(temporary.url.path(percentEncoded: false))
       try FileManager.default.removeItem(at: temporary.url)
       #expect(throws: StoreError.self) { try backend.read("a") }
@@ -327,6 +330,7 @@ import Testing
 
   @Test(arguments: [["b", "a"], ["b"], [], ["b+0123456789abcdef", "b", "a"]])
   func `A batch throws and changes nothing if the first value that it changes is refused`(written: [String]) throws {
+    // The name with a plus sign is that of a part, which doesn't count as a value.
     let removed = ["b", "a"].filter { !written.contains($0) }
     var setUp = backend()
     for name in ["a", "b"] { try setUp.write(old, to: name) }

@@ -174,6 +174,7 @@
         if number == 3 { try await place.store().save(number, for: StoreKey("other")) }
         try await store.save(number, for: key)
       }
+      // Each of the three commits was made at its third attempt.
       #expect(try place.connection().first("SELECT last_value FROM attempt") { $0.integer(0) } == 9)
       for number in 1...4 { #expect(await changes.next()?.stored?.value == number) }
     }
@@ -293,6 +294,7 @@
         PostgreSQLLayout.wasMade, .integer(known), .integer(late.writer), .integer(1)
       ) { $0.optionalBool(0) }
       #expect(wasMade == false)
+      // The answer has recorded a change, so the late commit is based on an outdated log.
       #expect(try late.make(change, number: 1, known: known) == nil)
       #expect(try await store.load(key)?.value == 1)
     }

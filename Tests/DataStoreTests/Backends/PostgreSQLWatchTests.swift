@@ -103,7 +103,9 @@
       try late.run(script: PostgreSQLLayout.settings(timeout: .seconds(5)))
       let (watch, writer) = try #require(
         try late.first("SELECT pid, writer FROM datastore_watch") { ($0.process(0), $0.integer(1)) })
+      // A registration waits for this lock.
       if isBeforeRegistration { try late.run(script: PostgreSQLLayout.beginChange) }
+      // Only the store's connection for calls is ended, so the store gets another writer number.
       try place.connection().run(
         script: """
           SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
@@ -113,6 +115,7 @@
       #expect(try await store.load(key)?.value == 2)
       try await place.waitUntil(
         isBeforeRegistration ? isWaitingForStore : "EXISTS (SELECT FROM datastore_watch WHERE writer <> \(writer))")
+      // The commit has the store's earlier writer number, as if the server made it late.
       try late.run(
         "SELECT datastore_commit(NULL, $1, 1000, ARRAY['counter'], ARRAY[$2::bytea], '{}', '{}', '{}', '{}')",
         .integer(writer), .bytes(old))

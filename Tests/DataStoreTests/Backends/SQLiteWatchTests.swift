@@ -244,6 +244,7 @@
       #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
       isBroken.withLock { $0 = false }
       guard isAnother else {
+        // The first call quarantines the database, and reports that. The second one creates a new database.
         #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
         try backend.write(bytes, to: "a")
         #expect(try backend.read("a") == bytes)

@@ -80,6 +80,7 @@ import Testing
     batches[0].save(1, for: keys[3])
     batches[2].save(3, for: keys[2])
     batches[3].save(4, for: keys[3])
+    // The first commit is held while it stages its file, so the other three wait together.
     let executor = ManualTaskExecutor()
     var commits: [Task<UInt64, any Error>] = []
     for batch in batches {

@@ -146,6 +146,7 @@ import Testing
   @Test func `An edit that is in flight each time its repository is released is still sent`() async throws {
     try await share([comments[0]])
     let edit = CommentsSource.Mutation.edit(comments[0].id, text: "one")
+    // More launches than the five attempts that ends of processes may interrupt before an edit is refused.
     for launch in 0..<6 {
       let gate = Gate()
       let hanging = repository(
@@ -513,6 +514,7 @@ import Testing
       })
     let repository = repository(network)
     let values = repository.values(of: "post").subscribe()
+    // The edit is confirmed while the reply to the first request of a page is held.
     let load = Task { try await repository.reload("post") }
     await gate.arrivals()
     try await #expect(repository.perform(.edit(comments[0].id, text: "one"), on: "post") == .confirmed)
