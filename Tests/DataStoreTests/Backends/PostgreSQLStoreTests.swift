@@ -401,7 +401,7 @@
       #expect(first.first?.stored == nil)
     }
 
-    @Test func `A client that is idle in a transaction delays commits no longer than the timeout`() async throws {
+    @Test func `A commit fails if another client is idle in a transaction longer than the timeout`() async throws {
       let store = place.store(timeout: .seconds(2))
       try await store.save(1, for: key)
       let other = try place.connection()
