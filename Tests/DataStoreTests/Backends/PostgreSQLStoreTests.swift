@@ -278,7 +278,7 @@
       let store = place.store(host: proxy.host)
       let changes = try await store.changes(of: key).subscribe()
       let sockets = proxy.clientSockets
-      // The connection of the store, that of the watch, and the copy of the latter's descriptor.
+      // The connection of the store, the connection of its watch, and a copy of the watch's descriptor.
       #expect(sockets.count == 3)
       for socket in sockets { #expect(fcntl(socket, F_GETFD) & FD_CLOEXEC == FD_CLOEXEC) }
       extendLifetime((proxy, changes))

@@ -47,7 +47,7 @@ import Testing
       let acknowledged = try #require(lines.isEmpty ? progress.number : Int(lines.last!), "call \(fatal): \(lines)")
       if end == .success { #expect(acknowledged == last) }
       try await progress.find(acknowledged: acknowledged) { kind.openPatiently(at: place) }
-      // A reader leaves a partially created database to the next writer.
+      // A store that only reads leaves a partially created database to the next one that writes.
       if kind == .files || end == .success { try expectNoTemporaryFiles(of: kind) }
       if end == .success { break }
     }

@@ -69,7 +69,7 @@
 
     /// Without space for its log, the server ends itself with all connections, and may start again.
     @Test
-    func `No acknowledged save is lost when the server crashes for lack of space, and saves go on once there is some`()
+    func `No acknowledged save is lost when the server crashes for lack of space, and saves work once there is some`()
       async throws
     {
       let volume = try MemoryVolume(byteCount: 64 << 20, owner: PostgreSQLCluster.owner)

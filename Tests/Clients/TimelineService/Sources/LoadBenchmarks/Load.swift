@@ -44,6 +44,7 @@ struct Load: Sendable {
     try await reach(service, browsers)
     // The first stream of each timeline brings the timeline into memory.
     for timeline in 1..<max(timelines, 2) where timeline < timelines { try await browsers.open(timeline) }
+    // The pauses let the service complete what the opening of streams has begun.
     try await Task.sleep(for: .seconds(1))
     let before = try service.residentMemory()
     let further = options.streams - timelines
