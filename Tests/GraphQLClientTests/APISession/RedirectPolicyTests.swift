@@ -38,7 +38,7 @@ struct RedirectPolicyTests {
   // MARK: - Policies
 
   @Test(arguments: ["/other", "https://api.example/other", "https://other.example/"])
-  func `RedirectPolicy.never follows no redirection`(location: String) throws {
+  func `The policy 'never' follows no redirection`(location: String) throws {
     #expect(try Self.target(.never, location) == nil)
   }
 
@@ -53,7 +53,7 @@ struct RedirectPolicyTests {
     ("https://api.example:/other", "https://api.example:/other"),
     ("HTTPS://API.Example/Other", "HTTPS://API.Example/Other"),
   ])
-  func `Every policy except RedirectPolicy.never follows a redirection to the same origin`(
+  func `Every policy except 'never' follows a redirection to the same origin`(
     location: String, expected: String
   ) throws {
     #expect(try Self.target(.sameOrigin, location) == expected)
@@ -79,7 +79,7 @@ struct RedirectPolicyTests {
     "https://other.api.example/", "https://example/", "https://api.example./", "https://other.example/",
     "https://api.example@other.example/",
   ])
-  func `RedirectPolicy.sameOrigin follows no redirection to another origin`(location: String) throws {
+  func `The policy 'sameOrigin' follows no redirection to another origin`(location: String) throws {
     #expect(try Self.target(.sameOrigin, location) == nil)
   }
 
