@@ -80,7 +80,7 @@ import Testing
     }
   #endif
 
-  @Test func `A caller works unchanged with any store`() async throws {
+  @Test func `A caller works unchanged with stores in memory, in files and in user defaults`() async throws {
     let temporary = TemporaryFolder()
     let suiteName = "DataStoreTests-\(UUID().uuidString)"
     defer { UserDefaults.standard.removePersistentDomain(forName: suiteName) }

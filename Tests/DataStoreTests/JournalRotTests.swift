@@ -23,7 +23,7 @@ import Testing
 
   // MARK: - The interrupted commit
 
-  /// The number of the interrupted commit, which changes a value in parts, saves another value, and removes a third one.
+  /// The number of the interrupted commit, which changes a value in parts, saves another value, and removes a third.
   private static let number = 13
 
   /// A folder with an interrupted commit: the journal is in force, and none of the staged files has its final name.
@@ -298,6 +298,7 @@ import Testing
   @Test func `Huge sizes and counts are handled like any others`() async throws {
     let interrupted = try await interrupt()
     let decoded = try interrupted.decoded
+    // The sizes and checksums matter only for files that no longer have their staged names.
     let huge = CommitJournal(
       replacements: decoded.replacements.map {
         CommitJournal.Replacement(stagedName: $0.stagedName, fileName: $0.fileName, size: .max, checksum: .max)
@@ -360,6 +361,7 @@ import Testing
     let value = try #require(decoded.replacements.last { !$0.fileName.contains("+") })
     let removal = try #require(decoded.removals.first { !$0.contains("+") })
     for name in [value.stagedName, value.fileName, removal] {
+      // With all staged files a store would finish the interrupted commit, and without one it would drop the commit.
       for isStaged in [true, false] {
         try makeFolder(with: interrupted.files)
         if !isStaged { try FileManager.default.removeItem(at: folder.appending(path: value.stagedName)) }

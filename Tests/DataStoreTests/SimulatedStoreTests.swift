@@ -8,8 +8,8 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct SimulatedStoreTests {
   /// The checks that apply to a simulated store.
   ///
-  /// It doesn't encode values, so checks of stored bytes don't apply. A call for any key of an external commit notices the
-  /// whole commit. Other stores that don't watch notice it key by key, so the check of that doesn't apply either.
+  /// It doesn't encode values, so checks of stored bytes don't apply. A call for any key of an external commit notices
+  /// the whole commit. Other stores that don't watch notice it key by key, so the check of that doesn't apply either.
   private static let checks = StoreConformance.checks.filter { check in
     !check.needsCorruption
       && !["encoded", "schema", "migrat", "in parts", "An external commit"].contains { check.rule.contains($0) }
@@ -41,7 +41,9 @@ import Testing
     executor.runUntilIdle()
   }
 
-  @Test func `External commits are noticed in order, by a call for one of their keys or on demand`() async throws {
+  @Test func `A call notices external commits up to the last one of its key, and others are noticed on demand`()
+    async throws
+  {
     let storage = SimulatedStorage()
     let (store, other) = (SimulatedStore(storage: storage), SimulatedStore(storage: storage))
     let (first, second) = (StoreKey<Int>("number", id: "1"), StoreKey<Int>("number", id: "2"))
@@ -49,6 +51,7 @@ import Testing
     try await other.save(1, for: first)
     try await other.save(2, for: second)
     try await other.save(3, for: first)
+    // The load notices the first two commits. The save doesn't notice the third one, which is of another key.
     try await #expect(store.load(second)?.revision == 2)
     try await store.save(4, for: second)
     await store.noticeExternalChanges()

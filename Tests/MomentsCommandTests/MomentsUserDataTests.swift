@@ -22,6 +22,7 @@ import Testing
     try await demonstration.repo.getMoments(userID: user.uid)
     isAnswering.send(false)
     let call = Task { try await service.performSignout() }
+    // The second request is that of the sign-out.
     for await count in requestCount.stream where count == 2 { break }
     call.cancel()
     await #expect(throws: SignInError.cancelled) { try await call.value }

@@ -58,6 +58,7 @@ import ThreadSanitizerSuppressions
     return (signals + ["suppressions=\(suppressions.path())"]).joined(separator: ":")
   }
 
+  /// Runs the program in a terminal, and checks that the terminal is restored when the program has ended.
   private func withProgram(
     launcher: [String] = [], _ body: (PseudoTerminal, Process) async throws -> Void
   ) async throws {

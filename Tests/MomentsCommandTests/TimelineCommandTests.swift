@@ -81,6 +81,7 @@ import Testing
 
   @Test func `A sign-out counts the pending likes first, and leaves no data of the user`() async throws {
     let folder = TemporaryFolder()
+    // No process listens on this port.
     let server = try #require(URL(string: "http://127.0.0.1:9/graphql"))
     let timelines = DataFolder.timelines(of: server, in: folder.url)
     let options = TimelineOptions(userID: "somebody", dataFolder: folder.url, serverURL: server)

@@ -12,8 +12,8 @@ let package = Package(
   name: "TimelineService",
   platforms: [.macOS(.v15)],
   traits: [
-    .trait(name: "SQLite", description: "Keeps what is stored in a database file too: --store sqlite:FILE"),
-    .trait(name: "PostgreSQL", description: "Keeps what is stored on a server too: --store postgresql://…"),
+    .trait(name: "SQLite", description: "Supports a store in a database file: --store sqlite:FILE"),
+    .trait(name: "PostgreSQL", description: "Supports a store on a PostgreSQL server: --store postgresql://…"),
   ],
   dependencies: [
     .package(

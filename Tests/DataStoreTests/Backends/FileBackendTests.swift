@@ -79,8 +79,9 @@ import Testing
         "open \(parentName)", "fsync \(parentName)",
         // The new bytes are durable before the lock is taken.
         "create temporary", "flock temporary", "fstat temporary", "write temporary", "fsync temporary",
-        // No journal of an unfinished commit exists.
+        // The folder is locked, and has no journal of an interrupted commit.
         "flock \(folderName)", "open temporary",
+        // The old bytes are read, because they are restored if a later call fails.
         "open a.value", "fstat a.value", "fstat a.value", "read a.value", "rename a.value", "fsync \(folderName)",
       ])
   }
@@ -127,6 +128,8 @@ import Testing
   }
 
   @Test(arguments: 3...6) func `A new folder that cannot be made durable is removed`(failing: Int) throws {
+    // The first two calls open and create the folder. The next four open and synchronize the parent's parent, and then
+    // the parent.
     var backend = backend(Script(failing: failing))
     #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
     #expect(!FileManager.default.fileExists(atPath: temporary.url.path(percentEncoded: false)))
@@ -140,7 +143,7 @@ import Testing
     #expect(throws: StoreError.readFailed(SystemError(code: EFBIG, operation: "read", path: path))) {
       try backend.read("a")
     }
-    // Nor is the file replaced, because its old bytes could not be restored.
+    // The file isn't replaced either, because its old bytes could not be restored.
     #expect(throws: StoreError.self) { try backend.write(old, to: "a") }
     #expect(truncate(path, 3) == 0)
     let fileSystem = FileSystem(maximumFileSize: 5)
@@ -161,6 +164,7 @@ import Testing
     try backend.startWatching { wakes.withLock { $0 += 1 } }
     try FileManager.default.moveItem(
       at: temporary.url.appending(path: "outer"), to: temporary.url.appending(path: "elsewhere"))
+    // The watch is still that of the moved folder, until a call finds the new one.
     other = FileBackend(folder: inner)
     try other.write(new, to: "a")
     #expect(try backend.takeExternalChanges() == .names([]))
@@ -205,6 +209,7 @@ import Testing
       try backend.write(old, to: "a")
       try backend.remove("a")
       try backend.startWatching {}
+      // The system reports the removal of a folder only when no process has it open.
       let held = try FileSystem().openFolder(temporary.url.path(percentEncoded: false))
       try FileManager.default.removeItem(at: temporary.url)
       #expect(throws: StoreError.self) { try backend.read("a") }
@@ -325,6 +330,7 @@ import Testing
 
   @Test(arguments: [["b", "a"], ["b"], [], ["b+0123456789abcdef", "b", "a"]])
   func `A batch throws and changes nothing if the first value that it changes is refused`(written: [String]) throws {
+    // The name with a plus sign is that of a part, which doesn't count as a value.
     let removed = ["b", "a"].filter { !written.contains($0) }
     var setUp = backend()
     for name in ["a", "b"] { try setUp.write(old, to: name) }
@@ -400,7 +406,7 @@ import Testing
     let error = SystemError(
       code: EPERM, operation: removed.isEmpty ? "rename" : "unlink",
       path: temporary.url.appending(path: "b.value").path(percentEncoded: false))
-    // Each call tries again, and so does another process.
+    // Each call tries to finish the batch, and so does another process.
     for _ in 1...2 {
       for name in ["a", "b", "c"] { #expect(throws: StoreError.readFailed(error)) { try backend.read(name) } }
       #expect(throws: StoreError.readFailed(error)) { try backend.names() }

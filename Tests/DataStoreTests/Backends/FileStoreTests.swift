@@ -54,7 +54,7 @@ import Testing
     #expect(try mode(of: inner.appending(path: "text.0.value")) == 0o600)
   }
 
-  @Test func `Reading creates no folder`() async throws {
+  @Test func `Reading and removing create no folder`() async throws {
     let store = FileStore(folder: folder)
     #expect(try await store.load(key) == nil)
     try await store.remove(key)
@@ -73,7 +73,7 @@ import Testing
     #expect(try contents(of: inner).count == 14)
   }
 
-  @Test func `Undecodable bytes are kept in the folder, for the owner only`() async throws {
+  @Test func `Undecodable bytes are kept in the folder, under a name that no other file has`() async throws {
     try makeFolder()
     let corrupt = Data([0xFF, 0x00])
     try corrupt.write(to: file("text.0.value"))
@@ -216,7 +216,7 @@ import Testing
     }
   }
 
-  @Test func `A symbolic link is not followed, neither for reading nor for writing`() async throws {
+  @Test func `A symbolic link is followed neither for reading nor for writing`() async throws {
     try makeFolder()
     let inner = folder.appending(path: "inner", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: false)
@@ -301,7 +301,7 @@ import Testing
     }
   #endif
 
-  @Test func `A relative path is resolved when the store is created`() async throws {
+  @Test func `A relative URL is resolved against its base`() async throws {
     let store = FileStore(folder: URL(filePath: "inner", relativeTo: folder))
     try await store.save("a", for: key)
     #expect(try contents(of: folder) == ["inner"])

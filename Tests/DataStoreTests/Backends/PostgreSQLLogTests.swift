@@ -4,6 +4,7 @@
   @testable import DataStore
 
   @Suite struct PostgreSQLLogTests {
+    /// A log that was read up to the change with the number 5.
     private var log = PostgreSQLLog()
 
     init() {

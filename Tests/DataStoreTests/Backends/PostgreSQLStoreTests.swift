@@ -17,7 +17,7 @@
       place = try PostgreSQLPlace()
     }
 
-    @Test func `A terminated connection is opened again, and no change is lost or sent twice`() async throws {
+    @Test func `A terminated connection is opened again, and no change is lost or reported twice`() async throws {
       let (store, other) = (place.store(), place.store())
       var changes = try await store.changes(of: key).subscribe().makeAsyncIterator()
       for number in 1...20 {
@@ -28,7 +28,7 @@
       #expect(try await store.load(key)?.value == 20)
     }
 
-    @Test func `Commits over randomly terminated connections are each made once, in one order`()
+    @Test func `Commits over repeatedly terminated connections are each made once, in one order`()
       async throws
     {
       let stores = (0..<4).map { _ in place.store() }
@@ -80,7 +80,7 @@
       let (store, other) = (place.store(host: proxy.host), place.store())
       var tag: StoreTag?
       for number in 1...8 {
-        // A commit that meets a change of another writer locks the store.
+        // A commit after a change of another writer is made in a transaction that locks the store.
         if commit == .transaction { try await other.save(number, for: StoreKey("other")) }
         if number.isMultiple(of: 2) { proxy.cutNext(commit, cut) }
         var batch = StoreBatch()
@@ -110,7 +110,7 @@
       extendLifetime(proxy)
     }
 
-    @Test func `An error of a connection that has ended says so, whatever the server's reason was`() async throws {
+    @Test func `The error of a connection that the server has ended says that it is lost, and why`() async throws {
       let connection = try place.connection()
       try connection.run(script: "SET idle_in_transaction_session_timeout = 1; BEGIN")
       try await place.waitUntil(
@@ -170,10 +170,11 @@
           CREATE TRIGGER conflict BEFORE UPDATE ON datastore_value FOR EACH ROW EXECUTE FUNCTION conflict();
           """)
       for number in 2...4 {
-        // A commit that meets a change of another writer locks the store.
+        // A commit after a change of another writer is made in a transaction that locks the store.
         if number == 3 { try await place.store().save(number, for: StoreKey("other")) }
         try await store.save(number, for: key)
       }
+      // Each of the three commits was made at its third attempt.
       #expect(try place.connection().first("SELECT last_value FROM attempt") { $0.integer(0) } == 9)
       for number in 1...4 { #expect(await changes.next()?.stored?.value == number) }
     }
@@ -233,7 +234,7 @@
       }
     }
 
-    @Test func `The size of a change counts its names and bytes, each with a header`() {
+    @Test func `The size of a change counts its names and bytes, and 8 bytes for each of them`() {
       var change = PostgreSQLChange()
       #expect(change.byteCount == 0)
       change.write(StoreWrite(name: "name", bytes: Data(count: 100)))
@@ -277,7 +278,7 @@
       let store = place.store(host: proxy.host)
       let changes = try await store.changes(of: key).subscribe()
       let sockets = proxy.clientSockets
-      // The connection of the store, that of the watch, and the copy of the latter's descriptor.
+      // The connection of the store, the connection of its watch, and a copy of the watch's descriptor.
       #expect(sockets.count == 3)
       for socket in sockets { #expect(fcntl(socket, F_GETFD) & FD_CLOEXEC == FD_CLOEXEC) }
       extendLifetime((proxy, changes))
@@ -293,6 +294,7 @@
         PostgreSQLLayout.wasMade, .integer(known), .integer(late.writer), .integer(1)
       ) { $0.optionalBool(0) }
       #expect(wasMade == false)
+      // The answer has recorded a change, so the late commit is based on an outdated log.
       #expect(try late.make(change, number: 1, known: known) == nil)
       #expect(try await store.load(key)?.value == 1)
     }
@@ -308,13 +310,14 @@
       ) { $0.optionalBool(0) }
       #expect(wasMade == .some(nil))
       let count = try #require(try connection.first("SELECT count(*) FROM datastore_change") { $0.integer(0) })
+      // The log is truncated to 4,096 changes after every 1,024.
       #expect(4_096...5_121 ~= count)
       // A store that has read only the beginning of the log continues.
       try await store.save(2, for: key)
       #expect(try await place.store().load(key)?.value == 2)
     }
 
-    @Test func `The outcome of the first commit of all is unknown if the log was truncated since`() throws {
+    @Test func `The outcome of the very first commit is unknown if the log was truncated since`() throws {
       var backend = place.backend()
       #expect(try backend.names() == [])
       let connection = try place.connection()
@@ -336,6 +339,7 @@
       var decided: [Int] = []
       let results = try backend.commit(group: group) { (index, _) throws(StoreError) in
         decided.append(index)
+        // The group decides three times. The fourth time, its first commit is made singly.
         if decided.count == 4 {
           do throws(SystemError) { try other.run(script: PostgreSQLLayout.beginChange) } catch {
             throw .writeFailed(error)
@@ -397,7 +401,7 @@
       #expect(first.first?.stored == nil)
     }
 
-    @Test func `A client that is idle in a transaction delays commits no longer than the timeout`() async throws {
+    @Test func `A commit fails if another client is idle in a transaction longer than the timeout`() async throws {
       let store = place.store(timeout: .seconds(2))
       try await store.save(1, for: key)
       let other = try place.connection()
@@ -443,7 +447,7 @@
       #expect(try await other.acquireLock("leader").lock == nil)
     }
 
-    @Test func `A released lock can be acquired immediately`() async throws {
+    @Test func `A lock can be acquired as soon as its release is reported`() async throws {
       let (store, other) = (place.store(), place.store())
       for (one, another) in [(store, other), (other, store), (store, other)] {
         var lock = try await one.acquireLock("leader").lock
@@ -458,7 +462,7 @@
       }
     }
 
-    @Test func `A store of a future layout is left unchanged`() async throws {
+    @Test func `A call for a store of a future layout throws an error with both layouts`() async throws {
       try await place.store().save(1, for: key)
       try place.connection().run(script: "UPDATE datastore_layout SET version = 2")
       let error = await #expect(throws: StoreError.self) { try await place.store().load(key) }

@@ -103,7 +103,9 @@
       try late.run(script: PostgreSQLLayout.settings(timeout: .seconds(5)))
       let (watch, writer) = try #require(
         try late.first("SELECT pid, writer FROM datastore_watch") { ($0.process(0), $0.integer(1)) })
+      // A registration waits for this lock.
       if isBeforeRegistration { try late.run(script: PostgreSQLLayout.beginChange) }
+      // Only the store's connection for calls is ended, so the store gets another writer number.
       try place.connection().run(
         script: """
           SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
@@ -113,6 +115,7 @@
       #expect(try await store.load(key)?.value == 2)
       try await place.waitUntil(
         isBeforeRegistration ? isWaitingForStore : "EXISTS (SELECT FROM datastore_watch WHERE writer <> \(writer))")
+      // The commit has the store's earlier writer number, as if the server made it late.
       try late.run(
         "SELECT datastore_commit(NULL, $1, 1000, ARRAY['counter'], ARRAY[$2::bytea], '{}', '{}', '{}', '{}')",
         .integer(writer), .bytes(old))
@@ -128,7 +131,7 @@
       /// Returns the number of notifications that the listener gets while `body` runs.
       func notifications(_ body: () async throws -> Void) async throws -> Int {
         try await body()
-        // Notifications arrive in the order of commits.
+        // Notifications arrive in the order of commits, so this one comes last. It isn't counted.
         try listener.run(script: "NOTIFY \(PostgreSQLLayout.channel), 'last'")
         return try listener.takeNotifications() - 1
       }
@@ -170,7 +173,7 @@
       // The start of a connection of another role is hidden.
       try hidden.run(PostgreSQLLayout.registerWatch, .integer(2))
       try hidden.run(script: "UPDATE datastore_watch SET started = NULL WHERE writer = 2")
-      // The first number is that of no process. The second one is that of a process that began after the watch ended.
+      // Writer 4 has the number of a process that began after that watch ended. Writer 3 has the number of no process.
       let reused = try place.connection()
       try reused.run(PostgreSQLLayout.registerWatch, .integer(4))
       try reused.run(
@@ -238,7 +241,7 @@
   }
 
   extension PostgreSQLConnection {
-    /// The number of the server's process.
+    /// The number of the server process of this connection.
     fileprivate var process: Int32? { try? first("SELECT pg_backend_pid()") { $0.process(0) } }
   }
 

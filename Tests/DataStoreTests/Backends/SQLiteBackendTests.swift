@@ -19,6 +19,7 @@
       #expect(try setting("synchronous") == 2)
       #expect(try setting("fullfsync") == 1)
       #expect(try setting("checkpoint_fullfsync") == 1)
+      // The bytes of "DStr".
       #expect(try setting("application_id") == 0x4453_7472)
       #expect(try setting("user_version") == 2)
     }
@@ -128,7 +129,7 @@
       for name in ["a", "b", "c"] { try backend.write(old, to: name) }
       let group = ["a", "b", "c"].map { [StoreWrite(name: $0, bytes: new)] }
       let results = try backend.commit(group: group) { (index, backend) throws(StoreError) in
-        // The next check of the group begins another transaction than the one that contains the first commit.
+        // The next check of the group begins a transaction other than the one that contains the first commit.
         if index > 0 { _ = try backend.takeExternalChanges() }
         guard index == 1 else { return .proceed(removing: []) }
         backend.transaction!.rollBack()

@@ -47,7 +47,7 @@
       try await #expect(store.load(key) == nil)
     }
 
-    @Test func `A database is quarantined with its log, and nothing replaces it`() throws {
+    @Test func `A database is quarantined with its log, and the next quarantine doesn't replace it`() throws {
       let copy = TemporaryFolder()
       var first = place.backend()
       try first.write(old, to: "a")

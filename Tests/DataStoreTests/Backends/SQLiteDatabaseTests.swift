@@ -36,7 +36,7 @@
         try FileManager.default.contentsOfDirectory(atPath: inner.path(percentEncoded: false)) == ["store.sqlite"])
     }
 
-    @Test func `Reading creates no file`() throws {
+    @Test func `Only writing creates a file`() throws {
       var backend = place.backend()
       #expect(try backend.read("a") == nil)
       #expect(try backend.names() == [])
@@ -52,7 +52,7 @@
       #expect(try backend.read("a") == new)
     }
 
-    @Test func `A symbolic link is not followed, neither at the path of the database nor beside it`() throws {
+    @Test func `A symbolic link is followed neither at the path of the database nor beside it`() throws {
       try place.makeFolder()
       let outside = place.folder.appending(path: "outside")
       try FileManager.default.createSymbolicLink(at: place.file, withDestinationURL: outside)
@@ -260,7 +260,7 @@
     }
 
     @Test(.enabled(if: getuid() == 0, "The test mounts a volume, which requires root."))
-    func `A closed database on a read-only volume throws an error that names the volume`() async throws {
+    func `Opening a database on a read-only volume throws an error that says so`() async throws {
       try place.makeFolder()
       let path = place.folder.path(percentEncoded: false)
       try #require(Self.run("mount", "-t", "tmpfs", "none", path))

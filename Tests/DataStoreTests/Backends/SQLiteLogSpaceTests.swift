@@ -29,6 +29,7 @@
       #expect(sizes.count < 16)
       #expect(sizes.last == Int(SQLiteLayout.logSizeLimit))
       for (smaller, larger) in zip(sizes, sizes.dropFirst().dropLast()) {
+        // SQLite itself extends the log by the pages of one commit, which are less than 16 KiB.
         let isStep = larger == smaller + max(smaller, Int(SQLiteLogSpace.minimumStep))
         #expect(isStep || larger - smaller < 16 << 10, "\(sizes)")
       }
@@ -60,7 +61,7 @@
       }
     }
 
-    @Test func `Two connections that extend one log lose no commit of each other`() throws {
+    @Test func `Two connections that extend one log lose none of each other's commits`() throws {
       var backends = [place.backend(), place.backend()]
       for number in 0..<600 { try backends[number % 2].write(bytes(number), to: "\(number % 5)") }
       for name in 0..<5 {

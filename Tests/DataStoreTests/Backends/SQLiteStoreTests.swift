@@ -10,8 +10,8 @@
 
     private var store: SQLiteStore { SQLiteStore(file: place.file, now: { Date(timeIntervalSince1970: 0) }) }
 
-    /// The path to which a corrupt database is moved.
-    private var asidePath: String {
+    /// The path of the quarantined database.
+    private var quarantinePath: String {
       place.folder.path(percentEncoded: false) + "store.sqlite.corrupt-19700101T000000.000Z"
     }
 
@@ -29,9 +29,9 @@
         Issue.record("another event")
         return
       }
-      #expect(movedTo == asidePath)
+      #expect(movedTo == quarantinePath)
       #expect(reason.contains(expected))
-      #expect(FileManager.default.fileExists(atPath: asidePath))
+      #expect(FileManager.default.fileExists(atPath: quarantinePath))
     }
 
     @Test func `A corrupt database is reported once by load, and by an event`() async throws {
@@ -42,7 +42,7 @@
         Issue.record("\(String(describing: error))")
         return
       }
-      #expect(movedTo == asidePath)
+      #expect(movedTo == quarantinePath)
       #expect(try await store.load(key) == nil)
       await expectCorruptionEvent(of: store)
     }
@@ -64,7 +64,7 @@
       await expectCorruptionEvent(of: store)
     }
 
-    @Test func `A corrupt database has no value`() async throws {
+    @Test func `An observation of a corrupt database has no value`() async throws {
       try corruptDatabase()
       let store = store
       #expect(try await store.observe(collection: "text", as: String.self).stored == [])
@@ -134,7 +134,7 @@
       "DELETE FROM value WHERE name = 'text.0'",
       "UPDATE value SET name = 'text.2' WHERE name = 'text.0'",
     ])
-    func `A change by any statement of another program is noticed immediately`(sql: String) async throws {
+    func `A change by another program is noticed, whichever statement makes it`(sql: String) async throws {
       let store = store
       try await store.save("old", for: StoreKey<String>("text", id: "0"))
       try await store.save("new", for: StoreKey<String>("text", id: "1"))

@@ -244,6 +244,7 @@
       #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
       isBroken.withLock { $0 = false }
       guard isAnother else {
+        // The first call quarantines the database, and reports that. The second one creates a new database.
         #expect(throws: StoreError.self) { try backend.write(bytes, to: "a") }
         try backend.write(bytes, to: "a")
         #expect(try backend.read("a") == bytes)
@@ -279,7 +280,7 @@
       #expect(try backend.takeExternalChanges() == .names(["b"]))
     }
 
-    @Test func `Checks continue while another connection writes, and end soon if this is unknown`() {
+    @Test func `Checks continue while another connection writes, and end after 16 if this is unknown`() {
       var schedule = SQLiteWatch.Schedule()
       #expect((1...11).map { _ in schedule.next(after: .other) } == [1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250])
       #expect(schedule.next(after: .none) == nil)
@@ -291,7 +292,7 @@
       #expect(schedule.next(after: .unknown) == 1)
     }
 
-    @Test func `Whether another connection writes is unknown for a read-only database`() throws {
+    @Test func `Whether another connection writes is unknown to a connection that can't write`() throws {
       var backend = place.backend()
       try backend.write(bytes, to: "a")
       let connection = try #require(try backend.database.connect(creating: false).get())

@@ -116,7 +116,10 @@ import Testing
   ///   - failing: A call of `ours` that fails.
   ///   - hasLocks: Whether the volume supports locks.
   ///   - isFirst: Whether there are no old bytes.
+  ///   - their: The operation of the other backend.
+  ///   - ours: The operation that is interrupted.
   ///   - afterwards: A closure that runs before each call of `ours` after the interruption.
+  ///   - check: Checks the result of both with a new backend, given the call before which `their` was due.
   private func interleave(
     failing: String? = nil, hasLocks: Bool = true, isFirst: Bool = false,
     _ their: @escaping @Sendable (inout FileBackend) throws -> Void,
@@ -209,7 +212,7 @@ import Testing
     } with: {
       place = try $0.quarantine(old, of: "a", at: Date())
     } afterwards: { [file, theirs] in
-      // If no lock keeps them out, their value is moved back.
+      // Without locks, the quarantine may move the value of the other backend, and then moves it back.
       if hasLocks { #expect(FileManager.default.contents(atPath: file.path(percentEncoded: false)) == theirs) }
     } check: { backend, _ in
       var backend = backend
@@ -283,7 +286,7 @@ import Testing
     try interleave(failing: "fsync \(folderName)") { [theirs] in
       try $0.write(theirs, to: "a")
     } with: { backend in
-      // If their value is found in time, nothing is moved, and nothing fails.
+      // If the value of the other backend is found in time, nothing is moved, and nothing fails.
       do { #expect(try backend.quarantine(old, of: "a", at: Date()) == nil) } catch {}
     } check: { backend, interruptedCall in
       var backend = backend
@@ -305,6 +308,7 @@ import Testing
         // This opens the folder again, so the backend's lock excludes it like another process.
         try FileSystem().lock(FileSystem().openFolder(path), atMost: .zero)
       } catch {
+        // The prefix leaves out the random part of the names of temporary files and of the folder.
         locked.withLock { $0.append("\(call.operation) \(URL(filePath: call.path).lastPathComponent.prefix(9))") }
       }
       return nil

@@ -109,6 +109,7 @@ import Testing
     let (commits, number) = interrupted.commit
     try await run { volume, stores in
       operations: for operation in 1... {
+        // One attempt loses all changes that weren't synchronized, and two lose random ones.
         for attempt in 0..<3 {
           let restoration = Self.restoration(forgets: attempt == 0, &random)
           let folder = volume.url.appending(path: "\(operation)-\(attempt)/store", directoryHint: .isDirectory)
@@ -128,6 +129,7 @@ import Testing
             try await commits.make(progress.number, in: open())
             try await progress.find(acknowledged: progress.number, open: open)
             await stores.waitUntilClosed()
+            // The commit had fewer operations.
             if !isCut { break operations }
           } catch {
             Issue.record("MOMENTS_POWER_LOSS_SEED=\(seed), cut after operation \(operation), \(restoration): \(error)")
@@ -138,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func `A commit that is killed, and whose recovery loses power, is complete or absent`()
+  @Test func `A commit whose process is killed, and whose recovery loses power, is complete or absent`()
     async throws
   {
     let seed = seed

@@ -64,6 +64,7 @@ import Testing
               for _ in 0..<50 { group.addTask { try await volume.operationCount() } }
               return try await group.reduce(into: Set()) { $0.insert($1) }
             }
+            // The operations create the file, write it, and synchronize it.
             #expect(counts == [3])
           }
         }

@@ -47,7 +47,7 @@ import Testing
       let acknowledged = try #require(lines.isEmpty ? progress.number : Int(lines.last!), "call \(fatal): \(lines)")
       if end == .success { #expect(acknowledged == last) }
       try await progress.find(acknowledged: acknowledged) { kind.openPatiently(at: place) }
-      // A reader leaves a partially created database to the next writer.
+      // A store that only reads leaves a partially created database to the next one that writes.
       if kind == .files || end == .success { try expectNoTemporaryFiles(of: kind) }
       if end == .success { break }
     }
@@ -66,6 +66,7 @@ import Testing
       for child in children { child.kill() }
       for child in children { #expect(await child.end() == .killed) }
       let all = try temporary.contents
+      // Five staged files of each of the eight killed processes, and of the running one.
       #expect(all.count == 45, "\(all.sorted())")
       _ = try await NumberedCommits.load(from: FileStore(folder: folder))
       let kept = try Set(temporary.contents)
@@ -86,7 +87,7 @@ import Testing
   }
 }
 
-/// The number of processes to kill, from the environment variable `MOMENTS_KILL_ROUNDS`.
+/// The number of rounds in which processes are killed, from the environment variable `MOMENTS_KILL_ROUNDS`.
 let killRounds = ProcessInfo.processInfo.environment["MOMENTS_KILL_ROUNDS"].flatMap { Int($0) } ?? 25
 
 extension TemporaryFolder {

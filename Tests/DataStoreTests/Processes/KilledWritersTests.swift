@@ -213,7 +213,7 @@ private struct CommitReader<Order: ReadOrder>: Sendable {
   }
 }
 
-/// The order of values, which detects a reader that reads an older value after a newer one.
+/// The order of values, which detects that an older value is read after a newer one.
 private protocol ReadOrder: Sendable {
   associatedtype Value: Codable & Equatable & Sendable
 

@@ -27,7 +27,7 @@
     private let other = StoreKey<Item>("items", id: "other")
 
     @Test
-    func `A save to a full disk throws an error that names it, changes nothing, and succeeds once there is space`()
+    func `A save to a full disk throws an error that says so, changes nothing, and succeeds once there is space`()
       async throws
     {
       let volume = try MemoryVolume(byteCount: 16 << 20, owner: PostgreSQLCluster.owner)
@@ -69,7 +69,7 @@
 
     /// Without space for its log, the server ends itself with all connections, and may start again.
     @Test
-    func `No acknowledged save is lost when the server crashes for lack of space, and saves go on once there is some`()
+    func `No acknowledged save is lost when the server crashes for lack of space, and saves work once there is some`()
       async throws
     {
       let volume = try MemoryVolume(byteCount: 64 << 20, owner: PostgreSQLCluster.owner)

@@ -32,6 +32,7 @@ import Testing
     let observation = try await store.observe(collection: "text", as: String.self)
     #expect(observation.stored.map(\.key.id) == ["b", "c", "a"])
 
+    // A new store object knows only the times.
     let later = try await InMemoryStore(storage: storage).observe(collection: "text", as: String.self)
     #expect(later.stored.map(\.key.id) == ["a", "c", "b"])
   }
@@ -215,7 +216,7 @@ private final class SwitchableBackend: StoreBackend, Sendable {
   func names() -> [String] { base.names() }
 }
 
-/// A backend that blocks its thread in each read until the gate is signalled.
+/// A backend that blocks its thread in each read until the gate is signaled.
 private struct BlockingBackend: StoreBackend {
   let gate: DispatchSemaphore
   let arrived: MulticastRelay<Void>

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DataStore
 
-/// A folder of format 2 and a database of layout 1, which an earlier version of the library has written.
+/// A folder of format 2 and a database of layout 1, which an earlier version of the library wrote.
 @Suite struct FormerVersionTests {
   private struct Page: Codable, Hashable {
     var title: String
@@ -31,7 +31,7 @@ import Testing
     let observation = try await store.observe(collection: "page", as: Page.self)
     #expect(observation.stored.map(\.key.id) == [nil, "Jake/0"])
 
-    // A value that was stored without a tag has one that is the same in every process, and differs for equal values.
+    // The tag of a value that was stored without one is derived from the stored bytes, so every store derives the same.
     #expect(try await open().load(page)?.tag == loaded.tag)
     var batch = StoreBatch()
     batch.require(loaded.tag, of: page)

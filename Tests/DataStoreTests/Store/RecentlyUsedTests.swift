@@ -28,7 +28,7 @@ import Testing
     #expect(recentlyUsed.use(key(2), size: 9) == [])
   }
 
-  @Test func `A removed value does not count towards the limit`() {
+  @Test func `A removed value does not count toward the limit`() {
     var recentlyUsed = RecentlyUsed(limit: 10)
     _ = recentlyUsed.use(key(0), size: 8)
     recentlyUsed.remove(key(0))

@@ -208,7 +208,8 @@ import Testing
     let first = await saveAndHold(0)
     backend.corrupt("number.a")
     let burst = [(1, a), (2, b), (3, a)].map { save($0.0, for: $0.1) }
-    // The last report comes when "number.b" is durable and not sent yet.
+    // The first save of "a" isn't written, because the last one replaces it. The last report comes when the save of "b"
+    // is durable and not sent yet.
     backend.reports.withLock { $0 = [.names([]), .names([]), .unknown] }
     try await releaseBackend()
     #expect(backend.writes.withLock { $0 } == ["number.0", "number.b", "number.a"])
@@ -289,6 +290,7 @@ import Testing
     try await releaseBackend()
     #expect(try await loading.value == second.value.get())
     try await removing.value
+    // Only the saves of 1 and 2 are one write, because no other call came between them.
     #expect(backend.writes.withLock { $0.count } == 4)
     var iterator = changes.makeAsyncIterator()
     for expected in [0, 1, 2, 3, nil, 4] { #expect(await iterator.next()?.stored?.value == expected) }

@@ -35,7 +35,7 @@ import Testing
     #expect(executor.runIfIdle { 1 } == 1)
   }
 
-  @Test func `A caller that runs work in a loop has to yield occasionally`() {
+  @Test func `After 256 turns in a row work isn't run once, so a caller in a loop has to yield`() {
     let turns = (0..<1_024).map { _ in executor.runIfIdle {} != nil }
     let expected = (0..<1_024).map { $0 % 257 != 256 }
     #expect(turns == expected)

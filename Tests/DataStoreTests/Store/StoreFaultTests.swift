@@ -16,8 +16,8 @@ import Testing
 
 /// Lets each file system call of a store fail in turn.
 ///
-/// The call of the store then either succeeds or throws the error that it promises, the store and the folder have the same
-/// value, and the next save succeeds.
+/// The call of the store then either succeeds or throws the error that it promises, the store and the folder have the
+/// same value, and the next save succeeds.
 @Suite struct StoreFaultTests {
   /// The initial state of a folder, and the call of the store.
   enum Scenario: CaseIterable {

@@ -12,7 +12,7 @@ extension DurableStore {
     }
   }
 
-  /// Opens a store with a long timeout for locks, because many processes may share two cores.
+  /// Opens a store with a long timeout for locks, because many processes may share few cores.
   func openPatiently(at place: URL, fileSystem: FileSystem = FileSystem()) -> any KeyValueStore {
     switch self {
     case .files: return FileStore(folder: place, fileSystem: fileSystem, lockTimeout: .seconds(60))

@@ -6,7 +6,7 @@
 
   /// A PostgreSQL server of one test, which runs until the object is released.
   final class PostgreSQLCluster: Sendable {
-    /// The user of the server: it refuses to run as root.
+    /// The user who runs the server, because it refuses to run as root.
     static let owner = "postgres"
 
     private static let script = URL(filePath: #filePath).deletingLastPathComponent()

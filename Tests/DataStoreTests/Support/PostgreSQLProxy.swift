@@ -114,7 +114,9 @@
       }
     }
 
-    /// Recognises the commits among the requests of a connection, because libpq makes one write for each request.
+    /// Recognizes the commits among the requests of a connection.
+    ///
+    /// The bytes of one read are one request, because libpq makes one write for each request.
     private struct Requests {
       /// The name of the prepared statement of a change, with its terminating zero byte.
       private var changeName: ArraySlice<UInt8>?

@@ -13,7 +13,7 @@ import Testing
 
   // MARK: Sizes
 
-  @Test func `A first version is divided evenly into chunks of about 64`() {
+  @Test func `A first version of more than 128 elements is divided evenly into chunks of about 64`() {
     #expect(stored(0).counts == [])
     #expect(stored(1).counts == [1])
     #expect(stored(128).counts == [128])
@@ -47,7 +47,7 @@ import Testing
     #expect(shorter.chunks == [.kept(1), .new(64..<99)])
   }
 
-  @Test func `A chunk that is too large is split when it changes, and a small one joins its smaller neighbour`() {
+  @Test func `A chunk that is too large is split when it changes, and a small one joins its smaller neighbor`() {
     let elements = Array(0..<299)
     let split = ChunkPlan(oldCounts: [200, 99], old: elements, new: elements.replacing(at: 0))
     #expect(split.chunks == [.new(0..<66), .new(66..<133), .new(133..<200), .kept(1)])
@@ -228,7 +228,7 @@ import Testing
     var edited = old.elements.inserting([-1], at: 9990)
     let changed = stride(from: 1, to: 150, by: 4).map { old.starts[$0] }
     for start in changed { edited[start] = -1 }
-    // The next chunk is compared twice.
+    // The chunk after each changed one is compared twice.
     #expect(comparisons(old, edited) <= 10_000 + 70 * (changed.count + 1))
   }
 
@@ -259,13 +259,15 @@ import Testing
   }
 
   @Test func `An abandoned search keeps the chunks that stayed in place`() {
-    // A comparison of one of the first chunks fails at its last element.
+    // A comparison of any of the first 100 chunks with zeros fails only at its last element, so the searches for them
+    // use up the allowed comparisons: 4 for each old and new element.
     var elements = (0..<10_000).map { $0 >= 5000 ? $0 : $0 % 50 == 49 ? 1 : 0 }
     var value = DividedValue(elements: elements, counts: Array(repeating: 50, count: 200))
     for index in 0..<5000 { elements[index] = 0 }
     for index in stride(from: 5000, to: 10_000, by: 100) { elements[index] = -1 }
     let count = comparisons(value, elements)
     #expect((79_000...80_000).contains(count))
+    // All of the first 100 chunks have changed, and every second one of the others.
     #expect(value.save(elements) == 150)
   }
 

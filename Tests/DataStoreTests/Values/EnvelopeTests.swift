@@ -83,7 +83,7 @@ import Testing
     ),
     ("{\"format\":1,\"schema\":7,\"savedAt\":0}\n\"unknown\"", StoredVersion(format: 1, schema: 7)),
   ])
-  func `A future version is recognised regardless of what follows`(text: String, version: StoredVersion) {
+  func `A future version is recognized regardless of what follows`(text: String, version: StoredVersion) {
     guard case .future(version) = decode(text, as: Profile.self) else {
       Issue.record("\(text)")
       return

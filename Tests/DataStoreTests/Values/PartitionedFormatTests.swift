@@ -77,6 +77,7 @@ import Testing
   }
 
   @Test func `A chunk whose stored bytes can't be used is encoded completely`() throws {
+    // The 300 elements are in five chunks of 60.
     #expect(try save({ $0[0] = Counted(-1) }, corrupt: { _ in nil }) == (60, 1))
     // The result is still a JSON array of as many numbers, but of different ones.
     let corrupt = { (bytes: Data?) in bytes.map { Data($0.map { $0 == UInt8(ascii: "1") ? UInt8(ascii: "2") : $0 }) } }

@@ -80,6 +80,7 @@ import Testing
     batches[0].save(1, for: keys[3])
     batches[2].save(3, for: keys[2])
     batches[3].save(4, for: keys[3])
+    // The first commit is held while it stages its file, so the other three wait together.
     let executor = ManualTaskExecutor()
     var commits: [Task<UInt64, any Error>] = []
     for batch in batches {
@@ -135,8 +136,8 @@ import Testing
     let names = [keys[1], keys[3]].map(\.keyName)
     hook.withLock {
       $0 = { call in
-        // Each commit replaces one file. The other store commits when the folder is locked next after the second of them,
-        // for the third commit or for a check.
+        // Each commit replaces one file. The other store commits when the folder is locked next after the second of
+        // them, for the third commit or for a check.
         if call.operation == "rename" { replaced.withLock { $0 += 1 } }
         guard call.operation == "flock", call.path == folder, replaced.withLock({ $0 }) >= 2 else { return }
         hook.withLock { $0 = { _ in } }

@@ -261,7 +261,7 @@ extension FolderHub {
     extendLifetime(other)
   }
 
-  @Test func `Watches start, change and end on many threads at once`() async throws {
+  @Test func `Nothing stays watched after watches start, change and end on many threads at once`() async throws {
     DispatchQueue.concurrentPerform(iterations: 200) { number in
       guard let watch = try? watch(number.isMultiple(of: 3) ? "/missing" : "/a") else { return }
       monitor.queue(.changed("\(number)", .removed), of: 2)

@@ -44,7 +44,7 @@ import Testing
         == [])
   }
 
-  @Test func `Of an event between the two of the store's own rename, only that event is reported`() throws {
+  @Test func `If another event comes between the two of the store's own rename, only that one is reported`() throws {
     #expect(
       try files(
         .changed(".own-1", .movedAway(rename: 7)), .changed("b", .closed), .changed("a", .movedHere(rename: 7)))

@@ -15,7 +15,7 @@ import Testing
   import Musl
 #endif
 
-/// The behaviour of a store when another store changes the same folder.
+/// The behavior of a store when another store changes the same folder.
 ///
 /// Both stores are in one process, which makes no difference to them.
 @Suite(.timeLimit(.minutes(15))) struct WatchingTests {
@@ -82,8 +82,8 @@ import Testing
 
   #if !canImport(Darwin)
     @Test func `A folder is watched even after a descriptor was closed while a source watched it`() async {
-      // URLSession closes descriptors like this. The test has a process of its own, because it affects the next file that
-      // gets the number of the descriptor.
+      // URLSession closes descriptors like this. The test has a process of its own, because it affects the next file
+      // that gets the number of the descriptor.
       await #expect(processExitsWith: .success) {
         var ends: [CInt] = [-1, -1]
         guard pipe(&ends) == 0 else { exit(2) }

@@ -17,7 +17,7 @@ struct APISessionErrorTests {
 
   // MARK: - Descriptions
 
-  @Test func `The description of each error is unique and says what happened and what to do`() {
+  @Test func `The description of each error is unique, on one line, and has at least two parts`() {
     let descriptions = Self.all.map(\.description)
     #expect(Set(descriptions).count == descriptions.count)
     for description in descriptions {
@@ -101,7 +101,7 @@ struct APISessionErrorTests {
   }
 
   @Test(arguments: [1, 3, 4, 100])
-  func `The description of errors has less than 4,000 characters, regardless of their content`(count: Int) {
+  func `The description of errors has fewer than 4,000 characters, regardless of their content`(count: Int) {
     let long = String(repeating: "x", count: 10_000)
     let error = GraphQLError(
       message: long, path: Array(repeating: .field(long), count: 100), code: long, extensions: ["a": .string(long)])

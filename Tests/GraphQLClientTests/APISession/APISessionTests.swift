@@ -285,7 +285,7 @@ struct APISessionTests {
     }
   }
 
-  @Test func `Calls run concurrently`() async throws {
+  @Test func `Each of many concurrent calls receives its own reply`() async throws {
     try await BFFServer.run { server in
       let session = APISession(url: server.url)
       let names = try await withThrowingTaskGroup { group in

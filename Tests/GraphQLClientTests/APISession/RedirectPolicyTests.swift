@@ -25,7 +25,7 @@ struct RedirectPolicyTests {
   }
 
   @Test(arguments: [100, 200, 201, 300, 301, 302, 303, 304, 305, 306, 309, 400, 500])
-  func `Any other status is not a redirection`(status: Int) throws {
+  func `With any other status, no location is followed`(status: Int) throws {
     #expect(try Self.target(.sameOrigin, "/other", status: status) == nil)
     #expect(try Self.target(Self.listed, "https://other.example/a", status: status) == nil)
   }
@@ -38,7 +38,7 @@ struct RedirectPolicyTests {
   // MARK: - Policies
 
   @Test(arguments: ["/other", "https://api.example/other", "https://other.example/"])
-  func `The policy never rejects every redirection`(location: String) throws {
+  func `The policy 'never' follows no redirection`(location: String) throws {
     #expect(try Self.target(.never, location) == nil)
   }
 
@@ -53,7 +53,9 @@ struct RedirectPolicyTests {
     ("https://api.example:/other", "https://api.example:/other"),
     ("HTTPS://API.Example/Other", "HTTPS://API.Example/Other"),
   ])
-  func `Every policy except never follows a redirection to the same origin`(location: String, expected: String) throws {
+  func `Every policy except 'never' follows a redirection to the same origin`(
+    location: String, expected: String
+  ) throws {
     #expect(try Self.target(.sameOrigin, location) == expected)
     #expect(try Self.target(Self.listed, location) == expected)
     #expect(try Self.target(.hosts([]), location) == expected)
@@ -77,7 +79,7 @@ struct RedirectPolicyTests {
     "https://other.api.example/", "https://example/", "https://api.example./", "https://other.example/",
     "https://api.example@other.example/",
   ])
-  func `The policy sameOrigin does not follow a redirection to another origin`(location: String) throws {
+  func `The policy 'sameOrigin' follows no redirection to another origin`(location: String) throws {
     #expect(try Self.target(.sameOrigin, location) == nil)
   }
 

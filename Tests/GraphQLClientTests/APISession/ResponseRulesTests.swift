@@ -250,7 +250,7 @@ struct ResponseRulesTests {
   }
 
   /// If the connection is lost in the body of a failure, the body is incomplete although it is far below the limit.
-  @Test func `A failure with an incomplete text is a failure, not too large`() {
+  @Test func `A failure with an incomplete text is reported with its status, not as too large`() {
     #expect(
       Self.error("application/graphql-response+json", 503, #"{"errors":[{"mes"#, isComplete: false)
         == .statusCode(503, bodyExcerpt: #"{"errors":[{"mes"#))

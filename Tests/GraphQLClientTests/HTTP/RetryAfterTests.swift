@@ -4,7 +4,7 @@ import Testing
 @testable import GraphQLClient
 
 struct RetryAfterTests {
-  /// Sunday, 9 September 2001, 01:46:40.
+  /// Sunday, 9 September 2001, 01:46:40 GMT.
   private static let now = Date(timeIntervalSince1970: 1_000_000_000)
 
   private static func delay(_ value: String, date: String? = nil) -> Duration? {

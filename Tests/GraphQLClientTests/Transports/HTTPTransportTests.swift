@@ -263,7 +263,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases.filter(\.survivesHostileServers))
-  func `A body that is not consumed is not read`(kind: TransportKind) async throws {
+  func `A body that is not consumed is not read into memory without a limit`(kind: TransportKind) async throws {
     let transport = try kind.makeTransport()
     let flood = ScriptedServer.Script(
       head: ["HTTP/1.1 200 OK"], ending: .flood(Data(repeating: UInt8(ascii: " "), count: 65536)))
@@ -287,7 +287,7 @@ struct HTTPTransportTests {
   }
 
   @Test(arguments: TransportKind.allCases)
-  func `Exchanges run concurrently, and further ones wait for a free connection`(
+  func `Each of 100 concurrent exchanges receives its own response`(
     kind: TransportKind
   ) async throws {
     let transport = try kind.makeTransport()

@@ -33,7 +33,7 @@ import Testing
     try await session.signOut(uid: "007")
   }
 
-  @Test func `A wrong password and an unknown username throw the same error`() async {
+  @Test func `A wrong password and an unknown username throw the same error, and an unknown id throws its own`() async {
     let session = InMemorySignInSession(accounts: Self.accounts)
     await #expect(throws: SignInSessionError.wrongUsernameOrPassword) {
       try await session.signIn(username: "jake", password: Password("Secret"))

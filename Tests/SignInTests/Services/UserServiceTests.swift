@@ -241,6 +241,7 @@ import Testing
     let update = Task { try await service.updateUser() }
     let reload = Task { try await service.reloadRecentSignIns() }
     let loadMore = Task { try await service.loadMoreRecentSignIns() }
+    // All three requests are in flight while the user signs out and in again.
     await gate.arrivals(3)
     try await service.performSignout()
     try await service.signIn()
@@ -272,6 +273,7 @@ import Testing
     await gates[0].arrivals()
     let second = Task { try await service.updateUser() }
     await gates[1].arrivals()
+    // The second request is answered first.
     gates[1].open()
     try await second.value
     gates[0].open()

@@ -61,7 +61,7 @@ import Testing
     #expect(await terminal.calls.stream.first(2) == ["open", "close"])
   }
 
-  @Test func `Running actions are cancelled and awaited before the terminal is restored`() async {
+  @Test func `Running actions are cancelled and awaited before the session ends`() async {
     let session = makeSession()
     async let ending = session.run()
     _ = await terminal.frames.stream.first(1)

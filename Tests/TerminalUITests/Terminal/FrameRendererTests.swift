@@ -73,15 +73,15 @@ struct FrameRendererTests {
     (ColorDepth.none, "E[mE[2JE[Ha"), (.basic, "E[mE[2JE[HE[31maE[m"), (.indexed, "E[mE[2JE[HE[38;5;203maE[m"),
     (.direct, "E[mE[2JE[HE[38;2;255;95;95maE[m"),
   ])
-  func `Colours are limited to those that the terminal has`(colors: ColorDepth, expected: String) {
+  func `Colors are limited to those that the terminal has`(colors: ColorDepth, expected: String) {
     #expect(last(frame(9, ["a"], style: Self.red), colors: colors) == expected)
   }
 
-  @Test func `Without colours, a change of colour produces no output`() {
+  @Test func `Without colors, a change of color produces no output`() {
     #expect(last(frame(9, ["a"]), frame(9, ["a"], style: Self.red)) == "")
   }
 
-  @Test func `The bright colours of the theme have their own numbers`() {
+  @Test func `The bright colors of the theme have their own numbers`() {
     #expect(TerminalColor(basic: 7, indexed: 0, direct: 0).parameters(depth: .basic) == "37")
     #expect(TerminalColor(basic: 8, indexed: 0, direct: 0).parameters(depth: .basic) == "90")
   }

@@ -17,13 +17,13 @@ struct TerminalCapabilitiesTests {
     (["TERM": "xterm-mono"], .none), (["TERM": "xterm", "NO_COLOR": "1", "COLORTERM": "truecolor"], .none),
     (["TERM": "xterm-256color", "NO_COLOR": ""], .indexed),
   ])
-  func `Colours are used if the terminal has them and the user wants them`(
+  func `Colors are used if the terminal has them and the user wants them`(
     environment: [String: String], colors: ColorDepth
   ) {
     #expect(TerminalCapabilities(environment: environment)?.colors == colors)
   }
 
-  @Test func `Frames are not marked for old terminals`() {
+  @Test func `The start and the end of a frame are not marked for old terminals`() {
     let synchronizesOutput = { TerminalCapabilities(environment: ["TERM": $0])?.synchronizesOutput }
     #expect(["xterm", "tmux-256color", "linux", "vt220"].map(synchronizesOutput) == [true, true, false, false])
   }

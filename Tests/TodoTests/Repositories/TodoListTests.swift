@@ -118,7 +118,7 @@ import Todo
     #expect(TodoListError.store(failure).description == failure.description)
   }
 
-  @Test func `An edit that has begun completes, even if its caller is cancelled`() async throws {
+  @Test func `An edit completes, even if its caller is cancelled`() async throws {
     let list = TodoList(store: InMemoryStore())
     let add = Task {
       withUnsafeCurrentTask { $0?.cancel() }

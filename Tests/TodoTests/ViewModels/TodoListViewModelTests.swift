@@ -252,7 +252,7 @@ import Todo
   }
 
   @Test func `After a thousand openings, as many objects are alive as before`() async {
-    // In a separate process, in which no other objects are alive.
+    // In a separate process, in which no other channels and subscriptions are alive.
     await #expect(processExitsWith: .success) {
       try await Self.openAThousandTimes()
     }

@@ -1,4 +1,9 @@
-"""Forwards connections: forward.py ADDRESS PORT TARGET-PORT listens at an address, for a server that listens on loopback."""
+"""Forwards connections, for a server that listens only on the loopback interface.
+
+  forward.py ADDRESS PORT TARGET-PORT
+
+listens at the address, and connects to the target port.
+"""
 
 from __future__ import annotations
 

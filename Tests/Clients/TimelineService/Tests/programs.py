@@ -18,17 +18,17 @@ SUPPORT = PACKAGE.parents[1] / "Support"
 SERVICE = pathlib.Path(os.environ.get("SERVICE", PACKAGE / ".build" / "debug" / "TimelineService"))
 
 LONGEST_WAIT = 120.0
-"""In seconds, for what has no limit of its own."""
+"""The limit, in seconds, of waits that have no limit of their own."""
 
 LOOPBACK = "http://127.0.0.1"
 
 
 def wait_until(condition, description: str, seconds: float = LONGEST_WAIT) -> None:
-    """Waits until a condition holds, of which `description` says what it is."""
+    """Waits until a condition holds, which `description` names in the failure."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError(f"In {seconds:.0f} seconds: {description}")
+            raise AssertionError(f"Not within {seconds:.0f} seconds: {description}")
         time.sleep(0.02)
 
 
@@ -43,7 +43,7 @@ class Program:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        # Standard input stays open: at its end the server ends.
+        # Standard input stays open, because the server ends when it is closed.
         self._process = subprocess.Popen(
             [*self._on_machine, *self._arguments],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -101,7 +101,7 @@ def free_port() -> int:
 def server(
     port: int, state: pathlib.Path, machine: str | None = None, data: pathlib.Path = SUPPORT / "bff" / "data.json"
 ) -> Program:
-    """The server of the timelines, which keeps in a file what happens."""
+    """The server of the timelines, which keeps its state in a file."""
     return Program(
         port, "/control/health", sys.executable, str(SUPPORT / "bff" / "server.py"), "--port", str(port),
         "--state", str(state), "--data", str(data), machine=machine,

@@ -1,9 +1,10 @@
-"""Two windows of a real browser, on two services over one store, and a server that comes and goes.
+"""Two windows of a real browser, on two services over one store, and a server that is stopped and started again.
 
     python3 -m unittest --quiet test_browser
 
-needs Chromium and its driver, selenium, and what the server needs. `SERVICE` in the environment is the built service,
-`SCREENSHOTS` a folder for a picture of each step. Without a browser the test is skipped, unless `MOMENTS_REQUIRE_BROWSER` is 1.
+needs Chromium with its driver, selenium, and what the server needs. In the environment, `SERVICE` is the path of the
+built service, and `SCREENSHOTS` a folder for a picture of each step. Without a browser the test is skipped, unless
+`MOMENTS_REQUIRE_BROWSER` is 1.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 REASON = "There is no Chromium with its driver, or no selenium."
 
 SHORTLY = 1.0
-"""In seconds: how soon what is done in one window shows in the other."""
+"""The number of seconds within which a like in one window must show in the other."""
 
 
 class Window:
@@ -67,7 +68,7 @@ class Window:
         self._driver.save_screenshot(str(self._pictures / f"{step}-{self._name}.png"))
 
     def faults(self) -> list[str]:
-        """What the page's program has done wrong; a lost connection is no fault of it."""
+        """The errors of the page's script; a lost connection isn't one."""
         return [entry["message"] for entry in self._driver.get_log("browser") if entry["source"] == "javascript"]
 
     def close(self) -> None:

@@ -2,9 +2,9 @@
 
     python3 -m unittest --quiet test_machines
 
-The machines are network namespaces, so it needs the rights to make them, `ip`, `curl`, PostgreSQL, and a service that is built
-with PostgreSQL. `SERVICE` in the environment is the built service. Without namespaces the test is skipped, unless
-`MOMENTS_REQUIRE_NETWORK_NAMESPACES` is 1.
+The machines are network namespaces, so the test needs the rights to create them. It also needs `ip`, `curl`,
+PostgreSQL, and a service that is built with PostgreSQL. `SERVICE` in the environment is the path of the built service.
+Without namespaces the test is skipped, unless `MOMENTS_REQUIRE_NETWORK_NAMESPACES` is 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NETWORK = "10.213.7."
 ADDRESSES = {FIRST: NETWORK + "2", SECOND: NETWORK + "3", DATABASE: NETWORK + "4"}
 
 PARTITION = float(os.environ.get("MOMENTS_PARTITION_SECONDS", "30"))
-"""In seconds: how long a service is cut off."""
+"""The number of seconds for which a service is cut off."""
 
 
 def run(*arguments: str) -> str:
@@ -47,7 +47,7 @@ def has_namespaces() -> bool:
 
 
 class Machines:
-    """Three machines at one switch, which is a machine too."""
+    """Three machines that are connected by a switch, which is a namespace too."""
 
     def __init__(self) -> None:
         run("ip", "netns", "add", HUB)
@@ -66,7 +66,7 @@ class Machines:
         run("ip", "-n", HUB, "link", "set", machine, "master", "switch")
 
     def cut(self, machine: str) -> None:
-        """Takes the cable out at the switch: what the machine sends is lost, and it isn't told."""
+        """Disconnects a machine at the switch: its packets are lost, and it isn't notified."""
         run("ip", "-n", HUB, "link", "set", machine, "nomaster")
 
     def end(self) -> None:
@@ -75,7 +75,7 @@ class Machines:
 
 
 class Events(threading.Thread):
-    """What a service sends of a timeline to a browser on its machine."""
+    """The event stream that a service sends to a browser on its machine."""
 
     def __init__(self, service: programs.Program, machine: str) -> None:
         super().__init__(daemon=True)
@@ -154,7 +154,7 @@ class MachinesTest(unittest.TestCase):
         return leaders[0]
 
     def test_a_service_that_is_cut_off_catches_up(self) -> None:
-        # Someone has to have sent something, for one of the two to lead.
+        # One of the services leads only after a like was made.
         self.assertEqual(self.like(FIRST, 1)[0], 200)
         self.assertEqual(self.like(SECOND, 3)[0], 200)
         cut = self.leader()
@@ -165,14 +165,14 @@ class MachinesTest(unittest.TestCase):
         answers: dict[int, tuple[int, bytes]] = {}
         callers = [threading.Thread(target=lambda: answers.update({7: self.like(cut, 7)}))]
         callers[0].start()
-        # It shows there at once, and waits.
+        # The like shows at once where it was made, and waits.
         programs.wait_until(lambda: self.events[cut].is_liked(7), "the like shows where it was made", 1)
         self.assertIn("7", self.events[cut].waiting)
         self.assertFalse(self.events[other].is_liked(7))
-        # The other one goes on: it leads as soon as the server has given the cut one up.
+        # The other service continues: it leads as soon as PostgreSQL has given up the cut service's connection.
         self.assertEqual(self.like(other, 5)[0] // 100, 2)
         programs.wait_until(lambda: self.events[other].waiting == [], "the other service sends what waits", PARTITION)
-        self.assertEqual(self.leader_of(other), "leading")
+        self.assertEqual(self.leadership(other), "leading")
         self.assertTrue(self.events[other].is_liked(5))
         while time.monotonic() < end:
             for moment in (8, 9):
@@ -198,7 +198,7 @@ class MachinesTest(unittest.TestCase):
         changes = sum(first != second for first, second in zip(senders, senders[1:]))
         self.assertEqual(changes, 1, "one service sends until it is cut off, and then the other one")
 
-    def leader_of(self, machine: str) -> str:
+    def leadership(self, machine: str) -> str:
         return json.loads(self.services[machine].get("/health"))["leadership"]
 
 

@@ -1,10 +1,10 @@
-"""Four services over one PostgreSQL server, and likes at all of them while connections and the server end.
+"""Four services over one PostgreSQL server, and likes at all of them while connections are ended and it is restarted.
 
     python3 -m unittest --quiet test_storm
 
-needs PostgreSQL, what the server of the timelines needs, and a service that is built with PostgreSQL. `SERVICE` in the
-environment is the built service, `MOMENTS_LIKES` the number of likes. Without PostgreSQL the test is skipped, unless
-`MOMENTS_REQUIRE_POSTGRESQL` is 1.
+needs PostgreSQL, what the server of the timelines needs, and a service that is built with PostgreSQL. In the
+environment, `SERVICE` is the path of the built service, and `MOMENTS_LIKES` the number of likes. Without PostgreSQL the
+test is skipped, unless `MOMENTS_REQUIRE_POSTGRESQL` is 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OBSERVED_USERS = 3
 
 
 def seed(moment_count: int) -> dict:
-    """Timelines of some users, with moments that nobody likes."""
+    """The data of a server: the timelines of all users, with moments without likes."""
     template = json.loads((programs.SUPPORT / "bff" / "data.json").read_text())
     user, moment = template["users"][0], template["timelines"]["0"][0]
     return {
@@ -47,7 +47,7 @@ def seed(moment_count: int) -> dict:
 
 
 class Observer(threading.Thread):
-    """Follows the events of a timeline, and remembers each time when a like that it has seen is missing."""
+    """Observes the events of a timeline, and records each event that lacks a like of an earlier one."""
 
     def __init__(self, service: programs.Program, user: str) -> None:
         super().__init__(daemon=True)
@@ -83,7 +83,7 @@ class Observer(threading.Thread):
 
 
 class Caller(threading.Thread):
-    """Makes likes, each until a service says that it is kept, and remembers how often it asked."""
+    """Makes likes, each repeatedly until a service accepts it, and counts the attempts."""
 
     def __init__(self, work: queue.SimpleQueue, services: list[programs.Program]) -> None:
         super().__init__(daemon=True)
@@ -100,7 +100,7 @@ class Caller(threading.Thread):
                 self._like(*self._work.get_nowait(), random.choice(connections))
         except queue.Empty:
             pass
-        except BaseException as error:  # The test shows it.
+        except BaseException as error:  # The test reports it.
             self.error = error
         finally:
             for connection in connections:
@@ -119,7 +119,7 @@ class Caller(threading.Thread):
             problem = f"{response.status} {json.loads(body)['detail']}"
             self.problems[problem] = self.problems.get(problem, 0) + 1
             time.sleep(0.05)
-        raise AssertionError(f"the like of {moment} by {user} was never kept: {self.problems}")
+        raise AssertionError(f"the like of {moment} by {user} was never accepted: {self.problems}")
 
 
 class Disturber(threading.Thread):
@@ -176,7 +176,7 @@ class StormTest(unittest.TestCase):
     def waiting(self) -> int:
         return json.loads(self.services[0].get("/health"))["waitingLikes"]
 
-    def test_each_acknowledged_like_is_made_once_and_every_observer_sees_it(self) -> None:
+    def test_each_like_is_made_at_most_once_for_each_attempt_and_every_observer_sees_it(self) -> None:
         likes = [(str(number % USERS), str(number // USERS)) for number in range(LIKES)]
         random.shuffle(likes)
         observers = [Observer(service, str(user)) for service in self.services for user in range(OBSERVED_USERS)]
@@ -203,7 +203,7 @@ class StormTest(unittest.TestCase):
             counts[key] = counts.get(key, 0) + 1
         self.assertEqual(set(counts), set(likes))
         attempts = {like: count for caller in callers for like, count in caller.attempts.items()}
-        # One that was asked for again, after an error, may have been kept before.
+        # A like that was repeated after an error may have been stored by each attempt.
         self.assertEqual([like for like, count in counts.items() if count > attempts[like]], [])
 
         for service in self.services:

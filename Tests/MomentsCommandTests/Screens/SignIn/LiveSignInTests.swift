@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func `A sign-out is shown immediately while the recent sign-ins are loading`() async {
+  @Test func `A sign-out is shown while the recent sign-ins are still loading`() async {
     await withLiveSignIn(promptAnswers: 1) { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       _ = await terminal.lines(afterTyping: "jake\rlow-level\r") { $0[22] == " state changed: signed(jake)" }
@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func `Leaving during a request ends the sign-in`() async {
+  @Test func `The user can leave during a request`() async {
     await withLiveSignIn { terminal in
       _ = await terminal.lines { $0[0].hasSuffix("signed out") }
       _ = await terminal.lines(afterTyping: "jake\rlow-level\r") { $0[0].hasSuffix("busy") }

@@ -209,7 +209,7 @@ struct TimelineScreenTests {
     #expect(lines[6].hasSuffix("│ … waiting for the network"))
   }
 
-  @Test func `The selected row is highlighted up to its edge, even without colours`() async throws {
+  @Test func `The selected row is highlighted up to its edge, even without colors`() async throws {
     let frame = TimelineScreen.frame(of: try await model(selection: 2), size: TerminalSize(columns: 80, rows: 24))
     let isInverse = { (row: Int) in frame[row: row].map { $0.style.attributes.contains(.inverse) } }
     #expect(isInverse(4) == [false] + Array(repeating: true, count: 44) + Array(repeating: false, count: 35))

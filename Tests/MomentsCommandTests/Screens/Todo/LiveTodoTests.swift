@@ -126,7 +126,7 @@ import Todo
     #expect(items == [])
   }
 
-  @Test func `Stored todos are shown first, and changes by another process immediately`() async throws {
+  @Test func `Stored todos are shown first, then those that another list on the store adds`() async throws {
     try await TodoList(store: store).add(TodoItem(name: "Before"))
     try await withLiveTodo { terminal in
       _ = await terminal.lines { $0[2].hasPrefix("▸ · Before") }

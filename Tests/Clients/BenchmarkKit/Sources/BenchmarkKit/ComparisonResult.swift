@@ -8,6 +8,7 @@ public struct ComparisonResult<Setting: ComparisonSetting>: Codable, Sendable {
   /// Creates the medians of a comparison's runs.
   ///
   /// - Parameters:
+  ///   - comparison: The comparison that was run.
   ///   - samples: The readings of each run, for each contestant.
   ///   - base: The prefix of the label of the reference system, to which the figures of all systems are related.
   init(_ comparison: Comparison<Setting>, _ samples: [[[Reading]]], base: String) {

@@ -39,7 +39,8 @@ struct Options: Sendable {
     (self.rows, self.readers, self.elements, self.systems) = (rows, readers, elements, systems)
   }
 
-  /// Returns a number of sends, rounds or cycles multiplied by the scale, which is at least 10.
+  /// Returns a number of sends, rounds or cycles multiplied by the scale, but at least 10 or, if it is smaller, the
+  /// number itself.
   func scaled(_ count: Int) -> Int {
     run.scaled(count, atLeast: 10)
   }

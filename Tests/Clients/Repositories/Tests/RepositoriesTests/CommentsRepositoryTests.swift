@@ -146,6 +146,7 @@ import Testing
   @Test func `An edit that is in flight each time its repository is released is still sent`() async throws {
     try await share([comments[0]])
     let edit = CommentsSource.Mutation.edit(comments[0].id, text: "one")
+    // More launches than the five attempts that ends of processes may interrupt before an edit is refused.
     for launch in 0..<6 {
       let gate = Gate()
       let hanging = repository(
@@ -287,7 +288,7 @@ import Testing
     let listed = try await relaunched.mutations.list()
     #expect(listed.map(\.standing) == [refused])
     #expect(await relaunched.values(of: "post").subscribe().texts(1) == [["1"]])
-    // It is sent again only if the app requeues it.
+    // The edit is sent again only if the app requeues it.
     try await relaunched.mutations.requeue(#require(listed.first?.id))
     try await relaunched.waitForPendingMutations()
     try await #expect(stored() == ["one"])
@@ -320,7 +321,7 @@ import Testing
         onRequest: { (_) async throws(CommentsError) in if !isOnline.withLock({ $0 }) { throw .offline } }))
     let second = repository(CommentsNetwork(server))
     let firstValues = first.values(of: "post").subscribe()
-    // A repository that has published a value has tried to lead, so the first one leads.
+    // A repository that has published a value has tried to become the one that sends changes, so the first one is.
     #expect(await firstValues.texts(1) == [["1"]])
     let secondValues = second.values(of: "post").subscribe()
     #expect(await secondValues.texts(1) == [["1"]])
@@ -423,7 +424,7 @@ import Testing
     #expect(await repository.values(of: "post").subscribe().texts(1) == [["theirs"]])
   }
 
-  @Test func `An edit whose reply was lost is not made again by the next repository`() async throws {
+  @Test func `A comment whose reply was lost is not added again by the next repository`() async throws {
     try await share([comments[0]])
     let mine = Comment(author: "I", text: "mine")
     do {
@@ -481,7 +482,7 @@ import Testing
     #expect(server.comments(on: "post").map(\.text) == ["first"] + (2...24).map { "\($0)" } + ["last"])
   }
 
-  @Test func `The value that a confirmed comment waits for is fetched as soon as the network is back`() async throws {
+  @Test func `The value that a confirmed comment waits for is fetched by the next retry with a network`() async throws {
     let isOnline = Mutex(false)
     let repository = repository(
       CommentsNetwork(
@@ -513,6 +514,7 @@ import Testing
       })
     let repository = repository(network)
     let values = repository.values(of: "post").subscribe()
+    // The edit is confirmed while the reply to the first request of a page is held.
     let load = Task { try await repository.reload("post") }
     await gate.arrivals()
     try await #expect(repository.perform(.edit(comments[0].id, text: "one"), on: "post") == .confirmed)

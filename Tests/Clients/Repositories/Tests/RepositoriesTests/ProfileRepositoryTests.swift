@@ -70,6 +70,7 @@ import Testing
         return Profile(name: "old")
       }, store: store)
     let fast = profileRepository(Client { (_) throws(ProfileError) in Profile(name: "new") }, store: store)
+    // The newer profile is stored while the slow repository's first request is in flight.
     let load = Task { try await slow.reload("0") }
     await gate.arrivals()
     try await fast.reload("0")

@@ -18,12 +18,12 @@ final class Browsers: Sendable {
     records = StreamRecords(timelines: timelines)
   }
 
-  /// Returns a property of the records.
+  /// Returns what `body` reads from the records.
   func read<Value: Sendable>(_ body: @escaping @Sendable (StreamRecords) -> Value) async throws -> Value {
     try await loop.submit { [records] in body(records) }.get()
   }
 
-  /// Opens an event stream of a timeline, and returns when it shows something.
+  /// Opens an event stream of a timeline, and returns when its first event has arrived.
   func open(_ timeline: Int) async throws {
     let count = try await read(\.openStreams)
     let channel = try await connect { [records] in EventStream(of: timeline, records) }
@@ -38,9 +38,9 @@ final class Browsers: Sendable {
   /// - Parameters:
   ///   - timeline: The timeline.
   ///   - moment: The moment.
-  ///   - isLiked: Whether it is liked from now on.
+  ///   - isLiked: Whether the moment is liked from now on.
   ///   - key: The `Idempotency-Key`.
-  ///   - start: The time at which it was to be sent, from which its latency counts.
+  ///   - start: The time at which the like is due, from which its latency is measured.
   func like(
     _ timeline: Int, _ moment: Int, isLiked: Bool, key: String, at start: ContinuousClock.Instant
   ) async throws {
@@ -80,7 +80,7 @@ final class Browsers: Sendable {
 
 /// Reads the events of one stream.
 private final class EventStream: ChannelInboundHandler, @unchecked Sendable {
-  // Unchecked: used on the event loop of its channel only.
+  // Unchecked, because it is used only on the event loop of its channel.
 
   typealias InboundIn = HTTPClientResponsePart
 
@@ -126,9 +126,9 @@ private final class Caller: ChannelInboundHandler, Sendable {
   }
 }
 
-/// The connections that wait for a like.
+/// The connections without a request in flight.
 private final class IdleCallers: @unchecked Sendable {
-  // Unchecked: used on one event loop only.
+  // Unchecked, because it is used only on one event loop.
 
   private var channels: [any Channel] = []
 

@@ -14,7 +14,7 @@ struct EventParser {
   private static let newline = UInt8(ascii: "\n")
 
   private var received = ByteBuffer()
-  /// The number of bytes from the start of the present line that are known to have no end of line.
+  /// The number of bytes from the start of the current line that are known to have no end of line.
   private var searchedCount = 0
   private var id: UInt64?
   private var content: ByteBufferView?

@@ -1,7 +1,7 @@
 internal import BenchmarkKit
 internal import Foundation
 
-/// Event streams that are open while likes are made, at times that don't depend on the answers.
+/// Open event streams while likes are made, at times that don't depend on the answers.
 struct Load: Sendable {
   static let slowest = "POST → last stream, p99"
   static let memory = "memory of an idle stream"
@@ -44,6 +44,7 @@ struct Load: Sendable {
     try await reach(service, browsers)
     // The first stream of each timeline brings the timeline into memory.
     for timeline in 1..<max(timelines, 2) where timeline < timelines { try await browsers.open(timeline) }
+    // The pauses let the service complete what the opening of streams has begun.
     try await Task.sleep(for: .seconds(1))
     let before = try service.residentMemory()
     let further = options.streams - timelines
@@ -122,7 +123,7 @@ struct Load: Sendable {
     }
   }
 
-  /// Returns the number of streams that don't end with what a new browser gets, and what the server has.
+  /// Returns the number of streams whose last event isn't what a new browser gets and what the server has.
   private func outdatedCount(_ kind: ServiceKind, _ browsers: Browsers) async throws -> Int {
     for timeline in 0..<timelines { try await browsers.open(timeline) }
     let end = ContinuousClock.now + .seconds(kind.keepsOrder ? 60 : 2)

@@ -4,7 +4,7 @@ internal import BenchmarkKit
 struct Report: Codable {
   let conditions: Conditions
   var comparisons: [ComparisonResult<Setting>] = []
-  /// `nil` at a scale other than 1, whose figures say nothing about them.
+  /// The goals; `nil` at a scale other than 1, where figures aren't comparable to them.
   var goals: [Goal]?
 }
 

@@ -16,7 +16,7 @@ enum ServiceKind: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// Whether no browser shows an older timeline after a newer one, even of likes that overlap.
+  /// Whether no browser shows an older timeline after a newer one, even if likes overlap.
   var keepsOrder: Bool { self != .usual }
 }
 
@@ -48,13 +48,13 @@ final class ServiceProcess {
     try process.run()
   }
 
-  /// Kills the process, because the usual service ends no stream at a graceful shutdown.
+  /// Kills the process, because the usual service doesn't end its streams at a graceful shutdown.
   func stop() {
     kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()
   }
 
-  /// The resident memory in bytes, rounded up to pages.
+  /// The resident memory in bytes, which is a multiple of the page size.
   func residentMemory() throws -> Int {
     guard let statm = FileManager.default.contents(atPath: "/proc/\(process.processIdentifier)/statm"),
       let pages = String(decoding: statm, as: UTF8.self).split(separator: " ").dropFirst().first.flatMap({ Int($0) })
@@ -65,7 +65,7 @@ final class ServiceProcess {
   /// The processor time that the service has used.
   func processorTime() throws -> Duration { try Self.processorTime(ofProcess: "\(process.processIdentifier)") }
 
-  /// The processor time that this process has used, which makes the load.
+  /// The processor time that this process, which makes the load, has used.
   static func ownProcessorTime() throws -> Duration { try processorTime(ofProcess: "self") }
 
   private static func processorTime(ofProcess process: String) throws -> Duration {
@@ -120,7 +120,7 @@ private func freePort() throws -> Int {
   return port
 }
 
-/// The limit of the open files of this process.
+/// The limit on the number of open files of this process.
 enum OpenFiles {
   /// Raises the limit as far as the system allows.
   static func raiseLimit() throws {

@@ -2,21 +2,21 @@ internal import NIOCore
 
 /// The likes that an event shows.
 ///
-/// The likes of a timeline count in Gray code: each of them changes one moment, so that the moments that are liked are the digits
-/// of the number of all likes that are shown. So the number is exact, whichever likes a stream skips. The server's own count is
-/// the name of the user; the likes that wait for the server come on top of it.
+/// The likes of a timeline count in Gray code: each of them changes one moment, and the liked moments are the digits of
+/// the number of likes that are shown. So the number is exact, whichever events a stream skips. The name of the
+/// timeline's user is the number of likes that the server has made.
 struct ShownTimeline {
   static let momentCount = 20
 
   /// The number of likes that the server has confirmed.
   let confirmedCount: Int
-  /// The number of likes that the moments show, unless likes that overlap have changed places.
+  /// The number of likes that the moments show, unless overlapping likes were made in another order.
   private let shownCount: Int
 
   /// Reads the content of an event.
   ///
-  /// Searches for the two fields that it needs, because decoding whole timelines would take longer than the services that are
-  /// measured.
+  /// Searches for the two fields that it needs, because decoding whole timelines would take longer than the measured
+  /// services.
   init(_ content: ByteBufferView) {
     let bytes = Array(content)
     let liked = Self.places(of: #""isLiked":"#, in: bytes).map { bytes[$0] == UInt8(ascii: "t") }
@@ -36,10 +36,11 @@ struct ShownTimeline {
       }.count
   }
 
-  /// Returns the places right behind each occurrence of a text.
+  /// Returns the index right after each occurrence of a text.
   private static func places(of text: String, in bytes: [UInt8]) -> [Int] {
     let text = Array(text.utf8)
     return bytes.indices.dropLast(text.count).filter { start in
+      // Two bytes are compared first, because that is fast and excludes almost all places.
       bytes[start] == text[0] && bytes[start + 2] == text[2] && bytes[start..<start + text.count].elementsEqual(text)
     }.map { $0 + text.count }
   }

@@ -1,10 +1,10 @@
-/// What the event streams of a service have shown.
+/// The likes that the event streams of a service have shown.
 ///
 /// Belongs to one event loop and is used on it only, so it needs no lock.
 final class StreamRecords: @unchecked Sendable {
-  // Unchecked: every method is called on the event loop that it belongs to.
+  // Unchecked, because every method is called on the event loop that the records belong to.
 
-  /// What one stream has shown.
+  /// The likes that one stream has shown.
   struct Stream {
     let timeline: Int
     /// The id of the last event.
@@ -18,7 +18,7 @@ final class StreamRecords: @unchecked Sendable {
 
   private struct Like {
     let start: ContinuousClock.Instant
-    /// The number of streams that don't show it yet.
+    /// The number of streams that don't show the like yet.
     var missing: Int
   }
 
@@ -52,7 +52,7 @@ final class StreamRecords: @unchecked Sendable {
     return streams.count - 1
   }
 
-  /// Records a like that is about to be sent to the streams of its timeline.
+  /// Records a like that is about to be made, and that all open streams of its timeline must show.
   func recordLike(of timeline: Int, at start: ContinuousClock.Instant) {
     let count = streams.count { $0.timeline == timeline }
     likes[timeline].append(Like(start: start, missing: count))

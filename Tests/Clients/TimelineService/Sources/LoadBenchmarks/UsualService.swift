@@ -6,8 +6,8 @@ internal import TimelineServer
 
 /// The service as it is usually written: timelines in memory, and a dictionary of `AsyncStream` continuations.
 ///
-/// It promises less. Nothing is durable, a like fails while the server is away, likes that overlap may be shown in another order
-/// than the server's, and the buffer of a slow browser grows without a limit.
+/// It guarantees less. Nothing is durable, a like fails while the server can't be reached, overlapping likes may be
+/// shown in another order than the server's, and the buffer of a slow browser grows without a limit.
 actor UsualService {
   private let upstream: Upstream
   private var newest: [String: TimelineEvent] = [:]

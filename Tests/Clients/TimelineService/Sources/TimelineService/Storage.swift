@@ -3,7 +3,7 @@ internal import DataStore
 internal import Foundation
 internal import Moments
 
-/// Where timelines are kept, and likes until the server has them.
+/// The place of the store, which has the timelines, and the likes until the server has them.
 enum Storage: ExpressibleByArgument {
   case file(URL)
   case sqlite(URL)
@@ -34,7 +34,7 @@ enum Storage: ExpressibleByArgument {
 
   /// Opens the store.
   ///
-  /// - Throws: `ValidationError` if the service was built without it.
+  /// - Throws: `ValidationError` if the service was built without support for this kind of store.
   func open() throws -> any PersistentDataStoreType {
     switch self {
     case .file(let folder): return PersistentDataStore(FileStore(folder: folder))
@@ -46,7 +46,7 @@ enum Storage: ExpressibleByArgument {
       #endif
     case .postgreSQL(let address):
       #if PostgreSQL
-        // A like that is made while the server can't be reached is shown, and waits as long.
+        // A like that is made while the PostgreSQL server can't be reached is shown, and waits this long to be stored.
         return PersistentDataStore(PostgreSQLStore(address: address, timeout: .seconds(60)))
       #else
         throw ValidationError("Build the service with --traits PostgreSQL to keep timelines at \(address).")

@@ -8,7 +8,7 @@ internal import TimelineServer
 struct TimelineService: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Serves timelines to browsers.",
-    discussion: "Everything that is waiting to be sent is in the store, and is sent when the service is started again.")
+    discussion: "Likes that wait to be sent are in the store, and are sent when the service is started again.")
 
   @Option(help: "The address to listen on.")
   var host = "127.0.0.1"
@@ -16,10 +16,10 @@ struct TimelineService: AsyncParsableCommand {
   @Option(help: "The port to listen on.")
   var port = 8080
 
-  @Option(help: ArgumentHelp("Where timelines and likes are kept.", valueName: Storage.valueName))
+  @Option(help: ArgumentHelp("The store of the timelines and likes.", valueName: Storage.valueName))
   var store = Storage.default
 
-  @Option(help: ArgumentHelp("The GraphQL server; a demonstration within the service by default.", valueName: "url"))
+  @Option(help: ArgumentHelp("The GraphQL server; by default, a demonstration in this process.", valueName: "url"))
   var upstream = Upstream.demonstration
 
   func run() async throws {

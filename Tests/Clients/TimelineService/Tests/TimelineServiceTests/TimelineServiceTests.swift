@@ -60,7 +60,7 @@ import Testing
 
   // MARK: - Timelines
 
-  @Test func `A timeline is fetched, and served as it is stored while the server is away`() async throws {
+  @Test func `A timeline is fetched, and the stored one is served while the server can't be reached`() async throws {
     try await test { client in
       let first = try await client.execute(uri: "/timelines/0", method: .get)
       #expect(first.status == .ok)
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `What isn't there or isn't allowed is a problem that says what to do`() async throws {
+  @Test func `An unknown user or path, a long key and a wrong method are each a problem with a reason`() async throws {
     try await test { client in
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9", method: .get))
       try expectProblem(.notFound, "9", try await client.execute(uri: "/timelines/9/events", method: .get))
@@ -90,20 +90,20 @@ import Testing
 
   // MARK: - Likes
 
-  @Test func `A like is confirmed, and repeated under its key it is the same like`() async throws {
+  @Test func `A like that is repeated under its key is made once, and another like can't use the key`() async throws {
     try await test { client in
       let first = try await like(true, "1", key: "a", client)
       #expect(first.status == .ok)
       #expect(try decode(Answer.self, first) == Answer(outcome: "confirmed"))
       #expect(try await like(false, "1", key: "b", client).status == .ok)
-      // It comes late, and changes nothing.
+      // The repetition of the first like comes late, and changes nothing.
       #expect(try await like(true, "1", key: "a", client).status == .ok)
       #expect(try await server.getMoments(userID: "0").moments[1].isLiked == false)
       try expectProblem(.unprocessableContent, "another request", try await like(false, "1", key: "a", client))
     }
   }
 
-  @Test func `A like waits while the server is away, and is sent when it is back`() async throws {
+  @Test func `A like waits while the server can't be reached, and is sent by a retry`() async throws {
     try await test { client in
       _ = try await client.execute(uri: "/timelines/0", method: .get)
       await server.setOnline(false)
@@ -119,7 +119,7 @@ import Testing
     }
   }
 
-  @Test func `A like that can't be understood is refused, and nothing is made`() async throws {
+  @Test func `An invalid like is refused, and changes nothing`() async throws {
     let before = try await server.getMoments(userID: "0")
     try await test { client in
       let address = "/timelines/0/moments/1/like"
@@ -178,7 +178,7 @@ import Testing
     }
   }
 
-  @Test func `Every stream shows what is liked by anyone, and what waits`() async throws {
+  @Test func `Every stream shows the like of a client, and that it waits`() async throws {
     try await test { client in
       var (first, second) = (try await Events(client), try await Events(client))
       let shown = try await first.next()
@@ -188,7 +188,7 @@ import Testing
       _ = try await like(true, "1", key: "a", client)
       for number in 0..<2 {
         var event = try #require(number == 0 ? try await first.next() : try await second.next()).event
-        // The like and that it waits may come one after the other.
+        // The like, and that it waits, may be in separate events.
         while event.waiting.isEmpty || event.timeline.moments[1].isLiked == false {
           event = try #require(number == 0 ? try await first.next() : try await second.next()).event
         }
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  @Test func `A timeline that changes all the time gives few events, and the newest at the end`() async throws {
+  @Test func `A timeline that changes often causes few events, and the last one is the newest`() async throws {
     try await test { client in
       var events = try await Events(client)
       let first = try #require(try await events.next()).event
@@ -217,7 +217,7 @@ import Testing
     }
   }
 
-  @Test func `A browser that comes back gets nothing that it has, whatever it says that it has`() async throws {
+  @Test func `A browser that reconnects gets no event that it has, and with an unknown id it gets one`() async throws {
     try await test { client in
       var first = try await Events(client)
       let id = try #require(try await first.next()).id
@@ -245,9 +245,9 @@ import Testing
     }
   }
 
-  // MARK: - The rest
+  // MARK: - Page and metrics
 
-  @Test func `The page needs nothing from anywhere else`() async throws {
+  @Test func `The page refers to no other server`() async throws {
     try await test { client in
       let page = try await client.execute(uri: "/", method: .get)
       #expect(page.status == .ok)
@@ -256,7 +256,7 @@ import Testing
     }
   }
 
-  @Test func `Requests are counted by route, and paths of no route as one`() async throws {
+  @Test func `Requests are counted by route, and those with unknown paths together`() async throws {
     try await test { client in
       _ = try await client.execute(uri: "/timelines/0", method: .get)
       _ = try await client.execute(uri: "/timelines/1", method: .get)

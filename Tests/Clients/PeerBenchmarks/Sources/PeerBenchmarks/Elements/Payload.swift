@@ -5,7 +5,8 @@ protocol Payload: Sendable {
 
   /// The elements to send.
   ///
-  /// All rows share one pool, because the location of its elements in memory affects the figures.
+  /// All rows that run in this process share one pool, because the location of its elements in memory affects the
+  /// figures.
   static var pool: ElementPool<Self> { get }
 
   init(number: Int)

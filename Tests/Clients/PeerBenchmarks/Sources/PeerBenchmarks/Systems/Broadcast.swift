@@ -1,6 +1,6 @@
 /// A broadcast to any number of subscribers, which each of the compared systems implements.
 ///
-/// The measured loops are generic over this protocol and specialised for each system, and they read through the
+/// The measured loops are generic over this protocol and specialized for each system, and they read through the
 /// system's own iterator. The measurements therefore include no overhead of this abstraction.
 protocol Broadcast<Element>: Sendable {
   associatedtype Element: Payload
@@ -9,7 +9,7 @@ protocol Broadcast<Element>: Sendable {
   /// The name of the system in the tables.
   static var label: String { get }
 
-  /// Returns the part of `count` sends that this system performs in a short run.
+  /// Returns the number of sends in a run of this system: `count`, or fewer if the system is slow.
   ///
   /// The number doesn't affect how figures are reported, because they are given for each send or delivery.
   static func affordable(_ count: Int, readers: Int) -> Int

@@ -46,9 +46,11 @@ public enum CommentsError: Error, Hashable, Sendable {
 /// makes the change with an id at most once.
 public protocol CommentsClient: Sendable {
   /// Fetches a page of the comments on a post, the newest first.
+  ///
+  /// - Parameter cursor: The cursor of the page; `nil` for the first page.
   func comments(on postID: String, after cursor: String?, limit: Int) async throws(CommentsError) -> CommentsPage
 
-  /// Fetches the page of comments before a comment, the newest first.
+  /// Fetches the page of the comments that are just newer than the one at a cursor, the newest first.
   func comments(on postID: String, before cursor: String, limit: Int) async throws(CommentsError) -> CommentsPage
 
   /// Adds a comment to a post.

@@ -51,7 +51,7 @@ public struct CommentsSource: PagedSource, MutableSource {
     return .done
   }
 
-  /// Returns the meaning of an error: all errors except a refusal and a lost reply are retried.
+  /// Returns the meaning of an error for a change: it was refused, it may have been made, or it didn't arrive.
   public func disposition(of failure: CommentsError) -> FailureDisposition {
     if failure == .refused { return .refused }
     return failure == .lostReply ? .unknownOutcome : .retryLater()

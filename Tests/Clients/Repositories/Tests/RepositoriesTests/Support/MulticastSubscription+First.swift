@@ -11,7 +11,7 @@ extension MulticastSubscription where Failure == Never {
     return elements
   }
 
-  /// Waits for an element that fulfils a condition.
+  /// Waits for an element that meets a condition.
   func reaches(_ isWanted: (Element) -> Bool) async {
     for await element in self where isWanted(element) { return }
   }

@@ -4,8 +4,7 @@ internal import Repository
 /// The time from the creation of a store and a system until an observer receives the stored value with pending changes
 /// applied.
 struct Open: Sendable {
-  /// The number of openings, which is less than five because a mutation is refused after five attempts that a crash
-  /// interrupted.
+  /// The number of openings in a run.
   private static let openings = 3
   private static let makers = 32
 

@@ -46,7 +46,7 @@ struct TimelineLikes: Sendable {
         }
         observers.cancel()
         try await environment.check(place, server, keys: [Timelines.userID], type.label)
-        return [shown.reading("like → observer"), confirmed.reading("answer → confirmed")]
+        return [shown.reading("like → observer"), confirmed.reading("reply → confirmed")]
           + span.each("whole", of: count)
       }
     }

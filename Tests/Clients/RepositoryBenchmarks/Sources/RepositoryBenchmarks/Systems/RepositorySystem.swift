@@ -28,9 +28,9 @@ protocol RepositorySystem<Mutation>: Sendable {
   /// At least one change must be queued.
   func deliverAll() async throws
 
-  /// Waits until the system is idle until the server can be reached.
+  /// Waits until an attempt to send has failed, after which the system does nothing for a while.
   ///
-  /// At least one change must have been queued when the system was created.
+  /// At least one change must be queued, and the server must not be reachable.
   func settle() async
 }
 

@@ -29,7 +29,7 @@ struct AsyncHTTPClientTransport: HTTPTransport {
     }
   }
 
-  /// What an error of the client means: whether the server surely got nothing.
+  /// Returns the `URLError` for an error of the client, which tells whether the server certainly received nothing.
   @Sendable private static func urlError(_ error: any Error) -> URLError {
     if error is CancellationError { return URLError(.cancelled) }
     if error is NIOConnectionError { return URLError(.cannotConnectToHost) }
