@@ -3,26 +3,26 @@ public import Multicast
 /// A durable store of `Codable` values, addressed by collection and id, that broadcasts their changes.
 ///
 /// Program against this protocol, and choose a concrete store where the app is assembled: ``FileStore``,
-/// ``UserDefaultsStore``, ``InMemoryStore``, a store that a package trait adds, or one of your own. All of them keep the
-/// same promises, which the conformance checks in `DataStoreTesting` verify.
+/// ``UserDefaultsStore``, ``InMemoryStore``, a store that a package trait adds, or one of your own. All of them keep
+/// the same promises, which the conformance checks in `DataStoreTesting` verify.
 ///
 /// - **Durability**: Once a call has returned, its change survives an exit, a crash or `SIGKILL` of the process, if the
 ///   store's medium does. A call that throws has changed nothing, unless its documentation says otherwise.
 /// - **Atomicity**: A commit is applied completely or not at all, at any instant and in every process.
-/// - **Ordering**: Changes are made in the order in which the calls arrive. They are sent in the same order, each exactly
-///   once, after they are durable and before the call returns. All keys share one order, which
+/// - **Ordering**: Changes are made in the order in which the calls arrive. They are sent in the same order, each
+///   exactly once, after they are durable and before the call returns. All keys share one order, which
 ///   ``StoredValue/revision`` counts.
 /// - **Group commit**: Saves and commits that arrive while the store is writing are written together if the medium
-///   supports that. Of several saves of one key, the store may write only the last. Each save returns when its value, or
-///   a later one, is durable, and each is sent.
-/// - **External changes**: A change that another process makes in the same place is noticed by the next call for its key,
-///   if not before. It is sent to observers once, with a revision of its own. Whether it is noticed without a call
+///   supports that. Of several saves of one key, the store may write only the last. Each save returns when its value,
+///   or a later one, is durable, and each is sent.
+/// - **External changes**: A change that another process makes in the same place is noticed by the next call for its
+///   key, if not before. It is sent to observers once, with a revision of its own. Whether it is noticed without a call
 ///   depends on the medium. The store's own changes are never reported as external ones. The last save wins unless a
 ///   precondition says otherwise.
 /// - **Schemas**: A value of an older schema is migrated when it is read; see ``VersionedValue``. A value of a future
 ///   schema is left untouched and reported.
-/// - **Corruption**: Corrupt bytes are quarantined, and ``events`` reports where they are. Streams continue with the next
-///   valid save.
+/// - **Corruption**: Corrupt bytes are quarantined, and ``events`` reports where they are. Streams continue with the
+///   next valid save.
 /// - **Lifetime**: Streams don't keep a store alive. They finish when it is released.
 /// - **Cancellation**: Cancelling a caller doesn't interrupt its call. A save that has begun runs to completion and
 ///   reports its result.
@@ -35,15 +35,16 @@ public protocol KeyValueStore: Sendable {
   ///   ``StoreError/migrationFailed(_:from:reason:)`` each time for a value that can't be migrated.
   ///   ``StoreError/corruptStore(movedTo:reason:)`` once for a store that was corrupt as a whole. Otherwise another
   ///   ``StoreError``.
-  /// - Complexity: O(*b*) for the *b* bytes of the value. Bytes that were decoded before are read, but not decoded again.
+  /// - Complexity: O(*b*) for the *b* bytes of the value. Bytes that were decoded before are read, but not decoded
+  ///   again.
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>?
 
   /// Stores a value, and sends it to every observer once it is durable.
   ///
   /// - Returns: The stored value, with its time, revision and tag.
   /// - Throws: A ``StoreError``. The old value is then intact, and nothing is sent.
-  /// - Complexity: O(*b*) for the bytes of the new and the old value; see ``PartitionedValue`` for large values. Sending
-  ///   is O(1) plus O(*s*), where *s* is the number of observers that are suspended in `next()`.
+  /// - Complexity: O(*b*) for the bytes of the new and the old value; see ``PartitionedValue`` for large values.
+  ///   Sending is O(1) plus O(*s*), where *s* is the number of observers that are suspended in `next()`.
   @discardableResult
   func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>
 
@@ -64,9 +65,9 @@ public protocol KeyValueStore: Sendable {
 
   /// Applies several saves and removals as one change: all or none, at any instant, in every process.
   ///
-  /// Observers of a collection receive its changes as one element; see ``StoreObservation/changes``. All values that one
-  /// call of ``observe(collection:as:)`` reads are of the same instant. Two calls of ``load(_:)`` may read at different
-  /// instants, but the later one never returns older values than the earlier one.
+  /// Observers of a collection receive its changes as one element; see ``StoreObservation/changes``. All values that
+  /// one call of ``observe(collection:as:)`` reads are of the same instant. Two calls of ``load(_:)`` may read at
+  /// different instants, but the later one never returns older values than the earlier one.
   ///
   /// - Returns: The revision and the tag of the commit.
   /// - Throws: ``StoreError/preconditionFailed(_:)`` for the first precondition that doesn't hold, or another
@@ -80,8 +81,8 @@ public protocol KeyValueStore: Sendable {
   /// Each subscriber receives the stored value first, if there is one, then every later change. Nothing is dropped,
   /// however slow a subscriber is. A subscriber that needs only the newest value uses `buffering(.latest)`.
   ///
-  /// - Throws: A ``StoreError``, but never for bytes that can't be decoded or migrated nor, once the key is observed, for
-  ///   a value of a future format. ``events`` reports those.
+  /// - Throws: A ``StoreError``, but never for bytes that can't be decoded or migrated nor, once the key is observed,
+  ///   for a value of a future format. ``events`` reports those.
   /// - Complexity: That of a ``load(_:)``.
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
 
@@ -101,19 +102,19 @@ public protocol KeyValueStore: Sendable {
 
   /// Erases the data of some keys, and leaves no byte of it in the store.
   ///
-  /// Use it for the data of a user who has signed out. A removal isn't enough: it keeps bytes that can't be decoded, and a
-  /// database may keep the bytes of a removed value until it reuses their space. This call deletes values in any state,
-  /// including values of a future format and quarantined bytes. What a drive retains of deleted files is up to the
-  /// system. The replay of ``events`` is cleared.
+  /// Use it for the data of a user who has signed out. A removal isn't enough: it keeps bytes that can't be decoded,
+  /// and a database may keep the bytes of a removed value until it reuses their space. This call deletes values in any
+  /// state, including values of a future format and quarantined bytes. What a drive retains of deleted files is up to
+  /// the system. The replay of ``events`` is cleared.
   ///
   /// Observers in every process are notified as of removals. A commit that another process is making may store erased
-  /// data again; preconditions prevent that. The other process deletes what it has written for such a commit so far, and
-  /// if it ends first, the next process does.
+  /// data again; preconditions prevent that. The other process deletes what it has written for such a commit so far,
+  /// and if it ends first, the next process does.
   ///
   /// The default implementation throws.
   ///
-  /// - Parameter isErased: Returns whether to erase an item. The store waits for it in the middle of a transaction, so it
-  ///   must be quick and must not call a store.
+  /// - Parameter isErased: Returns whether to erase an item. The store waits for it in the middle of a transaction, so
+  ///   it must be quick and must not call a store.
   /// - Throws: A ``StoreError``. Some items may then be erased already; call again.
   /// - Complexity: O(*n*) for the names in the store. A database is rewritten completely.
   func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError)

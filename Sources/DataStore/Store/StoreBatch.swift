@@ -33,8 +33,8 @@ public struct StoreBatch: Sendable {
 
   /// Adds a precondition: the stored value of a key was written by a certain commit.
   ///
-  /// If it wasn't, the commit throws ``StoreError/preconditionFailed(_:)`` and changes nothing. The tags are compared under
-  /// the same lock or in the same transaction as the changes.
+  /// If it wasn't, the commit throws ``StoreError/preconditionFailed(_:)`` and changes nothing. The tags are compared
+  /// under the same lock or in the same transaction as the changes.
   ///
   /// - Parameters:
   ///   - tag: The tag that the stored value must have; `nil` if nothing may be stored.

@@ -3,8 +3,8 @@ internal import Multicast
 
 /// The contents of a ``BackedStore``: the backend, the topics, and the revision of the newest change.
 ///
-/// Its methods are the steps that all calls of the store consist of. It belongs to one store and is used in its isolation
-/// only.
+/// Its methods are the steps that all calls of the store consist of. It belongs to one store and is used in its
+/// isolation only.
 final class StoreContents<Backend: StoreBackend> {
   var topics = Topics()
   let now: @Sendable () -> Date
@@ -49,8 +49,8 @@ final class StoreContents<Backend: StoreBackend> {
   /// Returns the value of a key if it is in memory and nothing was changed externally since it was read or written.
   ///
   /// - Returns: `nil` if the key must be read.
-  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only, because the store is quarantined by then, so no later call
-  ///   would throw it. Other errors are left to the read.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only, because the store is quarantined by then, so no later
+  ///   call would throw it. Other errors are left to the read.
   func knownValue<Value>(of key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value>? {
     guard topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
     do throws(StoreError) {
@@ -65,7 +65,8 @@ final class StoreContents<Backend: StoreBackend> {
     }
   }
 
-  /// Reconciles the result of a read with the last known state, except for corrupt bytes, which are quarantined instead.
+  /// Reconciles the result of a read with the last known state, except for corrupt bytes, which are quarantined
+  /// instead.
   ///
   /// If the read has found an external change, ``ChangeChecker/publish(_:)`` sends it.
   @discardableResult
@@ -94,7 +95,8 @@ final class StoreContents<Backend: StoreBackend> {
 
   /// Records a durable commit, which the next flush of each of its topics sends.
   ///
-  /// - Returns: The commit, and the values that it has replaced. They may be large, so release them when no caller waits.
+  /// - Returns: The commit, and the values that it has replaced. They may be large, so release them when no caller
+  ///   waits.
   func record(_ commit: PendingCommit) -> (made: StoreCommit, released: [Any]) {
     if commit.keys.contains(where: \.changesSomething) { (revision, lastExternalTag) = (revision + 1, nil) }
     let made = StoreCommit(revision: revision, tag: commit.tag)
@@ -121,8 +123,8 @@ final class StoreContents<Backend: StoreBackend> {
   /// Quarantines corrupt bytes.
   ///
   /// - Returns: The place of the quarantined bytes; `nil` if other bytes are stored by now.
-  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` if the whole store turned out to be corrupt. All earlier reads are
-  ///   then out of date.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` if the whole store turned out to be corrupt. All earlier
+  ///   reads are then out of date.
   func quarantine<Value>(
     _ bytes: Data, of slot: Slot<Value>, reason: String
   ) throws(StoreError) -> String? {

@@ -10,7 +10,8 @@ public enum StoreError: Error, Hashable, Sendable {
     /// The id is empty. The only value of a collection has the id `nil`.
     case emptyID
 
-    /// The encoded key is longer than ``StoreKeyName/maximumEncodedLength``. The associated value is its length in bytes.
+    /// The encoded key is longer than ``StoreKeyName/maximumEncodedLength``. The associated value is its length in
+    /// bytes.
     case tooLong(encodedLength: Int)
   }
 
@@ -50,8 +51,8 @@ public enum StoreError: Error, Hashable, Sendable {
 
   /// A system call failed while writing. The old value is still stored.
   ///
-  /// If the answer of a database server was lost and the server can't be asked again, the new value may be stored instead.
-  /// The `SQLSTATE` of the error is then 40003.
+  /// If the answer of a database server was lost and the server can't be asked again, the new value may be stored
+  /// instead. The `SQLSTATE` of the error is then 40003.
   case writeFailed(SystemError)
 
   /// A system call failed while removing. The value is still stored.

@@ -20,9 +20,9 @@ public enum StoreEvent: Hashable, Sendable {
 
   /// External changes could not be watched or read.
   ///
-  /// Observers receive them late: with the next change in the same place, with the next call for the same key, or, if the
-  /// watch could not begin, with the next observer. A store on a PostgreSQL server reads them again by itself, within
-  /// seconds.
+  /// Observers receive them late: with the next change in the same place, with the next call for the same key, or, if
+  /// the watch could not begin, with the next observer. A store on a PostgreSQL server reads them again by itself,
+  /// within seconds.
   case watchingFailed(StoreError)
 
   /// The journal of a commit that another process didn't finish was corrupt, and was quarantined.

@@ -7,12 +7,12 @@ internal import Multicast
 /// tasks share. Switching to the queue and back takes two wake-ups of a thread, up to 50 µs each. A read that needs no
 /// disk takes a few microseconds, so ``runIfIdle(_:)`` runs it on the calling thread.
 ///
-/// The lock decides who uses the queue: either one drain of the waiting jobs, or one call of ``runIfIdle(_:)``. That call
-/// therefore never waits for a job.
+/// The lock decides who uses the queue: either one drain of the waiting jobs, or one call of ``runIfIdle(_:)``. That
+/// call therefore never waits for a job.
 ///
-/// A task that makes such calls in a loop never yields to the other tasks of its thread. As many of these tasks as there
-/// are threads would deadlock the program if they waited for the result of another task. Therefore ``runIfIdle(_:)``
-/// occasionally refuses to run its work, as if the store were busy.
+/// A task that makes such calls in a loop never yields to the other tasks of its thread. As many of these tasks as
+/// there are threads would deadlock the program if they waited for the result of another task. Therefore
+/// ``runIfIdle(_:)`` occasionally refuses to run its work, as if the store were busy.
 final class StoreExecutor: SerialExecutor {
   private struct State {
     var waiting: [@Sendable () -> Void] = []

@@ -4,7 +4,8 @@ public import Foundation
 ///
 /// An item is a value in any state, one part of a value in parts, or quarantined bytes.
 public struct StoredItem {
-  /// The key that the item is or was stored under; `nil` if it belongs to no single key, such as a quarantined database.
+  /// The key that the item is or was stored under; `nil` if it belongs to no single key, such as a quarantined
+  /// database.
   public let key: StoreKeyName?
 
   private let read: () -> Data

@@ -187,7 +187,8 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   /// Sends the recorded changes.
   ///
-  /// The observers of a key receive each of its changes. The observers of the collection receive all changes as one element.
+  /// The observers of a key receive each of its changes. The observers of the collection receive all changes as one
+  /// element.
   func flush() {
     guard !unsent.isEmpty else { return }
     let changes = unsent

@@ -1,7 +1,7 @@
 /// The last known state of the values of one collection: a pure state machine.
 ///
-/// Methods record reads, saves and removals, and return the changes to send to observers. The machine knows neither values
-/// nor channels, so one model test covers every type of value.
+/// Methods record reads, saves and removals, and return the changes to send to observers. The machine knows neither
+/// values nor channels, so one model test covers every type of value.
 ///
 /// **Invariant**: The changes of one id, in order, lead from the first recorded state to the last one. No state is sent
 /// twice, and a state that was replaced before a read found it is never sent.

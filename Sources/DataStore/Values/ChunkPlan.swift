@@ -1,9 +1,9 @@
 /// A division of the elements of a value into chunks, based on the chunks of an older version of the value.
 ///
-/// Each chunk is stored by itself, so a save writes only the chunks that have changed. Chunks at fixed offsets don't work
-/// well, because one insertion at the front moves elements across every later border. Therefore a border stays with the
-/// elements beside it: a chunk of the older version is kept if the new version has all of its elements as a run, wherever
-/// that is. Only the elements between the kept chunks are divided again.
+/// Each chunk is stored by itself, so a save writes only the chunks that have changed. Chunks at fixed offsets don't
+/// work well, because one insertion at the front moves elements across every later border. Therefore a border stays
+/// with the elements beside it: a chunk of the older version is kept if the new version has all of its elements as a
+/// run, wherever that is. Only the elements between the kept chunks are divided again.
 ///
 /// Invariants:
 /// - The chunks, joined, are the elements of the new version in order.
@@ -19,7 +19,8 @@ struct ChunkPlan: Equatable {
     case kept(Int)
     /// A new chunk of these elements of the new version.
     ///
-    /// `basedOn` is the index of the chunk of the older version that probably has most of the elements, if there is one.
+    /// `basedOn` is the index of the chunk of the older version that probably has most of the elements, if there is
+    /// one.
     case new(Range<Int>, basedOn: Int? = nil)
   }
 
@@ -39,8 +40,8 @@ struct ChunkPlan: Equatable {
 
   /// Plans the chunks of a new version.
   ///
-  /// An element that was changed in place replaces its chunk. An insertion or deletion of an element replaces one chunk,
-  /// or two if the result is too large or too small for one.
+  /// An element that was changed in place replaces its chunk. An insertion or deletion of an element replaces one
+  /// chunk, or two if the result is too large or too small for one.
   ///
   /// - Parameters:
   ///   - oldCounts: The number of elements of each chunk of the older version, in order; empty if nothing is stored.
@@ -181,9 +182,9 @@ private struct ChunkAlignment<Value: PartitionedValue> {
 
   /// Returns the position of a chunk in the region, or `nil` if it isn't found.
   ///
-  /// `chunks` and `region` are the parts of the two versions that aren't aligned yet. If the elements before the chunk were
-  /// only changed in place, its distance from the start is the same in both. If those after it were only changed in place,
-  /// its distance from the end is the same in both.
+  /// `chunks` and `region` are the parts of the two versions that aren't aligned yet. If the elements before the chunk
+  /// were only changed in place, its distance from the start is the same in both. If those after it were only changed
+  /// in place, its distance from the end is the same in both.
   private mutating func position(of chunk: Int, after chunks: Range<Int>, in region: Range<Int>) -> Int? {
     let fromStart = region.lowerBound + length(chunks.lowerBound..<chunk)
     let fromEnd = region.upperBound - length(chunk..<chunks.upperBound)

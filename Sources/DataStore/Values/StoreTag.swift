@@ -2,8 +2,8 @@ internal import Foundation
 
 /// An identifier of the commit that wrote a stored value.
 ///
-/// The tag is stored with the value, so it is the same in every process and after a relaunch. Two commits have different
-/// tags, even if they write equal bytes. All values that are saved by one ``StoreBatch`` have the same tag.
+/// The tag is stored with the value, so it is the same in every process and after a relaunch. Two commits have
+/// different tags, even if they write equal bytes. All values that are saved by one ``StoreBatch`` have the same tag.
 ///
 /// Use it as a precondition with ``StoreBatch/require(_:of:)``.
 public struct StoreTag: Hashable, Sendable {

@@ -12,9 +12,9 @@ public struct StoredValue<Value: Sendable>: Sendable {
 
   /// The position of the change in the order in which this store object sends changes.
   ///
-  /// The first commit of a store object, or the first external change that it notices, has revision 1, and each later one
-  /// the next number. All keys share this order, and all changes of one commit have the same revision. A value that was
-  /// stored before the store object existed has revision 0. A revision has no meaning for another store object; use
+  /// The first commit of a store object, or the first external change that it notices, has revision 1, and each later
+  /// one the next number. All keys share this order, and all changes of one commit have the same revision. A value that
+  /// was stored before the store object existed has revision 0. A revision has no meaning for another store object; use
   /// ``tag`` to identify a commit across store objects.
   public let revision: UInt64
 

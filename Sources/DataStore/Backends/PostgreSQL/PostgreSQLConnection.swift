@@ -14,8 +14,8 @@
   ///
   /// Values are parameters of statements, never a part of their text.
   package final class PostgreSQLConnection: @unchecked Sendable {
-    // Unchecked: every use of `handle` and of mutable state holds `callLock`, and each result is used by a single call. So
-    // any thread may release or check a lock while another one makes a call.
+    // Unchecked: every use of `handle` and of mutable state holds `callLock`, and each result is used by a single call.
+    // So any thread may release or check a lock while another one makes a call.
 
     /// A parameter of a statement.
     enum Parameter {
@@ -319,8 +319,8 @@
 
     /// Creates the error of a failed call.
     ///
-    /// An error of a connection that has ended has the `SQLSTATE` of a lost connection. The server may have ended it for
-    /// any reason, and the first reason it gave has any `SQLSTATE` or none.
+    /// An error of a connection that has ended has the `SQLSTATE` of a lost connection. The server may have ended it
+    /// for any reason, and the first reason it gave has any `SQLSTATE` or none.
     private func error(_ operation: String, state: String, _ message: String) -> SystemError {
       let isLost = PQstatus(handle) != CONNECTION_OK
       return SystemError(

@@ -26,8 +26,8 @@
   /// statement of a volatile function reads the latest state. Another program's transaction of another level reads an
   /// older state, so its changes always send a notification.
   ///
-  /// A store that loses its connection may not know whether its last commit was made, or will be. So its watch registers
-  /// again with the number of the new connection, and checks the log again.
+  /// A store that loses its connection may not know whether its last commit was made, or will be. So its watch
+  /// registers again with the number of the new connection, and checks the log again.
   ///
   /// The registration of a lost connection only causes needless notifications, until the next registration deletes it.
   ///

@@ -12,9 +12,9 @@
   /// Notices external changes for a ``PostgreSQLBackend``.
   ///
   /// It receives the server's notifications on its own connection, on which it first listens and then registers; see
-  /// ``PostgreSQLLayout``. A lost connection is opened again. The server sent no notifications of the changes before the
-  /// registration, so each registration counts as a notification, except the first one: the store checks for changes
-  /// when the watch has started.
+  /// ``PostgreSQLLayout``. A lost connection is opened again. The server sent no notifications of the changes before
+  /// the registration, so each registration counts as a notification, except the first one: the store checks for
+  /// changes when the watch has started.
   final class PostgreSQLWatch {
     private let listener: Listener
 
@@ -34,8 +34,8 @@
 
     /// Registers again, because the store has a new connection, and notifies once.
     ///
-    /// From then on, the changes of the earlier connection cause notifications. The server may make a commit of it late,
-    /// of which the store doesn't know.
+    /// From then on, the changes of the earlier connection cause notifications. The server may make a commit of it
+    /// late, of which the store doesn't know.
     ///
     /// - Parameter writer: The number of the new connection.
     func replaceConnection(by writer: Int64) {

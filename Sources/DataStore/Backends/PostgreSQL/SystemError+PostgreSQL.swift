@@ -14,8 +14,8 @@
     /// Whether the connection has ended, or could not be opened.
     var isLostConnection: Bool { state == Self.lostConnectionState || state == Self.noConnectionState }
 
-    /// Whether the server rolled a transaction back because of concurrent ones, so that the same transaction may succeed
-    /// when it is repeated: `serialization_failure` and `deadlock_detected`.
+    /// Whether the server rolled a transaction back because of concurrent ones, so that the same transaction may
+    /// succeed when it is repeated: `serialization_failure` and `deadlock_detected`.
     var isConflict: Bool { state == "40001" || state == "40P01" }
 
     /// The error of a commit whose answer was lost and whose outcome the server doesn't know.
