@@ -67,7 +67,7 @@ public final class SimulatedStorage: Sendable {
     state.withLock { $0.records[key.keyName] }?.value as? Value
   }
 
-  /// Returns the stored values of a collection by id, without a store.
+  /// Returns the stored values of a collection by id, without a store; traps if they are of another type.
   public func values<Value>(in collection: String, as type: Value.Type) -> [String?: Value] {
     let records = state.withLock { $0.records.filter { $0.key.collection == collection } }
     return Dictionary(uniqueKeysWithValues: records.map { ($0.key.id, $0.value.value as! Value) })

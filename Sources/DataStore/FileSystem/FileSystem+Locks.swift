@@ -15,6 +15,7 @@ extension FileSystem {
   func lock(_ folder: borrowing Descriptor, atMost timeout: Duration) throws(SystemError) {
     let number = folder.number
     let end = ContinuousClock.now + timeout
+    // In microseconds.
     var delay: UInt32 = 50
     while true {
       do throws(SystemError) {

@@ -71,7 +71,7 @@ extension StoreKeyName: CustomStringConvertible {
 
 extension StoreKeyName {
   private static func encode(_ part: String, into bytes: inout [UInt8]) {
-    // Swift compares strings by canonical equivalence. The normalisation ensures that equal strings have equal bytes.
+    // Swift compares strings by canonical equivalence. The normalization ensures that equal strings have equal bytes.
     let isASCII = part.utf8.allSatisfy { $0 < 0x80 }
     for byte in (isASCII ? part : part.precomposedStringWithCanonicalMapping).utf8 {
       if isPlain(byte) {

@@ -10,11 +10,11 @@ public import Multicast
 /// Calls do their work in the order they arrive, which determines the order of changes. Only a load of a value that is
 /// known to be the stored one stays on the caller's thread, because it reads nothing.
 ///
-/// **Reading.** Every call follows the same steps: it opens its key, reads the stored bytes, reconciles them with the
-/// last known state, and publishes the differences. The store doesn't rely on what it remembers: it reads again unless
-/// ``StoreBackend/externalVersion()`` shows that nothing was changed externally, and only skips the decoding of bytes
-/// that it has decoded before. An external change is therefore noticed by the next call for its key, or earlier if the
-/// backend watches. The watch begins with the first observer.
+/// **Reading.** Every call for a key follows the same steps: it opens the key, reads the stored bytes, reconciles them
+/// with the last known state, and publishes the differences. The store doesn't rely on what it remembers: it reads
+/// again unless ``StoreBackend/externalVersion()`` shows that nothing was changed externally, and only skips the
+/// decoding of bytes that it has decoded before. An external change is therefore noticed by the next call for its key,
+/// or earlier if the backend watches. The watch begins with the first observer.
 ///
 /// **Group commit.** An idle store writes a commit at once. Commits that arrive meanwhile wait, and are written
 /// together when the store is free, with one synchronization of the medium if the backend supports that. Each of them
@@ -199,9 +199,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     return removals
   }
 
-  /// Adds a commit, which is made after the calls that already wait.
+  /// Adds a commit, and schedules the pending commits behind the calls that already wait.
   ///
-  /// Those of them that are commits too are written together with it.
+  /// The commits among those calls join it. A read among them makes the pending commits first.
   private func enqueue(_ commit: PendingCommit) {
     if commits.add(commit) {
       executor.enqueue { self.assumeIsolated { $0.commits.performPending() } }
@@ -333,7 +333,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   /// Records the reads of a collection, and returns the entries for an observer.
   ///
   /// - Returns: `nil` if the collection must be read again, because corrupt bytes were replaced before they could be
-  ///   quarantined.
+  ///   quarantined, or because the whole store turned out to be corrupt.
   private func takeEntries<Value>(
     _ reads: [(slot: Slot<Value>, result: ReadResult<Value>)]
   ) throws(StoreError) -> [StoreObservation<Value>.Entry]? {

@@ -62,6 +62,7 @@ package struct StoreBatchEntry<Value: Codable & Sendable>: AnyStoreBatchEntry {
   package let key: StoreKey<Value>
   /// The change of the key; `nil` if the batch only has preconditions on it.
   package internal(set) var change: StoreBatchChange<Value>? = nil
+  /// The tags that the preconditions require; `nil` for one that requires that nothing is stored.
   package internal(set) var requirements: [StoreTag?] = []
 
   package var keyName: StoreKeyName { key.keyName }

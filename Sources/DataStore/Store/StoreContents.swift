@@ -13,6 +13,7 @@ final class StoreContents<Backend: StoreBackend> {
   private var revision: UInt64 = 0
   /// The tag of the commit that made the newest change, if that is an external one.
   private var lastExternalTag: StoreTag?
+  /// The values that stay decoded in memory: up to 32 MiB in encoded form.
   private var recentlyUsed = RecentlyUsed(limit: 32 << 20)
   private let eventRelay: MulticastRelay<StoreEvent>
 
@@ -27,6 +28,7 @@ final class StoreContents<Backend: StoreBackend> {
   /// Calls a closure with the backend, and sends the events of the backend.
   ///
   /// If the store turns out to be corrupt as a whole, the backend has quarantined it and replaced it by an empty one.
+  /// The topics are then notified, and an event is sent.
   ///
   /// - Parameters:
   ///   - retriesAfterQuarantine: Whether to call `body` again on the empty store, instead of throwing the error.
@@ -88,7 +90,8 @@ final class StoreContents<Backend: StoreBackend> {
 
   /// Returns the revision that a read has if it turns out to be an external change.
   ///
-  /// The values of one external commit share a revision.
+  /// The values of one external commit share a revision if they are reconciled one after the other. A removal has no
+  /// tag, so it has a revision of its own.
   private func revision<Value>(of result: ReadResult<Value>) -> UInt64 {
     if let tag = result.tag, tag == lastExternalTag { revision } else { revision + 1 }
   }

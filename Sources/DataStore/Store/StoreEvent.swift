@@ -46,8 +46,8 @@ extension StoreEvent: CustomStringConvertible {
     case .newerValueLeftUntouched(let key, let found, let supported):
       "The stored value \(key) has \(found), but this app supports \(supported). It was left untouched: update the app."
     case .migrationFailed(let key, let version, let reason):
-      "The stored value \(key) could not be migrated from schema \(version) (\(reason)). It was left untouched: correct the "
-        + "migration and update the app."
+      "The stored value \(key) could not be migrated from schema \(version) (\(reason)). It was left untouched: "
+        + "correct the migration and update the app."
     case .valueUnreadable(let key, let error):
       "The stored value \(key) could not be read and is left out. \(error)"
     case .watchingFailed(let error):

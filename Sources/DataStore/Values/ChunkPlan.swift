@@ -26,7 +26,7 @@ struct ChunkPlan: Equatable {
 
   /// The minimum size of a new chunk, unless it is the only one.
   ///
-  /// A smaller one is joined with the smaller of its neighbours.
+  /// A smaller one is joined with the smaller of its neighbors.
   static let minimumCount = 32
   /// The approximate size of the chunks into which a long run of new elements is divided.
   static let targetCount = 64
@@ -40,8 +40,8 @@ struct ChunkPlan: Equatable {
 
   /// Plans the chunks of a new version.
   ///
-  /// An element that was changed in place replaces its chunk. An insertion or deletion of an element replaces one
-  /// chunk, or two if the result is too large or too small for one.
+  /// A change of an element in place, an insertion and a deletion each replace one chunk. If the new chunk would be too
+  /// large, two chunks replace the old one. If it would be too small, it is joined with a neighbor.
   ///
   /// - Parameters:
   ///   - oldCounts: The number of elements of each chunk of the older version, in order; empty if nothing is stored.
@@ -63,14 +63,14 @@ struct ChunkPlan: Equatable {
     chunks = Self.joiningSmall(pieces).flatMap(Self.chunks(of:))
   }
 
-  /// Joins each small new piece with its smaller neighbour, and each small kept piece with a new neighbour.
+  /// Joins each small new piece with its smaller neighbor, and each small kept piece with a new neighbor.
   private static func joiningSmall(_ pieces: [ChunkPiece]) -> [ChunkPiece] {
     var joined: [ChunkPiece] = []
     var rest = pieces[...]
     while var piece = rest.popFirst() {
       while piece.elements.count < minimumCount {
-        let neighbours = [joined.last, rest.first].compactMap { $0 }.filter { piece.isNew || $0.isNew }
-        guard let partner = neighbours.min(by: { $0.elements.count < $1.elements.count }) else { break }
+        let neighbors = [joined.last, rest.first].compactMap { $0 }.filter { piece.isNew || $0.isNew }
+        guard let partner = neighbors.min(by: { $0.elements.count < $1.elements.count }) else { break }
         if partner.elements.lowerBound < piece.elements.lowerBound { joined.removeLast() } else { rest.removeFirst() }
         piece = ChunkPiece(joining: piece, with: partner)
       }
@@ -131,7 +131,8 @@ private struct ChunkAlignment<Value: PartitionedValue> {
   private let starts: [Int]
   /// The number of elements that may still be compared; a chunk that has more of them is regarded as changed.
   ///
-  /// The comparisons that are no search need fewer than this and come first, so the limit can only stop a search.
+  /// The first pass of ``alignAll()`` needs fewer comparisons than the limit and precedes any search, so it is never
+  /// stopped.
   private var comparisonsLeft: Int
   /// The maximum distance from its expected position at which a chunk is searched for, in elements.
   private let searchDistance = 2 * ChunkPlan.maximumCount

@@ -10,7 +10,7 @@ internal import Foundation
 /// The checksum is the CRC-32C of all bytes after its closing quotation mark, as eight lower-case hexadecimal digits.
 /// It comes first in format 2 and all later formats, which distinguishes corrupt bytes from those of a future format.
 ///
-/// The header is decoded before the value, so a value of a future format is recognised even if only its `format` is
+/// The header is decoded before the value, so a value of a future format is recognized even if only its `format` is
 /// known.
 ///
 /// The header of a value in parts has `parts`, the ids of its parts in order, and the second line is the head. The id
@@ -114,6 +114,7 @@ extension Envelope {
 
     private static let opening = Data(#"{"checksum":""#.utf8)
     private static let closing = UInt8(ascii: "\"")
+    /// The opening, eight digits and the closing quotation mark.
     static let length = opening.count + 9
 
     static func prefix(for rest: Data) -> Data {

@@ -41,7 +41,7 @@ public protocol PartitionedValue: Codable, Equatable, Sendable {
   /// Returns the length of the longest common prefix of two runs of elements.
   ///
   /// A store compares the elements of a value only with this function. The default implementation uses `==`. It is
-  /// specialised for the type in the type's own module, so it calls `==` directly. Generic code in the module of the
+  /// specialized for the type in the type's own module, so it calls `==` directly. Generic code in the module of the
   /// store would have to copy each element to compare it, which takes several times as long.
   ///
   /// - Complexity: O(*n*) for the *n* elements of the shorter run.

@@ -28,7 +28,7 @@ public struct FileStore: ForwardingStore {
   ///
   /// - Parameters:
   ///   - folder: The folder, as a file URL. No other program should use it.
-  ///   - now: Returns the present time, for ``StoredValue/savedAt``.
+  ///   - now: Returns the current time, for ``StoredValue/savedAt``.
   public init(folder: URL, now: @escaping @Sendable () -> Date = { Date() }) {
     self.init(folder: folder, fileSystem: FileSystem(), now: now)
   }

@@ -36,11 +36,13 @@
       SystemError(
         code: 0, operation: "committing", path: place,
         source: .postgreSQL(
+          // `program_limit_exceeded`.
           state: "54000", message: "the commit has \(byteCount) bytes, and the limit is \(limit)"))
     }
 
     /// The error of a commit whose transaction the server rolled back after an error.
     static func abortedTransaction(_ place: String) -> SystemError {
+      // The state is `in_failed_sql_transaction`.
       SystemError(
         code: 0, operation: "committing", path: place,
         source: .postgreSQL(state: "25P02", message: "the transaction was rolled back after an earlier error"))

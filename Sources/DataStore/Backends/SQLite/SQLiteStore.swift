@@ -28,7 +28,7 @@
     ///   - file: The database, as a file URL. No other program should use it, and it must be on a local volume, because
     ///     WAL mode doesn't work on network volumes.
     ///   - busyTimeout: The longest time that a call waits for another process that uses the database before it throws.
-    ///   - now: Returns the present time, for ``StoredValue/savedAt``.
+    ///   - now: Returns the current time, for ``StoredValue/savedAt``.
     public init(
       file: URL, busyTimeout: Duration = .seconds(5), now: @escaping @Sendable () -> Date = { Date() }
     ) {
