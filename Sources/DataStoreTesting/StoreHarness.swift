@@ -29,7 +29,7 @@ public struct StoreHarness: Sendable {
   /// The longest time that a check waits for a change before it fails.
   ///
   /// A store that keeps the rules sends its own changes before the call that made them returns, so only a failing check
-  /// waits.
+  /// waits that long.
   public let timeLimit: Duration
 
   /// Whether the store notices external changes without a call.

@@ -89,6 +89,7 @@ extension SystemError {
     #if SQLite
       if isBusy { return true }
     #endif
+    // The state is `lock_not_available`.
     if case .postgreSQL("55P03", _) = source { return true }
     return source == .operatingSystem && operation == "flock" && code == EWOULDBLOCK
   }

@@ -15,7 +15,7 @@ internal import Foundation
 package struct FileSystem: Sendable {
   /// A call that is about to be made.
   package struct Call: Hashable, Sendable {
-    /// The name of the system call.
+    /// The name of the system call or of its use, such as `create`.
     package let operation: String
     package let path: String
   }

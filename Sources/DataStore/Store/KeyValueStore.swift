@@ -17,9 +17,9 @@ public import Multicast
 ///   supports that. Of several saves of one key, the store may write only the last. Each save returns when its value,
 ///   or a later one, is durable, and each is sent.
 /// - **External changes**: A change that another process makes in the same place is noticed by the next call for its
-///   key, if not before. It is sent to observers once, with a revision of its own. Whether it is noticed without a call
-///   depends on the medium. The store's own changes are never reported as external ones. The last save wins unless a
-///   precondition says otherwise.
+///   key, if not before. Observers receive the newest external value of a key once, and may skip values that it has
+///   replaced. Whether a change is noticed without a call depends on the medium. The store's own changes are never
+///   reported as external ones. The last save wins unless a precondition says otherwise.
 /// - **Schemas**: A value of an older schema is migrated when it is read; see ``VersionedValue``. A value of a future
 ///   schema is left untouched and reported.
 /// - **Corruption**: Corrupt bytes are quarantined, and ``events`` reports where they are. Streams continue with the
@@ -82,8 +82,9 @@ public protocol KeyValueStore: Sendable {
 
   /// Returns the changes of one key, starting with the stored value.
   ///
-  /// Each subscriber receives the stored value first, if there is one, then every later change. Nothing is dropped,
-  /// however slow a subscriber is. A subscriber that needs only the newest value uses `buffering(.latest)`.
+  /// Each subscriber receives the stored value first, if there is one, then every later change of this store, and the
+  /// external changes that the store notices. Nothing of this is dropped, however slow a subscriber is. A subscriber
+  /// that needs only the newest value uses `buffering(.latest)`.
   ///
   /// - Throws: A ``StoreError``, but not for bytes that can't be decoded or migrated nor, once the key is observed, for
   ///   a value of a future format. ``events`` reports those. If corrupt bytes can't be quarantined for the first

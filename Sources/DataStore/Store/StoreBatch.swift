@@ -17,6 +17,8 @@ public struct StoreBatch: Sendable {
   public init() {}
 
   /// The keys that the batch changes or has preconditions on, in the order in which they were first added.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of keys.
   public var keys: [StoreKeyName] { entries.map(\.keyName) }
 
   /// Adds a save.

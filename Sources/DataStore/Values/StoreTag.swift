@@ -3,7 +3,7 @@ internal import Foundation
 /// An identifier of the commit that wrote a stored value.
 ///
 /// The tag is stored with the value, so it is the same in every process and after a relaunch. Two commits have
-/// different tags, even if they write equal bytes. All values that are saved by one ``StoreBatch`` have the same tag.
+/// different tags, even if they write equal bytes. All values that one commit saves have the same tag.
 ///
 /// Use it as a precondition with ``StoreBatch/require(_:of:)``.
 public struct StoreTag: Hashable, Sendable {

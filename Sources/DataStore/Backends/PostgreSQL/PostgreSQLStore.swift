@@ -9,11 +9,11 @@
   /// - **Atomicity**: A commit is one transaction. Saves and commits that are pending at the same time share a
   ///   transaction.
   /// - **Ordering**: Observers of all stores over the database receive changes in the order of the commits.
-  /// - **External changes** are reported by the server immediately, including those of other programs that change the
-  ///   table `datastore_value`.
-  /// - **A lost connection** is opened again, until the timeout of a call has passed. Observers receive all changes
-  ///   that were made meanwhile, once. A commit that the server rolled back because of a deadlock or a conflict with
-  ///   another client is repeated until the timeout too.
+  /// - **External changes** are reported by the server immediately while the store is observed, including those of
+  ///   other programs that change the table `datastore_value`.
+  /// - **A lost connection** is opened again, until the timeout of a call has passed. Observers then receive the newest
+  ///   value of each key that changed meanwhile, once. A commit that the server rolled back because of a deadlock or a
+  ///   conflict with another client is repeated until the timeout too.
   /// - **Size**: A commit may have up to 1,000,000,000 bytes. A larger one throws an error with the `SQLSTATE` 54000,
   ///   and changes nothing.
   /// - **Privacy**: libpq encrypts and authenticates the connection as configured by the address, by the environment

@@ -14,7 +14,8 @@
   /// - **Corruption**: A database that SQLite finds corrupt is quarantined with those files, never deleted; see
   ///   ``StoreError/corruptStore(movedTo:reason:)``. A database of a future layout, or of another program, is left
   ///   unchanged.
-  /// - **External changes** are noticed immediately, including those of other programs that change the table `value`.
+  /// - **External changes** are noticed immediately while the store is observed, including those of other programs that
+  ///   change the table `value`.
   public struct SQLiteStore: ForwardingStore {
     package let base: BackedStore<SQLiteBackend>
 
