@@ -22,8 +22,8 @@ public actor SimulatedStore: KeyValueStore {
     /// If it throws, the call throws the same error.
     public var onRead: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
 
-    /// Called before a commit or an erasure, with the keys to change or, for ``removeAll(in:)``, with the collection's
-    /// key.
+    /// Called before a commit or an erasure, with the keys to change or, for ``SimulatedStore/removeAll(in:)``, with
+    /// the collection's key.
     ///
     /// If it throws, the call throws the same error and changes nothing.
     public var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void

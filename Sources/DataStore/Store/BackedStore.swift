@@ -8,7 +8,8 @@ public import Multicast
 ///
 /// **Execution.** The store works on a serial queue of its own, so a slow disk never blocks a thread that tasks share.
 /// Calls do their work in the order they arrive, which determines the order of changes. Only a load of a value that is
-/// known to be the stored one stays on the caller's thread, because it reads nothing.
+/// known to be the stored one stays on the caller's thread, because it reads nothing. A value that is stored whole is
+/// encoded before its call arrives at the queue.
 ///
 /// **Reading.** Every call for a key follows the same steps: it opens the key, reads the stored bytes, reconciles them
 /// with the last known state, and publishes the differences. The store doesn't rely on what it remembers: it reads

@@ -64,7 +64,8 @@ public protocol KeyValueStore: Sendable {
   ///
   /// - Throws: A ``StoreError``, also if one of the values is of a future format or, once the collection was used with
   ///   a type, of a future schema of that type. All values are then still stored.
-  /// - Complexity: O(*n*), where *n* is the number of values in the store, because all names are listed.
+  /// - Complexity: O(*n*), where *n* is the number of values in the store, because all names are listed, plus the
+  ///   reading of the collection's values.
   func removeAll(in collection: String) async throws(StoreError)
 
   /// Applies several saves and removals as one change: all or none, at any instant, in every process.

@@ -20,7 +20,7 @@ public struct StoreTag: Hashable, Sendable {
   ///
   /// Equal bytes have the same tag. The time in the bytes distinguishes saves of equal values.
   init(legacyBytes: Data) {
-    // FNV-1a isn't seeded, so the tag is the same in every process.
+    // Two FNV-1a hashes with different start values. They aren't seeded, so the tag is the same in every process.
     var (high, low): (UInt64, UInt64) = (0xCBF2_9CE4_8422_2325, 0x9E37_79B9_7F4A_7C15)
     for byte in legacyBytes {
       high = (high ^ UInt64(byte)) &* 0x100_0000_01B3

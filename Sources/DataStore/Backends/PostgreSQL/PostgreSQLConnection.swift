@@ -73,6 +73,8 @@
     /// - Parameters:
     ///   - address: A connection string or URI in libpq's format. Missing settings come from the environment.
     ///   - timeout: The timeout of the store's calls, from which the limits of ``longestSilence(within:)`` follow.
+    /// - Throws: An error with ``SystemError/noConnectionState`` if the server can't be reached or refuses the
+    ///   connection.
     package init(_ address: String, timeout: Duration) throws(SystemError) {
       let seconds = Self.longestSilence(within: timeout)
       // Later options override earlier ones. libpq expands the address at the position of `dbname`, so its settings

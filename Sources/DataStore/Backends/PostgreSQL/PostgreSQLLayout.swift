@@ -44,7 +44,7 @@
     /// The layout's version.
     static let version: Int64 = 1
 
-    /// The minimum number of changes that the log keeps.
+    /// The minimum number of changes that the log keeps when it is truncated because of its length.
     private static let changeLimit: Int64 = 4_096
 
     /// The channel of the notifications.
@@ -80,7 +80,8 @@
         pid integer PRIMARY KEY, started timestamptz, writer bigint NOT NULL);
 
       -- Records changes in the log, and sends a notification if a watch of another store is registered. Returns the
-      -- number of the last of these changes. The caller has taken the store's lock.
+      -- number of the last of these changes. Truncates the log about every 1,024 changes. The caller has taken the
+      -- store's lock.
       CREATE OR REPLACE FUNCTION datastore_log(names text[], by_writer bigint, by_commit bigint) RETURNS bigint
       LANGUAGE plpgsql AS $$
         DECLARE

@@ -19,7 +19,7 @@
     /// The layout's version, kept as `user_version`.
     static let version: Int64 = 2
 
-    /// The minimum number of changes that the log keeps.
+    /// The minimum number of changes that the log keeps when it is truncated because of its length.
     static let changeLimit: Int64 = 4_096
 
     /// The interval of truncations: a store truncates the log at each of its changes whose number is a multiple of
