@@ -289,10 +289,19 @@ protocol AnyPendingKey: AnyObject {
   /// Whether the last decision changes the key.
   var changesSomething: Bool { get }
 
+  /// Encodes the value to save, unless it is encoded already, and returns the writes of the key.
   func encode(
     savedAt: Date, tag: StoreTag, readPart: (_ name: String) -> Data?
   ) throws(StoreError) -> [StoreWrite]
+
+  /// Discards the last read, which is out of date.
   func discardRead()
+
+  /// Reads the key, and decides whether its preconditions and its stored bytes allow the commit.
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> PendingCommit.Verdict
+
+  /// Records the change of the key by a durable commit.
+  ///
+  /// - Parameter isWritten: Whether the commit was written itself, and not replaced by a later save.
   func record(_ commit: StoreCommit, savedAt: Date, isWritten: Bool)
 }

@@ -71,6 +71,7 @@ final class StoreExecutor: SerialExecutor {
     return queue.sync(execute: work)
   }
 
+  /// Runs the waiting jobs until there are no more.
   private func drain() {
     while true {
       let jobs = state.withLock { state in

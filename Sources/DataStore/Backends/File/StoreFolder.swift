@@ -142,6 +142,7 @@ final class StoreFolder {
     }
   }
 
+  /// Restores the old bytes of a file, because the replacement could not be made durable.
   private func restore(
     _ old: Data?, as fileName: String, _ names: inout StagedFile.Names
   ) throws(SystemError) {
@@ -158,6 +159,9 @@ final class StoreFolder {
     }
   }
 
+  /// Removes a file, durably.
+  ///
+  /// The file keeps a temporary name until its removal is durable, so that it can get its old name back after an error.
   private func remove(_ fileName: String, by temporaryName: String) throws(SystemError) {
     try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
     do throws(SystemError) {

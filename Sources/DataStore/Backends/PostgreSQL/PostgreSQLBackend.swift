@@ -356,6 +356,7 @@
       return log.takeReport()
     }
 
+    /// Begins to follow the log after its last change, so that earlier changes aren't reported.
     private mutating func beginLog(on connection: PostgreSQLConnection) throws(SystemError) {
       log.begin(at: try connection.first(PostgreSQLLayout.newestChange) { $0.integer(0) } ?? 0)
     }
@@ -498,6 +499,9 @@
       }
     }
 
+    /// Returns whether a commit was made whose answer was lost.
+    ///
+    /// - Throws: An error of unknown outcome if the log no longer shows it, or the error of a lost connection.
     private static func wasMade<Result>(
       _ sent: Unanswered<Result>, on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError
     ) throws(StoreError) -> Bool {
