@@ -84,7 +84,7 @@ public protocol KeyValueStore: Sendable {
   /// Returns the changes of one key, starting with the stored value.
   ///
   /// Each subscriber receives the stored value first, if there is one, then every later change of this store, and the
-  /// external changes that the store notices. Nothing of this is dropped, however slow a subscriber is. A subscriber
+  /// external changes that the store notices. None of them is dropped, however slow a subscriber is. A subscriber
   /// that needs only the newest value uses `buffering(.latest)`.
   ///
   /// - Throws: A ``StoreError``, but not for bytes that can't be decoded or migrated nor, once the key is observed, for

@@ -1,7 +1,7 @@
 /// The reason why a call of a store failed.
 ///
-/// The value that was stored before is intact, or was quarantined because it or the whole store was corrupt. The only
-/// exception is the unknown outcome that ``writeFailed(_:)`` describes.
+/// The value that was stored before is intact, or was quarantined because it could not be decoded or migrated, or
+/// because the whole store was corrupt. The only exception is the unknown outcome that ``writeFailed(_:)`` describes.
 public enum StoreError: Error, Hashable, Sendable {
   /// The reason why a key is invalid.
   public enum InvalidKey: Hashable, Sendable {

@@ -12,7 +12,7 @@ package import Foundation
 ///
 /// A commit writes bytes to a staged file, synchronizes it, renames it over the old file, and synchronizes the folder.
 /// A commit of several files writes a ``CommitJournal`` before it renames the first. If a step fails, the earlier ones
-/// are rolled back. The exception is a commit with a journal that has already changed a value: it counts as made, and
+/// are rolled back. If that is no longer possible because the journal is in force, the commit counts as made, and
 /// later calls finish it.
 ///
 /// Several processes may use the same folder, because no file is ever changed in place, and no two backends share names

@@ -423,7 +423,7 @@
 
     /// Calls `body` with a connection, and calls it again with another one if the connection is lost.
     ///
-    /// During a transaction or decision, `body` is called once, with the connection of that.
+    /// During a transaction or decision, it calls `body` once, with the connection in use.
     private mutating func perform<Result>(
       _ failure: (SystemError) -> StoreError,
       _ body: (inout Self, PostgreSQLConnection) throws(SystemError) -> Result
@@ -499,7 +499,7 @@
       }
     }
 
-    /// Returns whether a commit was made whose answer was lost.
+    /// Asks the server whether it made a commit whose answer was lost.
     ///
     /// - Throws: An error of unknown outcome if the log no longer shows it, or the error of a lost connection.
     private static func wasMade<Result>(

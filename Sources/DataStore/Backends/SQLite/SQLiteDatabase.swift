@@ -67,8 +67,7 @@
       return try open(in: descriptor, creating: creating)
     }
 
-    /// Checks whether the database has got a layout that the store can't use, such as a future one, since the last
-    /// check.
+    /// Checks whether another program has given the database a layout that the store can't use, such as a future one.
     ///
     /// In a transaction, the result is valid until its end.
     ///
