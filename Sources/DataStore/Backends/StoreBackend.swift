@@ -122,8 +122,8 @@ public protocol StoreBackend: SendableMetatype {
   ///
   /// The result omits no external change. It may contain names that did not change, and names that this store changed
   /// itself, because the store reads the stored bytes and sends only new values. But if the store calls it for a
-  /// decision of a commit that isn't the first of its group, and the result isn't empty, then this commit and those
-  /// behind it are abandoned and made by a later call of ``commit(group:deciding:)``.
+  /// decision of a commit that isn't the first of its group, and the result has a name that the group hasn't removed,
+  /// then this commit and those behind it are abandoned and made by a later call of ``commit(group:deciding:)``.
   ///
   /// - Throws: ``StoreError/readFailed(_:)`` if the watch has failed. The store reports the error and starts a new
   ///   watch.

@@ -102,8 +102,8 @@ final class CommitQueue<Backend: StoreBackend> {
     var unpublished = group.all
     var wasQuarantined = false
     // If a commit must be tried again, the backend has prepared the writes of the commits behind it in vain; a folder,
-    // for example, has staged and synchronized their files. So the next attempt has at most twice as many commits as
-    // this one had before the first that waits. Attempts grow again as they succeed.
+    // for example, has staged and synchronized their files. So the next attempt has at most two commits, or twice as
+    // many as this one had before the first that waits. Attempts grow again as they succeed.
     var limit = waiting.count
     defer { checker.wakeIfCheckIsNeeded() }
     while !waiting.isEmpty {
