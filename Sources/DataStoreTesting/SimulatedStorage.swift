@@ -67,13 +67,17 @@ public final class SimulatedStorage: Sendable {
     state.withLock { $0.records[key.keyName] }?.value as? Value
   }
 
-  /// Returns the stored values of a collection by id, without a store.
+  /// Returns the stored values of a collection by id, without a store; traps if they are of another type.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of all stored values.
   public func values<Value>(in collection: String, as type: Value.Type) -> [String?: Value] {
     let records = state.withLock { $0.records.filter { $0.key.collection == collection } }
     return Dictionary(uniqueKeysWithValues: records.map { ($0.key.id, $0.value.value as! Value) })
   }
 
   /// All stored keys and values as sorted text, without a store.
+  ///
+  /// - Complexity: O(*n* log *n*), where *n* is the number of all stored values.
   public var texts: [String] {
     all.map { "\($0.key): \($0.value)" }.sorted()
   }

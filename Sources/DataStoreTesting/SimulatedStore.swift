@@ -11,7 +11,8 @@ public import Multicast
 /// A store notices the commits of other stores in ``noticeExternalChanges()``, and by any call for a key that they
 /// changed. It notices them in the order in which they were made.
 ///
-/// Values are kept without encoding. So every value can be encoded and decoded, and there are no schemas.
+/// Values are kept without encoding. So no call fails because a value can't be encoded or decoded, and there are no
+/// schemas.
 public actor SimulatedStore: KeyValueStore {
   /// The closures that a store calls before and after its operations.
   public struct Hooks: Sendable {
@@ -21,7 +22,8 @@ public actor SimulatedStore: KeyValueStore {
     /// If it throws, the call throws the same error.
     public var onRead: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
 
-    /// Called before a commit, with its keys.
+    /// Called before a commit or an erasure, with the keys to change or, for ``SimulatedStore/removeAll(in:)``, with
+    /// the collection's key.
     ///
     /// If it throws, the call throws the same error and changes nothing.
     public var onCommit: @Sendable ([StoreKeyName]) async throws(StoreError) -> Void
@@ -71,7 +73,8 @@ public actor SimulatedStore: KeyValueStore {
     noticedCount = storage.commitCount
   }
 
-  /// Simulates that the store's process is killed: from now on each call throws and changes nothing.
+  /// Simulates that the store's process is killed: from now on each call throws and changes nothing, and the store's
+  /// locks are released.
   ///
   /// A call in progress throws too, unless its commit is already made.
   public nonisolated func disconnect() {

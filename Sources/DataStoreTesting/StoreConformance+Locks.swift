@@ -11,7 +11,7 @@ extension StoreConformance {
       case .acquired(let acquired): lock = acquired
       case .held: throw Mismatch(explanation: "acquireLock: the name is locked although nothing has locked it")
       case .unsupported:
-        try expect(false, is: harness.hasLocks, "whether the store knows locks")
+        try expect(false, is: harness.hasLocks, "whether the store supports locks")
         return
       }
       for candidate in [store, other] {

@@ -39,7 +39,7 @@ extension StoreConformance {
       try await store.save(Album.versions[2], for: album)
       try expect(await harness.open().load(album)?.value, is: Album.versions[2], "load after a save")
     },
-    Check("A value in parts is read as a whole one only by a schema step, and otherwise left unchanged") { harness in
+    Check("A value in parts is read as a whole one only by a migration, and otherwise left unchanged") { harness in
       let saved = try await harness.open().save(Album.versions[1], for: album)
       let isExpected = { (error: StoreError) in
         if case .migrationFailed(album.keyName, from: 1, _) = error { true } else { false }
@@ -49,7 +49,7 @@ extension StoreConformance {
         try await store.load(wholeAlbum)
       }
       let migrated = try await harness.open().load(migratedAlbum)
-      try expect(migrated?.value, is: MigratedAlbum(title: "album", count: 200), "load with a step")
+      try expect(migrated?.value, is: MigratedAlbum(title: "album", count: 200), "load with a migration")
       try expect(await harness.open().load(album)?.tag, is: saved.tag, "load in parts")
     },
     Check("A store reports the same size of a value as a store that is opened later") { harness in
@@ -118,7 +118,7 @@ extension StoreConformance {
     }()
   }
 
-  /// The same value, stored whole.
+  /// An album that is stored whole.
   private struct WholeAlbum: Codable, Hashable {
     var title: String
     var photos: [String]
@@ -128,7 +128,7 @@ extension StoreConformance {
     }
   }
 
-  /// A later schema of the value, stored whole.
+  /// A later schema of the album, stored whole.
   private struct MigratedAlbum: VersionedValue, Hashable {
     private struct Parts: Codable {
       let head: String

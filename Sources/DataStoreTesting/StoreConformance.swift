@@ -37,6 +37,9 @@ public enum StoreConformance {
 
     /// Runs the check on a new, empty harness.
     ///
+    /// If the task is cancelled, the check stops waiting for changes, and may throw a ``StoreConformance/Failure``
+    /// although the store keeps the rule.
+    ///
     /// - Throws: A ``StoreConformance/Failure`` if the rule is broken, or an error from the harness.
     public func run(on harness: StoreHarness) async throws {
       do {

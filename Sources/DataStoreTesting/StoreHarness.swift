@@ -22,12 +22,14 @@ public struct StoreHarness: Sendable {
   public let corrupt: (@Sendable (StoreKeyName) async throws -> Void)?
 
   /// Returns all bytes and names that the medium contains, without the store; `nil` if that isn't possible.
+  ///
+  /// Without it, the checks of erasure don't look for bytes that are left.
   public let contents: (@Sendable () async throws -> [Data])?
 
   /// The longest time that a check waits for a change before it fails.
   ///
   /// A store that keeps the rules sends its own changes before the call that made them returns, so only a failing check
-  /// waits.
+  /// waits that long.
   public let timeLimit: Duration
 
   /// Whether the store notices external changes without a call.
@@ -43,8 +45,9 @@ public struct StoreHarness: Sendable {
   ///   - isWatched: Whether the store notices external changes without a call.
   ///   - hasLocks: Whether the store supports locks.
   ///   - open: Opens a store, always over the same medium.
-  ///   - contents: Returns all bytes and names that the medium contains. It is called when all stores are closed.
-  ///   - corrupt: Replaces the stored bytes of a key with bytes that can't be decoded.
+  ///   - contents: Returns all bytes and names that the medium contains; `nil` if that isn't possible. It is called
+  ///     when the check no longer calls its stores.
+  ///   - corrupt: Replaces the stored bytes of a key with bytes that can't be decoded; `nil` if that isn't possible.
   public init(
     timeLimit: Duration = .seconds(60), isWatched: Bool = false, hasLocks: Bool = true,
     open: @escaping @Sendable () async throws -> any KeyValueStore,

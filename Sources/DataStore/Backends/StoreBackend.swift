@@ -6,17 +6,17 @@ public import Foundation
 /// ``names()``. All other requirements have default implementations.
 ///
 /// A backend handles names and bytes only; it knows nothing of values, versions or observers. It belongs to one store,
-/// which makes one call at a time, on a thread of its own. So a call may block, and a backend needs no locks to protect
-/// its own state. Names are safe to use as file names, and are at most ``StoreKeyName/maximumEncodedLength`` + 17 bytes
-/// long. A name that contains a `+` is that of a part of a value; every other name is one that
-/// ``StoreKeyName/encoded()`` returned.
+/// which makes one call at a time, on a serial queue of its own. So a backend needs no locks to protect its own state,
+/// and every call except ``externalVersion()`` may block. Names are safe to use as file names. A name is either one
+/// that ``StoreKeyName/encoded()`` returned, or that of a part of a value: such a name, a `+`, and the 16 characters of
+/// the part's id. So it is at most ``StoreKeyName/maximumEncodedLength`` + 17 bytes long.
 ///
 /// Other processes, and other stores in this process, may use the same medium at the same time. The guarantees of each
 /// function, such as atomicity, hold against all of them.
 ///
 /// If a single corruption can make the whole medium unreadable, as in a database, any call may throw
-/// ``StoreError/corruptStore(movedTo:reason:)``. It throws it once, after it has quarantined all contents, so that the
-/// medium is empty.
+/// ``StoreError/corruptStore(movedTo:reason:)``. The backend throws this error once, after it has quarantined all
+/// contents, so that the medium is empty.
 public protocol StoreBackend: SendableMetatype {
   /// Returns the bytes stored under a name, or `nil` if there are none.
   ///
@@ -36,8 +36,8 @@ public protocol StoreBackend: SendableMetatype {
   ///     change the stored bytes. A backend that can't guarantee this checks afterwards, and calls `decide` again if
   ///     another commit came in between.
   /// - Returns: Whether the commit was made: `false` if `decide` returned ``CommitDecision/abandon``.
-  /// - Throws: ``StoreError/writeFailed(_:)``, ``StoreError/removeFailed(_:)``, or the error that `decide` throws; then
-  ///   nothing was changed.
+  /// - Throws: ``StoreError/writeFailed(_:)``, ``StoreError/removeFailed(_:)``, or the error that `decide` throws. Then
+  ///   nothing was changed, unless the error is of an unknown outcome; see ``StoreError/writeFailed(_:)``.
   mutating func commit(
     _ writes: [StoreWrite], deciding decide: (inout Self) throws(StoreError) -> CommitDecision
   ) throws(StoreError) -> Bool
@@ -49,7 +49,8 @@ public protocol StoreBackend: SendableMetatype {
   ///
   /// - Parameters:
   ///   - group: The writes of each commit.
-  ///   - decide: The same as in ``commit(_:deciding:)``, called with the index of the commit.
+  ///   - decide: The same as in ``commit(_:deciding:)``, called with the index of the commit, in the order of the
+  ///     group. A backend may call it again, for the same commit or for all commits from the first one on.
   /// - Returns: The result of each commit: whether it was made, or the error that prevented it.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
   mutating func commit(
@@ -64,7 +65,7 @@ public protocol StoreBackend: SendableMetatype {
   /// - Parameters:
   ///   - bytes: The bytes that ``read(_:)`` returned.
   ///   - name: The name under which the bytes are stored.
-  ///   - time: The present time, for the new name.
+  ///   - time: The current time, for the new name.
   /// - Returns: The new location of the bytes, as a description or a path; `nil` if other bytes are stored under the
   ///   name by now.
   /// - Throws: ``StoreError/writeFailed(_:)`` or ``StoreError/readFailed(_:)``; then the bytes were not moved.
@@ -109,8 +110,8 @@ public protocol StoreBackend: SendableMetatype {
 
   /// Starts to watch for external changes. The default implementation watches nothing.
   ///
-  /// The store calls it before the first value is observed, and again only if `takeExternalChanges()` threw. The
-  /// watch ends when the backend is released.
+  /// The store calls it before the first value is observed, and again only after this function or
+  /// `takeExternalChanges()` has thrown. The watch ends when the backend is released.
   ///
   /// - Parameter onChange: Asks the store to call `takeExternalChanges()` soon. A backend may call it from any
   ///   thread, and also when nothing has changed. It returns quickly and doesn't keep the store alive.
@@ -120,8 +121,9 @@ public protocol StoreBackend: SendableMetatype {
   /// Returns the names that may have been changed externally since the last call.
   ///
   /// The result omits no external change. It may contain names that did not change, and names that this store changed
-  /// itself, because the store reads the stored bytes and sends only new values. If the result isn't empty while a
-  /// group of commits is made, the remaining commits of the group are made in the next group.
+  /// itself, because the store reads the stored bytes and sends only new values. But if the store calls it for a
+  /// decision of a commit that isn't the first of its group, and the result has a name that the group hasn't removed,
+  /// then this commit and those behind it are abandoned and made by a later call of ``commit(group:deciding:)``.
   ///
   /// - Throws: ``StoreError/readFailed(_:)`` if the watch has failed. The store reports the error and starts a new
   ///   watch.
@@ -141,10 +143,10 @@ public protocol StoreBackend: SendableMetatype {
 
 /// Bytes to store under a name.
 public struct StoreWrite: Hashable, Sendable {
-  /// The name.
+  /// The name under which the bytes are stored.
   public let name: String
 
-  /// The bytes.
+  /// The bytes to store.
   public let bytes: Data
 
   /// Creates a write.
@@ -181,6 +183,8 @@ extension StoreBackend {
   }
 
   /// Makes one commit after another, so that a commit that fails doesn't fail the others.
+  ///
+  /// - Parameter endsGroup: Returns whether an error fails the remaining commits too, without an attempt.
   mutating func commitOneByOne(
     _ group: [[StoreWrite]], endingAt endsGroup: (StoreError) -> Bool = \.isLockout,
     deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision

@@ -2,8 +2,8 @@ package import Dispatch
 
 /// Runs an actor's jobs on a dispatch queue, in the order they arrive.
 ///
-/// It is for actors that use dispatch sources or block in system calls, such as ``FolderHub`` and a terminal. A blocking
-/// call would otherwise occupy one of the few threads that all tasks share. The priority of a job is ignored.
+/// It is for actors that use dispatch sources or block in system calls, such as ``FolderHub`` and a terminal. A
+/// blocking call would otherwise occupy one of the few threads that all tasks share. The priority of a job is ignored.
 package final class DispatchQueueExecutor: SerialExecutor {
   /// The queue that runs the jobs.
   ///

@@ -74,6 +74,8 @@ extension FileSystem {
     }
   }
 
+  /// Creates a folder, unless it exists.
+  ///
   /// - Returns: Whether the folder was missing.
   private func makeFolderIfMissing(_ path: String) throws(SystemError) -> Bool {
     do throws(SystemError) {

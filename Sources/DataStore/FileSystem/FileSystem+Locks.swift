@@ -15,6 +15,7 @@ extension FileSystem {
   func lock(_ folder: borrowing Descriptor, atMost timeout: Duration) throws(SystemError) {
     let number = folder.number
     let end = ContinuousClock.now + timeout
+    // In microseconds.
     var delay: UInt32 = 50
     while true {
       do throws(SystemError) {
@@ -88,6 +89,7 @@ extension SystemError {
     #if SQLite
       if isBusy { return true }
     #endif
+    // The state is `lock_not_available`.
     if case .postgreSQL("55P03", _) = source { return true }
     return source == .operatingSystem && operation == "flock" && code == EWOULDBLOCK
   }

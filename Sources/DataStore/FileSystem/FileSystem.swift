@@ -8,14 +8,14 @@ internal import Foundation
   internal import Musl
 #endif
 
-/// The system calls of a ``FileBackend``.
+/// The system calls of the stores that keep files, and of ``FolderHub``.
 ///
-/// Files are named relative to an open folder, and symbolic links are never followed, so no call reaches a file outside
-/// the folder. A call that a signal interrupts is retried. A test can make any call fail.
+/// Files are named relative to an open folder, and a symbolic link under such a name is never followed. So no call
+/// reaches a file outside the folder. A call that a signal interrupts is retried. A test can make almost any call fail.
 package struct FileSystem: Sendable {
   /// A call that is about to be made.
   package struct Call: Hashable, Sendable {
-    /// The name of the system call.
+    /// The name of the system call or of its use, such as `create`.
     package let operation: String
     package let path: String
   }

@@ -88,13 +88,19 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Advice by SQLite's result codes, which never change; the lowest byte of an extended code is the primary code.
   private var sqliteAdvice: String {
     switch (code & 0xFF, code) {
+    // SQLITE_BUSY and SQLITE_LOCKED.
     case (5, _), (6, _): "Another connection has locked the database: end its transaction, then try again."
+    // SQLITE_FULL and SQLITE_IOERR_SHMSIZE.
     case (13, _), (_, 4874): "Free some space, then try again."
+    // SQLITE_CANTOPEN_SYMLINK.
     case (_, 1550): "It is a symbolic link, which a store does not follow: replace it with the file itself."
+    // SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN and SQLITE_AUTH.
     case (3, _), (8, _), (14, _), (23, _):
       "Check the owner and the permissions of the file and its folder, and that the volume is not read-only."
+    // SQLITE_CORRUPT and SQLITE_NOTADB.
     case (11, _), (26, _):
       "Move the file away, together with the files whose names begin with its name, and restore a backup."
+    // SQLITE_TOOBIG.
     case (18, _): "The value is larger than SQLite allows: split it."
     default: "Try again. If the error persists, check the volume or choose another folder."
     }

@@ -1,7 +1,7 @@
 /// The key of a stored value, with the type of the value.
 ///
-/// A key consists of a collection and, if the collection has more than one value, an id within it. Declare a key once and
-/// use it in every call, so that a value is always read and written as the same type:
+/// A key consists of a collection and, if the collection has more than one value, an id within it. Declare a key once
+/// and use it in every call, so that a value is always read and written as the same type:
 ///
 /// ```swift
 /// extension StoreKey where Value == Inbox {

@@ -4,8 +4,8 @@ internal import Foundation
 ///
 /// Errors and events contain it, and a ``StoreBackend`` receives it as ``encoded()``. The encoding leaves `a`–`z`,
 /// `0`–`9`, `_` and `-` unchanged, writes every other byte as `%` and two lower-case hexadecimal digits, and joins the
-/// collection and the id with `.`. Two different keys therefore never share an encoded name, even if upper and lower case
-/// aren't distinguished, and no encoded name contains `/`, `..` or NUL.
+/// collection and the id with `.`. Two different keys therefore never share an encoded name, even if upper and lower
+/// case aren't distinguished, and no encoded name contains `/`, `..` or NUL.
 ///
 /// ```swift
 /// try StoreKeyName("inbox", id: "Jake/0").encoded()  // "inbox.%4aake%2f0"
@@ -46,8 +46,8 @@ public struct StoreKeyName: Hashable, Sendable {
 
   /// Returns the name under which a ``StoreBackend`` keeps the value.
   ///
-  /// - Throws: ``StoreError/invalidKey(_:)`` if the collection or the id is empty, or if the result would be longer than
-  ///   ``maximumEncodedLength``.
+  /// - Throws: ``StoreError/invalidKey(_:)`` if the collection or the id is empty, or if the result would be longer
+  ///   than ``maximumEncodedLength``.
   public func encoded() throws(StoreError) -> String {
     if collection.isEmpty { throw .invalidKey(.emptyCollection) }
     if id?.isEmpty == true { throw .invalidKey(.emptyID) }
@@ -71,7 +71,7 @@ extension StoreKeyName: CustomStringConvertible {
 
 extension StoreKeyName {
   private static func encode(_ part: String, into bytes: inout [UInt8]) {
-    // Swift compares strings by canonical equivalence. The normalisation ensures that equal strings have equal bytes.
+    // Swift compares strings by canonical equivalence. The normalization ensures that equal strings have equal bytes.
     let isASCII = part.utf8.allSatisfy { $0 < 0x80 }
     for byte in (isASCII ? part : part.precomposedStringWithCanonicalMapping).utf8 {
       if isPlain(byte) {

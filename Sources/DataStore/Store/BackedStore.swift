@@ -3,23 +3,24 @@ public import Multicast
 
 /// A ``KeyValueStore`` over any place that can keep bytes, given a ``StoreBackend`` for it.
 ///
-/// ``FileStore``, ``UserDefaultsStore`` and ``InMemoryStore`` are this store over three backends, and so are `SQLiteStore`
-/// and `PostgreSQLStore`, which package traits add. Use this type for a backend of your own.
+/// ``FileStore``, ``UserDefaultsStore`` and ``InMemoryStore`` are this store over three backends, and so are
+/// `SQLiteStore` and `PostgreSQLStore`, which package traits add. Use this type for a backend of your own.
 ///
 /// **Execution.** The store works on a serial queue of its own, so a slow disk never blocks a thread that tasks share.
 /// Calls do their work in the order they arrive, which determines the order of changes. Only a load of a value that is
-/// known to be the stored one stays on the caller's thread, because it reads nothing.
+/// known to be the stored one stays on the caller's thread, because it reads nothing. A value that is stored whole is
+/// encoded before its call arrives at the queue.
 ///
-/// **Reading.** Every call follows the same steps: it opens its key, reads the stored bytes, reconciles them with the last
-/// known state, and publishes the differences. The store doesn't rely on what it remembers: it reads again unless
-/// ``StoreBackend/externalVersion()`` shows that nothing was changed externally, and only skips the decoding of bytes that
-/// it has decoded before. An external change is therefore noticed by the next call for its key, or earlier if the backend
-/// watches. The watch begins with the first observer.
+/// **Reading.** Every call for a key follows the same steps: it opens the key, reads the stored bytes, reconciles them
+/// with the last known state, and publishes the differences. The store doesn't rely on what it remembers: it reads
+/// again unless ``StoreBackend/externalVersion()`` shows that nothing was changed externally, and only skips the
+/// decoding of bytes that it has decoded before. An external change is therefore noticed by the next call for its key,
+/// or earlier if the backend watches. The watch begins with the first observer.
 ///
-/// **Group commit.** An idle store writes a commit at once. Commits that arrive meanwhile wait, and are written together
-/// when the store is free, with one synchronization of the medium if the backend supports that. Each of them still
-/// succeeds or fails by itself. Of several saves of one key only the last is written, but all are sent, in the order they
-/// arrived.
+/// **Group commit.** An idle store writes a commit at once. Commits that arrive meanwhile wait, and are written
+/// together when the store is free, with one synchronization of the medium if the backend supports that. Each of them
+/// still succeeds or fails by itself. Of several saves of one key only the last is written, but all are sent, in the
+/// order they arrived.
 ///
 /// - Complexity: A call costs the work of its backend and the coding of one value. A save also reads the value that it
 ///   replaces. ``observe(collection:as:)`` reads every value of the collection.
@@ -199,9 +200,9 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
     return removals
   }
 
-  /// Adds a commit, which is made after the calls that already wait.
+  /// Adds a commit, and schedules the pending commits behind the calls that already wait.
   ///
-  /// Those of them that are commits too are written together with it.
+  /// The commits among those calls join it. A read among them makes the pending commits first.
   private func enqueue(_ commit: PendingCommit) {
     if commits.add(commit) {
       executor.enqueue { self.assumeIsolated { $0.commits.performPending() } }
@@ -333,7 +334,7 @@ public actor BackedStore<Backend: StoreBackend>: KeyValueStore {
   /// Records the reads of a collection, and returns the entries for an observer.
   ///
   /// - Returns: `nil` if the collection must be read again, because corrupt bytes were replaced before they could be
-  ///   quarantined.
+  ///   quarantined, or because the whole store turned out to be corrupt.
   private func takeEntries<Value>(
     _ reads: [(slot: Slot<Value>, result: ReadResult<Value>)]
   ) throws(StoreError) -> [StoreObservation<Value>.Entry]? {

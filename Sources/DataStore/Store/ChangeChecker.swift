@@ -7,11 +7,11 @@ final class ChangeChecker<Backend: StoreBackend> {
   private let contents: StoreContents<Backend>
   private var watch = WatchState()
   private var wake: @Sendable () -> Void = {}
-  /// The reads that the commits in flight have made before they decided.
+  /// The reads of external changes from before the commits in flight, which aren't published yet.
   private var checksOfCommits: [any AnyCheck] = []
-  /// Whether a commit has taken a report of changes that nothing has read since.
+  /// Whether changes were reported that no check has read since.
   private var needsCheck = false
-  /// Whether a report was taken for the group's own removals in the present attempt.
+  /// Whether a report was dismissed in the current attempt, because it seemed to be of the group's own removals.
   private var hasDismissedReport = false
   /// The names that durable commits have changed and that aren't recorded yet.
   ///
@@ -33,7 +33,7 @@ final class ChangeChecker<Backend: StoreBackend> {
   /// Whether the backend reports external changes.
   var isWatching: Bool { watch.isWatching }
 
-  /// Starts to watch again if the watch has broken.
+  /// Starts to watch, for the first time or because the watch has broken, and checks all observed keys.
   func startWatching() {
     guard !watch.isWatching else { return }
     do throws(StoreError) {
@@ -57,7 +57,7 @@ final class ChangeChecker<Backend: StoreBackend> {
     do throws(StoreError) {
       let checks = try contents.withBackend { (backend: inout Backend) throws(StoreError) in
         try backend.snapshot { (backend: inout Backend) throws(StoreError) in
-          // The backend may have called this closure before.
+          // If the backend has called this closure before, it has discarded what that call read.
           if let plan { watch.markUnread(plan) }
           if takesReport { try takeReport(&backend) }
           let taken = takePlan()
@@ -86,7 +86,8 @@ final class ChangeChecker<Backend: StoreBackend> {
   ///
   /// Without this, the commit would read and send only those keys of an external commit that it changes itself.
   ///
-  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only. Other errors are reported as events, and the commit continues.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only. Other errors are reported as events, and the commit
+  ///   continues.
   func readExternalChanges(from backend: inout Backend) throws(StoreError) {
     guard watch.isWatching else { return }
     var plan: WatchState.Plan?
@@ -149,22 +150,22 @@ final class ChangeChecker<Backend: StoreBackend> {
 
   /// Records that an attempt has ended.
   ///
-  /// If a commit of the attempt wasn't made, a report that was taken for the group's own removals may be of another
-  /// process's removal, so it is read after all.
+  /// If a commit of the attempt wasn't made, a report that was dismissed as one of the group's own removals may have
+  /// been of another process's removal. So a check reads all changes after all.
   func endAttempt(madeAll: Bool) {
     if hasDismissedReport, !madeAll { needsCheck = true }
     hasDismissedReport = false
   }
 
-  /// Schedules a check if a commit has taken a report and wasn't tried again, because nothing else would read the changes.
+  /// Schedules a check of the reported changes if no attempt has read them, because nothing else would.
   func wakeIfCheckIsNeeded() {
     if needsCheck { wake() }
   }
 
   /// Sends the change that a read of one key has found.
   ///
-  /// The external commit that made the change may have changed other keys too. Observers of the whole collection receive
-  /// a commit as one element, so the other external changes are read and recorded first.
+  /// The external commit that made the change may have changed other keys too. Observers of the whole collection
+  /// receive a commit as one element, so the other external changes are read and recorded first.
   func publish<Value>(_ slot: Slot<Value>) {
     if slot.topic.hasUnsent, slot.topic.isCollectionObserved { checkForChanges() }
     slot.topic.flush()
@@ -176,7 +177,8 @@ final class ChangeChecker<Backend: StoreBackend> {
   @discardableResult
   func reconcile<Value>(_ result: ReadResult<Value>, ofObserved slot: Slot<Value>) -> Bool {
     if case .corrupt(let bytes, let reason) = result {
-      // Bytes that could not be quarantined before are left alone, because each attempt would wake the store for another.
+      // Bytes that could not be quarantined before are left alone, because each attempt would wake the store for
+      // another.
       if slot.topic.isUnusable(Fingerprint(bytes), slot.id) { return true }
       do throws(StoreError) {
         _ = try contents.quarantine(bytes, of: slot, reason: reason)

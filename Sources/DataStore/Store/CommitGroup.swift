@@ -2,8 +2,8 @@ internal import Foundation
 
 /// Commits that are written together; see ``CommitQueue``.
 ///
-/// **Invariant**: No commit of a group changes a key that another one changes or requires, so none depends on another. The
-/// exception is several saves of one key without preconditions, of which only the last is written.
+/// **Invariant**: No commit of a group changes a key that another one changes or requires, so none depends on another.
+/// The exception is several saves of one key without preconditions, of which only the last is written.
 struct CommitGroup {
   /// All commits of the group, in the order they arrived.
   private(set) var all: [PendingCommit] = []

@@ -2,35 +2,37 @@ internal import Foundation
 
 /// Makes the commits of a store, group by group.
 ///
-/// A commit is durable when the medium has synchronized, for example after `fsync`, which takes far longer than the write
-/// itself. A store that makes 400 commits one after the other waits for the medium 400 times.
+/// A commit is durable when the medium has synchronized, for example after `fsync`, which takes far longer than the
+/// write itself. A store that makes 400 commits one after the other waits for the medium 400 times.
 ///
 /// The naive solution is to collect commits for some milliseconds and to write them as one transaction. It has three
-/// faults. The delay slows down a caller that makes one commit at a time. Unrelated commits fail together when one of them
-/// has a precondition that doesn't hold. And a commit that reads what an earlier one of its transaction wrote finds bytes
-/// that the store hasn't recorded yet, and reports them as an external change.
+/// faults. The delay slows down a caller that makes one commit at a time. Unrelated commits fail together when one of
+/// them has a precondition that doesn't hold. And a commit that reads what an earlier one of its transaction wrote
+/// finds bytes that the store hasn't recorded yet, and reports them as an external change.
 ///
-/// Group commit has none of these faults. The first rule avoids the delay, and the second one avoids the other two faults:
+/// Group commit has none of these faults. The first rule avoids the delay, and the second one avoids the other two
+/// faults:
 ///
-/// - **No delay.** An idle store makes a commit at once. Commits that arrive while the store writes wait in ``pending``, and
-///   form the next group when the store is free. Groups thus grow with the load, and without load a commit is alone in its
-///   group.
+/// - **No delay.** An idle store makes a commit at once. Commits that arrive while the store writes wait in
+///   ``pending``, and form the next group when the store is free. Groups thus grow with the load, and without load a
+///   commit is alone in its group.
 /// - **Independence.** A group ends before the first commit that depends on an earlier commit of the group, because it
-///   names a key that the earlier commit changes, or changes a key that the earlier commit requires. So each commit reads,
-///   decides, and succeeds or fails by itself. Saves of one key without preconditions are the exception: only the last
-///   save is written, and the others share its result. See ``CommitGroup``.
+///   names a key that the earlier commit changes, or changes a key that the earlier commit requires. So each commit
+///   reads, decides, and succeeds or fails by itself. Saves of one key without preconditions are the exception: only
+///   the last save is written, and the others share its result. See ``CommitGroup``.
 ///
 /// Three more rules make a group as good as its commits one by one:
 ///
-/// - **One synchronization.** ``StoreBackend/commit(group:deciding:)`` makes the whole group. A database makes it in one
-///   transaction. If a statement fails, the database makes each commit in a transaction of its own, so only the faulty
-///   commit fails. A backend that can't do that makes one commit after the other.
-/// - **One order.** A commit may have to be tried again: because another process has committed before it, because corrupt
-///   bytes must be quarantined first, or because the stored parts that it keeps are gone. The commits behind it then wait
-///   for the next attempt too, so none overtakes it.
-/// - **Publication.** Once commits are durable, all of them are recorded and sent in the order they arrived, including those
-///   that were not written because of a later save. If that save must be tried again, the durable commits that arrived
-///   after the replaced one wait too. ``ChangeChecker`` doesn't read the keys of a commit until the commit is recorded.
+/// - **One synchronization.** ``StoreBackend/commit(group:deciding:)`` makes the whole group. A database makes it in
+///   one transaction. If a statement fails, the database makes each commit in a transaction of its own, so only the
+///   faulty commit fails. A backend that can't do that makes one commit after the other.
+/// - **One order.** A commit may have to be tried again: because another process has committed before it, because
+///   corrupt bytes must be quarantined first, or because the stored parts that it keeps are gone. The commits behind it
+///   then wait for the next attempt too, so none overtakes it.
+/// - **Publication.** Once commits are durable, all of them are recorded and sent in the order they arrived, including
+///   those that were not written because of a later save. If that save must be tried again, the durable commits that
+///   arrived after the replaced one wait too. ``ChangeChecker`` doesn't read the keys of a commit until the commit is
+///   recorded.
 ///
 /// A queue belongs to one store and is used in its isolation only.
 final class CommitQueue<Backend: StoreBackend> {
@@ -70,16 +72,17 @@ final class CommitQueue<Backend: StoreBackend> {
 
   /// Makes the pending commits, group by group.
   ///
-  /// A call that reads or erases stored values does this first, and therefore finds the values that were committed before
-  /// it arrived.
+  /// A call that reads or erases stored values does this first, and therefore finds the values that were committed
+  /// before it arrived.
   func performPending() {
     while !pending.isEmpty { perform(CommitGroup.take(from: &pending) { readPart($0) }) }
   }
 
   /// Reads a part of a stored value, for a save that keeps most of its elements.
   ///
-  /// - Returns: The stored bytes of the part; `nil` if there are none or they can't be read. The save then encodes the whole
-  ///   part. An error is not reported here: if the store can't be used, the commit fails with an error of its own.
+  /// - Returns: The stored bytes of the part; `nil` if there are none or they can't be read. The save then encodes the
+  ///   whole part. An error is not reported here: if the store can't be used, the commit fails with an error of its
+  ///   own.
   private func readPart(_ name: String) -> Data? {
     do throws(StoreError) {
       return try contents.withBackend(retriesAfterQuarantine: false) { (backend: inout Backend) throws(StoreError) in
@@ -92,14 +95,15 @@ final class CommitQueue<Backend: StoreBackend> {
 
   /// Makes the commits of a group, and completes each of them.
   ///
-  /// It makes attempts until every commit has a result. After each attempt, it records and sends the commits up to the first
-  /// one without a result.
+  /// It makes attempts until every commit has a result. After each attempt, it records and sends the commits up to the
+  /// first one without a result.
   private func perform(_ group: CommitGroup) {
     var waiting = group.writing
     var unpublished = group.all
     var wasQuarantined = false
-    // When a commit must be tried again, the attempt prepared those behind it in vain. So attempts are small after that,
-    // and grow again as they succeed.
+    // If a commit must be tried again, the backend has prepared the writes of the commits behind it in vain; a folder,
+    // for example, has staged and synchronized their files. So the next attempt has at most two commits, or twice as
+    // many as this one had before the first that waits. Attempts grow again as they succeed.
     var limit = waiting.count
     defer { checker.wakeIfCheckIsNeeded() }
     while !waiting.isEmpty {
@@ -115,8 +119,9 @@ final class CommitQueue<Backend: StoreBackend> {
       } catch {
         var outcome = Outcome.failed(error)
         if case .corruptStore = error {
-          // The whole store was quarantined, with all that was read and written, so it is repeated once. This includes
-          // the commits of earlier attempts that aren't sent yet.
+          // The whole store was quarantined, and with it what this attempt has read and written. So its commits are
+          // tried again, once, in the empty store that has replaced it. So are those that earlier attempts made and
+          // that aren't sent yet, because they are lost too.
           let lost = unpublished.filter { $0.successor == nil && $0.isMade }
           for commit in lost { commit.discardResult() }
           tried = lost + tried
@@ -134,16 +139,17 @@ final class CommitQueue<Backend: StoreBackend> {
       for commit in finished { recordAndSend(commit) }
       unpublished.removeFirst(finished.count)
       checker.unrecordedNames = Set(unpublished.lazy.filter(\.isMade).flatMap { $0.keys.map(\.name) })
-      // If the watch has broken during the attempt, it starts again, and with it a check of all observed keys. This must
-      // not be earlier, because the check would mistake commits that aren't recorded for external changes.
+      // If the watch has broken during the attempt, it starts again, with a check of all observed keys. The check skips
+      // the `unrecordedNames`, so these are set first; otherwise it would mistake commits that aren't recorded yet for
+      // external changes.
       if wasWatching { checker.startWatching() }
     }
   }
 
   /// Makes commits, up to the first one that must wait for the next attempt.
   ///
-  /// A commit must wait if another process has committed before it, or if its decision is ``PendingCommit/Verdict/retry``.
-  /// The commits behind it wait too, so that none overtakes it.
+  /// A commit must wait if its verdict is ``PendingCommit/Verdict/retry``, or if it isn't the first one and there are
+  /// external changes, which the next attempt reads. The commits behind it wait too, so that none overtakes it.
   ///
   /// - Returns: The outcome of each commit, and the number of commits before the first one that waits.
   /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only.
@@ -159,8 +165,8 @@ final class CommitQueue<Backend: StoreBackend> {
         if index <= firstToWait { firstToWait = .max }
         tried[index].discardReads()
         if index > firstToWait { return .abandon }
-        // External changes from before the first commit are read at once, because nothing of this attempt is written yet.
-        // Later they would be mixed with the attempt's own changes, so the commit waits for the next attempt.
+        // External changes from before the first commit are read at once, because nothing of this attempt is written
+        // yet. Later they would be mixed with the attempt's own changes, so the commit waits for the next attempt.
         if index == 0 {
           try checker.readExternalChanges(from: &backend)
         } else if try checker.findsExternalChanges(with: &backend, besides: removed) {
@@ -176,7 +182,7 @@ final class CommitQueue<Backend: StoreBackend> {
     return (results.map(Outcome.init), min(firstToWait, tried.count))
   }
 
-  /// Quarantines the stored bytes that prevent commits from being made, before they are tried again.
+  /// Quarantines the stored bytes that prevent commits from being made, so that the commits can be tried again.
   ///
   /// - Parameters:
   ///   - tried: The commits.
@@ -200,9 +206,10 @@ final class CommitQueue<Backend: StoreBackend> {
     key.discardRead()
   }
 
-  /// Records the result of a commit, or prepares the commit for the next attempt.
+  /// Records the result of a commit, or prepares its writes again for the next attempt.
   ///
-  /// The external changes that its reads have found are sent first, because they happened before the commit.
+  /// Also sends the external changes that the reads of the commit have found. They happened before the commit, whose
+  /// own changes ``recordAndSend(_:)`` sends later.
   ///
   /// - Returns: Whether the commit has its result. Otherwise it must be tried again.
   private func settle(_ commit: PendingCommit, _ outcome: Outcome) -> Bool {
@@ -226,7 +233,8 @@ final class CommitQueue<Backend: StoreBackend> {
   private func reconcileRead(of key: some AnyPendingKey) {
     let key = key.typed
     guard let result = key.takeRead() else { return }
-    // The commit has failed, so its corrupt bytes stay where they are until a call reads them.
+    // The commit has failed: for another reason, and then it quarantines nothing, or because the bytes could not be
+    // quarantined. They stay where they are until the next call for the key.
     if case .corrupt = result { return }
     contents.reconcile(result, key.slot)
   }

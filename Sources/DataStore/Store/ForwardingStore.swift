@@ -59,6 +59,6 @@ extension ForwardingStore {
     try await base.acquireLock(name)
   }
 
-  /// The last 16 events, then every later one.
+  /// Events that concern the owner of the store, although no call failed.
   public var events: MulticastStream<StoreEvent, Never> { base.events }
 }

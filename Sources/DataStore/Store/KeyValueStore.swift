@@ -3,47 +3,50 @@ public import Multicast
 /// A durable store of `Codable` values, addressed by collection and id, that broadcasts their changes.
 ///
 /// Program against this protocol, and choose a concrete store where the app is assembled: ``FileStore``,
-/// ``UserDefaultsStore``, ``InMemoryStore``, a store that a package trait adds, or one of your own. All of them keep the
-/// same promises, which the conformance checks in `DataStoreTesting` verify.
+/// ``UserDefaultsStore``, ``InMemoryStore``, a store that a package trait adds, or one of your own. All of them keep
+/// the same promises, which the conformance checks in `DataStoreTesting` verify.
 ///
 /// - **Durability**: Once a call has returned, its change survives an exit, a crash or `SIGKILL` of the process, if the
-///   store's medium does. A call that throws has changed nothing, unless its documentation says otherwise.
+///   store's medium does. A call that throws has changed nothing, unless its documentation or that of its error says
+///   otherwise.
 /// - **Atomicity**: A commit is applied completely or not at all, at any instant and in every process.
-/// - **Ordering**: Changes are made in the order in which the calls arrive. They are sent in the same order, each exactly
-///   once, after they are durable and before the call returns. All keys share one order, which
+/// - **Ordering**: Changes are made in the order in which the calls arrive. They are sent in the same order, each
+///   exactly once, after they are durable and before the call returns. All keys share one order, which
 ///   ``StoredValue/revision`` counts.
 /// - **Group commit**: Saves and commits that arrive while the store is writing are written together if the medium
-///   supports that. Of several saves of one key, the store may write only the last. Each save returns when its value, or
-///   a later one, is durable, and each is sent.
-/// - **External changes**: A change that another process makes in the same place is noticed by the next call for its key,
-///   if not before. It is sent to observers once, with a revision of its own. Whether it is noticed without a call
-///   depends on the medium. The store's own changes are never reported as external ones. The last save wins unless a
-///   precondition says otherwise.
+///   supports that. Of several saves of one key, the store may write only the last. Each save returns when its value,
+///   or a later one, is durable, and each is sent.
+/// - **External changes**: A change that another process makes in the same place is noticed by the next call for its
+///   key, if not before. Observers receive the newest external value of a key once, and may skip values that it has
+///   replaced. Whether a change is noticed without a call depends on the medium. The store's own changes are never
+///   reported as external ones. The last save wins unless a precondition says otherwise.
 /// - **Schemas**: A value of an older schema is migrated when it is read; see ``VersionedValue``. A value of a future
 ///   schema is left untouched and reported.
-/// - **Corruption**: Corrupt bytes are quarantined, and ``events`` reports where they are. Streams continue with the next
-///   valid save.
+/// - **Corruption**: Corrupt bytes are quarantined, and ``events`` reports where they are. Streams continue with the
+///   next valid save.
 /// - **Lifetime**: Streams don't keep a store alive. They finish when it is released.
 /// - **Cancellation**: Cancelling a caller doesn't interrupt its call. A save that has begun runs to completion and
 ///   reports its result.
 public protocol KeyValueStore: Sendable {
   /// Returns the stored value of a key, or `nil` if nothing is stored.
   ///
-  /// - Throws: ``StoreError/undecodable(_:movedTo:reason:)`` for corrupt bytes, which are quarantined: once, unless
-  ///   ``events`` has already reported them, and later calls return `nil`.
+  /// - Throws: ``StoreError/undecodable(_:movedTo:reason:)`` for corrupt bytes, once, because the call quarantines them
+  ///   and later calls return `nil`. If another call has quarantined them already, only ``events`` reports them.
   ///   ``StoreError/newerFormat(_:found:supported:)`` each time for a value of a future format or schema.
   ///   ``StoreError/migrationFailed(_:from:reason:)`` each time for a value that can't be migrated.
   ///   ``StoreError/corruptStore(movedTo:reason:)`` once for a store that was corrupt as a whole. Otherwise another
   ///   ``StoreError``.
-  /// - Complexity: O(*b*) for the *b* bytes of the value. Bytes that were decoded before are read, but not decoded again.
+  /// - Complexity: O(*b*) for the *b* bytes of the value. Bytes whose decoded value is still in memory are read, but
+  ///   not decoded again.
   func load<Value>(_ key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>?
 
   /// Stores a value, and sends it to every observer once it is durable.
   ///
   /// - Returns: The stored value, with its time, revision and tag.
-  /// - Throws: A ``StoreError``. The old value is then intact, and nothing is sent.
-  /// - Complexity: O(*b*) for the bytes of the new and the old value; see ``PartitionedValue`` for large values. Sending
-  ///   is O(1) plus O(*s*), where *s* is the number of observers that are suspended in `next()`.
+  /// - Throws: A ``StoreError``. Nothing is then sent, and the old value is intact, unless the error is a
+  ///   ``StoreError/writeFailed(_:)`` of unknown outcome.
+  /// - Complexity: O(*b*) for the bytes of the new and the old value; see ``PartitionedValue`` for large values.
+  ///   Sending is O(1) plus O(*s*), where *s* is the number of observers that are suspended in `next()`.
   @discardableResult
   func save<Value>(_ value: Value, for key: StoreKey<Value>) async throws(StoreError) -> StoredValue<Value>
 
@@ -52,36 +55,41 @@ public protocol KeyValueStore: Sendable {
   /// If nothing is stored, the call changes and sends nothing. Corrupt bytes aren't deleted but quarantined, which
   /// ``events`` reports.
   ///
-  /// - Throws: A ``StoreError``. The value is then still stored, and nothing is sent.
+  /// - Throws: A ``StoreError``. Nothing is then sent, and the value is still stored, unless the error is a
+  ///   ``StoreError/removeFailed(_:)`` of unknown outcome.
   /// - Complexity: That of reading the value.
   func remove<Value>(_ key: StoreKey<Value>) async throws(StoreError)
 
   /// Removes all values of a collection in one commit, and notifies every observer.
   ///
-  /// - Throws: A ``StoreError``, also if one of the values is of a future format. All values are then still stored.
-  /// - Complexity: O(*n*), where *n* is the number of values in the store, because all names are listed.
+  /// - Throws: A ``StoreError``, also if one of the values is of a future format or, once the collection was used with
+  ///   a type, of a future schema of that type. All values are then still stored.
+  /// - Complexity: O(*n*), where *n* is the number of values in the store, because all names are listed, plus the
+  ///   reading of the collection's values.
   func removeAll(in collection: String) async throws(StoreError)
 
   /// Applies several saves and removals as one change: all or none, at any instant, in every process.
   ///
-  /// Observers of a collection receive its changes as one element; see ``StoreObservation/changes``. All values that one
-  /// call of ``observe(collection:as:)`` reads are of the same instant. Two calls of ``load(_:)`` may read at different
-  /// instants, but the later one never returns older values than the earlier one.
+  /// Observers of a collection receive its changes as one element; see ``StoreObservation/changes``. All values that
+  /// one call of ``observe(collection:as:)`` reads are of the same instant. Two calls of ``load(_:)`` may read at
+  /// different instants, but the later one never returns older values than the earlier one.
   ///
   /// - Returns: The revision and the tag of the commit.
   /// - Throws: ``StoreError/preconditionFailed(_:)`` for the first precondition that doesn't hold, or another
-  ///   ``StoreError``. Nothing is then changed or sent.
+  ///   ``StoreError``. Nothing is then sent or, unless the outcome of the commit is unknown, changed.
   /// - Complexity: The sum of its saves and removals. Each precondition reads the value of its key.
   @discardableResult
   func commit(_ batch: StoreBatch) async throws(StoreError) -> StoreCommit
 
   /// Returns the changes of one key, starting with the stored value.
   ///
-  /// Each subscriber receives the stored value first, if there is one, then every later change. Nothing is dropped,
-  /// however slow a subscriber is. A subscriber that needs only the newest value uses `buffering(.latest)`.
+  /// Each subscriber receives the stored value first, if there is one, then every later change of this store, and the
+  /// external changes that the store notices. None of them is dropped, however slow a subscriber is. A subscriber
+  /// that needs only the newest value uses `buffering(.latest)`.
   ///
-  /// - Throws: A ``StoreError``, but never for bytes that can't be decoded or migrated nor, once the key is observed, for
-  ///   a value of a future format. ``events`` reports those.
+  /// - Throws: A ``StoreError``, but not for bytes that can't be decoded or migrated nor, once the key is observed, for
+  ///   a value of a future format. ``events`` reports those. If corrupt bytes can't be quarantined for the first
+  ///   observer, the call throws after all.
   /// - Complexity: That of a ``load(_:)``.
   func changes<Value>(of key: StoreKey<Value>) async throws(StoreError) -> MulticastStream<StoreChange<Value>, Never>
 
@@ -92,8 +100,9 @@ public protocol KeyValueStore: Sendable {
   /// - Parameters:
   ///   - collection: The name of the collection.
   ///   - type: The type of its values.
-  /// - Throws: A ``StoreError``, but never for single values that can't be decoded, migrated or read, or that are of a
-  ///   future format. Those are left out, and ``events`` reports them.
+  /// - Throws: A ``StoreError``, but not for single values that can't be decoded, migrated or read, or that are of a
+  ///   future format. Those are left out, and ``events`` reports them. If corrupt bytes can't be quarantined, the call
+  ///   throws after all.
   /// - Complexity: O(*n*) for the *n* names in the store, and the decoding of the collection's values.
   func observe<Value>(
     collection: String, as type: Value.Type
@@ -101,19 +110,20 @@ public protocol KeyValueStore: Sendable {
 
   /// Erases the data of some keys, and leaves no byte of it in the store.
   ///
-  /// Use it for the data of a user who has signed out. A removal isn't enough: it keeps bytes that can't be decoded, and a
-  /// database may keep the bytes of a removed value until it reuses their space. This call deletes values in any state,
-  /// including values of a future format and quarantined bytes. What a drive retains of deleted files is up to the
-  /// system. The replay of ``events`` is cleared.
+  /// Use it for the data of a user who has signed out. A removal isn't enough: it keeps bytes that can't be decoded,
+  /// and a database may keep the bytes of a removed value until it reuses their space. This call deletes values in any
+  /// state, including values of a future format and quarantined bytes. What a drive retains of deleted files is up to
+  /// the system. The replay of ``events`` is cleared.
   ///
-  /// Observers in every process are notified as of removals. A commit that another process is making may store erased
-  /// data again; preconditions prevent that. The other process deletes what it has written for such a commit so far, and
-  /// if it ends first, the next process does.
+  /// Observers in every process are notified as if the values had been removed. A commit that another process is making
+  /// at the same time may store erased data again; a precondition of that commit prevents this. Bytes that the other
+  /// process has prepared for a commit that then fails are deleted by that process or, if it ends first, by the next
+  /// process that uses the store.
   ///
   /// The default implementation throws.
   ///
-  /// - Parameter isErased: Returns whether to erase an item. The store waits for it in the middle of a transaction, so it
-  ///   must be quick and must not call a store.
+  /// - Parameter isErased: Returns whether to erase an item. The store waits for it in the middle of a transaction, so
+  ///   it must be quick and must not call a store.
   /// - Throws: A ``StoreError``. Some items may then be erased already; call again.
   /// - Complexity: O(*n*) for the names in the store. A database is rewritten completely.
   func erase(where isErased: @escaping @Sendable (StoredItem) -> Bool) async throws(StoreError)

@@ -111,15 +111,17 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
   private let requirements: [StoreTag?]
   private let whole: PreparedChange<Value>.Whole?
 
-  private var written: (edition: Edition, content: StoredContent<Value>, partIDs: Set<String>)?
+  /// The value as the commit writes it, and the ids of the stored parts that it keeps; `nil` if nothing is saved.
+  private var written: (edition: Edition, content: StoredContent<Value>, keptPartIDs: Set<String>)?
   /// The result of the last read, until it is reconciled.
   private(set) var read: ReadResult<Value>?
   /// Whether the removal has anything to remove.
   ///
   /// This includes bytes that were quarantined for it, because for observers they are removed too.
   private var hasRemovable = false
+  /// Whether stored bytes were quarantined for the commit.
   private var wasQuarantined = false
-  /// The tag of a value that was quarantined for the commit, whose preconditions may still require it.
+  /// The tag of the value that was quarantined for the commit; the preconditions of the commit may still require it.
   private var quarantinedTag: StoreTag?
 
   var name: String { slot.name }
@@ -220,7 +222,7 @@ final class PendingKey<Value: Codable & Sendable>: AnyPendingKey {
       return .proceed(removing: [name] + storedIDs.map { StorePartName.encode($0, of: name) })
     case .save:
       // After an external save the parts to keep may no longer be stored.
-      guard let keptIDs = written?.partIDs, keptIDs.isSubset(of: storedIDs) else { return .retry }
+      guard let keptIDs = written?.keptPartIDs, keptIDs.isSubset(of: storedIDs) else { return .retry }
       return .proceed(
         removing: storedIDs.filter { !keptIDs.contains($0) }.map { StorePartName.encode($0, of: name) })
     }
@@ -287,10 +289,19 @@ protocol AnyPendingKey: AnyObject {
   /// Whether the last decision changes the key.
   var changesSomething: Bool { get }
 
+  /// Encodes the value to save, unless it is encoded already, and returns the writes of the key.
   func encode(
     savedAt: Date, tag: StoreTag, readPart: (_ name: String) -> Data?
   ) throws(StoreError) -> [StoreWrite]
+
+  /// Discards the last read, which is out of date.
   func discardRead()
+
+  /// Reads the key, and decides whether its preconditions and its stored bytes allow the commit.
   func decide<Backend: StoreBackend>(reading backend: inout Backend) throws(StoreError) -> PendingCommit.Verdict
+
+  /// Records the change of the key by a durable commit.
+  ///
+  /// - Parameter isWritten: Whether the commit was written itself, and not replaced by a later save.
   func record(_ commit: StoreCommit, savedAt: Date, isWritten: Bool)
 }

@@ -1,6 +1,6 @@
 /// Decides which decoded values a store keeps in memory: the most recently used ones, up to a total size.
 ///
-/// - Complexity: Amortised O(log *n*) for a use, where *n* is the number of kept values.
+/// - Complexity: Amortized O(log *n*) for a use, where *n* is the number of kept values, if their sizes are similar.
 struct RecentlyUsed {
   /// The maximum total size of the kept values, in encoded bytes.
   ///

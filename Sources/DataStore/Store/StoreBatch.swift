@@ -17,6 +17,8 @@ public struct StoreBatch: Sendable {
   public init() {}
 
   /// The keys that the batch changes or has preconditions on, in the order in which they were first added.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of keys.
   public var keys: [StoreKeyName] { entries.map(\.keyName) }
 
   /// Adds a save.
@@ -33,8 +35,8 @@ public struct StoreBatch: Sendable {
 
   /// Adds a precondition: the stored value of a key was written by a certain commit.
   ///
-  /// If it wasn't, the commit throws ``StoreError/preconditionFailed(_:)`` and changes nothing. The tags are compared under
-  /// the same lock or in the same transaction as the changes.
+  /// If it wasn't, the commit throws ``StoreError/preconditionFailed(_:)`` and changes nothing. The tags are compared
+  /// under the same lock or in the same transaction as the changes.
   ///
   /// - Parameters:
   ///   - tag: The tag that the stored value must have; `nil` if nothing may be stored.
@@ -62,6 +64,7 @@ package struct StoreBatchEntry<Value: Codable & Sendable>: AnyStoreBatchEntry {
   package let key: StoreKey<Value>
   /// The change of the key; `nil` if the batch only has preconditions on it.
   package internal(set) var change: StoreBatchChange<Value>? = nil
+  /// The tags that the preconditions require; `nil` for one that requires that nothing is stored.
   package internal(set) var requirements: [StoreTag?] = []
 
   package var keyName: StoreKeyName { key.keyName }

@@ -2,7 +2,8 @@
 public struct StoreCommit: Hashable, Sendable {
   /// The position of the commit in the order in which the store object sends changes; see ``StoredValue/revision``.
   ///
-  /// A commit that changed nothing, such as the removal of a key without a value, has the revision of the change before it.
+  /// A commit that changed nothing, such as the removal of a key without a value, has the revision of the change before
+  /// it.
   public let revision: UInt64
 
   /// The tag of every value that the commit saved.

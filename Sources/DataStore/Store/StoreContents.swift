@@ -3,8 +3,8 @@ internal import Multicast
 
 /// The contents of a ``BackedStore``: the backend, the topics, and the revision of the newest change.
 ///
-/// Its methods are the steps that all calls of the store consist of. It belongs to one store and is used in its isolation
-/// only.
+/// Its methods are the steps that all calls of the store consist of. It belongs to one store and is used in its
+/// isolation only.
 final class StoreContents<Backend: StoreBackend> {
   var topics = Topics()
   let now: @Sendable () -> Date
@@ -13,6 +13,7 @@ final class StoreContents<Backend: StoreBackend> {
   private var revision: UInt64 = 0
   /// The tag of the commit that made the newest change, if that is an external one.
   private var lastExternalTag: StoreTag?
+  /// The values that stay decoded in memory: up to 32 MiB in encoded form.
   private var recentlyUsed = RecentlyUsed(limit: 32 << 20)
   private let eventRelay: MulticastRelay<StoreEvent>
 
@@ -27,6 +28,7 @@ final class StoreContents<Backend: StoreBackend> {
   /// Calls a closure with the backend, and sends the events of the backend.
   ///
   /// If the store turns out to be corrupt as a whole, the backend has quarantined it and replaced it by an empty one.
+  /// The topics are then notified, and an event is sent.
   ///
   /// - Parameters:
   ///   - retriesAfterQuarantine: Whether to call `body` again on the empty store, instead of throwing the error.
@@ -49,8 +51,8 @@ final class StoreContents<Backend: StoreBackend> {
   /// Returns the value of a key if it is in memory and nothing was changed externally since it was read or written.
   ///
   /// - Returns: `nil` if the key must be read.
-  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only, because the store is quarantined by then, so no later call
-  ///   would throw it. Other errors are left to the read.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` only, because the store is quarantined by then, so no later
+  ///   call would throw it. Other errors are left to the read.
   func knownValue<Value>(of key: StoreKey<Value>) throws(StoreError) -> StoredValue<Value>? {
     guard topics[key.collection]?.holdsContent(of: key.id) ?? false else { return nil }
     do throws(StoreError) {
@@ -65,7 +67,8 @@ final class StoreContents<Backend: StoreBackend> {
     }
   }
 
-  /// Reconciles the result of a read with the last known state, except for corrupt bytes, which are quarantined instead.
+  /// Reconciles the result of a read with the last known state, except for corrupt bytes, which are quarantined
+  /// instead.
   ///
   /// If the read has found an external change, ``ChangeChecker/publish(_:)`` sends it.
   @discardableResult
@@ -87,14 +90,16 @@ final class StoreContents<Backend: StoreBackend> {
 
   /// Returns the revision that a read has if it turns out to be an external change.
   ///
-  /// The values of one external commit share a revision.
+  /// The values of one external commit share a revision if they are reconciled one after the other. A removal has no
+  /// tag, so it has a revision of its own.
   private func revision<Value>(of result: ReadResult<Value>) -> UInt64 {
     if let tag = result.tag, tag == lastExternalTag { revision } else { revision + 1 }
   }
 
   /// Records a durable commit, which the next flush of each of its topics sends.
   ///
-  /// - Returns: The commit, and the values that it has replaced. They may be large, so release them when no caller waits.
+  /// - Returns: The commit, and the values that it has replaced. They may be large, so release them when no caller
+  ///   waits.
   func record(_ commit: PendingCommit) -> (made: StoreCommit, released: [Any]) {
     if commit.keys.contains(where: \.changesSomething) { (revision, lastExternalTag) = (revision + 1, nil) }
     let made = StoreCommit(revision: revision, tag: commit.tag)
@@ -121,8 +126,8 @@ final class StoreContents<Backend: StoreBackend> {
   /// Quarantines corrupt bytes.
   ///
   /// - Returns: The place of the quarantined bytes; `nil` if other bytes are stored by now.
-  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` if the whole store turned out to be corrupt. All earlier reads are
-  ///   then out of date.
+  /// - Throws: ``StoreError/corruptStore(movedTo:reason:)`` if the whole store turned out to be corrupt. All earlier
+  ///   reads are then out of date.
   func quarantine<Value>(
     _ bytes: Data, of slot: Slot<Value>, reason: String
   ) throws(StoreError) -> String? {

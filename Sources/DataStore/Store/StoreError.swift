@@ -1,6 +1,7 @@
 /// The reason why a call of a store failed.
 ///
-/// In each case, the value that was stored before is intact, or was quarantined if it was corrupt.
+/// The value that was stored before is intact, or was quarantined because it could not be decoded or migrated, or
+/// because the whole store was corrupt. The only exception is the unknown outcome that ``writeFailed(_:)`` describes.
 public enum StoreError: Error, Hashable, Sendable {
   /// The reason why a key is invalid.
   public enum InvalidKey: Hashable, Sendable {
@@ -10,7 +11,8 @@ public enum StoreError: Error, Hashable, Sendable {
     /// The id is empty. The only value of a collection has the id `nil`.
     case emptyID
 
-    /// The encoded key is longer than ``StoreKeyName/maximumEncodedLength``. The associated value is its length in bytes.
+    /// The encoded key is longer than ``StoreKeyName/maximumEncodedLength``. The associated value is its length in
+    /// bytes.
     case tooLong(encodedLength: Int)
   }
 
@@ -45,18 +47,18 @@ public enum StoreError: Error, Hashable, Sendable {
   /// The whole store was corrupt. It was quarantined, and nothing is stored now.
   case corruptStore(movedTo: String, reason: String)
 
-  /// A system call failed while reading.
+  /// A call to the operating system or to a database failed while reading.
   case readFailed(SystemError)
 
-  /// A system call failed while writing. The old value is still stored.
+  /// A call to the operating system or to a database failed while writing. The old value is still stored.
   ///
-  /// If the answer of a database server was lost and the server can't be asked again, the new value may be stored instead.
-  /// The `SQLSTATE` of the error is then 40003.
+  /// The exception is an unknown outcome: if the answer of a database server was lost, and the server can't be asked
+  /// again or no longer knows it, the new value may be stored instead. The `SQLSTATE` of the error is then 40003.
   case writeFailed(SystemError)
 
-  /// A system call failed while removing. The value is still stored.
+  /// A call to the operating system or to a database failed while removing. The value is still stored.
   ///
-  /// If the answer of a database server was lost, the value may be removed, as for ``writeFailed(_:)``.
+  /// If the outcome is unknown, as ``writeFailed(_:)`` describes, the value may be removed instead.
   case removeFailed(SystemError)
 }
 
@@ -86,16 +88,18 @@ extension StoreError: CustomStringConvertible {
     case .preconditionFailed(let key):
       "The stored value \(key) isn't the one that the commit requires. Nothing was changed: load it and try again."
     case .encodingFailed(let key, let reason):
-      "The value \(key) could not be encoded (\(reason)). The old value is still stored: correct the new one and save again."
+      "The value \(key) could not be encoded (\(reason)). The old value is still stored: correct the new one and save "
+        + "again."
     case .undecodable(let key, let movedTo, let reason):
       "The stored value \(key) could not be decoded (\(reason)). Its bytes are kept in \(movedTo): save a new value."
     case .newerFormat(let key, let found, let supported):
       "The stored value \(key) has \(found), but this app supports \(supported). It was left untouched: update the app."
     case .migrationFailed(let key, let version, let reason):
-      "The stored value \(key) could not be migrated from schema \(version) (\(reason)). It was left untouched: correct the "
-        + "migration and update the app."
+      "The stored value \(key) could not be migrated from schema \(version) (\(reason)). It was left untouched: "
+        + "correct the migration and update the app."
     case .newerStore(let path, let found, let supported):
-      "The store \(path) has layout \(found), but this app supports \(supported). It was left untouched: update the app."
+      "The store \(path) has layout \(found), but this app supports \(supported). It was left untouched: update the "
+        + "app."
     case .corruptStore(let movedTo, let reason):
       "The store was corrupt (\(reason)). It is kept in \(movedTo), and an empty store has replaced it: save again."
     case .readFailed(let error):

@@ -18,14 +18,15 @@ public enum StoreEvent: Hashable, Sendable {
   /// To observers, nothing is stored. All other values of the collection are available.
   case valueUnreadable(StoreKeyName, StoreError)
 
-  /// External changes could not be watched or read.
+  /// External changes could not be watched or read, or corrupt bytes among them could not be quarantined.
   ///
-  /// Observers receive them late: with the next change in the same place, with the next call for the same key, or, if the
-  /// watch could not begin, with the next observer. A store on a PostgreSQL server reads them again by itself, within
-  /// seconds.
+  /// Observers receive them late: with the next change in the same place, with the next call for the same key, or, if
+  /// the watch could not begin, with the next observer. A store on a PostgreSQL server reads them again by itself,
+  /// within seconds.
   case watchingFailed(StoreError)
 
-  /// The journal of a commit that another process didn't finish was corrupt, and was quarantined.
+  /// The journal of an unfinished commit was quarantined, because it was corrupt, or because an item that isn't a file
+  /// has the name of one of its files.
   ///
   /// Some keys of that commit may have their new value, and the other keys their old one. `movedTo` is the place of the
   /// journal, for a bug report or a repair.
@@ -46,14 +47,15 @@ extension StoreEvent: CustomStringConvertible {
     case .newerValueLeftUntouched(let key, let found, let supported):
       "The stored value \(key) has \(found), but this app supports \(supported). It was left untouched: update the app."
     case .migrationFailed(let key, let version, let reason):
-      "The stored value \(key) could not be migrated from schema \(version) (\(reason)). It was left untouched: correct the "
-        + "migration and update the app."
+      "The stored value \(key) could not be migrated from schema \(version) (\(reason)). It was left untouched: "
+        + "correct the migration and update the app."
     case .valueUnreadable(let key, let error):
       "The stored value \(key) could not be read and is left out. \(error)"
     case .watchingFailed(let error):
       "External changes may arrive late. \(error)"
     case .journalQuarantined(let movedTo, let reason):
-      "The journal of a commit was corrupt (\(reason)). It is kept in \(movedTo): check whether related values match."
+      "The journal of a commit could not be used (\(reason)). It is kept in \(movedTo): check whether related values "
+        + "match."
     case .storeQuarantined(let movedTo, let reason):
       "The store was corrupt (\(reason)). It is kept in \(movedTo), and an empty store has replaced it."
     }

@@ -7,16 +7,16 @@ internal import Multicast
 /// tasks share. Switching to the queue and back takes two wake-ups of a thread, up to 50 µs each. A read that needs no
 /// disk takes a few microseconds, so ``runIfIdle(_:)`` runs it on the calling thread.
 ///
-/// The lock decides who uses the queue: either one drain of the waiting jobs, or one call of ``runIfIdle(_:)``. That call
-/// therefore never waits for a job.
+/// The state under the lock grants the queue either to one drain of the waiting jobs or to one call of
+/// ``runIfIdle(_:)``. That call therefore never waits for a job.
 ///
-/// A task that makes such calls in a loop never yields to the other tasks of its thread. As many of these tasks as there
-/// are threads would deadlock the program if they waited for the result of another task. Therefore ``runIfIdle(_:)``
-/// occasionally refuses to run its work, as if the store were busy.
+/// A task that makes such calls in a loop never yields to the other tasks of its thread. As many of these tasks as
+/// there are threads would deadlock the program if they waited for the result of another task. Therefore
+/// ``runIfIdle(_:)`` occasionally refuses to run its work, as if the store were busy.
 final class StoreExecutor: SerialExecutor {
   private struct State {
     var waiting: [@Sendable () -> Void] = []
-    /// Whether jobs are being run, or will be without another call.
+    /// Whether work is running, or is scheduled on the queue.
     var isBusy = false
     /// The number of times that ``runIfIdle(_:)`` may run its work before a caller has to yield.
     var turns = StoreExecutor.turnsInARow
@@ -71,6 +71,7 @@ final class StoreExecutor: SerialExecutor {
     return queue.sync(execute: work)
   }
 
+  /// Runs the waiting jobs until there are no more.
   private func drain() {
     while true {
       let jobs = state.withLock { state in

@@ -2,8 +2,8 @@ public import Multicast
 
 /// A lock on a name, which is held until this object is released or the process ends.
 ///
-/// It excludes only other locks on the same name in the same place, in this process and in any other. It has no effect on
-/// other calls of the store. ``KeyValueStore/acquireLock(_:)`` returns one.
+/// It excludes only other locks on the same name in the same place, in this process and in any other. It has no effect
+/// on other calls of the store. ``KeyValueStore/acquireLock(_:)`` returns one.
 public final class StoreLock: Sendable {
   private let check: (@Sendable () async -> Bool)?
   private let unlock: @Sendable () -> Void
@@ -24,8 +24,8 @@ public final class StoreLock: Sendable {
 
   /// Whether the name is still locked.
   ///
-  /// A server releases the locks of a client whose connection is lost, perhaps long before the client notices. A lost lock
-  /// is never held again: release it and acquire another one.
+  /// A server releases the locks of a client whose connection is lost, perhaps long before the client notices. A lost
+  /// lock is never held again: release it and acquire another one.
   ///
   /// - Returns: Whether the lock is held; `false` also if that can't be determined.
   /// - Complexity: O(1) for a lock on this machine. For a lock of a server, one exchange with the server.

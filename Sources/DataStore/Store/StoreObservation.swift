@@ -23,9 +23,10 @@ public struct StoreObservation<Value: Codable & Sendable>: Sendable {
   /// Every later change of the collection, in one order.
   ///
   /// The changes of one commit are one element, in the order of its batch. External changes that the store notices
-  /// together are one element too, in commit order as far as the medium knows it. After each element, an observer
-  /// therefore has the collection as it was stored at one instant. Nothing is dropped. The subscription finishes when the
-  /// store is released.
+  /// together are one element too, in commit order as far as the medium knows it. If the store watches its medium, an
+  /// observer therefore has, after each element, the collection as it was stored at one instant. Otherwise a call
+  /// notices only the external changes of its own keys. Nothing is dropped. The subscription finishes when the store is
+  /// released.
   public let changes: MulticastSubscription<[StoreChange<Value>], Never>
 
   /// Creates an observation, for your own implementation of a store.

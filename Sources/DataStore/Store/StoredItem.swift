@@ -4,7 +4,8 @@ public import Foundation
 ///
 /// An item is a value in any state, one part of a value in parts, or quarantined bytes.
 public struct StoredItem {
-  /// The key that the item is or was stored under; `nil` if it belongs to no single key, such as a quarantined database.
+  /// The key that the item is or was stored under; `nil` if it belongs to no single key, such as a quarantined
+  /// database.
   public let key: StoreKeyName?
 
   private let read: () -> Data
@@ -21,9 +22,9 @@ public struct StoredItem {
 
   /// All bytes of the item, as they are stored; empty if they can't be read.
   ///
-  /// The stores of this package then throw, even if they can't tell whether the item was to be erased.
+  /// If they can't be read, the erasure throws in the stores of this package, because the decision needs the bytes.
   ///
-  /// - Complexity: Each access reads the bytes.
+  /// - Complexity: O(*b*) for *b* bytes, because each access reads them.
   public var bytes: Data { read() }
 }
 
@@ -70,7 +71,7 @@ extension StoredItem {
   }
 
   private static func key(ofName name: String) -> StoreKeyName? {
-    // No key encodes to a name of a part or of quarantined bytes, so the encoded key is a part of the name.
+    // The name of a part or of quarantined bytes begins with the encoded key, and is never an encoded key itself.
     StoreKeyName(encoded: name) ?? StoreKeyName(encoded: owner(of: name))
   }
 
@@ -80,6 +81,6 @@ extension StoredItem {
     return String(name.prefix { $0 != StorePartName.separator })
   }
 
-  /// The text after the encoded key in a name of quarantined bytes.
+  /// The text between the encoded key and the time in a name of quarantined bytes.
   static var quarantineMark: String { ".corrupt-" }
 }

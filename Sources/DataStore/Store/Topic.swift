@@ -18,13 +18,16 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
   /// Each is the value of the edition that ``state`` has for the id.
   private var contents: [String?: StoredContent<Value>] = [:]
 
-  /// The bytes that were last read or written, and the backend's version at that time, if it has versions.
+  /// The fingerprint of the bytes that were last read or written, and the backend's version at that time, by id.
+  ///
+  /// It has no entries if the backend has no versions.
   private var seen: [String?: (fingerprint: Fingerprint, version: UInt64)] = [:]
 
   /// The channels of the keys that are or were observed.
   ///
-  /// A channel that no stream refers to any more releases itself. Its entry here is removed by an occasional sweep.
+  /// A channel is released once no stream refers to it, although its entry stays here until a sweep removes it.
   private var channels: [String?: KeyChannel] = [:]
+  /// The number of entries at which the next channel is preceded by a sweep.
   private var sweepCount = 64
 
   /// The channel of the collection's observers.
@@ -187,7 +190,8 @@ final class Topic<Value: Codable & Sendable>: AnyTopic {
 
   /// Sends the recorded changes.
   ///
-  /// The observers of a key receive each of its changes. The observers of the collection receive all changes as one element.
+  /// The observers of a key receive each of its changes. The observers of the collection receive all changes as one
+  /// element.
   func flush() {
     guard !unsent.isEmpty else { return }
     let changes = unsent

@@ -1,7 +1,7 @@
 /// The last known state of the values of one collection: a pure state machine.
 ///
-/// Methods record reads, saves and removals, and return the changes to send to observers. The machine knows neither values
-/// nor channels, so one model test covers every type of value.
+/// Methods record reads, saves and removals, and return the changes to send to observers. The machine knows neither
+/// values nor channels, so one model test covers every type of value.
 ///
 /// **Invariant**: The changes of one id, in order, lead from the first recorded state to the last one. No state is sent
 /// twice, and a state that was replaced before a read found it is never sent.
@@ -10,7 +10,8 @@ struct TopicState {
   enum Known: Equatable {
     case nothing
     case value(Edition, revision: UInt64)
-    /// Bytes that are neither usable nor quarantined: of a future schema, or of an older one that can't be migrated.
+    /// Bytes that are neither usable nor quarantined: of a future format or schema, of an older schema that can't be
+    /// migrated, or corrupt ones whose quarantine failed.
     case unusable(Fingerprint)
     /// An entry that can't be read at all.
     case unreadable
@@ -36,13 +37,13 @@ struct TopicState {
     case sendRemoved(revision: UInt64)
     /// Clear the replay, because there is no value for observers, although none was removed.
     ///
-    /// `isNew` is `false` if the last read found the same.
+    /// `isNew` is `true` if this read has found an unusable or unreadable value that the last one did not find.
     case hide(isNew: Bool)
   }
 
   private var known: [String?: Known] = [:]
 
-  /// Whether all ids have been listed, so that nothing is stored for an id that isn't in ``known``.
+  /// Whether all ids have been listed, so that nothing was stored for an id that isn't in ``known``.
   private var isListed = false
 
   /// The ids that had stored bytes, usable or not, when they were last read or written, in no particular order.
@@ -106,8 +107,8 @@ struct TopicState {
 
   /// Records that nothing is stored for an id, because this store removed it or quarantined its bytes.
   mutating func forget(_ id: String?) {
-    // Once all ids are listed, a missing entry means the same. So the state of a collection whose ids come and go stays
-    // small.
+    // Once all ids are listed, a missing entry means that nothing is stored. Without an entry for each removed id, the
+    // state of a collection whose ids come and go stays small.
     known[id] = isListed ? nil : Known.nothing
   }
 

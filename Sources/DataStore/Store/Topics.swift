@@ -8,7 +8,8 @@ struct Topics {
 
   /// Opens a key, which is the first step of every call.
   ///
-  /// - Throws: ``StoreError/invalidKey(_:)`` or ``StoreError/collectionHasAnotherType(collection:existing:requested:)``.
+  /// - Throws: ``StoreError/invalidKey(_:)`` or
+  ///   ``StoreError/collectionHasAnotherType(collection:existing:requested:)``.
   mutating func open<Value>(_ key: StoreKey<Value>) throws(StoreError) -> Slot<Value> {
     try open(key, named: key.keyName.encoded())
   }

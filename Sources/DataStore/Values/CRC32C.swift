@@ -29,6 +29,7 @@ enum CRC32C {
 
   /// Eight tables of 256 entries: the contribution of a byte to the checksum if 0 to 7 bytes follow it.
   private static let tables: [UInt32] = {
+    // 0x82F63B78 is the polynomial of CRC-32C, with the lowest power in the highest bit.
     var tables = (0..<256).map { byte in
       (0..<8).reduce(UInt32(byte)) { entry, _ in entry >> 1 ^ (entry & 1 == 0 ? 0 : 0x82F6_3B78) }
     }

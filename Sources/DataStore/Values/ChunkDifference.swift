@@ -23,8 +23,8 @@ struct ChunkDifference: Equatable {
 
   /// Compares two chunks.
   ///
-  /// The comparison recognises any number of elements that were changed in place, or one insertion or deletion of any
-  /// number of consecutive elements. After any other change, only the elements before it are recognised as stored.
+  /// The comparison recognizes any number of elements that were changed in place, or one insertion or deletion of any
+  /// number of consecutive elements. After any other change, only the elements before it are recognized as stored.
   ///
   /// - Complexity: O(*n*) for *n* elements in both chunks.
   init<Value: PartitionedValue>(

@@ -1,9 +1,9 @@
 /// A division of the elements of a value into chunks, based on the chunks of an older version of the value.
 ///
-/// Each chunk is stored by itself, so a save writes only the chunks that have changed. Chunks at fixed offsets don't work
-/// well, because one insertion at the front moves elements across every later border. Therefore a border stays with the
-/// elements beside it: a chunk of the older version is kept if the new version has all of its elements as a run, wherever
-/// that is. Only the elements between the kept chunks are divided again.
+/// Each chunk is stored by itself, so a save writes only the chunks that have changed. Chunks at fixed offsets don't
+/// work well, because one insertion at the front moves elements across every later border. Therefore a border stays
+/// with the elements beside it: a chunk of the older version is kept if the new version has all of its elements as a
+/// run, wherever that is. Only the elements between the kept chunks are divided again.
 ///
 /// Invariants:
 /// - The chunks, joined, are the elements of the new version in order.
@@ -19,13 +19,14 @@ struct ChunkPlan: Equatable {
     case kept(Int)
     /// A new chunk of these elements of the new version.
     ///
-    /// `basedOn` is the index of the chunk of the older version that probably has most of the elements, if there is one.
+    /// `basedOn` is the index of the chunk of the older version that probably has most of the elements, if there is
+    /// one.
     case new(Range<Int>, basedOn: Int? = nil)
   }
 
   /// The minimum size of a new chunk, unless it is the only one.
   ///
-  /// A smaller one is joined with the smaller of its neighbours.
+  /// A smaller one is joined with the smaller of its neighbors.
   static let minimumCount = 32
   /// The approximate size of the chunks into which a long run of new elements is divided.
   static let targetCount = 64
@@ -39,8 +40,8 @@ struct ChunkPlan: Equatable {
 
   /// Plans the chunks of a new version.
   ///
-  /// An element that was changed in place replaces its chunk. An insertion or deletion of an element replaces one chunk,
-  /// or two if the result is too large or too small for one.
+  /// A change of an element in place, an insertion and a deletion each replace one chunk. If the new chunk would be too
+  /// large, two chunks replace the old one. If it would be too small, it is joined with a neighbor.
   ///
   /// - Parameters:
   ///   - oldCounts: The number of elements of each chunk of the older version, in order; empty if nothing is stored.
@@ -62,14 +63,14 @@ struct ChunkPlan: Equatable {
     chunks = Self.joiningSmall(pieces).flatMap(Self.chunks(of:))
   }
 
-  /// Joins each small new piece with its smaller neighbour, and each small kept piece with a new neighbour.
+  /// Joins each small new piece with its smaller neighbor, and each small kept piece with a new neighbor.
   private static func joiningSmall(_ pieces: [ChunkPiece]) -> [ChunkPiece] {
     var joined: [ChunkPiece] = []
     var rest = pieces[...]
     while var piece = rest.popFirst() {
       while piece.elements.count < minimumCount {
-        let neighbours = [joined.last, rest.first].compactMap { $0 }.filter { piece.isNew || $0.isNew }
-        guard let partner = neighbours.min(by: { $0.elements.count < $1.elements.count }) else { break }
+        let neighbors = [joined.last, rest.first].compactMap { $0 }.filter { piece.isNew || $0.isNew }
+        guard let partner = neighbors.min(by: { $0.elements.count < $1.elements.count }) else { break }
         if partner.elements.lowerBound < piece.elements.lowerBound { joined.removeLast() } else { rest.removeFirst() }
         piece = ChunkPiece(joining: piece, with: partner)
       }
@@ -130,7 +131,8 @@ private struct ChunkAlignment<Value: PartitionedValue> {
   private let starts: [Int]
   /// The number of elements that may still be compared; a chunk that has more of them is regarded as changed.
   ///
-  /// The comparisons that are no search need fewer than this and come first, so the limit can only stop a search.
+  /// The first pass of ``alignAll()`` needs fewer comparisons than the limit and precedes any search, so it is never
+  /// stopped.
   private var comparisonsLeft: Int
   /// The maximum distance from its expected position at which a chunk is searched for, in elements.
   private let searchDistance = 2 * ChunkPlan.maximumCount
@@ -181,9 +183,9 @@ private struct ChunkAlignment<Value: PartitionedValue> {
 
   /// Returns the position of a chunk in the region, or `nil` if it isn't found.
   ///
-  /// `chunks` and `region` are the parts of the two versions that aren't aligned yet. If the elements before the chunk were
-  /// only changed in place, its distance from the start is the same in both. If those after it were only changed in place,
-  /// its distance from the end is the same in both.
+  /// `chunks` and `region` are the parts of the two versions that aren't aligned yet. If the elements before the chunk
+  /// were only changed in place, its distance from the start is the same in both. If those after it were only changed
+  /// in place, its distance from the end is the same in both.
   private mutating func position(of chunk: Int, after chunks: Range<Int>, in region: Range<Int>) -> Int? {
     let fromStart = region.lowerBound + length(chunks.lowerBound..<chunk)
     let fromEnd = region.upperBound - length(chunk..<chunks.upperBound)

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A hash that recognises equal bytes within one process, without keeping the bytes.
+/// A hash that recognizes equal bytes within one process, without keeping the bytes.
 struct Fingerprint: Hashable {
   private let hash: Int
 

@@ -2,7 +2,8 @@ internal import Foundation
 
 /// A fast parser of the header line, in exactly the form in which ``Envelope`` writes it.
 ///
-/// A JSON decoder takes longer for the line than for a small value. A line that differs in any way is left to the decoder.
+/// A JSON decoder takes longer for the line than for a small value. A line that differs in any way is left to the
+/// decoder.
 enum HeaderScanner {
   /// Returns the header, or `nil` for a line in any other form.
   ///

@@ -2,8 +2,8 @@ public import Foundation
 
 /// A value whose layout changes from one version of the program to another.
 ///
-/// A type that doesn't conform always has schema 1. When a type begins to conform, its earlier layout is schema 1, and it
-/// declares a migration from each schema to the next.
+/// A type that doesn't conform always has schema 1. When a type begins to conform, its earlier layout is schema 1, and
+/// it declares a migration from each schema to the next.
 public protocol VersionedValue: Codable, Sendable {
   /// The schema in which values are stored, with the migrations from the older ones.
   ///
@@ -14,8 +14,8 @@ public protocol VersionedValue: Codable, Sendable {
 /// The version of a value's layout, with the migrations from older layouts.
 ///
 /// A stored value of an older schema is migrated, step by step, each time it is read. The stored bytes remain until the
-/// next save replaces them. Therefore nothing is lost by a crash, by a return to an older version of the program, or by a
-/// migration that turns out to be wrong.
+/// next save replaces them. Therefore nothing is lost by a crash, by a return to an older version of the program, or by
+/// a migration that turns out to be wrong.
 public struct StoreSchema: Sendable {
   /// The number of the schema, from 1.
   public let version: Int
@@ -26,8 +26,8 @@ public struct StoreSchema: Sendable {
   ///
   /// - Parameters:
   ///   - version: The number of the schema, at least 1.
-  ///   - migrations: One migration for each older schema, from 1 to `version - 1`, in this order. If one is missing, the
-  ///     program stops with a message.
+  ///   - migrations: One migration for each older schema, from 1 to `version - 1`, in this order. If one is missing,
+  ///     the program stops with a message.
   public init(version: Int, migrations: [StoreMigration] = []) {
     let found = migrations.map(\.version)
     precondition(version >= 1, "A schema's version is at least 1, not \(version).")

@@ -2,8 +2,8 @@ internal import Foundation
 
 /// An identifier of the commit that wrote a stored value.
 ///
-/// The tag is stored with the value, so it is the same in every process and after a relaunch. Two commits have different
-/// tags, even if they write equal bytes. All values that are saved by one ``StoreBatch`` have the same tag.
+/// The tag is stored with the value, so it is the same in every process and after a relaunch. Two commits have
+/// different tags, even if they write equal bytes. All values that one commit saves have the same tag.
 ///
 /// Use it as a precondition with ``StoreBatch/require(_:of:)``.
 public struct StoreTag: Hashable, Sendable {
@@ -20,7 +20,7 @@ public struct StoreTag: Hashable, Sendable {
   ///
   /// Equal bytes have the same tag. The time in the bytes distinguishes saves of equal values.
   init(legacyBytes: Data) {
-    // FNV-1a isn't seeded, so the tag is the same in every process.
+    // Two FNV-1a hashes with different start values. They aren't seeded, so the tag is the same in every process.
     var (high, low): (UInt64, UInt64) = (0xCBF2_9CE4_8422_2325, 0x9E37_79B9_7F4A_7C15)
     for byte in legacyBytes {
       high = (high ^ UInt64(byte)) &* 0x100_0000_01B3

@@ -12,10 +12,11 @@ public struct StoredValue<Value: Sendable>: Sendable {
 
   /// The position of the change in the order in which this store object sends changes.
   ///
-  /// The first commit of a store object, or the first external change that it notices, has revision 1, and each later one
-  /// the next number. All keys share this order, and all changes of one commit have the same revision. A value that was
-  /// stored before the store object existed has revision 0. A revision has no meaning for another store object; use
-  /// ``tag`` to identify a commit across store objects.
+  /// The first commit of a store object, or the first external change that it notices, has revision 1, and each later
+  /// one the next number. All keys share this order, and all changes of one commit have the same revision. The saves of
+  /// an external commit share a revision if they are noticed together, and each external removal has its own. A value
+  /// that was stored before the store object existed has revision 0. A revision has no meaning for another store
+  /// object; use ``tag`` to identify a commit across store objects.
   public let revision: UInt64
 
   /// The tag of the commit that wrote the value.
@@ -23,7 +24,8 @@ public struct StoredValue<Value: Sendable>: Sendable {
 
   /// The total size of the stored bytes of the value; `nil` if it is unknown.
   ///
-  /// It is unknown in the result of a save of a value in parts. Comparisons ignore it.
+  /// It is unknown in the result of a save of a value in parts, and in the change of a save that was never written
+  /// because a later one replaced it. Comparisons ignore it.
   public let byteCount: Int?
 
   /// Creates a stored value, for your own implementation of a store.

@@ -171,7 +171,7 @@ private struct PartitionedFormat<Value: PartitionedValue>: ValueFormat {
       let chunks = try parts.map { try JSONDecoder().decode([Value.Element].self, from: $0) }
       let elements = chunks.flatMap { $0 }
       let value = Value(head: head, elements: elements)
-      // The type's initialiser may drop or reorder elements that an older version of the program has stored. The stored
+      // The type's initializer may drop or reorder elements that an older version of the program has stored. The stored
       // parts then don't match the value's elements.
       return .value(value, counts: Self.areEqual(value.elements, elements) ? chunks.map(\.count) : nil)
     } catch {

@@ -12,7 +12,8 @@ package import Foundation
 ///
 /// A commit writes bytes to a staged file, synchronizes it, renames it over the old file, and synchronizes the folder.
 /// A commit of several files writes a ``CommitJournal`` before it renames the first. If a step fails, the earlier ones
-/// are rolled back.
+/// are rolled back. If that is no longer possible because the journal is in force, the commit counts as made, and
+/// later calls finish it.
 ///
 /// Several processes may use the same folder, because no file is ever changed in place, and no two backends share names
 /// of staged files. A backend holds the lock of the folder from the reads that a commit depends on until the change is
@@ -23,8 +24,11 @@ package struct FileBackend: StoreBackend {
   private let fileSystem: FileSystem
   private let abandonedAge: Int
   private let lockTimeout: Duration
+  /// Whether the folder has been opened, so that its absence is an error.
   private var folderHasExisted = false
+  /// Whether this backend has made the name of the folder durable in its parent.
   private var folderIsDurable = false
+  /// Whether this backend has looked for the staged files of processes that have ended.
   private var isSwept = false
   private var watch: FolderWatch?
   /// Requests a check for changes from the store.
@@ -292,7 +296,8 @@ package struct FileBackend: StoreBackend {
     defer { folder.unlock() }
     let event = try mapErrors(to: failure) { (_) throws(SystemError) in try folder.finishJournal(at: Date()) }
     if let event { events.append(event) }
-    // If many processes use the folder, its lock is rarely free when it is opened, so this is the place to sweep then.
+    // If many processes use the folder, its lock is rarely free when `openFolder()` tries to sweep. So the sweep is
+    // made here too, where the folder is locked anyway.
     sweepLocked(folder)
     locked = folder
     defer { (locked, readsUnderLock) = (nil, [:]) }

@@ -61,6 +61,8 @@ struct JournalPerformer {
     }
   }
 
+  /// Renames a file, if it exists.
+  ///
   /// - Returns: Whether the file existed.
   @discardableResult
   private func renameIfThere(

@@ -10,7 +10,8 @@ internal import Foundation
 
 /// The open folder of a ``FileBackend``, and the steps of its reads and commits.
 ///
-/// The folder must be locked, by ``lock(atMost:)``, when a function that changes names is called.
+/// The folder must be locked, by ``lock(atMost:)``, when a function is called that changes the names of values, parts,
+/// quarantined bytes or the journal.
 final class StoreFolder {
   private let descriptor: Descriptor
   private let fileSystem: FileSystem
@@ -87,7 +88,7 @@ final class StoreFolder {
   /// Removes a file that is no longer needed.
   ///
   /// A failure is ignored, because it matters less than the result that the caller reports. The next process that opens
-  /// the folder removes the file.
+  /// the folder removes the file if it is a staged one.
   func discard(_ name: String) {
     do { try fileSystem.unlink(name, in: descriptor) } catch {}
   }
@@ -112,7 +113,8 @@ final class StoreFolder {
   ///
   /// The system may refuse to replace or remove a file that can be read, such as an immutable one. If no value has
   /// changed by then, this throws. Otherwise the commit counts as made and its journal stays in force: every later call
-  /// tries again to finish it, and throws as long as the system refuses.
+  /// tries again to finish it, and throws as long as the system refuses. The same holds after any other error that
+  /// occurs while the journal is in force.
   ///
   /// - Parameter old: The bytes that a commit of a single write replaces; `nil` if there are none.
   func commit(
@@ -140,6 +142,7 @@ final class StoreFolder {
     }
   }
 
+  /// Restores the old bytes of a file, because the replacement could not be made durable.
   private func restore(
     _ old: Data?, as fileName: String, _ names: inout StagedFile.Names
   ) throws(SystemError) {
@@ -156,6 +159,9 @@ final class StoreFolder {
     }
   }
 
+  /// Removes a file, durably.
+  ///
+  /// The file keeps a temporary name until its removal is durable, so that it can get its old name back after an error.
   private func remove(_ fileName: String, by temporaryName: String) throws(SystemError) {
     try fileSystem.rename(fileName, to: temporaryName, in: descriptor)
     do throws(SystemError) {

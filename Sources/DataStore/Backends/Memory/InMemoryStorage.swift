@@ -4,7 +4,8 @@ internal import Multicast
 /// Bytes in memory that outlive the stores over them.
 ///
 /// Like the folder of a file store, it can be read and changed without a store, so a test can corrupt a value. A store
-/// notices such changes at its next call. It notices the changes of another store immediately.
+/// notices such a change at its next call for the key. It notices the changes of another store immediately, if it is
+/// observed.
 public final class InMemoryStorage: Sendable {
   /// A store that is notified when other stores change the storage.
   private struct Watcher {
@@ -43,8 +44,8 @@ public final class InMemoryStorage: Sendable {
 
   /// The bytes under a name, or `nil` if there are none.
   ///
-  /// A name is an encoded ``StoreKeyName``, or one that ``StoreEvent/valueQuarantined(_:movedTo:reason:)`` has
-  /// reported.
+  /// A name is an encoded ``StoreKeyName``, that of a part of a value, or one that
+  /// ``StoreEvent/valueQuarantined(_:movedTo:reason:)`` has reported.
   public subscript(name: String) -> Data? {
     get { contents.withLock { $0.bytes[name] } }
     set {

@@ -150,8 +150,8 @@
 
     /// Makes commits in one exchange, unless the log has changes that this backend hasn't read.
     ///
-    /// - Returns: Whether each commit was made; `nil`, and nothing is changed, if the log has such changes or a
-    ///   decision abandoned a commit. A decision to abandon must not be based on outdated values.
+    /// - Returns: Whether each commit was made; `nil`, and nothing is changed, if the log has such changes or was never
+    ///   read, or if a decision abandoned a commit. A decision to abandon must not be based on outdated values.
     private mutating func makeUnlocked(
       _ group: [[StoreWrite]], on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError,
       _ unanswered: inout Unanswered<[Bool]>?, deciding decide: (Int, inout Self) throws(StoreError) -> CommitDecision
@@ -334,7 +334,7 @@
           throw .readFailed(error)
         }
       }
-      // The server notifies of every change that another writer makes from here on.
+      // The watch is notified of every change that another writer makes from here on.
       try perform(StoreError.readFailed) { (backend, connection) throws(SystemError) in
         try backend.beginLog(on: connection)
       }
@@ -356,6 +356,7 @@
       return log.takeReport()
     }
 
+    /// Begins to follow the log after its last change, so that earlier changes aren't reported.
     private mutating func beginLog(on connection: PostgreSQLConnection) throws(SystemError) {
       log.begin(at: try connection.first(PostgreSQLLayout.newestChange) { $0.integer(0) } ?? 0)
     }
@@ -421,6 +422,8 @@
     }
 
     /// Calls `body` with a connection, and calls it again with another one if the connection is lost.
+    ///
+    /// During a transaction or decision, it calls `body` once, with the connection in use.
     private mutating func perform<Result>(
       _ failure: (SystemError) -> StoreError,
       _ body: (inout Self, PostgreSQLConnection) throws(SystemError) -> Result
@@ -429,7 +432,8 @@
         do throws(SystemError) {
           return try body(&self, current)
         } catch {
-          // A store may make a commit although it could not read external changes before.
+          // If the store could not read external changes before a commit, it makes the commit anyway. The repeated
+          // notification lets it read the changes later.
           watch?.repeatNotification()
           throw failure(error)
         }
@@ -489,12 +493,15 @@
         }
       } catch {
         guard let unanswered else { throw error }
-        // The check for changes finds the commit if it was made, because it was made on a connection that is lost.
+        // If the commit was made, the next check finds it, because the lost connection counts as another writer.
         watch?.repeatNotification()
         throw failure(.unknownOutcome(connection?.place ?? "PostgreSQL", after: unanswered.loss))
       }
     }
 
+    /// Asks the server whether it made a commit whose answer was lost.
+    ///
+    /// - Throws: An error of unknown outcome if the log no longer shows it, or the error of a lost connection.
     private static func wasMade<Result>(
       _ sent: Unanswered<Result>, on connection: PostgreSQLConnection, _ failure: (SystemError) -> StoreError
     ) throws(StoreError) -> Bool {
@@ -516,6 +523,7 @@
       _ body: (inout Self, PostgreSQLConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
       let end = ContinuousClock.now + timeout
+      // In microseconds.
       var delay: UInt32 = 1_000
       while true {
         let thrown: StoreError

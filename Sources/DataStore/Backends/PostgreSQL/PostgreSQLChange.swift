@@ -5,9 +5,9 @@
   struct PostgreSQLChange {
     /// The maximum number of bytes of a change.
     ///
-    /// The server accepts messages of up to 1,073,741,822 bytes, and arrays that are slightly smaller. The difference is
-    /// for their headers. Without this limit, the server would end the connection, and the same message would be sent
-    /// again.
+    /// The server accepts messages of up to 1,073,741,822 bytes, and arrays that are slightly smaller. The limit leaves
+    /// room for the headers of both. Without a limit, the server would end the connection, and the same message would
+    /// be sent again.
     static let byteLimit = 1_000_000_000
 
     private var values = Rows()

@@ -14,8 +14,9 @@
   ///
   /// Values are parameters of statements, never a part of their text.
   package final class PostgreSQLConnection: @unchecked Sendable {
-    // Unchecked: every use of `handle` and of mutable state holds `callLock`, and each result is used by a single call. So
-    // any thread may release or check a lock while another one makes a call.
+    // Unchecked: every use of `handle` and of mutable state holds `callLock`, except in `init`, `deinit` and `socket`,
+    // and each result is used by a single call. So any thread may release or check a lock while another one makes a
+    // call.
 
     /// A parameter of a statement.
     enum Parameter {
@@ -71,7 +72,9 @@
     ///
     /// - Parameters:
     ///   - address: A connection string or URI in libpq's format. Missing settings come from the environment.
-    ///   - timeout: The longest time that a call may take.
+    ///   - timeout: The timeout of the store's calls, from which the limits of ``longestSilence(within:)`` follow.
+    /// - Throws: An error with ``SystemError/noConnectionState`` if the server can't be reached or refuses the
+    ///   connection.
     package init(_ address: String, timeout: Duration) throws(SystemError) {
       let seconds = Self.longestSilence(within: timeout)
       // Later options override earlier ones. libpq expands the address at the position of `dbname`, so its settings
@@ -118,6 +121,8 @@
     var isLost: Bool { callLock.withLock { PQstatus(handle) != CONNECTION_OK } }
 
     /// The socket, which changes only when the connection is lost.
+    ///
+    /// Only the watch uses it, before any other thread can use the connection.
     var socket: CInt { PQsocket(handle) }
 
     // MARK: - Statements
@@ -319,8 +324,8 @@
 
     /// Creates the error of a failed call.
     ///
-    /// An error of a connection that has ended has the `SQLSTATE` of a lost connection. The server may have ended it for
-    /// any reason, and the first reason it gave has any `SQLSTATE` or none.
+    /// An error of a connection that has ended gets the `SQLSTATE` of a lost connection, because the server may have
+    /// ended the connection for any reason, with any `SQLSTATE` or none.
     private func error(_ operation: String, state: String, _ message: String) -> SystemError {
       let isLost = PQstatus(handle) != CONNECTION_OK
       return SystemError(
@@ -370,6 +375,7 @@
       case .integer(let number): number.map { Self.bigEndian($0) }
       case .text(let text): Data(text.utf8)
       case .bytes(let bytes): bytes
+      // In `pg_type`, 25 is `text` and 17 is `bytea`.
       case .texts(let texts): Self.array(texts.map { Data($0.utf8) }, ofType: 25)
       case .byteStrings(let values): Self.array(values, ofType: 17)
       }

@@ -3,12 +3,15 @@
   ///
   /// - `datastore_value` holds the stored bytes by name.
   /// - `datastore_part` holds the parts of values that are stored in parts.
-  /// - `datastore_change` is the log of the latest changes of `datastore_value`. Each change has the number of the
-  ///   connection that made it and the number of the commit on that connection. Both are 0 for another program, whose
-  ///   changes a trigger records.
+  /// - `datastore_change` is the log of the latest changes of `datastore_value`. `id` is the number of the change, and
+  ///   `name` the name whose bytes have changed; an empty name means that none has. `writer` is the random number of
+  ///   the connection that made the change, and `serial` the number that its backend gave the commit. Both are 0 for an
+  ///   entry of no commit, and for a change by another program, which a trigger records.
   /// - `datastore_quarantine` holds bytes that could not be decoded.
-  /// - `datastore_watch` holds the registrations of watches: for each one, the process of the server that sends it the
-  ///   notifications, and the number of the connection whose changes its store knows already.
+  /// - `datastore_watch` holds the registrations of watches. `pid` is the number of the server's process that serves
+  ///   the connection of the watch. `started` is the time at which that connection started, because a later process may
+  ///   get the same number. `writer` is the number of the connection on which the store of the watch makes its own
+  ///   changes.
   /// - `datastore_layout` has one row: the version of the layout.
   ///
   /// The tables are in the first schema of the connection's `search_path`.
@@ -21,23 +24,27 @@
   /// watch of another store is registered. A change that is made while a watch starts must not be missed by both that
   /// test and the watch's first check of the log. So a watch first listens, then registers in a transaction that takes
   /// the store's lock, and only then checks the log. A change either ended before the registration took the lock, and
-  /// the check finds it, or it took the lock later, and its test finds the registration. For this, the test must read
-  /// what was committed when it took the lock. It does in a transaction that is `READ COMMITTED`, in which each
-  /// statement of a volatile function reads the latest state. Another program's transaction of another level reads an
-  /// older state, so its changes always send a notification.
+  /// the check finds it, or it took the lock later, and its test finds the registration.
   ///
-  /// A store that loses its connection may not know whether its last commit was made, or will be. So its watch registers
-  /// again with the number of the new connection, and checks the log again.
+  /// For this, the test must see every registration that was committed before the change took the lock. It does in a
+  /// transaction of the isolation level `READ COMMITTED`, in which each statement of a volatile function sees all
+  /// earlier commits. In a transaction of another level, which only another program uses, it may see only the commits
+  /// from before the first statement of the transaction. So a change in such a transaction always sends a notification.
+  ///
+  /// When a store loses its connection, the server may still make the commit that was sent last, without the store's
+  /// knowledge. Such a late commit must cause a notification, although the store itself sent it. So the watch registers
+  /// again with the number of the new connection, which makes the old connection another writer, and the store checks
+  /// the log again.
   ///
   /// The registration of a lost connection only causes needless notifications, until the next registration deletes it.
   ///
-  /// **Truncation of the log.** A client looks for the last change that it knows. If the log still contains it, no
-  /// later change was truncated.
+  /// **Truncation of the log.** A truncation deletes the oldest changes. So if the log still contains the last change
+  /// that a client knows, no later change was truncated.
   enum PostgreSQLLayout {
     /// The layout's version.
     static let version: Int64 = 1
 
-    /// The minimum number of changes that the log keeps.
+    /// The minimum number of changes that the log keeps when it is truncated because of its length.
     private static let changeLimit: Int64 = 4_096
 
     /// The channel of the notifications.
@@ -52,9 +59,10 @@
     /// The number of the lock of a name.
     private static let namedLockNumber = "hashtextextended($1, 'datastore_value'::regclass::oid::bigint)"
 
-    /// The statements that create the missing tables.
+    /// The statements that create the tables, functions and triggers of the layout.
     ///
-    /// Several clients may run them at the same time, so a lock serializes them.
+    /// They keep existing tables and replace existing functions and triggers. Several clients may run them at the same
+    /// time, so a lock serializes them. Its first number is "DStr".
     static let creation = """
       SELECT pg_advisory_xact_lock(1146319986, hashtext(current_schema()));
       CREATE TABLE IF NOT EXISTS datastore_layout (version bigint NOT NULL);
@@ -65,13 +73,15 @@
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, writer bigint NOT NULL,
         serial bigint NOT NULL);
       CREATE TABLE IF NOT EXISTS datastore_quarantine (
-        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, time text NOT NULL, bytes bytea NOT NULL);
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, time text NOT NULL,
+        bytes bytea NOT NULL);
       -- A crash of the server empties an unlogged table, and ends all watches too.
       CREATE UNLOGGED TABLE IF NOT EXISTS datastore_watch (
         pid integer PRIMARY KEY, started timestamptz, writer bigint NOT NULL);
 
-      -- Records changes, and sends a notification if a watch of another store is registered. Returns the number of the
-      -- last change. The caller has taken the store's lock.
+      -- Records changes in the log, and sends a notification if a watch of another store is registered. Returns the
+      -- number of the last of these changes. Truncates the log about every 1,024 changes. The caller has taken the
+      -- store's lock.
       CREATE OR REPLACE FUNCTION datastore_log(names text[], by_writer bigint, by_commit bigint) RETURNS bigint
       LANGUAGE plpgsql AS $$
         DECLARE
@@ -91,9 +101,11 @@
         END
       $$;
 
-      -- Registers the watch of this connection, which listens already, in place of its earlier registration. Its store
-      -- knows the changes of a writer. Deletes the registrations of connections that have ended. The start of a
-      -- connection is only visible to its own role and some others; if it is null, the connection may be the same.
+      -- Registers the watch of this connection, which listens already, in place of its earlier registration. The number
+      -- known_writer is that of the connection on which the watch's store makes its changes. They cause no
+      -- notification, because the store knows them. Also deletes the registrations of connections that have ended. The
+      -- start of a connection is visible only to some roles. If this role reads null, the registration stays, because
+      -- its connection may still be open.
       CREATE OR REPLACE FUNCTION datastore_register_watch(known_writer bigint) RETURNS void
       LANGUAGE plpgsql AS $$
         BEGIN
@@ -106,8 +118,9 @@
         END
       $$;
 
-      -- Makes a change. Returns the number of the last change in the log. If the last change before it is not the known
-      -- one, returns null and changes nothing.
+      -- Makes the changes of a commit, and returns the number of the last change in the log. If the log had a change
+      -- after the known one, returns null and changes nothing, unless the known number is null itself: the caller then
+      -- has the lock, and has read the log under it.
       CREATE OR REPLACE FUNCTION datastore_commit(
         known bigint, by_writer bigint, by_commit bigint, value_names text[], value_bytes bytea[], part_names text[],
         part_bytes bytea[], removed_values text[], removed_parts text[]) RETURNS bigint
@@ -143,8 +156,9 @@
         END
       $$;
 
-      -- Returns whether a commit was made, or null if the log does not show it. If it was not made, it never will be,
-      -- even if it arrives at the server later, because this function adds a change to the log.
+      -- Returns whether a commit was made, or null if the log does not show it. The known number is that of the last
+      -- change that the backend had read when it sent the commit. A commit that was not made never will be, even if it
+      -- arrives at the server later, because this function adds a change to the log, which is then not the known one.
       CREATE OR REPLACE FUNCTION datastore_was_made(known bigint, by_writer bigint, by_commit bigint) RETURNS boolean
       LANGUAGE plpgsql AS $$
         BEGIN
@@ -152,7 +166,8 @@
           IF EXISTS (SELECT FROM datastore_change WHERE writer = by_writer AND serial = by_commit) THEN
             RETURN true;
           END IF;
-          -- The numbers begin with 1. If the first one is missing, the log may have been truncated since it was empty.
+          -- If the known change is missing, the log was truncated, perhaps with the commit. If the log was empty, the
+          -- known number is 0. The log is complete then if it begins with the number 1.
           IF (known > 0 AND NOT EXISTS (SELECT FROM datastore_change WHERE id = known))
             OR (known = 0 AND (SELECT min(id) FROM datastore_change) > 1) THEN
             RETURN NULL;
@@ -162,6 +177,7 @@
         END
       $$;
 
+      -- Records a change by another program, for the triggers below.
       CREATE OR REPLACE FUNCTION datastore_record() RETURNS trigger LANGUAGE plpgsql AS $$
         DECLARE
           newest bigint;

@@ -22,7 +22,8 @@
     ///   ``newest``, unless it was truncated.
     /// - Returns: Whether another writer may have made a change.
     mutating func record(_ rows: [(id: Int64, name: String?)]) -> Bool {
-      // The numbers begin with 1. If the first one is missing, a change of an empty log may have been truncated.
+      // If the log was empty at the last read, it is complete if it begins with the number 1. Otherwise it must still
+      // contain the last known change.
       let isComplete = newest == 0 ? (rows.first?.id ?? 1) == 1 : rows.first?.id == newest
       let names = rows.compactMap { $0.id == newest ? nil : $0.name }
       newest = rows.last?.id ?? 0

@@ -9,11 +9,11 @@
   /// - **Atomicity**: A commit is one transaction. Saves and commits that are pending at the same time share a
   ///   transaction.
   /// - **Ordering**: Observers of all stores over the database receive changes in the order of the commits.
-  /// - **External changes** are reported by the server immediately, including those of other programs that change the
-  ///   table `datastore_value`.
-  /// - **A lost connection** is opened again, until the timeout of a call has passed. Observers receive all changes
-  ///   that were made meanwhile, once. A commit that the server rolled back because of a deadlock or a conflict with
-  ///   another client is repeated as long.
+  /// - **External changes** are reported by the server immediately while the store is observed, including those of
+  ///   other programs that change the table `datastore_value`.
+  /// - **A lost connection** is opened again, until the timeout of a call has passed. Observers then receive the newest
+  ///   value of each key that changed meanwhile, once. A commit that the server rolled back because of a deadlock or a
+  ///   conflict with another client is repeated until the timeout too.
   /// - **Size**: A commit may have up to 1,000,000,000 bytes. A larger one throws an error with the `SQLSTATE` 54000,
   ///   and changes nothing.
   /// - **Privacy**: libpq encrypts and authenticates the connection as configured by the address, by the environment
@@ -30,8 +30,8 @@
     ///   - address: A connection string such as `host=db.example.com dbname=moments`, or a URI that begins with
     ///     `postgresql://`. Missing settings come from the environment; see libpq's documentation.
     ///   - timeout: The longest time that a call tries to reach the server, and waits for other clients, before it
-    ///     throws. An attempt to connect may always take two seconds.
-    ///   - now: Returns the present time, for ``StoredValue/savedAt``.
+    ///     throws. An attempt to connect may take two seconds even if the timeout is shorter.
+    ///   - now: Returns the current time, for ``StoredValue/savedAt``.
     public init(
       address: String, timeout: Duration = .seconds(5), now: @escaping @Sendable () -> Date = { Date() }
     ) {

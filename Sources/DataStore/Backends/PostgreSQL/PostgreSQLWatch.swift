@@ -12,9 +12,9 @@
   /// Notices external changes for a ``PostgreSQLBackend``.
   ///
   /// It receives the server's notifications on its own connection, on which it first listens and then registers; see
-  /// ``PostgreSQLLayout``. A lost connection is opened again. The server sent no notifications of the changes before the
-  /// registration, so each registration counts as a notification, except the first one: the store checks for changes
-  /// when the watch has started.
+  /// ``PostgreSQLLayout``. A lost connection is opened again. The server sent no notifications of the changes before
+  /// the registration, so each registration counts as a notification, except the first one: the store checks for
+  /// changes when the watch has started.
   final class PostgreSQLWatch {
     private let listener: Listener
 
@@ -34,8 +34,8 @@
 
     /// Registers again, because the store has a new connection, and notifies once.
     ///
-    /// From then on, the changes of the earlier connection cause notifications. The server may make a commit of it late,
-    /// of which the store doesn't know.
+    /// From then on, the changes of the earlier connection cause notifications. The server may make its last commit
+    /// late, without the store's knowledge.
     ///
     /// - Parameter writer: The number of the new connection.
     func replaceConnection(by writer: Int64) {
@@ -44,8 +44,8 @@
 
     /// Notifies once more after a delay, because the check that followed the last notification may have failed.
     ///
-    /// The delay doubles with each call until ``recordCheck()``, up to a limit. It is at least as long as a check takes
-    /// until it fails, so that the store has time for other calls.
+    /// The delay doubles with each repetition until ``recordCheck()``, up to the timeout or 60 seconds. A check takes
+    /// about as long as the timeout until it fails, so the store has time for other calls in between.
     func repeatNotification() {
       listener.repeatNotification()
     }
@@ -69,10 +69,11 @@
       private let onChange: @Sendable () -> Void
       private let queue = DispatchQueue(label: "DataStore.PostgreSQLWatch")
       private var connection: PostgreSQLConnection?
-      /// The number of the store's connection.
+      /// The number of the connection on which the store makes its changes.
       private var writer: Int64
       private var source: (any DispatchSourceRead)?
       private var hasEnded = false
+      /// The delay before the next attempt to connect, in milliseconds.
       private var delay = 10
       /// The delay before the next repeated notification, in milliseconds.
       private var repetitionDelay = 10

@@ -14,8 +14,8 @@
     /// Whether the connection has ended, or could not be opened.
     var isLostConnection: Bool { state == Self.lostConnectionState || state == Self.noConnectionState }
 
-    /// Whether the server rolled a transaction back because of concurrent ones, so that the same transaction may succeed
-    /// when it is repeated: `serialization_failure` and `deadlock_detected`.
+    /// Whether the server rolled a transaction back because of concurrent ones, so that the same transaction may
+    /// succeed when it is repeated: `serialization_failure` and `deadlock_detected`.
     var isConflict: Bool { state == "40001" || state == "40P01" }
 
     /// The error of a commit whose answer was lost and whose outcome the server doesn't know.
@@ -36,11 +36,13 @@
       SystemError(
         code: 0, operation: "committing", path: place,
         source: .postgreSQL(
+          // `program_limit_exceeded`.
           state: "54000", message: "the commit has \(byteCount) bytes, and the limit is \(limit)"))
     }
 
     /// The error of a commit whose transaction the server rolled back after an error.
     static func abortedTransaction(_ place: String) -> SystemError {
+      // The state is `in_failed_sql_transaction`.
       SystemError(
         code: 0, operation: "committing", path: place,
         source: .postgreSQL(state: "25P02", message: "the transaction was rolled back after an earlier error"))

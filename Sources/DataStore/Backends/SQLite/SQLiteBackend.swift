@@ -9,9 +9,9 @@
   /// before it writes, so an abandoned commit has changed nothing. If a statement fails, the whole transaction is
   /// rolled back and each commit is made in a transaction of its own, so that only the faulty one fails.
   ///
-  /// **A lost transaction.** After an I/O error, or if memory runs out, SQLite rolls back the whole transaction, and
-  /// would execute the following statements without one. A decision may continue after such an error, because a check
-  /// for external changes that fails doesn't stop a commit. So the backend verifies after each decision that the
+  /// **A lost transaction.** After an I/O error, or if memory runs out, SQLite may roll back the whole transaction, and
+  /// would then execute the following statements without one. A decision may continue after such an error, because a
+  /// check for external changes that fails doesn't stop a commit. So the backend verifies after each decision that the
   /// transaction is still open, and stores nothing if it isn't.
   package struct SQLiteBackend: StoreBackend {
     /// Distinguishes this backend's changes from external ones.
@@ -28,7 +28,7 @@
     /// - Parameters:
     ///   - file: The database, as a file URL.
     ///   - busyTimeout: The longest time that a call waits for another process that uses the database.
-    ///   - now: Returns the present time, for the name of a quarantined database.
+    ///   - now: Returns the current time, for the name of a quarantined database.
     ///   - fileSystem: Makes the system calls that SQLite doesn't.
     package init(
       file: URL, busyTimeout: Duration = .seconds(5), now: @escaping @Sendable () -> Date = { Date() },

@@ -13,7 +13,7 @@
   ///
   /// A different file at the same path gets a new connection. One connection does all the work, because a store makes
   /// one call at a time. A connection's own commits don't change its `data_version`, so the connection that writes can
-  /// also detect the commits of others.
+  /// also detect the commits of other connections.
   struct SQLiteDatabase {
     /// The result of a step, or the reason why the store must not use this database.
     typealias Outcome<Success> = Result<Success, StoreError>
@@ -54,7 +54,7 @@
       self.now = now
     }
 
-    /// The name of a file that exists only while the database is being created.
+    /// The name of a file that exists only while the database is being created; SQLite copies its permissions.
     var permissionsName: String { "\(fileName)-mode" }
 
     /// Returns the connection, or `nil` if there is no database and none should be created.
@@ -67,7 +67,7 @@
       return try open(in: descriptor, creating: creating)
     }
 
-    /// Checks whether the database was migrated to a future format since the last check.
+    /// Checks whether another program has given the database a layout that the store can't use, such as a future one.
     ///
     /// In a transaction, the result is valid until its end.
     ///

@@ -19,15 +19,16 @@
     /// The layout's version, kept as `user_version`.
     static let version: Int64 = 2
 
-    /// The minimum number of changes that the log keeps.
+    /// The minimum number of changes that the log keeps when it is truncated because of its length.
     static let changeLimit: Int64 = 4_096
 
-    /// The interval of truncations: the log is truncated at every change whose number is a multiple of this.
+    /// The interval of truncations: a store truncates the log at each of its changes whose number is a multiple of
+    /// this.
     static let cutInterval: Int64 = 1_024
 
-    /// The size in bytes to which SQLite truncates the write-ahead log when it restarts it.
+    /// The size to which SQLite truncates the write-ahead log when it restarts the log, in bytes.
     ///
-    /// It has room for the 1,000 pages after which SQLite does so.
+    /// SQLite restarts a log of 1,000 pages, which needs less than this.
     static let logSizeLimit: Int64 = 4 << 20
 
     private static let tablesOfLayout2 = [

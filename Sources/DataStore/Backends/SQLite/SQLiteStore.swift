@@ -14,7 +14,8 @@
   /// - **Corruption**: A database that SQLite finds corrupt is quarantined with those files, never deleted; see
   ///   ``StoreError/corruptStore(movedTo:reason:)``. A database of a future layout, or of another program, is left
   ///   unchanged.
-  /// - **External changes** are noticed immediately, including those of other programs that change the table `value`.
+  /// - **External changes** are noticed immediately while the store is observed, including those of other programs that
+  ///   change the table `value`.
   public struct SQLiteStore: ForwardingStore {
     package let base: BackedStore<SQLiteBackend>
 
@@ -28,7 +29,7 @@
     ///   - file: The database, as a file URL. No other program should use it, and it must be on a local volume, because
     ///     WAL mode doesn't work on network volumes.
     ///   - busyTimeout: The longest time that a call waits for another process that uses the database before it throws.
-    ///   - now: Returns the present time, for ``StoredValue/savedAt``.
+    ///   - now: Returns the current time, for ``StoredValue/savedAt``.
     public init(
       file: URL, busyTimeout: Duration = .seconds(5), now: @escaping @Sendable () -> Date = { Date() }
     ) {

@@ -57,9 +57,12 @@
 
     /// The schedule of checks that follow a report.
     struct Schedule {
+      /// The delay until the next check, in milliseconds.
       private var delay = 1
 
+      /// The longest delay while another connection is writing, in milliseconds.
       private static let lastDelay = 250
+      /// The longest delay of a read-only database, in milliseconds; no check follows it.
       private static let lastDelayIfUnknown = 32_768
 
       /// Restarts from the shortest delay, after a report.
@@ -100,7 +103,7 @@
       }
     }
 
-    /// `nil` if the last check failed.
+    /// The newest changes that a check has read; `nil` if the last check failed.
     var seen: LastSeen?
     let folderWatch: FolderWatch
     private let timer: any DispatchSourceTimer

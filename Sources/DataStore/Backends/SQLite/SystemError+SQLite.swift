@@ -31,6 +31,7 @@
 
     /// The error of a commit whose transaction is no longer open, because SQLite rolled it back after an error.
     static func lostTransaction(_ path: String) -> SystemError {
+      // The code is `SQLITE_ABORT_ROLLBACK`.
       SystemError(
         code: SQLITE_ABORT | 2 << 8, operation: "committing", path: path,
         source: .sqlite(message: "the transaction was rolled back after an earlier error"))

@@ -4,9 +4,10 @@ public import Foundation
 ///
 /// - **Durability** is that of the platform's user defaults. The store asks the system to write before a save returns,
 ///   but after a loss of power the system guarantees less than ``FileStore``.
-/// - **Atomicity**: All changes of a commit are passed to the system together, so a process that is killed leaves all
-///   of them or none. User defaults have no lock. A precondition holds against all stores of this process, but another
-///   process may change the value between the comparison and the change.
+/// - **Atomicity**: The store sets all changes of a commit, one after the other, and then asks the system to write
+///   them. If the system writes none of them earlier, a process that is killed leaves all of them or none. User
+///   defaults have no lock. A precondition holds against all stores of this process, but another process may change the
+///   value between the comparison and the change.
 /// - **External changes** are noticed by the next call after the platform makes them visible. They aren't watched,
 ///   because `UserDefaults.didChangeNotification` reports only changes of this process, and key-value observing
 ///   interprets the dots in the keys as key paths.
@@ -20,7 +21,7 @@ public struct UserDefaultsStore: ForwardingStore {
   /// - Parameters:
   ///   - suiteName: The name of the suite. If the system can't open a suite of that name, each call throws a
   ///     ``StoreError``.
-  ///   - now: Returns the present time, for ``StoredValue/savedAt``.
+  ///   - now: Returns the current time, for ``StoredValue/savedAt``.
   public init(suiteName: String, now: @escaping @Sendable () -> Date = { Date() }) {
     base = BackedStore(backend: UserDefaultsBackend(suiteName: suiteName), now: now)
   }
