@@ -75,6 +75,7 @@ final class Election<Source: RepositorySource> {
     guard let lease else { return engine.queue.sends }
     let count = leaseCount
     let isHeld = await lease.isHeld()
+    // Another check may have found the loss meanwhile.
     guard leaseCount == count, self.lease != nil else { return false }
     if isHeld {
       lossCount = 0
@@ -112,6 +113,7 @@ final class Election<Source: RepositorySource> {
           events.emit(.storeFailed(error))
         }
       }
+      // Tries again at once with a subscription, because a vacancy may have been missed.
       if isFirst, self.vacancies != nil { continue }
       let delay = failures == 0 ? .zero : engine.backoff.delay(forAttempt: failures)
       await clock.wait(until: clock.elapsed() + max(leadership.retryInterval, delay), or: vacancies)

@@ -32,9 +32,9 @@ extension PendingMutationError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .unknown(let id):
-      "The mutation \(id) isn't in the queue, or another operation on it is in progress. It may have reached the server."
+      "The mutation \(id) isn't in the queue, or another operation on it is in progress. The server may have it."
     case .alreadySent(let id):
-      "The mutation \(id) is in flight or isn't durable yet: undo it with another mutation. If it was refused, discard it."
+      "The mutation \(id) is in flight or not durable yet: undo it with another one. If it was refused, discard it."
     case .notRefused(let id): "The mutation \(id) was not refused, so it can't be requeued or discarded."
     case .notConflicted(let id): "The mutation \(id) is not in conflict, so it can't be resolved."
     case .conflict(let conflict): "The change still isn't possible: \(conflict.reason)"
