@@ -11,8 +11,8 @@ internal import Multicast
 ///    fail, because each of them requires the user's earlier record.
 /// 4. The stored data is erased, and another commit records that.
 ///
-/// If the process ends after the second step, another process on the store completes the sign-out. A process erases only
-/// while it holds the lock ``lockName``, so that it doesn't erase data that was stored after a new sign-in.
+/// If the process ends after the second step, another process on the store completes the sign-out. A process erases
+/// only while it holds the lock ``lockName``, so that it doesn't erase data that was stored after a new sign-in.
 ///
 /// The lock is checked, and the user's record is read, directly before the erasure. But an erasure has no
 /// preconditions. If the store supports no locks, or loses this one at that moment, an erasure that is delayed until
