@@ -50,7 +50,7 @@ extension RepositoryConformance {
       return try await body()
     }
 
-    /// Fetches the value, and retries until the server replies. A failure of the store is thrown.
+    /// Fetches the value, and retries after each failure of the network or the server.
     func load(_ repository: SyncedRepository<Source>) async throws {
       while true {
         do throws(RepositoryError<Source.Failure>) {
