@@ -125,7 +125,9 @@ extension InMemoryServer where Value: BidirectionalPagedValue {
     return page
   }
 
-  /// Returns the page that ends before an element, which is empty if the cursor is unknown.
+  /// Returns the page that ends before an element.
+  ///
+  /// If the cursor is unknown, the page is empty.
   ///
   /// - Parameters:
   ///   - key: The key of the value.

@@ -109,6 +109,7 @@ final class MutationDecisions<Source: RepositorySource> {
       switch error {
       case .conflict(let conflict): throw .conflict(conflict)
       case .store(let error): throw .store(error)
+      // The user has signed out, or another process has handled the mutation. The other errors don't occur here.
       case .server, .queueFull, .signedOut, .cancelled: throw .unknown(entry.id)
       }
     }

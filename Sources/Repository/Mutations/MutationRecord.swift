@@ -19,7 +19,7 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
 
   /// The time at which the mutation was made.
   ///
-  /// Only ``QueueLimits/maximumAge`` depends on it.
+  /// Apart from lists and reports, only ``QueueLimits/maximumAge`` depends on it.
   let madeAt: Date
 
   let mutation: Mutation

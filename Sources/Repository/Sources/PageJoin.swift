@@ -4,6 +4,7 @@ enum PageJoin {
   ///
   /// The stored elements are dropped if they may not be contiguous with the page, or if the server's list can't be
   /// continued after them:
+  /// - The page is the last one of the server's list.
   /// - The page's last element isn't stored, so there may be a gap between the page and the stored elements.
   /// - The page's last element is stored, but not at the server's position, because a mutation of this device inserted
   ///   it.
