@@ -28,8 +28,8 @@ extension MutationID: CustomStringConvertible {
 extension UUID {
   /// Returns a random UUID, version 4 of RFC 9562.
   ///
-  /// On Linux, `UUID()` opens and reads `/dev/urandom` each time. Beside other work that takes 11 µs, several times as
-  /// long as this function, while observers wait for the mutation.
+  /// On Linux, `UUID()` opens and reads `/dev/urandom` each time, while observers wait for the mutation. On a busy
+  /// machine, that takes 11 µs, several times as long as this function.
   fileprivate static func random() -> UUID {
     let high = UInt64.random(in: .min ... .max) & ~0xF000 | 0x4000
     let low = UInt64.random(in: .min ... .max) >> 2 | 1 << 63

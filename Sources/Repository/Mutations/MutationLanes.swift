@@ -142,7 +142,7 @@ struct MutationLanes {
     if isPaused { return true }
     switch lane.status {
     case .backingOff, .needsSignIn: return true
-    // Also while a mutation is in flight: whatever the server answers, the ones behind it wait for the sign-in.
+    // A mutation in flight makes no difference: whatever the server answers, those behind it wait for the sign-in.
     case .idle, .ready, .inFlight: return signedOutUsers.contains(lane.userID)
     }
   }

@@ -143,7 +143,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     entries.values.filter(\.isLive).reduce(into: [:]) { $0[$1.key, default: 0] += 1 }
   }
 
-  /// The time at which the mutation was made that was added first and is live, or `nil` if none is live.
+  /// The time at which the first live mutation, in the order of addition, was made, or `nil` if none is live.
   var oldest: Date? { order.first.flatMap { entries[$0]?.record.madeAt } }
 
   // MARK: - Adding and removing

@@ -33,7 +33,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// The time after which a mutation in flight no longer counts towards ``maximumInFlight``.
   static var slotTimeout: Duration { .seconds(5) }
 
-  /// The greatest number of mutations of a lane that are marked together, in one commit, before the first is sent.
+  /// The greatest number of mutations of a lane that are marked together before the first of them is sent.
   private static var markedTogether: Int { 32 }
 
   private var ledger = Ledger()
@@ -496,7 +496,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     ledger.beginDecision(on: id)
   }
 
-  /// Lets a mutation that was held, or has become durable, be sent, unless it is behind a gap.
+  /// Allows a mutation that was held, or has become durable, to be sent, unless it is behind a gap.
   func release(_ id: MutationID) {
     guard let entry = ledger[id] else { return }
     ledger.endDecision(on: id)

@@ -109,7 +109,7 @@ final class SyncCell<Source: RepositorySource> {
 
   /// The number of calls of ``invalidate()``.
   private(set) var invalidationCount = 0
-  /// The ``invalidationCount`` when the newest request began of those whose replies are stored.
+  /// The greatest ``invalidationCount`` at the beginning of a request whose reply was stored.
   private var answeredInvalidationCount = 0
 
   private var lastLoad = 0

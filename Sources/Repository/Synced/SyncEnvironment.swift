@@ -52,7 +52,7 @@ final class SyncEnvironment<Source: RepositorySource> {
       engine.queue.pause(in: engine)
       engine.observedLoading.setOnline(false, in: engine)
     case .online, .unknown:
-      // Even if a reply of the server, or a retry, has set `isOnline` before, because fetches may have failed since.
+      // Reconnects even if a reply or a retry has set `isOnline` before, because fetches may have failed since.
       if wasOffline { reconnect(in: engine) }
     }
   }

@@ -133,14 +133,18 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// For a ``PagedSource``, this fetches the newest page and joins it to the stored pages. When the call returns, the
   /// value is durable, and a new observer receives it. The call may join a request that is in flight.
   ///
-  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
+  /// A failed fetch doesn't change the stored value. If the call is cancelled, the request continues for its other
+  /// callers, and a reply that has already arrived is still stored.
+  ///
+  /// - Throws: ``RepositoryError/server(_:)``, ``RepositoryError/store(_:)``, ``RepositoryError/signedOut`` or
+  ///   ``RepositoryError/cancelled``.
   public func refresh(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.refresh(key)
   }
 
   /// Fetches a value as ``refresh(_:)`` does, even if the stored one is fresh.
   ///
-  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
+  /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func reload(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key)
   }
@@ -222,7 +226,8 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// are buffered for it, and ``Observed/value`` keeps the last one. Cancel such subscriptions, and release such
   /// objects, when the user signs out.
   ///
-  /// If the process ends when the sign-out has begun, another process or the next launch completes it.
+  /// Cancelling the calling task before the sign-out has begun ends the call with ``SignOutError/cancelled``. If the
+  /// process ends after that, another process or the next launch completes the sign-out.
   ///
   /// Afterwards the store keeps only a digest of the user's id, two numbers, and the random ids of the mutations that
   /// were cancelled, discarded or replaced last.
@@ -295,7 +300,7 @@ extension SyncedRepository where Source: PagedSource {
   /// the next call requests the same page. If the server refuses the page permanently, call ``reload(_:)``: the first
   /// reload after that keeps only the newest page, and later pages continue from there.
   ///
-  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
+  /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadMore(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key, .nextPage)
   }
@@ -307,7 +312,7 @@ extension SyncedRepository where Source: BidirectionalPagedSource {
   /// If there is no previous page, nothing is fetched. If nothing is stored, the newest page is fetched. After a
   /// failure, the next call requests the same page.
   ///
-  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
+  /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadPrevious(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key, .previousPage)
   }
@@ -316,7 +321,7 @@ extension SyncedRepository where Source: BidirectionalPagedSource {
   ///
   /// The page is joined to the stored elements if there can't be a gap between them. Otherwise it replaces them.
   ///
-  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
+  /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadNewest(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key, .newestPage)
   }
