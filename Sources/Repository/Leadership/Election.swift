@@ -102,7 +102,7 @@ final class Election<Source: RepositorySource> {
     while !Task.isCancelled, engine.queue.needsLeader {
       // Subscribed before the attempt, so that no vacancy is missed.
       let vacancies = vacancies?.subscribe()
-      let isFirst = vacancies == nil
+      let isSubscribed = vacancies != nil
       let status = await tryToLead()
       if status != .following {
         do throws(StoreError) {
@@ -114,7 +114,7 @@ final class Election<Source: RepositorySource> {
         }
       }
       // Tries again at once with a subscription, because a vacancy may have been missed.
-      if isFirst, self.vacancies != nil { continue }
+      if !isSubscribed, self.vacancies != nil { continue }
       let delay = failures == 0 ? .zero : engine.backoff.delay(forAttempt: failures)
       await clock.wait(until: clock.elapsed() + max(leadership.retryInterval, delay), or: vacancies)
     }

@@ -92,7 +92,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     self.tasks = tasks
   }
 
-  /// Performs a write, and returns when it is durable.
+  /// Performs a write, and returns its outcome when that is durable.
   ///
   /// The write runs to completion: cancelling the caller doesn't cancel it.
   func perform(
