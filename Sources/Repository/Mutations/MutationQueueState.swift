@@ -387,7 +387,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   func waitForSignIn(_ entry: Entry) -> [MutationID] {
     ledger.abandonAttempt(entry.id)
     lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
-    // If it isn't live, another process has completed it meanwhile, or it is in conflict.
+    // If the mutation isn't live, another process has completed it meanwhile, or it is in conflict.
     if !(ledger[entry.id]?.isLive ?? false) { lanes.remove(entry.id, lane: entry.lane) }
     guard lanes.signedOutUsers.contains(entry.key.userID) else {
       // The attempt used old credentials, so the mutation is sent again, unless the network is offline.
