@@ -1,7 +1,7 @@
 internal import Multicast
 public import Repository
 
-/// An in-memory server that honours idempotency keys, for testing a source or a repository.
+/// An in-memory server that honors idempotency keys, for testing a source or a repository.
 ///
 /// The server applies each mutation once, answers a repeated id with its first reply, and counts versions. Calls never
 /// wait. For delays and losses, use a ``SimulatedNetwork`` or a `Gate` between the server and the repository.
@@ -12,7 +12,7 @@ public final class InMemoryServer<Key: RepositoryKey, Value: Equatable & Sendabl
   public struct Applied: Sendable {
     /// The id under which it was sent.
     public let id: MutationID
-    /// The value that it changed.
+    /// The key of the value that it changed.
     public let key: Key
     /// The mutation.
     public let mutation: Mutation
@@ -125,7 +125,9 @@ extension InMemoryServer where Value: BidirectionalPagedValue {
     return page
   }
 
-  /// Returns the page that ends before an element, which is empty if the cursor is unknown.
+  /// Returns the page that ends before an element.
+  ///
+  /// If the cursor is unknown, the page is empty.
   ///
   /// - Parameters:
   ///   - key: The key of the value.

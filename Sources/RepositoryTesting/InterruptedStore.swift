@@ -1,8 +1,9 @@
 internal import DataStore
 internal import Multicast
 
-/// A store that simulates that its process is killed after a number of commits: each later call throws and changes
-/// nothing.
+/// A store that simulates that its process is killed after a number of commits.
+///
+/// The next write, and each call after it, throws and changes nothing.
 final class InterruptedStore: KeyValueStore {
   private static let error = StoreError.writeFailed(SystemError(code: 5, operation: "simulating", path: "memory"))
 
@@ -14,7 +15,7 @@ final class InterruptedStore: KeyValueStore {
     state = Lock((commitCount, false))
   }
 
-  /// Whether a call was made after the last permitted commit.
+  /// Whether a write was attempted after the last permitted commit.
   var wasInterrupted: Bool { state.withLock { $0.wasInterrupted } }
 
   private func check() throws(StoreError) {

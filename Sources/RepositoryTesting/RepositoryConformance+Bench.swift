@@ -50,7 +50,7 @@ extension RepositoryConformance {
       return try await body()
     }
 
-    /// Loads the value, and retries until that succeeds.
+    /// Fetches the value, and retries after each failure of the network or the server.
     func load(_ repository: SyncedRepository<Source>) async throws {
       while true {
         do throws(RepositoryError<Source.Failure>) {
@@ -62,14 +62,16 @@ extension RepositoryConformance {
       }
     }
 
-    /// Waits for all mutations and loads the value, over a network that is reliable from now on.
+    /// Waits for all mutations and then fetches the value, over a network that is reliable from now on.
     func settle(_ repository: SyncedRepository<Source>) async throws {
       network.conditions = .reliable
       try await repository.waitForPendingMutations()
       try await load(repository)
     }
 
-    /// Makes mutations in a repository without a network, which is released afterwards.
+    /// Makes mutations in a repository while the network is unreachable.
+    ///
+    /// A repository that only this call holds is released afterwards.
     func perform(_ mutations: ArraySlice<Source.Mutation>, offline repository: SyncedRepository<Source>) async throws {
       for mutation in mutations {
         let result = try await repository.perform(mutation, on: harness.key)

@@ -24,7 +24,7 @@ extension RepositoryConformance where Source: BidirectionalPagedSource {
         let store = try await open()
         let repository = bench.makeScrollingRepository(store)
         try await bench.load(repository)
-        // From here on, the list begins after the newest element for the first time.
+        // Scrolls until the list begins after the newest element.
         repeat { try await bench.scroll(repository, by: 7) } while try await !bench.checkContiguity(in: store)
         for _ in 1...8 {
           try await bench.scroll(repository, by: .random(in: 0..<8, using: &random))

@@ -62,10 +62,10 @@ public enum RepositoryConformance<Source: MutableSource> {
     /// The condition that must hold, as a sentence.
     public let rule: String
 
-    /// The expected and the actual behaviour.
+    /// The expected and the actual behavior.
     public let explanation: String
 
-    /// The law, the rule, and the actual behaviour.
+    /// The law, the rule, and the explanation.
     public var description: String { "Broken law \(law): \(rule). \(explanation)" }
   }
 
@@ -112,7 +112,7 @@ extension RepositoryConformance {
             for mutation in harness.mutations { try await repository.perform(mutation, on: harness.key) }
           }
           group.addTask {
-            // A load that fails is made up for by the next one.
+            // A load may fail, because packets are lost. `settle` loads the value in any case.
             for _ in 0..<8 { try? await repository.reload(harness.key) }
           }
           try await group.waitForAll()

@@ -51,8 +51,8 @@ public struct RepositoryHarness<Source: MutableSource>: Sendable {
   ///   - key: The key of the value that the checks use.
   ///   - initial: The initial value on the server.
   ///   - mutations: The mutations that the checks make; see ``mutations``.
-  ///   - timeLimit: The time after which an unfinished check fails. The default is long enough for a check that runs beside
-  ///     many other tests.
+  ///   - timeLimit: The time after which an unfinished check fails. The default is long enough for a check that runs
+  ///     beside many other tests.
   ///   - makeSource: A closure that creates a source; see ``makeSource``.
   ///   - makePlace: A closure that creates an empty place, and returns a function that opens stores in it.
   public init(

@@ -183,7 +183,8 @@ public final class SimulatedNetwork: Sendable {
   /// - Parameters:
   ///   - label: A label for the request.
   ///   - serve: The server's work, which is performed each time the request arrives.
-  /// - Throws: ``Failure``.
+  /// - Throws: ``Failure/unreachable`` if the request isn't sent, or ``Failure/noReply`` if its packets are lost, the
+  ///   caller gives up, or the calling task is cancelled.
   public func exchange<Reply: Sendable>(
     _ label: String, _ serve: @escaping @Sendable () -> Reply
   ) async throws(Failure) -> Reply {

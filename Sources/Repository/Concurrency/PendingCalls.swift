@@ -61,7 +61,7 @@ final class PendingCalls<ID: Hashable & Sendable, Outcome: Sendable>: Sendable {
       state.claimed.remove(id)
       return state.calls.removeValue(forKey: id)
     }
-    // Released here, outside the lock.
+    // Released here, outside the lock, because releasing an outcome may run arbitrary code.
     _ = consume call
   }
 

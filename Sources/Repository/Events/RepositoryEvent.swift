@@ -38,10 +38,10 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// A mutation isn't possible on the current value. It has no effect, and waits to be resolved.
   case mutationConflicted(MutationID, MutationConflict)
 
-  /// A mutation was cancelled before it was sent.
+  /// A mutation was cancelled and rolled back.
   case mutationCancelled(MutationID)
 
-  /// A dead letter was requeued.
+  /// A dead letter, that is, a refused or conflicted mutation, was requeued or replaced by another mutation.
   case mutationRequeued(MutationID)
 
   /// A dead letter was discarded.
@@ -50,7 +50,7 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// An attempt failed, and another will be made.
   case retryScheduled(MutationID, attempt: Int, delay: Duration, reason: String)
 
-  /// The number of mutations in the queue, including those in flight, and the number of dead letters.
+  /// The number of mutations that are waiting or in flight, and the number of dead letters.
   case queueLength(waiting: Int, dead: Int)
 
   /// A stored mutation couldn't be decoded. It was quarantined and won't be sent.
@@ -77,7 +77,9 @@ public enum RepositoryEvent: Hashable, Sendable {
   /// The stored value of a key was removed, because of the ``EvictionPolicy`` or by ``SyncedRepository/evict(_:)``.
   case valueEvicted(key: String)
 
-  /// The store failed while no caller was waiting for it. The operation will be retried.
+  /// The store failed during work of the repository, such as storing a reply.
+  ///
+  /// The repository repeats the work later, unless it would fail each time or is no longer needed.
   case storeFailed(StoreError)
 }
 
@@ -143,7 +145,7 @@ extension RepositoryEvent: CustomStringConvertible {
     case .leadershipGained: "this repository leads and sends the mutations of all"
     case .leadershipLost: "this repository no longer leads, and another one may"
     case .valueEvicted(let key): "the value of \(key) evicted"
-    case .storeFailed(let error): "the store failed and will be retried: \(error)"
+    case .storeFailed(let error): "the store failed: \(error)"
     }
   }
 }

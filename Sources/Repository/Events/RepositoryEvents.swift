@@ -2,9 +2,8 @@ public import Multicast
 
 /// The channel on which the parts of a repository report events.
 ///
-/// All parts of a repository share one channel. Reporting an event takes constant time and never waits for a
-/// subscriber. A subscriber that falls behind by more than the capacity loses the oldest events, which its subscription
-/// counts.
+/// All parts of a repository share one channel. Reporting an event never waits for a subscriber. A subscriber that
+/// falls behind by more than the capacity loses the oldest events, which its subscription counts.
 public final class RepositoryEvents: Sendable {
   private let relay: MulticastRelay<RepositoryEvent>
 
@@ -28,6 +27,8 @@ public final class RepositoryEvents: Sendable {
   }
 
   /// Reports an event to every subscriber.
+  ///
+  /// - Complexity: That of `MulticastRelay.send(_:)`.
   public func emit(_ event: RepositoryEvent) {
     relay.send(event)
   }

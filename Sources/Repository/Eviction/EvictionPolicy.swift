@@ -10,8 +10,8 @@
 /// call for it, and when its last observer leaves. Of the uses in an earlier process, only the last save is known.
 ///
 /// Values in use are kept even if they exceed the limits. When their use ends, they are evicted if the limits are still
-/// exceeded. While they alone exceed the limits, other values are removed as soon as their call has ended. The kept
-/// values are:
+/// exceeded. While the kept values alone exceed the limits, any other value is removed as soon as the call for it has
+/// ended. The kept values are:
 /// - values that are observed, or in use by a call, in this repository,
 /// - values with mutations that the server doesn't have yet, made by any repository,
 /// - pinned values; see ``RepositorySource/isPinned(_:)``.

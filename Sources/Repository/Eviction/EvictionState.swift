@@ -6,10 +6,10 @@ internal import Foundation
 /// A pure state machine: methods record values, removals and uses, and return the values to remove.
 ///
 /// **Invariant**: ``count`` and ``byteCount`` are those of the stored values. `order` contains every value once, at
-/// the place of its last use, except the values that ``takeVictims(at:limit:isKept:)`` took or had to keep. They return
-/// with their next use.
+/// the place of its last use, except the values that ``takeVictims(at:limit:isKept:)`` took or had to keep. Those
+/// return to `order` with their next use.
 ///
-/// - Complexity: O(1) amortised for each function, unless stated otherwise. The memory depends on the number of stored
+/// - Complexity: O(1) amortized for each function, unless stated otherwise. The memory depends on the number of stored
 ///   values, not on the number of values over time.
 struct EvictionState<Key: Hashable & Sendable> {
   /// A value to remove.
@@ -66,7 +66,7 @@ struct EvictionState<Key: Hashable & Sendable> {
   /// - Parameters:
   ///   - key: The key of the value.
   ///   - tag: The tag of the commit that wrote it.
-  ///   - byteCount: The size of the value.
+  ///   - byteCount: The size of the value in bytes.
   ///   - revision: The revision of that commit. A revision that isn't newer than the known one is ignored.
   ///   - time: The time at which the value was stored.
   mutating func recordValue(
@@ -129,7 +129,7 @@ struct EvictionState<Key: Hashable & Sendable> {
   ///   - now: The present time.
   ///   - limit: The greatest number of values to take.
   ///   - isKept: Returns whether a value must be kept.
-  /// - Complexity: O(*n*) amortised, where *n* is the number of values that are taken or must be kept.
+  /// - Complexity: O(*n*) amortized, where *n* is the number of values that are taken or must be kept.
   mutating func takeVictims(at now: Date, limit: Int, isKept: (Key) -> Bool) -> [Victim] {
     var victims: [Victim] = []
     var (count, byteCount) = (count, byteCount)
@@ -158,7 +158,7 @@ struct EvictionState<Key: Hashable & Sendable> {
     }
   }
 
-  /// The time at which the next value becomes idle, or `nil` if none does.
+  /// Returns the time at which the next value becomes idle, or `nil` if none does.
   mutating func nextIdleTime() -> Date? {
     guard let idleTime = policy.idleTime, let (_, item) = firstInOrder() else { return nil }
     return item.usedAt + TimeInterval(idleTime)
@@ -168,7 +168,7 @@ struct EvictionState<Key: Hashable & Sendable> {
     policy.idleTime.map { item.usedAt + TimeInterval($0) <= now } ?? false
   }
 
-  /// The least recently used value, except those that were taken.
+  /// Returns the least recently used value, except those that were taken or had to be kept.
   private mutating func firstInOrder() -> (Key, Item)? {
     while let use = order.first {
       if let item = items[use.key], item.place == use.place, !item.isRemoved { return (use.key, item) }

@@ -229,7 +229,7 @@ final class SyncEvictions<Source: RepositorySource> {
       guard let index = victims.firstIndex(where: { error.concerns(StoreKeyName(name, id: $0.key.storeID)) }) else {
         throw error
       }
-      // Another process has changed it. The new value isn't considered until its next use.
+      // Another process has changed the value, which counts as a use of it.
       try await reload(victims.remove(at: index).key)
     }
   }

@@ -75,6 +75,7 @@ final class Election<Source: RepositorySource> {
     guard let lease else { return engine.queue.sends }
     let count = leaseCount
     let isHeld = await lease.isHeld()
+    // Another check may have found the loss meanwhile.
     guard leaseCount == count, self.lease != nil else { return false }
     if isHeld {
       lossCount = 0
@@ -101,7 +102,7 @@ final class Election<Source: RepositorySource> {
     while !Task.isCancelled, engine.queue.needsLeader {
       // Subscribed before the attempt, so that no vacancy is missed.
       let vacancies = vacancies?.subscribe()
-      let isFirst = vacancies == nil
+      let isSubscribed = vacancies != nil
       let status = await tryToLead()
       if status != .following {
         do throws(StoreError) {
@@ -112,7 +113,8 @@ final class Election<Source: RepositorySource> {
           events.emit(.storeFailed(error))
         }
       }
-      if isFirst, self.vacancies != nil { continue }
+      // Tries again at once with a subscription, because a vacancy may have been missed.
+      if !isSubscribed, self.vacancies != nil { continue }
       let delay = failures == 0 ? .zero : engine.backoff.delay(forAttempt: failures)
       await clock.wait(until: clock.elapsed() + max(leadership.retryInterval, delay), or: vacancies)
     }

@@ -13,7 +13,7 @@ public protocol Leadership: Sendable {
   /// Attempts to become the repository that sends.
   ///
   /// A repository calls it when it starts. A repository that doesn't lead calls it again while there are mutations to
-  /// send, after ``retryInterval`` at most.
+  /// send, after ``retryInterval`` at most, or after a longer delay if attempts fail.
   ///
   /// - Parameters:
   ///   - name: The collection of the repository's mutations.
@@ -60,7 +60,7 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
   /// The repository sends the mutations of all repositories on the store.
   case leading
 
-  /// Another repository sends this repository's mutations.
+  /// Another repository leads, or none does yet. The repository sends nothing.
   case following
 
   /// The repository sends the mutations that it made and those that it found in the store, because the store doesn't
@@ -75,7 +75,7 @@ public enum LeadershipStatus: String, Codable, Hashable, Sendable {
 /// keeps the lock.
 ///
 /// A database server releases the lock of a client whose connection it has lost. That client sends no further request,
-/// but a request in flight may arrive while the next leader sends. The server of the values recognises it by its id and
+/// but a request in flight may arrive while the next leader sends. The server of the values recognizes it by its id and
 /// applies the mutation once.
 public struct StoreLeadership: Leadership {
   /// The time after which a repository that doesn't lead tries again.

@@ -2,7 +2,8 @@ internal import Foundation
 
 /// The record of which stored values were marked as stale, including those of keys that aren't in use.
 ///
-/// - Complexity: O(1) for each call. The number of remembered keys is bounded; beyond the bound, all values are stale.
+/// - Complexity: O(1) amortized for each call. The number of remembered keys is bounded; beyond the bound, all values
+///   are stale.
 struct Invalidations<Key: RepositoryKey> {
   /// The maximum number of keys that are remembered individually.
   static var limit: Int { 4_096 }
@@ -11,7 +12,7 @@ struct Invalidations<Key: RepositoryKey> {
   private var users: [String: Date] = [:]
   private var keys: [Key: Date] = [:]
 
-  /// Marks the selected values as stale that were saved until now.
+  /// Marks the selected values that were saved until now as stale.
   mutating func add(_ selection: KeySelection<Key>, at now: Date) {
     switch selection {
     case .key(let key): keys[key] = now

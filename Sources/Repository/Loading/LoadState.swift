@@ -23,7 +23,7 @@ public enum LoadState<Value, Failure: Error> {
   /// The last load failed; `previous` is the existing value, which can still be shown.
   case failed(Failure, previous: LoadedValue<Value>?)
 
-  /// The newest value with its age, regardless of the outcome of later loads.
+  /// The newest value with the time at which it was saved, regardless of the outcome of later loads.
   public var loadedValue: LoadedValue<Value>? {
     switch self {
     case .idle: nil
@@ -60,7 +60,7 @@ public enum LoadState<Value, Failure: Error> {
     self = .failed(failure, previous: loadedValue)
   }
 
-  /// Records that the load was cancelled, which restores the state from before the load.
+  /// Records that the load was cancelled: an existing value counts as loaded, and an earlier failure is forgotten.
   public mutating func cancel() {
     guard case .loading(let previous) = self else { return }
     self = previous.map { .loaded($0) } ?? .idle

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A value with its age, and whether it includes unconfirmed changes.
+/// A value with the time at which it was saved, and whether it includes unconfirmed changes.
 public struct LoadedValue<Value> {
   /// The value.
   public var value: Value
@@ -23,7 +23,7 @@ public struct LoadedValue<Value> {
     self.isPending = isPending
   }
 
-  /// Returns the age of the value; `nil` if it was saved in the future.
+  /// Returns the age of the value; `nil` if it was saved in the future or implausibly long ago.
   ///
   /// See ``Freshness/age(savedAt:now:)``.
   public func age(at now: Date) -> Duration? {

@@ -2,7 +2,7 @@
 ///
 /// A pure state machine. Times are measured from the creation of the repository.
 ///
-/// - Complexity: O(log *n*) amortised, where *n* is the number of observed keys; O(*n* log *n*) for
+/// - Complexity: O(log *n*) amortized, where *n* is the number of observed keys; O(*n* log *n*) for
 ///   ``setActive(_:at:)``, ``setOnline(_:at:)`` and ``invalidate(_:)``, which concern all of them.
 struct ObservedLoadingState<Key: RepositoryKey> {
   enum Request: Hashable {
@@ -117,7 +117,8 @@ struct ObservedLoadingState<Key: RepositoryKey> {
   /// - Parameters:
   ///   - ended: The request.
   ///   - result: The result of the request.
-  ///   - isReasonLeft: Whether the fetched value is older than the cause of the request.
+  ///   - isReasonLeft: Whether the cause of the request remains: the fetched value is older than the cause, or the
+  ///     failed request may have begun before it.
   mutating func endFetch(_ ended: Request, _ result: RequestResult, isReasonLeft: Bool) -> [Request] {
     let key = ended.key
     guard let observation = observations[key], observation.isFetching else { return [] }

@@ -43,7 +43,8 @@ public actor LocalRepository<Key: RepositoryKey, Value: Codable & Equatable & Se
   /// Creates a repository.
   ///
   /// - Parameters:
-  ///   - name: The collection of the values in the store. No other repository on the store may have this name.
+  ///   - name: The collection of the values in the store. No repository of other values on the store may have this
+  ///     name.
   ///   - defaultValue: The value of a key without a stored value.
   ///   - store: The store that keeps the values.
   public init(_ name: String, default defaultValue: Value, store: any KeyValueStore) {

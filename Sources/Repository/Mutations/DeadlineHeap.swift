@@ -1,10 +1,13 @@
 /// A binary heap of elements with deadlines, the earliest first.
+///
+/// - Complexity: O(log *n*) to insert or remove an element, where *n* is the number of elements; O(1) for ``first``.
 struct DeadlineHeap<Element: Sendable>: Sendable {
   struct Item: Sendable {
     let deadline: Duration
     let element: Element
   }
 
+  /// The items in the order of the heap, in which only the place of the first one is defined.
   private(set) var items: [Item] = []
 
   /// The item with the earliest deadline.
@@ -21,6 +24,7 @@ struct DeadlineHeap<Element: Sendable>: Sendable {
     }
   }
 
+  /// Removes and returns the item with the earliest deadline.
   mutating func removeFirst() -> Item? {
     guard let last = items.popLast() else { return nil }
     guard let first = items.first else { return last }

@@ -1,4 +1,4 @@
-/// A queue with amortised constant-time operations at both ends.
+/// A queue to which elements are appended, and from whose front they are removed, in amortized constant time.
 struct FIFO<Element: Sendable>: Sendable {
   private var storage: [Element] = []
   /// The index of the first element.
@@ -15,15 +15,23 @@ struct FIFO<Element: Sendable>: Sendable {
   var count: Int { storage.count - head }
 
   /// All elements, in order.
+  ///
+  /// - Complexity: O(*n*), where *n* is the number of elements.
   var elements: [Element] { Array(storage[head...]) }
 
-  /// The first elements, in order.
+  /// The first `count` elements, in order.
+  ///
+  /// - Complexity: O(*count*).
   func first(_ count: Int) -> [Element] { Array(storage[head...].prefix(count)) }
 
   mutating func append(_ element: Element) {
     storage.append(element)
   }
 
+  /// Inserts an element at the front.
+  ///
+  /// - Complexity: O(1) if the place of a removed element is free. Otherwise O(*n*), where *n* is the number of
+  ///   elements.
   mutating func prepend(_ element: Element) {
     if head > 0 {
       head -= 1
@@ -33,8 +41,11 @@ struct FIFO<Element: Sendable>: Sendable {
     }
   }
 
-  /// Inserts an element before the last elements that must be behind it.
+  /// Inserts an element in front of those elements at the end that must be behind it.
   ///
+  /// - Parameters:
+  ///   - element: The new element.
+  ///   - isBehind: Returns whether an element must be behind the new one.
   /// - Complexity: O(*m*) for the *m* elements behind it.
   mutating func insert(_ element: Element, before isBehind: (Element) -> Bool) {
     var index = storage.count
@@ -53,6 +64,8 @@ struct FIFO<Element: Sendable>: Sendable {
     return first
   }
 
+  /// Removes the elements that meet a condition.
+  ///
   /// - Complexity: O(*n*), where *n* is the number of elements.
   mutating func removeAll(where shouldRemove: (Element) -> Bool) {
     storage.removeFirst(head)

@@ -1,14 +1,15 @@
-/// Identifies a lane of mutations.
+/// Identifies a lane: a FIFO of mutations, which are sent one after the other.
 ///
 /// A lane belongs to one user, so that a user who has to sign in delays no other user.
 struct LaneID: Hashable, Sendable {
   /// The user, or `nil` if the lane belongs to no user.
   let userID: String?
+  /// The name of the lane; see ``MutableSource/orderingKey(of:on:)``.
   let orderingKey: String
 }
 
 extension LaneID: Comparable, CustomStringConvertible {
-  /// The name for people, which two lanes may share.
+  /// The name of the lane in logs and reports, which two lanes may share.
   var description: String {
     guard let userID, userID != orderingKey else { return orderingKey }
     return "\(userID)/\(orderingKey)"

@@ -21,7 +21,7 @@ final class MutationCalls<Source: RepositorySource> {
   /// Announces the call of a mutation, whose outcome may arrive from now on.
   func open(_ id: MutationID) { calls.open(id) }
 
-  /// Forgets the call of a mutation, which will not wait.
+  /// Forgets the call of a mutation, because the call will not wait.
   func close(_ id: MutationID) { calls.close(id) }
 
   /// Whether the call of a mutation has no outcome yet.
@@ -31,13 +31,15 @@ final class MutationCalls<Source: RepositorySource> {
   func claim(_ id: MutationID) -> Bool { calls.claim(id) }
 
   /// Waits until a mutation is confirmed, fails, or has to wait.
+  ///
+  /// Cancelling the calling task ends the wait with ``RepositoryError/cancelled``, unless the call is claimed.
   func outcome(
     of id: MutationID, isolation: isolated (any Actor)? = #isolation
   ) async throws(Failure) -> MutationResult {
     try await calls.outcome(of: id, ifCancelled: .failure(.cancelled)).get()
   }
 
-  /// Completes the call of a mutation, if it still waits.
+  /// Completes the call of a mutation, unless it has an outcome already.
   func end(_ id: MutationID, _ outcome: Outcome) { calls.end(id, outcome) }
 
   /// Completes the calls of mutations that have to wait.

@@ -20,14 +20,14 @@ final class MutationDecisions<Source: RepositorySource> {
     (self.state, self.records, self.calls, self.events) = (state, records, calls, events)
   }
 
-  /// Cancels a mutation that hasn't been sent.
+  /// Cancels a mutation that is waiting, needs a sign-in, or is in conflict.
   func cancel(_ id: MutationID, in engine: isolated Engine) async throws(PendingMutationError) {
     let entry = try await find(id, in: engine)
     switch state.standing(of: entry) {
     case .inFlight, .refused: throw .alreadySent(id)
     case .waiting, .needsSignIn, .conflicted: break
     }
-    // The value being stored shows the mutation, after an attempt whose reply was lost.
+    // The write in progress confirms the mutation: its value shows the change of an attempt whose reply was lost.
     if isBeingConfirmed(entry, in: engine) { throw .alreadySent(id) }
     // The mutation stays visible, and keeps its place in its lane, until its removal is certain.
     state.hold(id)
@@ -86,7 +86,7 @@ final class MutationDecisions<Source: RepositorySource> {
     }
   }
 
-  /// Sends a mutation again, after all others.
+  /// Sends a mutation again, at the end of its lane.
   ///
   /// A mutation that the server may have applied keeps its id, so that the server doesn't apply it twice.
   private func requeue(
@@ -109,6 +109,7 @@ final class MutationDecisions<Source: RepositorySource> {
       switch error {
       case .conflict(let conflict): throw .conflict(conflict)
       case .store(let error): throw .store(error)
+      // The user has signed out, or another process has handled the mutation. The other errors don't occur here.
       case .server, .queueFull, .signedOut, .cancelled: throw .unknown(entry.id)
       }
     }
@@ -142,7 +143,7 @@ final class MutationDecisions<Source: RepositorySource> {
     return entry
   }
 
-  /// Lets a mutation be sent again after a decision, if it still exists.
+  /// Ends a decision about a mutation, which may then be sent if it still exists.
   private func release(_ id: MutationID, in engine: isolated Engine) {
     state.release(id)
     engine.sender.pump(in: engine)

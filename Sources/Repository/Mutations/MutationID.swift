@@ -12,7 +12,7 @@ public struct MutationID: RawRepresentable, Hashable, Sendable {
     self.init(rawValue: UUID.random().uuidString.lowercased())
   }
 
-  /// Creates an id from text, which must be valid as the id of a store key: not empty, and not too long.
+  /// Creates an id from text, which must be valid as the id of a store key; see `StoreKey.validate()`.
   public init(rawValue: String) {
     self.rawValue = rawValue
   }
@@ -28,8 +28,8 @@ extension MutationID: CustomStringConvertible {
 extension UUID {
   /// Returns a random UUID, version 4 of RFC 9562.
   ///
-  /// On Linux `UUID()` opens and reads `/dev/urandom` each time. That takes several times as long as this function: 11 µs
-  /// next to other work, while observers wait for the mutation.
+  /// On Linux, `UUID()` opens and reads `/dev/urandom` each time, while observers wait for the mutation. On a busy
+  /// machine, that takes 11 µs, several times as long as this function.
   fileprivate static func random() -> UUID {
     let high = UInt64.random(in: .min ... .max) & ~0xF000 | 0x4000
     let low = UInt64.random(in: .min ... .max) >> 2 | 1 << 63

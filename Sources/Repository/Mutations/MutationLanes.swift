@@ -1,15 +1,16 @@
 /// Decides which mutation is sent next, and which mutations wait.
 ///
-/// Each ordering key has a lane, a FIFO of mutations. Only the first mutation of a lane is in flight, and the next one
-/// is sent when the attempt of the first has completed. A lane needs one of a limited number of slots to send. Ready
-/// lanes get free slots in the order in which they became ready. A send that exceeds a time limit releases its slot, so
-/// a stuck lane delays other lanes by that time at most.
+/// Each ordering key has a lane, a FIFO of mutations. Only the first mutation of a lane may be in flight, and the next
+/// one is sent when the attempt of the first has completed. A lane needs one of a limited number of slots to send.
+/// Ready lanes get free slots in the order in which they became ready. A send that exceeds a time limit releases its
+/// slot, so a stuck lane delays other lanes by that time at most.
 ///
 /// A pure state machine. Times are measured from the creation of the repository.
 ///
-/// - Complexity: O(1) amortised for each function, plus O(log *n*) for *n* lanes that back off or are in flight.
-///   ``remove(_:lane:)`` and ``waiting(in:)`` are O(*m*) for the *m* mutations of the lane. ``retryNow()`` is O(*n*)
-///   for the *n* lanes whose last attempt failed, and ``signedIn(userID:)`` is O(*n*) for all lanes.
+/// - Complexity: O(1) amortized for each function unless stated otherwise, plus O(log *n*) for *n* lanes that back off
+///   or are in flight. ``insert(_:lane:userID:before:)``, ``remove(_:lane:)`` and ``waiting(in:)`` are O(*m*) for the
+///   *m* mutations of the lane. ``retryNow()`` is O(*n* log *n*) for the *n* lanes whose last attempt failed, and
+///   ``signedIn(userID:)`` is O(*n* log *n*) for all lanes.
 struct MutationLanes {
   enum Step: Equatable {
     case send(MutationID, lane: LaneID)
@@ -23,7 +24,7 @@ struct MutationLanes {
     case ready
     /// Has a slot unless the send has exceeded its time limit. The number identifies the attempt.
     ///
-    /// `signIns` is the number of times the user had signed in when it began.
+    /// `signIns` is the number of times the user had signed in when the attempt began.
     case inFlight(number: UInt64, hasSlot: Bool, signIns: UInt64)
     /// Waits for a deadline. The number identifies the wait.
     case backingOff(number: UInt64, isServerDelay: Bool)
@@ -141,7 +142,7 @@ struct MutationLanes {
     if isPaused { return true }
     switch lane.status {
     case .backingOff, .needsSignIn: return true
-    // This applies behind a mutation in flight too, because no answer to it lets the next one be sent.
+    // A mutation in flight makes no difference: whatever the server answers, those behind it wait for the sign-in.
     case .idle, .ready, .inFlight: return signedOutUsers.contains(lane.userID)
     }
   }
@@ -168,12 +169,14 @@ struct MutationLanes {
   }
 
   /// The lanes of a user, sorted by name.
+  ///
+  /// - Complexity: O(*n* log *n*) for *n* lanes.
   func lanes(of userID: String?) -> [LaneID] { lanes.filter { $0.value.userID == userID }.keys.sorted() }
 
   /// The waiting mutations of a lane, in order.
   func waiting(in name: LaneID) -> [MutationID] { lanes[name]?.waiting.elements ?? [] }
 
-  /// Whether a mutation is waiting or in flight whose user doesn't have to sign in.
+  /// Whether there is a mutation, waiting or in flight, whose user doesn't have to sign in.
   ///
   /// - Complexity: O(*n*) for *n* lanes.
   var canSend: Bool { lanes.values.contains { !signedOutUsers.contains($0.userID) } }
@@ -181,6 +184,8 @@ struct MutationLanes {
   /// The waiting mutations of all lanes.
   ///
   /// Those of one lane are in order.
+  ///
+  /// - Complexity: O(*n* log *n* + *m*) for *n* lanes and *m* mutations.
   var allWaiting: [MutationID] { lanes.sorted { $0.key < $1.key }.flatMap(\.value.waiting.elements) }
 
   /// The first waiting mutations of a lane, in order.
@@ -321,6 +326,7 @@ struct MutationLanes {
     isPaused = true
   }
 
+  /// Ends ``pause()``.
   mutating func resume() {
     isPaused = false
   }

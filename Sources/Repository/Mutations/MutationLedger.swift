@@ -5,7 +5,7 @@ internal import Foundation
 ///
 /// A pure state machine. ``MutationLanes`` decides the order of sending, and ``SyncState`` applies mutations to values.
 ///
-/// - Complexity: O(1) amortised for each function that names one mutation, and for ``oldest``.
+/// - Complexity: O(1) amortized for each function that names one mutation, and for ``oldest``.
 ///   ``list(signedOutUsers:)`` and ``liveMutations(of:)`` are O(*n* log *n*), where *n* is the number of mutations, or
 ///   of those of the key.
 struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
@@ -28,7 +28,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     fileprivate(set) var isInFlight = false
     /// Whether another process has written the record since this process began an attempt.
     ///
-    /// Then the record counts the attempts of that process, and not the present one.
+    /// Then the record counts the attempts of that process, and not the attempt of this one.
     fileprivate(set) var isTakenOver = false
     /// Whether the server answered an attempt of this process with success.
     fileprivate(set) var isAnswered = false
@@ -72,7 +72,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
   private var idsOfKeys: [Key: Set<MutationID>] = [:]
   /// The mutations in the order of addition.
   ///
-  /// May contain mutations that aren't live.
+  /// May contain mutations that were removed or aren't live, but the first one is live.
   private var order = FIFO<MutationID>()
   private(set) var byteCount = 0
   /// The number of live mutations, except those that another independent repository sends.
@@ -143,7 +143,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     entries.values.filter(\.isLive).reduce(into: [:]) { $0[$1.key, default: 0] += 1 }
   }
 
-  /// The time at which the first live mutation was made, or `nil` if none is live.
+  /// The time at which the first live mutation, in the order of addition, was made, or `nil` if none is live.
   var oldest: Date? { order.first.flatMap { entries[$0]?.record.madeAt } }
 
   // MARK: - Adding and removing
@@ -182,7 +182,9 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     edit(id) { ($0.record.sequence, $0.tag, $0.revision) = (sequence, tag, revision) }
   }
 
-  /// Records that a record is durable.
+  /// Records that a changed record is durable.
+  ///
+  /// The written record also says so if another process had stored that the outcome of an attempt is unknown.
   mutating func recordWrite(_ record: Record, of id: MutationID, tag: StoreTag, revision: UInt64) {
     edit(id) {
       ($0.tag, $0.revision) = (tag, revision)
@@ -243,7 +245,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   /// Records that an attempt begins.
   ///
-  /// From now on the mutation can't be cancelled.
+  /// Until the attempt has failed, the mutation can't be cancelled.
   mutating func beginAttempt(_ id: MutationID) {
     edit(id) {
       ($0.isInFlight, $0.isTakenOver) = (true, false)
@@ -313,6 +315,7 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
     edit(id) { $0.isBeingDecided = true }
   }
 
+  /// Ends ``beginDecision(on:)``.
   mutating func endDecision(on id: MutationID) {
     edit(id) { $0.isBeingDecided = false }
   }
@@ -324,11 +327,11 @@ struct MutationLedger<Key: RepositoryKey, Mutation: Codable & Sendable> {
 
   private mutating func edit(_ id: MutationID, _ body: (inout Entry) -> Void) {
     guard var entry = entries[id] else { return }
-    let (wasLive, wasDurable) = (entry.isCounted, entry.tag != nil)
+    let (wasCounted, wasDurable) = (entry.isCounted, entry.tag != nil)
     body(&entry)
     entries[id] = entry
     if !wasDurable, entry.tag != nil { undurableCount -= 1 }
-    liveCount += (entry.isCounted ? 1 : 0) - (wasLive ? 1 : 0)
+    liveCount += (entry.isCounted ? 1 : 0) - (wasCounted ? 1 : 0)
     version += 1
   }
 

@@ -4,10 +4,10 @@ internal import Multicast
 
 /// The queue of a repository's mutations: adds them, keeps the outcomes of their attempts, and reports them.
 ///
-/// ``MutationQueueState`` decides, and the parts of the queue share it: ``MutationReader`` reads the stored mutations and
-/// follows their changes, ``MutationWriter`` writes them, ``MutationSender`` sends them, ``MutationCalls`` completes the
-/// calls that wait for them, and ``MutationDecisions`` acts on the app's decisions. ``SyncState`` applies the mutations
-/// to the value.
+/// ``MutationQueueState`` decides, and the parts of the queue share it: ``MutationReader`` reads the stored mutations
+/// and observes their changes, ``MutationWriter`` writes them, ``MutationSender`` sends them, ``MutationCalls``
+/// completes the calls that wait for them, and ``MutationDecisions`` acts on the app's decisions. ``SyncState`` applies
+/// the mutations to the value.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 ///
@@ -27,8 +27,8 @@ internal import Multicast
 /// 2. **Persist.** ``makeDurable(_:replacing:in:)`` writes its record, which has the next sequence number of the store.
 ///    If that fails, the mutation is rolled back and the call throws.
 /// 3. **Send.** ``next(at:)`` passes it to the sender when it is first in its lane. Before the request,
-///    ``MutationWriter/mark(_:in:)`` stores that an attempt may have begun, so that a process that finds the mark treats
-///    the outcome as unknown. If the attempt fails, the lane backs off, and the mutation stays visible.
+///    ``MutationWriter/mark(_:in:)`` stores that an attempt may have begun, so that a process that finds the mark
+///    treats the outcome as unknown. If the attempt fails, the lane backs off, and the mutation stays visible.
 /// 4. **Confirm.** ``SyncWrites`` stores a value that has the change and removes the record, in one commit.
 ///    ``confirm(_:_:in:)`` then forgets the mutation. For observers, the overlay ends in the same step in which the
 ///    value gains the change.
@@ -85,7 +85,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.begin(as: status)
   }
 
-  /// Starts to send the mutations of all repositories on the store; see ``Election``.
+  /// Starts to send: as the leader, the mutations of all repositories on the store; see ``Election``.
   func lead(as status: LeadershipStatus, in engine: isolated Engine) {
     let (refused, behindGap) = state.lead(as: status)
     calls.endTimeouts()
@@ -95,7 +95,7 @@ final class MutationQueue<Source: RepositorySource> {
         await engine.reader.readPredecessors(of: entry.id, entry.record.sequence, in: engine)
       }
     }
-    // Their timeouts are gone, and no answer of the server ends them.
+    // The calls of stalled lanes no longer have a timeout, and no attempt that could complete them is about to begin.
     calls.endQueued(state.live.filter { state.isStalled($0.lane) }.map(\.id))
     for entry in state.live where sends(entry) && !entry.isAnswered { engine.beginDeciding(entry) }
     reportChanges(in: engine)
@@ -123,7 +123,7 @@ final class MutationQueue<Source: RepositorySource> {
     calls.startTimeout(of: entry.id, in: engine)
   }
 
-  /// Completes the refusal of a mutation whose attempts the ends of processes have interrupted too often.
+  /// Completes the refusal of a mutation, because the end of a process has interrupted too many of its attempts.
   func refuseInterrupted(_ id: MutationID, in engine: isolated Engine) {
     if let entry = state[id] {
       engine.removeFromOverlay([id], of: entry.key)
@@ -168,7 +168,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.liveCounts.keys.contains { UserDigest($0.userID) == user }
   }
 
-  /// The number of a user's mutations that the server neither has nor has refused.
+  /// The number of a user's mutations that weren't refused; see ``UnsentPolicy``.
   func unsentCount(of user: UserDigest) -> Int {
     state.all.count { entry in
       if case .refused = entry.record.verdict { return false }
@@ -239,8 +239,8 @@ final class MutationQueue<Source: RepositorySource> {
   ///   - replaced: The mutation that it replaces, or `nil`. It is the refused mutation itself if that is sent again
   ///     under its id.
   ///   - engine: The engine.
-  /// - Returns: Whether it was added. It isn't if another process has sent, resolved or discarded the mutation that it
-  ///   replaces.
+  /// - Returns: Whether it was added. It isn't if its user has signed out meanwhile, or if another process has sent,
+  ///   resolved or discarded the mutation that it replaces.
   /// - Throws: A `StoreError` if it could not be written. The mutation is then forgotten, or refused as before.
   func makeDurable(
     _ id: MutationID, replacing replaced: Entry?, in engine: isolated Engine
@@ -319,7 +319,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   // MARK: - Sending
 
-  /// Takes the next mutation that may be sent.
+  /// Returns the next action of the sender; see ``MutationQueueState/next(at:)``.
   func next(at now: Duration) -> State.Step { state.next(at: now) }
 
   /// Records that an attempt was abandoned before anything was sent.
@@ -330,7 +330,7 @@ final class MutationQueue<Source: RepositorySource> {
   /// Records that an attempt was abandoned before anything was sent, because this repository has lost its lead.
   ///
   /// Removes the stored mark, so that the next leader doesn't count an attempt that never began. The next leader may
-  /// have changed the record already, and its version then stays.
+  /// have changed the record already. Then the leader's version stays.
   func abandonAttemptAfterLoss(_ entry: Entry, in engine: isolated Engine) {
     let isMarked = state[entry.id]?.isMarked ?? false
     state.abandonAttempt(entry)
@@ -357,7 +357,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.complete(entry)
   }
 
-  /// Records that an attempt failed.
+  /// Records that an attempt failed, and starts to write the record.
   func recordFailure(of id: MutationID, isOutcomeUnknown: Bool, in engine: isolated Engine) {
     state.recordFailure(of: id, isOutcomeUnknown: isOutcomeUnknown)
     engine.start { engine in await engine.writer.save(id, in: engine) }
@@ -406,7 +406,7 @@ final class MutationQueue<Source: RepositorySource> {
     state.resume()
   }
 
-  /// Whether a mutation is waiting or in flight whose user doesn't have to sign in.
+  /// Whether there is a mutation, waiting or in flight, whose user doesn't have to sign in.
   var canSend: Bool { state.canSend }
 
   /// Ends all backoffs, except those whose delay the server named.
@@ -422,7 +422,7 @@ final class MutationQueue<Source: RepositorySource> {
 
   // MARK: - Removing
 
-  /// Forgets mutations that the stored value has, and whose records a commit removed.
+  /// Forgets mutations that the stored value includes, and whose records a commit removed.
   func confirm(_ ids: [MutationID], _ commit: StoreCommit?, in engine: isolated Engine) {
     for id in ids { state.remove(id) }
     if let commit { records.recordRemoval(of: ids, commit) }
@@ -475,8 +475,8 @@ final class MutationQueue<Source: RepositorySource> {
   /// - Parameters:
   ///   - id: The id of the mutation.
   ///   - conflict: The reason.
-  ///   - isFromServer: Whether the server reported the conflict, and so didn't make the change. Otherwise it may have made
-  ///     it at an earlier attempt.
+  ///   - isFromServer: Whether the server reported the conflict, and so didn't make the change. Otherwise the server
+  ///     may have made the change at an earlier attempt.
   ///   - engine: The engine.
   func recordConflict(
     _ id: MutationID, _ conflict: MutationConflict, isFromServer: Bool = false, in engine: isolated Engine

@@ -3,8 +3,9 @@ internal import Foundation
 
 /// The decisions of a ``MutationQueue``: its mutations, their order, and the next one to send.
 ///
-/// A pure state machine that keeps ``MutationLedger`` and ``MutationLanes`` consistent: a mutation that is live in the
-/// ledger is in its lane, or in flight. The parts of the queue share it, in the isolation of their engine.
+/// A pure state machine that keeps ``MutationLedger`` and ``MutationLanes`` consistent: while this repository sends,
+/// each live mutation that it sends is in its lane, in flight, or answered and not yet stored. While it follows, the
+/// lanes are empty. The parts of the queue share this object, in the isolation of their engine.
 ///
 /// - Complexity: That of the two parts.
 final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable> {
@@ -21,7 +22,9 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     case wait(until: Duration?)
   }
 
-  /// The number of attempts that the end of a process may interrupt before a mutation is refused.
+  /// The number of attempts in a row, interrupted by the end of a process, at which a mutation is refused.
+  ///
+  /// A mutation that crashes the process whenever it is sent would otherwise do so after every launch.
   static var maximumUnfinishedAttempts: Int { 5 }
 
   /// The number of lanes that may send at the same time.
@@ -30,7 +33,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// The time after which a mutation in flight no longer counts towards ``maximumInFlight``.
   static var slotTimeout: Duration { .seconds(5) }
 
-  /// The number of mutations of a lane that are marked together before the first of them is sent.
+  /// The greatest number of mutations of a lane that are marked together before the first of them is sent.
   private static var markedTogether: Int { 32 }
 
   private var ledger = Ledger()
@@ -162,7 +165,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     knownSequence = 0
   }
 
-  /// Adds a mutation of an earlier process.
+  /// Adds a stored mutation that the first read of the queue has found.
   ///
   /// Mutations are added in order.
   ///
@@ -289,7 +292,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   // MARK: - Sending
 
-  /// Takes the next mutation that may be sent.
+  /// Returns the next action of the sender, and records that the mutation to send is in flight.
   func next(at now: Duration) -> Step {
     if !sends { return liveCount > 0 ? .lead : .wait(until: nil) }
     while true {
@@ -328,7 +331,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   /// Whether sending is paused, because the network is offline.
   var isPaused: Bool { lanes.isPaused }
 
-  /// Whether a mutation is waiting or in flight whose user doesn't have to sign in.
+  /// Whether there is a mutation, waiting or in flight, whose user doesn't have to sign in.
   var canSend: Bool { lanes.canSend }
 
   /// Removes marks that could not be written.
@@ -380,11 +383,11 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Makes the lanes of a mutation's user wait for new credentials, unless they have changed since the attempt began.
   ///
-  /// - Returns: The mutations that wait.
+  /// - Returns: The mutations that have to wait.
   func waitForSignIn(_ entry: Entry) -> [MutationID] {
     ledger.abandonAttempt(entry.id)
     lanes.release(entry.id, lane: entry.lane, needsSignIn: true)
-    // Another process has completed it meanwhile, or it is in conflict.
+    // If the mutation isn't live, another process has completed it meanwhile, or it is in conflict.
     if !(ledger[entry.id]?.isLive ?? false) { lanes.remove(entry.id, lane: entry.lane) }
     guard lanes.signedOutUsers.contains(entry.key.userID) else {
       // The attempt used old credentials, so the mutation is sent again, unless the network is offline.
@@ -407,12 +410,13 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
 
   /// Stops sending until ``resume()``.
   ///
-  /// - Returns: The mutations that wait.
+  /// - Returns: The mutations that have to wait.
   func pause() -> [MutationID] {
     lanes.pause()
     return sends ? lanes.allWaiting : ledger.live.map(\.id)
   }
 
+  /// Ends ``pause()``.
   func resume() {
     lanes.resume()
   }
@@ -441,6 +445,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
   @discardableResult
   func remove(_ id: MutationID) -> Entry? {
     guard let entry = ledger.remove(id) else { return nil }
+    // The leader may have made progress in the lane.
     lanesStalledElsewhere.remove(entry.lane)
     if !entry.isInFlight, !entry.isAnswered { lanes.remove(id, lane: entry.lane) }
     return entry
@@ -491,7 +496,7 @@ final class MutationQueueState<Key: RepositoryKey, Mutation: Codable & Sendable>
     ledger.beginDecision(on: id)
   }
 
-  /// Lets a mutation be sent that was held or has become durable, unless it is behind a gap.
+  /// Allows a mutation that was held, or has become durable, to be sent, unless it is behind a gap.
   func release(_ id: MutationID) {
     guard let entry = ledger[id] else { return }
     ledger.endDecision(on: id)

@@ -18,7 +18,7 @@ final class MutationReader<Source: RepositorySource> {
   private var hasBegunReading = false
   /// The number of times the records were read.
   private var readingCount = 0
-  /// The number of times a user has signed in whose records may have been ignored before.
+  /// The number of sign-ins of users whose records may have been ignored before.
   private var signInCount = 0
   /// Cancels the subscription to changes of the records since the last read.
   private var endSubscription: (@Sendable () -> Void)?
@@ -33,7 +33,7 @@ final class MutationReader<Source: RepositorySource> {
 
   // MARK: - Reading
 
-  /// Reads the stored mutations and subscribes to their changes, if this repository sends mutations at all.
+  /// Reads the stored mutations and subscribes to their changes, unless the source is read-only.
   func read(in engine: isolated Engine) async throws(StoreError) {
     guard capabilities.sending != nil else { return }
     hasBegunReading = true
@@ -90,8 +90,8 @@ final class MutationReader<Source: RepositorySource> {
       do throws(StoreError) {
         let signInCount = signInCount
         try await read(in: engine)
-        // The record was stored before the queue was read, and so were the records before it. The read ignored those of
-        // a user who has signed in since.
+        // The record was stored before the queue was read, and so were the records before it. But if a user has signed
+        // in since, the read may have ignored that user's records.
         if signInCount == self.signInCount { state.recordReading(upTo: sequence) }
       } catch {
         events.emit(.storeFailed(error))
@@ -127,7 +127,7 @@ final class MutationReader<Source: RepositorySource> {
   /// Handles changes of records that the store reports together.
   ///
   /// The store may not report the order of commits. So all changes are handled in the order of the mutations, before
-  /// one of the mutations is sent.
+  /// any of the mutations is sent.
   ///
   /// - Parameters:
   ///   - changes: The changes.
@@ -236,11 +236,11 @@ final class MutationReader<Source: RepositorySource> {
   ///
   /// - Parameters:
   ///   - entry: The mutation.
-  ///   - signOutCount: The number of times its user had signed out when it was found to be removed. A sign-out erases
-  ///     mutations, and may be reported after that.
+  ///   - signOutCount: The number of times the mutation's user had signed out when its record was found to be removed.
+  ///     A sign-out erases records too, and the store may report the sign-out later.
   ///   - engine: The engine.
   private func endCall(of entry: Entry, _ signOutCount: UInt64, in engine: isolated Engine) async {
-    // The store may fail for ever.
+    // Ends the call even if the store keeps failing.
     calls.startTimeout(of: entry.id, in: engine)
     await engine.keepTrying { (engine) async throws(StoreError) in
       let withdrawals = try await engine.reader.records.withdrawals()

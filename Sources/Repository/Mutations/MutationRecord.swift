@@ -19,7 +19,7 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
 
   /// The time at which the mutation was made.
   ///
-  /// Only ``QueueLimits/maximumAge`` depends on it.
+  /// Apart from lists and reports, only ``QueueLimits/maximumAge`` depends on it.
   let madeAt: Date
 
   let mutation: Mutation
@@ -30,8 +30,10 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   /// The number of attempts that have begun.
   var attempts = 0
 
-  /// The number of marked attempts in a row without a result: those that the end of a process interrupted, and the
-  /// present one.
+  /// The number of attempts in a row that were marked and have no result: those that the end of a process interrupted,
+  /// and the present one.
+  ///
+  /// A record is marked before its attempt begins; see ``MutationWriter/mark(_:in:)``.
   var unfinishedAttempts = 0
 
   /// Whether the server may have made the change at an attempt whose outcome is unknown.
@@ -45,7 +47,7 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
 
   /// Returns the ``key`` in the stored bytes of a record, even if this program can't decode the mutation.
   ///
-  /// The bytes are the record as JSON, after a line of the store if it has one.
+  /// The bytes are the record as JSON. Some stores put a header line in front of it.
   ///
   /// - Returns: `nil` if the bytes aren't those of a record.
   static func key(in bytes: Data) -> String? {
@@ -65,7 +67,7 @@ struct MutationRecord<Mutation: Codable & Sendable>: Codable, Sendable {
   }
 }
 
-/// The part of a record that is the same in every program.
+/// The part of a record that doesn't depend on the type of the mutation, so that every program can decode it.
 private struct KeyOfRecord: Decodable {
   let key: String
 }
@@ -81,9 +83,9 @@ struct MutationCounter: Codable, Sendable {
 /// The last mutations that were *withdrawn*: cancelled, discarded or replaced, and therefore not confirmed.
 ///
 /// A confirmation and a withdrawal both remove the record of a mutation. A repository whose call waits for a mutation
-/// that another repository completes can't distinguish them by the stored value: it may be newer for another reason,
-/// and a confirmation may store none. So the commit that withdraws a mutation also saves this value. A confirmation
-/// costs nothing, except for a repository that waits for it, which loads this value once.
+/// that another repository completes can't distinguish the two by the stored value, which may be newer for another
+/// reason, and a confirmation may store no value. So the commit that withdraws a mutation also saves the ids in this
+/// type. A confirmation costs nothing more, except that a repository that waits for it loads these ids once.
 struct MutationWithdrawals: Codable, Sendable {
   /// The number of mutations that are kept.
   ///

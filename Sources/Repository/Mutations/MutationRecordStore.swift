@@ -7,8 +7,8 @@ internal import Multicast
 ///
 /// A commit that adds mutations also saves the counter, and requires the value it counted from. So the order of
 /// mutations is the order of the commits of all processes. A commit that withdraws mutations also saves
-/// ``MutationWithdrawals``. A record is replaced only if the stored record is the known one, because another process may
-/// have completed the mutation.
+/// ``MutationWithdrawals``. A record is replaced only if the stored record is the known one, or was read again, because
+/// another process may have completed the mutation.
 ///
 /// ``perform(_:_:isolation:)`` enqueues its write before it suspends, so the order of an actor's calls is the order of
 /// the writes.
@@ -22,16 +22,19 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     /// Fails with ``DataStore/StoreError/preconditionFailed(_:)`` if the user has signed out or in.
     case add(
       @Sendable (_ sequence: UInt64) -> Record, replacing: (id: MutationID, tag: StoreTag?)?, UserRequirement?)
-    /// Replaces a record. If another process has changed it, keeps it, or replaces it all the same.
+    /// Replaces a record.
+    ///
+    /// If another process has changed the record, the changed one stays if `unlessChanged` is `true`. Otherwise it is
+    /// replaced too, except that a live record doesn't replace a verdict.
     case replace(Record, tag: StoreTag?, unlessChanged: Bool)
     case remove
-    /// Removes a record if its mutation meets the condition.
+    /// Removes a record. If another process has changed the record, removes it only if it still meets the condition.
     case removeIf(RemovalCondition, tag: StoreTag)
   }
 
-  /// The condition that a mutation must meet for its record to be removed, even if another process has changed the
-  /// record.
+  /// The condition under which a record is removed even if another process has changed it.
   enum RemovalCondition: Sendable {
+    /// No attempt may be in flight.
     case unsent
     /// Refused or in conflict.
     case undecided
@@ -53,18 +56,20 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     /// Nothing was written or removed: this repository removes the record in another commit, or another process sends
     /// the mutation.
     case unchanged
-    /// Another process has changed the record, which was therefore kept.
+    /// Another process, or another write of this repository, has changed the record, which was therefore kept.
     case kept
     /// Nothing was written, because another process has refused the mutation or found it in conflict.
     case decided
   }
 
+  /// A write, and the call that waits for it.
   private struct Turn {
     let id: MutationID
     var write: Write
     let continuation: CheckedContinuation<Result<Outcome, StoreError>, Never>
   }
 
+  /// The writes that wait for the next commit.
   private struct Line {
     var waiting: [Turn] = []
     var isWriting = false
@@ -87,7 +92,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     self.tasks = tasks
   }
 
-  /// Performs a write, and returns when it is durable.
+  /// Performs a write, and returns its outcome when that is durable.
   ///
   /// The write runs to completion: cancelling the caller doesn't cancel it.
   func perform(
@@ -121,8 +126,9 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     }
   }
 
-  /// Separates the replacements of records that are also removed, which must not undo the removal.
+  /// Separates the replacements of records that are also removed.
   ///
+  /// They are postponed, so that they don't undo the removal.
   /// Of several replacements of one record, the batch keeps the last.
   private func withoutConflicts(_ turns: [Turn]) -> (compatible: [Turn], postponed: [Turn]) {
     var removed: Set<MutationID> = []
@@ -237,7 +243,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
     var records: [Record?] = []
     let isAdding = turns.contains { if case .add = $0.write { true } else { false } }
     if isAdding, shared.counter == nil { shared.counter = try await readCounter() }
-    var count = shared.counter ?? (MutationCounter(), nil)
+    var counter = shared.counter ?? (MutationCounter(), nil)
     let withdrawn = turns.compactMap(withdrawnID(of:))
     if !withdrawn.isEmpty, shared.withdrawals == nil { shared.withdrawals = try await readWithdrawals() }
     var withdrawals = shared.withdrawals ?? (MutationWithdrawals(), nil)
@@ -246,8 +252,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       switch turn.write {
       case .add(let make, let replaced, let requirement):
         requirement?.add(to: &batch)
-        count.value.last += 1
-        let record = make(count.value.last)
+        counter.value.last += 1
+        let record = make(counter.value.last)
         batch.save(record, for: key)
         if let replaced {
           if replaced.id != turn.id { batch.remove(keys.record(replaced.id)) }
@@ -268,8 +274,8 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       }
     }
     if isAdding {
-      batch.save(count.value, for: keys.counter)
-      batch.require(count.tag, of: keys.counter)
+      batch.save(counter.value, for: keys.counter)
+      batch.require(counter.tag, of: keys.counter)
     }
     if !withdrawn.isEmpty {
       withdrawals.value.add(withdrawn)
@@ -277,7 +283,7 @@ final class MutationRecordStore<Mutation: Codable & Sendable>: Sendable {
       batch.require(withdrawals.tag, of: keys.withdrawals)
     }
     let commit = try await store.commit(batch)
-    if isAdding { shared.counter = (count.value, commit.tag) }
+    if isAdding { shared.counter = (counter.value, commit.tag) }
     if !withdrawn.isEmpty { shared.withdrawals = (withdrawals.value, commit.tag) }
     return records.map { $0.map { .written($0, commit) } ?? .removed(commit) }
   }

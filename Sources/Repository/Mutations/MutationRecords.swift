@@ -47,7 +47,9 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     try await records.storedCounter().tag
   }
 
-  /// Reads all records and subscribes to their changes, which replaces the subscription of an earlier read.
+  /// Reads all records and subscribes to their changes.
+  ///
+  /// The caller ignores the subscription of an earlier read from now on.
   func read(
     isolation: isolated (any Actor)? = #isolation
   ) async throws(StoreError) -> Reading {
@@ -64,8 +66,8 @@ final class MutationRecords<Mutation: Codable & Sendable> {
   ///
   /// It may replace another record, or an older record of the same mutation.
   ///
-  /// - Returns: The record with its sequence number, and whether another process has changed it since. `nil` if another
-  ///   process has sent, resolved or discarded the mutation that it replaces.
+  /// - Returns: The record with its sequence number, its commit, and whether another process has changed it since.
+  ///   `nil` if another process has sent, resolved or discarded the mutation that it replaces.
   /// - Throws: A `StoreError`; `preconditionFailed` if the user has signed out or in; see ``UserRequirement``.
   func add(
     _ id: MutationID, _ record: Record, replacing replaced: (id: MutationID, tag: StoreTag?)?,
@@ -119,7 +121,7 @@ final class MutationRecords<Mutation: Codable & Sendable> {
     return (outcome, reported > commit.revision)
   }
 
-  /// Removes a record if its mutation meets a condition.
+  /// Removes a record, under a condition if another process has changed it.
   ///
   /// - Parameters:
   ///   - id: The id of the mutation.

@@ -41,7 +41,7 @@ final class MutationWriter<Source: RepositorySource> {
           guard let known = state[id], known.isMarked else { return nil }
           // The record is still this process's: another write of this repository has changed it.
           if known.tag != tag { continue }
-          // It could not be read, so the mark isn't stored.
+          // The changed record could not be read, so the mark isn't stored.
           state.unmark([id])
         case .decided: await engine.reader.reload(id, in: engine)
         case .gone: if let entry = state[id] { await engine.external.receiveRemoval(of: entry, in: engine) }
@@ -55,14 +55,18 @@ final class MutationWriter<Source: RepositorySource> {
     return nil
   }
 
-  /// Writes the present record of a mutation, and retries until the store accepts it.
+  /// Writes the present record of a mutation.
+  ///
+  /// If that fails, retries in the background until the store accepts the record or the repository is released.
   func save(_ id: MutationID, in engine: isolated Engine) async {
     guard let error = await write(id, in: engine) else { return }
     events.emit(.storeFailed(error))
     saveLater(id, in: engine)
   }
 
-  /// Writes the present record of a mutation after a pause, and retries until the store accepts it.
+  /// Writes the present record of a mutation in the background, after a pause.
+  ///
+  /// Retries until the store accepts the record or the repository is released.
   func saveLater(_ id: MutationID, in engine: isolated Engine) {
     engine.start { engine in
       var attempt = 1
@@ -79,7 +83,10 @@ final class MutationWriter<Source: RepositorySource> {
   /// Stores that an attempt is about to begin, so that the next process learns of it if this process ends during the
   /// attempt.
   ///
-  /// If another process has changed the record, it stays as it is, and ``needsMark(_:)`` still holds.
+  /// The mutations that follow in the lane are marked too. If another process has changed a record, it stays as it is,
+  /// and ``needsMark(_:)`` still holds.
+  ///
+  /// - Throws: A `StoreError` if a mark can't be written. All these marks then count as not written.
   func mark(_ id: MutationID, in engine: isolated Engine) async throws(StoreError) {
     let ids = state.mark(id)
     marking.formUnion(ids)

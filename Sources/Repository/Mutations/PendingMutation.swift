@@ -8,6 +8,8 @@ public struct PendingMutation<Key: RepositoryKey, Mutation: Sendable>: Sendable 
     case waiting
 
     /// It is being sent, or the server has it and the value with the change isn't stored yet.
+    ///
+    /// A mutation that another process is about to send counts too.
     case inFlight
 
     /// The server requires the user to sign in again; see ``SyncedRepository/credentialsChanged(userID:)``.

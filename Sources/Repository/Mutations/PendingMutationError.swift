@@ -4,10 +4,14 @@ public import DataStore
 ///
 /// An operation that throws it has changed nothing.
 public enum PendingMutationError: Error, Hashable, Sendable {
-  /// No mutation has the id. It may have reached the server meanwhile.
+  /// The mutation isn't in the queue any more, or another operation on it is in progress.
+  ///
+  /// It may have reached the server meanwhile.
   case unknown(MutationID)
 
-  /// The mutation was sent or is not durable yet, so it can't be cancelled.
+  /// The mutation is in flight, was refused or isn't durable yet, so it can't be cancelled.
+  ///
+  /// The other operations throw it only for a mutation that isn't durable yet.
   case alreadySent(MutationID)
 
   /// The mutation was not refused, so it can't be requeued or discarded.
@@ -27,8 +31,10 @@ extension PendingMutationError: CustomStringConvertible {
   /// What happened, and what to do about it.
   public var description: String {
     switch self {
-    case .unknown(let id): "There is no mutation \(id) in the queue. It may have reached the server meanwhile."
-    case .alreadySent(let id): "The mutation \(id) has been sent, or isn't durable yet. Undo it with another mutation."
+    case .unknown(let id):
+      "The mutation \(id) isn't in the queue, or another operation on it is in progress. The server may have it."
+    case .alreadySent(let id):
+      "The mutation \(id) is in flight or not durable yet: undo it with another one. If it was refused, discard it."
     case .notRefused(let id): "The mutation \(id) was not refused, so it can't be requeued or discarded."
     case .notConflicted(let id): "The mutation \(id) is not in conflict, so it can't be resolved."
     case .conflict(let conflict): "The change still isn't possible: \(conflict.reason)"

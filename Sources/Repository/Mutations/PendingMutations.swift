@@ -4,7 +4,8 @@ internal import Multicast
 /// The queue of a repository's mutations: lists them, and acts on those that need a decision.
 ///
 /// The repository sends them on its own. A mutation stays in the queue until the server has it and the value with the
-/// change is stored. A definite answer of the server ends an id: a mutation that is sent again after it has a new id.
+/// change is stored. A definite answer of the server ends an id: a mutation that is sent again after such an answer has
+/// a new id.
 public struct PendingMutations<Source: MutableSource>: Sendable {
   /// A mutation in the queue.
   public typealias Item = PendingMutation<Source.Key, Source.Mutation>
@@ -39,7 +40,7 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
 
   /// Cancels a mutation that is waiting, needs a sign-in, or is in conflict, and rolls it back.
   ///
-  /// The call that made it throws ``RepositoryError/cancelled``.
+  /// If the call that made it still waits, that call throws ``RepositoryError/cancelled``.
   ///
   /// - Throws: ``PendingMutationError/alreadySent(_:)`` if the mutation is in flight, refused or not durable yet,
   ///   ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
@@ -54,6 +55,7 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   ///
   /// - Returns: The id under which it is sent.
   /// - Throws: ``PendingMutationError/notRefused(_:)``, ``PendingMutationError/conflict(_:)``,
+  ///   ``PendingMutationError/alreadySent(_:)`` if the mutation isn't durable yet,
   ///   ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
   @discardableResult
   public func requeue(_ id: MutationID) async throws(PendingMutationError) -> MutationID {
@@ -67,7 +69,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
   ///
   /// - Returns: The id of the mutation that is sent, or `nil` if it was discarded.
   /// - Throws: ``PendingMutationError/notConflicted(_:)``, ``PendingMutationError/conflict(_:)`` if the mutation to
-  ///   send isn't possible either, ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
+  ///   send isn't possible either, ``PendingMutationError/alreadySent(_:)`` if the mutation isn't durable yet,
+  ///   ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
   @discardableResult
   public func resolve(
     _ id: MutationID, _ how: Resolution<Source.Mutation>
@@ -77,8 +80,8 @@ public struct PendingMutations<Source: MutableSource>: Sendable {
 
   /// Forgets a refused or conflicted mutation.
   ///
-  /// - Throws: ``PendingMutationError/notRefused(_:)`` for any other mutation, ``PendingMutationError/unknown(_:)``, or
-  ///   ``PendingMutationError/store(_:)``.
+  /// - Throws: ``PendingMutationError/notRefused(_:)`` for any other mutation, ``PendingMutationError/alreadySent(_:)``
+  ///   if the mutation isn't durable yet, ``PendingMutationError/unknown(_:)``, or ``PendingMutationError/store(_:)``.
   public func discard(_ id: MutationID) async throws(PendingMutationError) {
     try await engine.discard(id)
   }

@@ -11,7 +11,8 @@ public struct QueueLimits: Hashable, Sendable {
 
   /// The age of the oldest mutation at which the queue accepts no more mutations, or `nil` for no limit.
   ///
-  /// If the queue has not reached its server for that long, the user should know.
+  /// Mutations that are refused or in conflict don't count. If the queue has not reached its server for that long, the
+  /// user should know.
   public let maximumAge: Duration?
 
   /// Creates limits.

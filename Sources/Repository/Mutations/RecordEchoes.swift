@@ -4,8 +4,9 @@
 ///
 /// A pure state machine.
 ///
-/// - Complexity: O(1) for each function. Remembers each record that is being written, and each removed record until the
-///   store reports the removal.
+/// - Complexity: O(1) for each function, except ``recordReading(of:)``, which is O(*n*) for the *n* remembered
+///   removals. Remembers each record that is being written, and each removed record until the store reports the
+///   removal.
 struct RecordEchoes {
   private var writeCounts: [MutationID: Int] = [:]
   /// The newest revision of each record that was reported while the record was being written.

@@ -3,7 +3,7 @@ public import Multicast
 /// The values of one key over time: an asynchronous sequence that any number of tasks can iterate.
 ///
 /// The sequence itself holds no resources. Iterating it, or calling ``subscribe()``, opens the key in the repository.
-/// When a key has no more iterators and subscriptions, and no mutation of it is pending, the repository releases the
+/// When a key has no more iterators and subscriptions, and no mutation of it is pending, the repository may release the
 /// state of the key.
 ///
 /// ```swift
@@ -14,8 +14,8 @@ public import Multicast
 ///
 /// - **Ordering**: An observer receives the current element first, if there is one, then every later one in order.
 ///   Changes that the repository processes together may be delivered as one element.
-/// - **Overflow**: Nothing is dropped, however slow the observer is. An observer that needs only the newest element
-///   uses `buffering(.latest)`.
+/// - **Overflow**: By default, nothing is dropped, however slow the observer is. An observer that needs only the newest
+///   element uses `buffering(.latest)`.
 /// - **Cancellation** ends the sequence.
 /// - **Completion**: The sequence finishes when the repository is released. It doesn't keep the repository alive.
 public struct ObservedValues<Element: Sendable>: AsyncSequence, Sendable {

@@ -32,10 +32,11 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
 
   /// A report of a lane: mutations that are sent one after the other.
   public struct LaneReport: Codable, Hashable, Sendable {
-    /// The condition for which a lane waits.
+    /// The activity of a lane, or the condition for which it waits.
     public enum Status: Codable, Hashable, Sendable {
       /// The lane waits for its turn, or for the store.
       case waiting
+      /// The first mutation of the lane is being sent.
       case inFlight
       /// The lane waits for the given time until the next attempt.
       case backingOff(Duration)
@@ -47,7 +48,7 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
       case sentElsewhere
     }
 
-    /// The lane's ordering key, preceded by its user.
+    /// The lane's ordering key, preceded by the lane's user if there is one.
     public var lane: String
     /// The number of mutations, including the one in flight.
     public var count: Int
@@ -55,7 +56,7 @@ public struct RepositoryReport: Codable, Hashable, Sendable {
     public var oldest: Date?
     /// The number of consecutive failed attempts.
     public var failures: Int
-    /// The condition for which the lane waits.
+    /// The activity of the lane, or the condition for which it waits.
     public var status: Status
   }
 

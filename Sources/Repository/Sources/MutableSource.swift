@@ -20,7 +20,7 @@ public protocol MutableSource: RepositorySource {
   ///     must not apply it again.
   func send(_ mutation: Mutation, to key: Key, id: MutationID) async throws(Failure) -> MutationReply<Value>
 
-  /// Returns the lane of a mutation.
+  /// Returns the name of the mutation's lane.
   ///
   /// Mutations of the same lane are sent one after the other in the order in which they were made. Different lanes are
   /// sent concurrently. The default implementation returns the `storeID` of the key. The lane of a mutation must never

@@ -4,6 +4,7 @@ enum PageJoin {
   ///
   /// The stored elements are dropped if they may not be contiguous with the page, or if the server's list can't be
   /// continued after them:
+  /// - The page is the last one of the server's list.
   /// - The page's last element isn't stored, so there may be a gap between the page and the stored elements.
   /// - The page's last element is stored, but not at the server's position, because a mutation of this device inserted
   ///   it.
@@ -93,13 +94,14 @@ extension PageJoin {
     return joined
   }
 
-  /// Drops elements at the beginning, so that at most `count` remain.
+  /// Drops elements at the beginning, so that at most `count` remain, the first of which has a cursor.
+  ///
+  /// Drops nothing if none of the last `count` elements has a cursor.
   ///
   /// - Parameters:
   ///   - count: The maximum number of remaining elements.
   ///   - value: The value to shorten.
-  ///   - cursor: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted. The
-  ///     remaining elements begin or end with one that has a cursor.
+  ///   - cursor: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func dropFirst<Value: BidirectionalPagedValue>(
     downTo count: Int, _ value: inout Value, cursor: (Value.Element) -> String?
@@ -113,13 +115,14 @@ extension PageJoin {
     }
   }
 
-  /// Drops elements at the end, so that at most `count` remain.
+  /// Drops elements at the end, so that at most `count` remain, the last of which has a cursor.
+  ///
+  /// Drops nothing if none of the first `count` elements has a cursor.
   ///
   /// - Parameters:
   ///   - count: The maximum number of remaining elements.
   ///   - value: The value to shorten.
-  ///   - cursor: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted. The
-  ///     remaining elements begin or end with one that has a cursor.
+  ///   - cursor: Returns the cursor of an element, or `nil` for an element that a mutation of this device inserted.
   /// - Complexity: O(*n*), where *n* is the number of elements.
   static func dropLast<Value: BidirectionalPagedValue>(
     downTo count: Int, _ value: inout Value, cursor: (Value.Element) -> String?

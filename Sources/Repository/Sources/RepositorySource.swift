@@ -29,8 +29,8 @@ public protocol RepositorySource<Key, Value>: Sendable {
 
   /// The collection of the values in the store.
   ///
-  /// Mutations are stored in the collection with the same name followed by `.mutations`. No other repository on the
-  /// same store may have the same name.
+  /// The repository keeps its own records, such as mutations, in collections whose names begin with this name and a
+  /// period, such as `.mutations`. No repository of another source may use the same names on the same store.
   var name: String { get }
 
   /// Fetches a value.
@@ -61,6 +61,9 @@ extension RepositorySource {
 }
 
 /// The meaning of a failed request for the repository.
+///
+/// The cases describe a mutation. For a fetch, it only matters whether the server has answered, and whether it refused
+/// the request permanently.
 public enum FailureDisposition: Hashable, Sendable {
   /// The server certainly didn't apply the mutation. It is sent again under the same id, but not before `after` has
   /// elapsed if the server requested a delay.

@@ -108,7 +108,7 @@ final class NewestValue<Source: RepositorySource> {
     }
   }
 
-  /// Opens a stored key.
+  /// Opens a stored key, and sends its value unless that has been sent.
   func open(_ storeKey: StoreKey<Value>, in engine: isolated Engine) async {
     guard let id = storeKey.id, let key = Source.Key(storeID: id) else { return }
     do throws(RepositoryError<Source.Failure>) {

@@ -1,6 +1,6 @@
 /// The mutations that the base of one value doesn't include yet, in the order in which they are applied.
 ///
-/// - Complexity: O(1) amortised for each operation, except ``uncertain`` and iteration. Most mutations are removed from
+/// - Complexity: O(1) amortized for each operation, except ``uncertain`` and iteration. Most mutations are removed from
 ///   the front.
 struct PendingMutationList<Mutation> {
   typealias Timestamp = VersionBarriers.Timestamp

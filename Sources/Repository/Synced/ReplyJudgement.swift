@@ -4,9 +4,9 @@ internal import DataStore
 ///
 /// A part of ``SyncState``, which passes its state in and takes the result back. Each reply is judged against the base
 /// that results from the replies before it:
-/// - A fetched value is accepted if it is certainly newer; see ``VersionBarriers``. It then includes each mutation that
-///   was confirmed before its request began. It may include mutations of unknown outcome, which count as confirmed if
-///   the value shows them.
+/// - A fetched value is accepted if it is certainly newer; see ``VersionBarriers``. A whole value then includes each
+///   mutation that was confirmed before its request began. It may also include mutations of unknown outcome, which
+///   count as confirmed if the value shows them.
 /// - If the server refuses to return the whole value, the mutations that were confirmed before the request began are
 ///   applied to the base.
 /// - The reply to a mutation is accepted if the base certainly doesn't include the mutation yet. Otherwise the mutation
@@ -123,7 +123,8 @@ struct ReplyJudgement<Value: Equatable & Sendable, Mutation: RepositoryMutation<
       return true
     case .done:
       if isBehindConfirmed(item) { return false }
-      // If nothing is stored and nothing was visible, nothing is stored. A visible value stays until it is fetched.
+      // Without a base, there is nothing to store. If the mutation was applied to `empty`, it stays confirmed and
+      // visible until the whole value is fetched.
       guard base != nil else {
         return empty == nil && versions.acceptChange(requestedAt: requestedAt, arrivedAt: arrivedAt)
       }

@@ -22,7 +22,7 @@ public struct RepositoryConfiguration: Sendable {
   /// The limits on the queue of mutations.
   public var queueLimits: QueueLimits
 
-  /// The clock that measures the delays between attempts.
+  /// The clock that measures delays, intervals and time limits.
   public var clock: any Clock<Duration>
 
   /// A closure that returns the current time, used to determine the age of values and mutations.
@@ -60,9 +60,10 @@ public struct RepositoryConfiguration: Sendable {
   ///   - maximumPages: The maximum number of pages that a value keeps if its source fetches in both directions; at
   ///     least 1.
   ///   - freshness: The rule by which ``SyncedRepository/refresh(_:)`` treats a stored value as fresh.
-  ///   - retryPolicy: The schedule for resending a mutation after a failed attempt.
+  ///   - retryPolicy: The schedule for resending a mutation after a failed attempt, and for retrying a store that
+  ///     failed.
   ///   - queueLimits: The limits on the queue of mutations.
-  ///   - clock: The clock that measures the delays between attempts.
+  ///   - clock: The clock that measures delays, intervals and time limits.
   ///   - now: A closure that returns the current time, used to determine the age of values and mutations.
   ///   - random: The random number generator that varies the delays between attempts.
   ///   - network: The monitor that reports whether the network is available.

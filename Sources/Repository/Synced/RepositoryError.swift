@@ -16,11 +16,12 @@ public enum RepositoryError<Failure: Error & Sendable>: Error, Sendable {
   /// The queue of mutations has reached one of its ``QueueLimits``. The mutation wasn't stored.
   case queueFull
 
-  /// The user has signed out, or is signing out. No data of the user is kept.
+  /// The user has signed out, or is signing out. After the sign-out, no data of the user is kept.
   case signedOut
 
-  /// The calling task was cancelled. The server may have handled the request already. A mutation isn't cancelled with
-  /// its caller.
+  /// The calling task was cancelled, or the mutation was cancelled with ``PendingMutations/cancel(_:)``.
+  ///
+  /// The server may have handled the request already. A mutation isn't cancelled with the task that made it.
   case cancelled
 }
 

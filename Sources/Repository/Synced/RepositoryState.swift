@@ -5,9 +5,9 @@ public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Senda
   /// The stored value with all pending mutations applied; `nil` if there is none.
   public var value: Value?
 
-  /// The time at which the value was fetched.
+  /// The time at which the value was fetched; `nil` if nothing is stored.
   ///
-  /// After a relaunch, the time at which it was last saved.
+  /// After a relaunch, or if another repository stored the value, the time at which it was last saved.
   public var fetchedAt: Date?
 
   /// Whether there are mutations that the stored value doesn't include, even if there is no value.
@@ -29,6 +29,8 @@ public struct RepositoryState<Value: Sendable, Failure: Error & Sendable>: Senda
   public var hasPrevious: Bool
 
   /// The error of the last fetch; `nil` if it succeeded, or if another fetch has succeeded or begun since.
+  ///
+  /// Also the reason why the value can't be shown: the store can't be read, or the user has signed out.
   public var failure: Failure?
 
   /// Creates a state.

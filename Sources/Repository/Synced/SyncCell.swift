@@ -68,7 +68,7 @@ final class SyncCell<Source: RepositorySource> {
   /// Whether the base has been read from the store.
   var isOpen = false
 
-  /// Serialises attempts to open the key.
+  /// Serializes attempts to open the key.
   let opening = AsyncSerialQueue()
 
   /// Ends the subscription to the store's changes.
@@ -109,13 +109,13 @@ final class SyncCell<Source: RepositorySource> {
 
   /// The number of calls of ``invalidate()``.
   private(set) var invalidationCount = 0
-  /// The number of calls of ``invalidate()`` before the request began whose reply is stored.
+  /// The greatest ``invalidationCount`` at the beginning of a request whose reply was stored.
   private var answeredInvalidationCount = 0
 
   private var lastLoad = 0
   /// The newest unfinished load of each part; older loads of the same part were abandoned.
   private var loads: [Part: Int] = [:]
-  /// The result of the last load that ended while another one was in flight, unless it was cancelled.
+  /// The result of the load that ended last among loads that overlapped, apart from cancelled ones.
   private var outcome: Result<Void, Failure>?
   private var failure: Failure?
   private var failureCount = 0
@@ -160,8 +160,8 @@ final class SyncCell<Source: RepositorySource> {
   func open(_ stored: StoredValue<Source.Value>?, _ residue: Residue?) -> Bool {
     state.open(stored.map { .init($0) })
     fetchedAt = stored?.savedAt
-    let knows = residue.map { $0.tag == stored?.tag } ?? false
-    if let residue, knows {
+    let isResidueValid = residue.map { $0.tag == stored?.tag } ?? false
+    if let residue, isResidueValid {
       (fetchedAt, refusedCursor, newestValueNumber) = (
         residue.fetchedAt, residue.refusedCursor, residue.newestValueNumber
       )
@@ -170,7 +170,7 @@ final class SyncCell<Source: RepositorySource> {
     }
     openVersion = state.visibleVersion
     isOpen = true
-    return knows
+    return isResidueValid
   }
 
   /// Applies a queued mutation on top of the base.
@@ -219,10 +219,10 @@ final class SyncCell<Source: RepositorySource> {
     invalidationCount += 1
   }
 
-  /// Whether the value was marked as stale, regardless of its age.
+  /// Whether the value is marked as stale, regardless of its age.
   var isInvalidated: Bool { isInvalidated(before: invalidationCount) }
 
-  /// Returns whether the value was marked as stale by one of the first `count` calls of ``invalidate()``.
+  /// Returns whether the value is still stale because of one of the first `count` calls of ``invalidate()``.
   func isInvalidated(before count: Int) -> Bool { answeredInvalidationCount < count }
 
   /// Records that a reply was stored.

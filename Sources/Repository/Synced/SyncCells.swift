@@ -12,6 +12,8 @@ final class SyncCells<Source: RepositorySource> {
   typealias Cell = SyncCell<Source>
 
   /// The maximum number of released keys whose last fetch is remembered.
+  ///
+  /// One more key makes the cells forget all of them.
   private static var residueLimit: Int { 4_096 }
 
   /// The number of idle keys that stay open, so that an observer that subscribes soon afterwards gets the current value
@@ -20,7 +22,9 @@ final class SyncCells<Source: RepositorySource> {
 
   private let channels: SyncChannels<Source>
   private var cells: [Key: Cell] = [:]
-  /// The keys whose cells were idle at their last use, the oldest first.
+  /// The keys in the order in which their cells became idle.
+  ///
+  /// A key keeps its place when it is used again. May contain keys whose cells are needed or gone.
   private var idleKeys = FIFO<Key>()
   /// The remaining state of keys whose cells were released.
   private var residues: [Key: Cell.Residue] = [:]
@@ -74,7 +78,7 @@ final class SyncCells<Source: RepositorySource> {
     }
   }
 
-  /// Closes the cells of some keys, even if they are needed, and discards what is remembered of the selected keys.
+  /// Closes the cells of the selected keys, even if they are needed, and discards what is remembered of these keys.
   ///
   /// - Complexity: O(*n*), where *n* is the number of keys in use or remembered.
   func close(where isClosed: (Key) -> Bool) -> [Cell] {
@@ -87,7 +91,7 @@ final class SyncCells<Source: RepositorySource> {
     return closed
   }
 
-  /// Releases a cell that nothing needs, unless it is among the most recently used ones.
+  /// Releases a cell that nothing needs, unless it is one of the last that became idle; see ``idleLimit``.
   func release(_ cell: Cell) {
     guard cell.isIdle, cells[cell.key] === cell else { return }
     if !cell.isInIdleList {

@@ -15,7 +15,7 @@ internal import Multicast
 /// - ``SyncExternalChanges`` applies the changes of other repositories and processes.
 /// - ``SyncUsers`` tracks which users have signed in and out, and ``SignOuts`` erases a user's data.
 /// - ``SyncEvictions`` removes stored values that exceed the limits of the store.
-/// - ``ObservedLoading`` fetches values because they are observed, and ``SyncEnvironment`` follows the network and the
+/// - ``ObservedLoading`` fetches values because they are observed, and ``SyncEnvironment`` observes the network and the
 ///   app.
 ///
 /// One actor serves all keys, so that state changes and is sent to observers in one step. The parts aren't separate
@@ -132,7 +132,7 @@ actor SyncEngine<Source: RepositorySource> {
 
   // MARK: - Starting
 
-  /// Reads the queue of mutations, unless that has been done.
+  /// Reads the records of users, makes one attempt to lead, and reads the queue of mutations, unless that is done.
   func start() async throws(StoreError) {
     if hasStarted { return }
     try await starting.run { () async throws(StoreError) in
@@ -145,7 +145,7 @@ actor SyncEngine<Source: RepositorySource> {
     }
   }
 
-  /// Reads the queue of mutations, and retries until the store can be read.
+  /// Calls ``start()``, and retries until the store can be read.
   func startInBackground() async {
     await keepTrying { (engine) async throws(StoreError) in try await engine.start() }
   }
@@ -247,7 +247,7 @@ actor SyncEngine<Source: RepositorySource> {
     release(cell)
   }
 
-  /// Releases a cell that nothing needs, unless it is among the most recently used ones.
+  /// Releases a cell that nothing needs, unless it is one of the last that became idle.
   func release(_ cell: Cell) {
     cells.release(cell)
     evictions.recordUse(of: cell.key, in: self)
@@ -334,7 +334,8 @@ actor SyncEngine<Source: RepositorySource> {
     newestValue.endObserving()
   }
 
-  /// Sends the changes of a key to its observers.
+  /// Applies the pending mutations of a key, records those that are in conflict now, and sends the changes to the
+  /// observers of the key.
   func publish(_ cell: Cell) {
     if cell.isClosed { return }
     for conflict in cell.state.fold() { queue.recordConflict(conflict.id, conflict.conflict, in: self) }
@@ -534,7 +535,7 @@ actor SyncEngine<Source: RepositorySource> {
     try await signOuts.signOut(userID, policy, in: self)
   }
 
-  /// Records that another repository has reported new credentials of a user.
+  /// Records that new credentials of a user have been reported through the store.
   func takeSignIn(of user: UserDigest) {
     // A request in flight may be using the old credentials.
     let userIDs = queue.signedOutUsers.union(queue.liveCountsOfKeys.keys.map(\.userID))

@@ -6,7 +6,7 @@ internal import Multicast
 final class SyncEnvironment<Source: RepositorySource> {
   typealias Engine = SyncEngine<Source>
 
-  /// The time for sending mutations after the network is back, before observed values are fetched.
+  /// The longest time for sending mutations after the network is back, before observed values are fetched.
   private static var sendingTime: Duration { .seconds(5) }
 
   private let network: any NetworkMonitor
@@ -52,7 +52,7 @@ final class SyncEnvironment<Source: RepositorySource> {
       engine.queue.pause(in: engine)
       engine.observedLoading.setOnline(false, in: engine)
     case .online, .unknown:
-      // A reply of the server, or a retry, may have assumed it before. Fetches may have failed since.
+      // Reconnects even if a reply or a retry has set `isOnline` before, because fetches may have failed since.
       if wasOffline { reconnect(in: engine) }
     }
   }
@@ -77,6 +77,7 @@ final class SyncEnvironment<Source: RepositorySource> {
     changeCount += 1
     engine.queue.resume()
     engine.endWaits()
+    // Observed values are fetched when the mutations have been sent.
     engine.observedLoading.setOnline(false, in: engine)
     let change = changeCount
     engine.start { engine in await engine.environment.fetchObserved(afterChange: change, in: engine) }

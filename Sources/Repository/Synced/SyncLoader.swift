@@ -303,8 +303,8 @@ final class SyncLoader<Source: RepositorySource> {
     engine.release(cell)
   }
 
-  /// Records that the server has the mutations that wait for a whole value, so that their attempts don't count as cut
-  /// off if this process exits or is killed.
+  /// Records that the server has the mutations that wait for a whole value, so that their attempts don't count as
+  /// interrupted if this process ends.
   ///
   /// The records are written only once a fetch has failed. A fetch that succeeds confirms the mutations, and removes
   /// their records, soon afterwards.

@@ -18,8 +18,9 @@ internal import DataStore
 /// A mutation is therefore visible from the moment it is made until the base includes it. It is never applied twice,
 /// where that can be determined.
 ///
-/// - Complexity: A change of the base applies all pending mutations of the value again, except when a reply confirms the
-///   first ones with ``MutationReply/done`` or with the value that they produce, because observers then see no change.
+/// - Complexity: A change of the base applies all pending mutations of the value again, except when a reply confirms
+///   the first ones with ``MutationReply/done`` or with the value that they produce, because observers then see no
+///   change.
 struct SyncState<Value: Equatable & Sendable, Mutation: RepositoryMutation<Value>> {
   typealias Timestamp = VersionBarriers.Timestamp
 

@@ -136,8 +136,8 @@ final class SyncWrites<Source: RepositorySource> {
     takeHeldChanges(of: cell, in: engine)
     engine.publish(cell)
     if error.isPermanent {
-      // The value of the reply can never be stored, so the mutation is removed and its caller gets the error. The
-      // server has the mutation.
+      // The value of the reply can never be stored, so the mutation is refused and its caller gets the error, although
+      // the server has the mutation.
       for id in write.confirmed {
         await engine.queue.refuse(id, .unstorable(error), .store(error), isOutcomeUnknown: true, in: engine)
       }

@@ -16,12 +16,12 @@ public import Multicast
 /// Data flows in one direction: from the server's reply to the store, from the store to the pending mutations that are
 /// applied on top of it, and from there to the observers. Nothing else reaches an observer.
 ///
-/// - **Ordering**: For each key, no observer sees an older value after a newer one. A reply that may be older than the
-///   stored value, whether this process or another one stored it, is discarded, and the request is repeated.
+/// - **Ordering**: For each key, no observer sees an older value after a newer one, whichever process stored it. A
+///   fetched value that may be older than the stored one is discarded and fetched again.
 /// - **Mutations** are visible as soon as ``perform(_:on:)`` applies them. They stay visible until the stored value
 ///   includes them, the server refuses them, they are cancelled, or they conflict with a newer value. They are durable
-///   before they are sent, and they survive an exit, a crash or `SIGKILL` at any moment. The mutations of a lane are sent
-///   in order, each under the same id for all attempts.
+///   before they are sent, and from then on survive an exit, a crash or `SIGKILL` at any moment. The mutations of a
+///   lane, see ``MutableSource/orderingKey(of:on:)``, are sent in order, each under the same id for all attempts.
 /// - **Requests**: Concurrent calls that need the same request share it.
 /// - **Cancellation** ends a call. A request is cancelled when its last caller is cancelled; a mutation isn't cancelled
 ///   with its caller.
@@ -133,14 +133,18 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// For a ``PagedSource``, this fetches the newest page and joins it to the stored pages. When the call returns, the
   /// value is durable, and a new observer receives it. The call may join a request that is in flight.
   ///
-  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
+  /// A failed fetch doesn't change the stored value. If the call is cancelled, the request continues for its other
+  /// callers, and a reply that has already arrived is still stored.
+  ///
+  /// - Throws: ``RepositoryError/server(_:)``, ``RepositoryError/store(_:)``, ``RepositoryError/signedOut`` or
+  ///   ``RepositoryError/cancelled``.
   public func refresh(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.refresh(key)
   }
 
   /// Fetches a value as ``refresh(_:)`` does, even if the stored one is fresh.
   ///
-  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
+  /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func reload(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key)
   }
@@ -175,7 +179,7 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
     await engine.report()
   }
 
-  /// Removes values that aren't in use from the store.
+  /// Removes the selected values from the store, except those that are in use.
   ///
   /// Removed values are fetched again when they are needed.
   ///
@@ -211,32 +215,34 @@ public final class SyncedRepository<Source: RepositorySource>: Sendable {
   /// }
   /// ```
   ///
-  /// From now on, each call for a key of the user throws ``RepositoryError/signedOut``, and observers see no values,
-  /// until ``credentialsChanged(userID:)`` is called. Replies that are in flight are discarded. The stored data is
-  /// erased as described for `KeyValueStore.erase(where:)`: values, mutations in any state, and quarantined bytes. The
-  /// data of other users stays, except that quarantined bytes are erased too if their user can't be determined.
-  /// ``events`` no longer replays earlier events.
+  /// From now on, each call for a key of the user throws ``RepositoryError/signedOut``, until this call fails with the
+  /// user still signed in, or ``credentialsChanged(userID:)`` is called. After the sign-out, observers see no values,
+  /// and replies that are in flight are discarded. The stored data is erased as described for
+  /// `KeyValueStore.erase(where:)`: values, mutations in any state, and quarantined bytes. The data of other users
+  /// stays, except that quarantined bytes are erased too if their user can't be determined. ``events`` no longer
+  /// replays earlier events.
   ///
-  /// What has already been delivered can't be taken back. A subscriber that is behind still receives the values that are
-  /// buffered for it, and ``Observed/value`` keeps the last one. Cancel such subscriptions, and release such objects,
-  /// when the user signs out.
+  /// What has already been delivered can't be taken back. A subscriber that is behind still receives the values that
+  /// are buffered for it, and ``Observed/value`` keeps the last one. Cancel such subscriptions, and release such
+  /// objects, when the user signs out.
   ///
-  /// If the process ends during the call, another process or the next launch completes the sign-out.
+  /// Cancelling the calling task before the sign-out has begun ends the call with ``SignOutError/cancelled``. If the
+  /// process ends after that, another process or the next launch completes the sign-out.
   ///
   /// Afterwards the store keeps only a digest of the user's id, two numbers, and the random ids of the mutations that
   /// were cancelled, discarded or replaced last.
   ///
-  /// A lock of the store keeps an erasure from deleting what is stored after a new sign-in. If the store doesn't support
-  /// locks, or a server loses the connection that holds this one, a process that is slow to erase may delete it. See
-  /// `KeyValueStore.acquireLock(_:)`.
+  /// A lock of the store keeps an erasure from deleting what is stored after a new sign-in. If the store doesn't
+  /// support locks, or a server loses the connection that holds this one, a process that is slow to erase may delete
+  /// such data. See `KeyValueStore.acquireLock(_:)`.
   ///
   /// - Parameters:
   ///   - userID: The id of the user; see ``RepositoryKey/userID``.
-  ///   - policy: The treatment of mutations that the server doesn't have yet.
+  ///   - policy: The treatment of the user's unsent mutations.
   /// - Throws: ``SignOutError``. After ``SignOutError/unsent(_:)`` and ``SignOutError/cancelled``, the user is still
   ///   signed in.
-  /// - Complexity: O(*n*), where *n* is the number of names in the store. A database is rewritten, twice unless mutations
-  ///   are discarded.
+  /// - Complexity: O(*n*), where *n* is the number of names in the store. A database is rewritten, twice unless
+  ///   mutations are discarded.
   public func signOut(userID: String, unsent policy: UnsentPolicy) async throws(SignOutError) {
     try await engine.signOut(userID: userID, unsent: policy)
   }
@@ -294,7 +300,7 @@ extension SyncedRepository where Source: PagedSource {
   /// the next call requests the same page. If the server refuses the page permanently, call ``reload(_:)``: the first
   /// reload after that keeps only the newest page, and later pages continue from there.
   ///
-  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
+  /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadMore(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key, .nextPage)
   }
@@ -306,7 +312,7 @@ extension SyncedRepository where Source: BidirectionalPagedSource {
   /// If there is no previous page, nothing is fetched. If nothing is stored, the newest page is fetched. After a
   /// failure, the next call requests the same page.
   ///
-  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
+  /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadPrevious(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key, .previousPage)
   }
@@ -315,7 +321,7 @@ extension SyncedRepository where Source: BidirectionalPagedSource {
   ///
   /// The page is joined to the stored elements if there can't be a gap between them. Otherwise it replaces them.
   ///
-  /// - Throws: A ``RepositoryError``. The stored value is then unchanged.
+  /// - Throws: The errors of ``refresh(_:)``. A failed fetch doesn't change the stored value.
   public func loadNewest(_ key: Key) async throws(RepositoryError<Failure>) {
     try await engine.load(key, .newestPage)
   }
@@ -329,10 +335,11 @@ extension SyncedRepository where Source: MutableSource {
   /// - Returns: ``MutationResult/confirmed`` when the stored value includes the mutation, ``MutationResult/queued`` as
   ///   soon as the mutation has to wait, or ``MutationResult/conflicted(_:)``.
   /// - Throws: ``RepositoryError/conflict(_:)`` if the mutation isn't possible on the current value;
-  ///   ``RepositoryError/queueFull``; ``RepositoryError/store(_:)`` if the mutation can't be stored;
-  ///   ``RepositoryError/server(_:)`` if the server refused it, after it was rolled back; ``RepositoryError/signedOut``
-  ///   if the user has signed out; ``RepositoryError/cancelled`` if the calling task was cancelled, or the mutation was
-  ///   cancelled with ``PendingMutations/cancel(_:)``.
+  ///   ``RepositoryError/queueFull``; ``RepositoryError/store(_:)`` if the mutation, or the value that results from it,
+  ///   can't be stored; ``RepositoryError/server(_:)`` if the server refused the mutation, or the ``RetryPolicy``
+  ///   allows no further attempt, after it was rolled back; ``RepositoryError/signedOut`` if the user has signed out;
+  ///   ``RepositoryError/cancelled`` if the calling task was cancelled, or the mutation was cancelled with
+  ///   ``PendingMutations/cancel(_:)``.
   /// - Complexity: The cost of `apply(to:)`, plus O(1) for each observer of the key.
   @discardableResult
   public func perform(

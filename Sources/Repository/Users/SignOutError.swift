@@ -2,7 +2,7 @@ public import DataStore
 
 /// The reason why a user could not be signed out.
 public enum SignOutError: Error, Hashable, Sendable {
-  /// The server doesn't have some of the user's mutations; their number is given. The user is still signed in.
+  /// Some of the user's mutations are unsent; see ``UnsentPolicy``. Their number is given. The user is still signed in.
   case unsent(Int)
 
   /// The store could not be read or erased.
@@ -11,7 +11,7 @@ public enum SignOutError: Error, Hashable, Sendable {
   /// the next launch.
   case store(StoreError)
 
-  /// The calling task was cancelled before the user was signed out.
+  /// The calling task was cancelled, or the repository was released, before the user was signed out.
   case cancelled
 }
 

@@ -11,12 +11,12 @@ internal import Multicast
 ///    fail, because each of them requires the user's earlier record.
 /// 4. The stored data is erased, and another commit records that.
 ///
-/// If a process ends in between, another process continues with the third step. It holds the lock ``lockName``, so that
-/// no process erases data that was stored after a new sign-in.
+/// If the process ends after the second step, another process on the store completes the sign-out. A process erases
+/// only while it holds the lock ``lockName``, so that it doesn't erase data that was stored after a new sign-in.
 ///
-/// The lock is checked, and the user's record is read, directly before the erasure. But an erasure has no preconditions.
-/// If the store supports no locks, or loses this one at that moment, an erasure that is delayed until another process has
-/// completed the sign-out erases what was stored after a new sign-in.
+/// The lock is checked, and the user's record is read, directly before the erasure. But an erasure has no
+/// preconditions. If the store supports no locks, or loses this one at that moment, an erasure that is delayed until
+/// another process has completed the sign-out erases what was stored after a new sign-in.
 ///
 /// Belongs to one ``SyncEngine`` and is used in its isolation only.
 final class SignOuts<Source: RepositorySource> {
@@ -92,7 +92,9 @@ final class SignOuts<Source: RepositorySource> {
 
   // MARK: - Deciding
 
-  /// Waits until the server has all live mutations of a user, or until a time limit.
+  /// Waits until no mutation of a user is live, or until a time limit.
+  ///
+  /// Cancellation ends the wait.
   private func waitUntilSent(_ user: UserDigest, atMost time: Duration, in engine: isolated Engine) async {
     engine.endWaits()
     await clock.wait(until: clock.elapsed() + time) { [queueVersion, weak engine] in
@@ -120,7 +122,7 @@ final class SignOuts<Source: RepositorySource> {
         var count = engine.queue.unsentCount(of: user)
         if count == 0 { count = try await unknownCount(of: user, in: engine) }
         if count > 0 {
-          // A mutation that was added meanwhile isn't known, but it is about to be.
+          // If a mutation was added meanwhile, the count may lack it.
           if try await records.counterTag() == tag { return count }
           continue
         }
@@ -133,7 +135,7 @@ final class SignOuts<Source: RepositorySource> {
   }
 
   /// Returns the number of a user's stored mutations that the queue doesn't have, because this program can't decode
-  /// them or this repository sends none.
+  /// them or this repository is read-only.
   private func unknownCount(of user: UserDigest, in engine: isolated Engine) async throws(StoreError) -> Int {
     let (mutations, known) = (engine.queue.records.keys.collection, engine.queue.ids)
     let found = Lock<Set<String>>([])
@@ -231,8 +233,8 @@ final class SignOuts<Source: RepositorySource> {
     MutationRecord<Source.Mutation>.key(in: bytes).flatMap { Key(storeID: $0) }.map { UserDigest($0.userID) }
   }
 
-  /// Returns whether bytes that can't be decoded contain, as a JSON string, the user's id or the id of one of the user's
-  /// keys.
+  /// Returns whether bytes that can't be decoded contain, as a JSON string, the user's id or the id of one of the
+  /// user's keys.
   private static func isMentioned(_ user: UserDigest, in bytes: Data) -> Bool {
     var isEscaped = false
     // A quotation mark after a backslash doesn't end a string.
@@ -257,7 +259,7 @@ final class SignOuts<Source: RepositorySource> {
 }
 
 extension SignOutError {
-  /// Maps the errors of the store.
+  /// Returns the result of a closure, and throws an error of the store as ``store(_:)``.
   fileprivate static func mapping<Result>(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws(StoreError) -> Result
   ) async throws(SignOutError) -> Result {

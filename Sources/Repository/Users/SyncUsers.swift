@@ -38,12 +38,14 @@ final class SyncUsers<Source: RepositorySource> {
   // MARK: - State
 
   /// Whether the repository may hold data of a user.
+  ///
+  /// With the id `nil`, this is about data that belongs to no user, which is always open.
   func isOpen(_ userID: String?) -> Bool { userID.map { access.isOpen(UserDigest($0)) } ?? true }
 
-  /// Whether a user may begin new calls.
+  /// Whether new calls may begin for a user, or for data that belongs to no user.
   func mayBegin(_ userID: String?) -> Bool { userID.map { access.mayBegin(UserDigest($0)) } ?? true }
 
-  /// The number of times a user has signed out.
+  /// The number of times a user has signed out; 0 for data that belongs to no user.
   func signOutCount(of userID: String?) -> UInt64 { userID.map { record(of: UserDigest($0)).signOutCount } ?? 0 }
 
   /// The last known record of a user, or a new record if none is known.
@@ -54,6 +56,7 @@ final class SyncUsers<Source: RepositorySource> {
     userID.map { requirement(of: UserDigest($0)) }
   }
 
+  /// The precondition of a commit with data of a user.
   func requirement(of user: UserDigest) -> UserRequirement {
     UserRequirement(key: key(of: user), tag: access.tag(of: user))
   }
@@ -67,6 +70,7 @@ final class SyncUsers<Source: RepositorySource> {
     access.beginSignOut(of: user)
   }
 
+  /// Balances a call of ``beginSignOut(of:)``.
   func endSignOut(of user: UserDigest) {
     access.endSignOut(of: user)
   }
@@ -91,7 +95,7 @@ final class SyncUsers<Source: RepositorySource> {
     if record.phase == .signingOut { engine.start { engine in await engine.signOuts.finish(user, in: engine) } }
   }
 
-  /// Reads the stored record of a user again.
+  /// Reads the stored record of a user again, and applies it to the engine.
   func reload(_ user: UserDigest, in engine: isolated Engine) async throws(StoreError) {
     let tag = access.tag(of: user)
     guard let stored = try await store.load(key(of: user)) else { return access.recordAbsence(of: user, tag: tag) }
@@ -122,10 +126,10 @@ final class SyncUsers<Source: RepositorySource> {
 
   // MARK: - Signing in
 
-  /// Stores that the credentials of a user have changed, and retries until the store accepts it or the user has signed
-  /// out.
+  /// Stores that the credentials of a user have changed.
   ///
-  /// The change counts even if the calling task is cancelled.
+  /// If that fails, retries in the background until the change is stored, the user has signed out, or the repository is
+  /// released. The change counts even if the calling task is cancelled.
   func signIn(_ user: UserDigest, in engine: isolated Engine) async {
     let (error, signOutCount) = await engine.runToCompletion { engine in
       var signOutCount: UInt64?
@@ -144,9 +148,14 @@ final class SyncUsers<Source: RepositorySource> {
     }
   }
 
-  /// - Parameter signOutCount: The number of times the user had signed out when the credentials changed, or `nil` if it
-  ///   isn't known.
-  /// - Returns: The error if it could not be stored.
+  /// Stores that the credentials of a user have changed, unless the user has signed out since.
+  ///
+  /// - Parameters:
+  ///   - user: The user.
+  ///   - signOutCount: The number of times the user had signed out when the credentials changed. If it is `nil`, it is
+  ///     set as soon as the user's record has been read.
+  ///   - engine: The engine.
+  /// - Returns: The error of the store if the change could not be stored.
   private func trySignIn(
     _ user: UserDigest, _ signOutCount: inout UInt64?, in engine: isolated Engine
   ) async -> StoreError? {

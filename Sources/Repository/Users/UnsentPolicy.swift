@@ -1,17 +1,18 @@
 /// The policy for a user's unsent mutations at sign-out; see ``SyncedRepository/signOut(userID:unsent:)``.
 ///
-/// A mutation is unsent if the server doesn't have it and hasn't refused it. So a mutation that waits, is in flight, needs
-/// a sign-in or is in conflict counts; see ``PendingMutation/Standing``. A stored mutation that this program can't decode
-/// counts too, because a newer program may still send it. A read-only repository doesn't read the mutations in its store,
-/// so it counts all of them, including refused ones.
+/// A mutation is unsent if it is in the queue and wasn't refused: it waits, is in flight, needs a sign-in or is in
+/// conflict; see ``PendingMutation/Standing``. A stored mutation that this program can't decode counts too, because a
+/// newer program may still send it. A read-only repository doesn't read the mutations in its store, so it counts all of
+/// them, including refused ones.
 ///
 /// A sign-out that fails because of unsent mutations throws ``SignOutError/unsent(_:)``, and the user stays signed in.
 public enum UnsentPolicy: Hashable, Sendable {
   /// Fails the sign-out if there are unsent mutations, without waiting for them.
   case refuse
 
-  /// Sends the mutations at once, without waiting for their backoff, and fails the sign-out if some are still unsent when
-  /// the time limit has passed.
+  /// Sends the mutations at once, and fails the sign-out if some are still unsent when the time limit has passed.
+  ///
+  /// All backoff ends, except a delay that the server requested.
   ///
   /// The wait ends earlier when no mutation waits, is in flight or needs a sign-in. Mutations in conflict aren't waited
   /// for. A read-only repository doesn't wait, because it sends nothing. Cancelling the calling task ends the wait with

@@ -27,10 +27,10 @@ struct UserAccess {
   /// The number of sign-outs of each user that this repository is performing.
   private var signOutCounts: [UserDigest: Int] = [:]
 
-  /// The stored record of a user.
+  /// The last known record of a user, or a new record if none is known.
   func record(of user: UserDigest) -> UserRecord { known[user]?.record ?? UserRecord() }
 
-  /// The tag of the stored record of a user.
+  /// The tag of the stored record of a user, or `nil` if none is stored as far as this process knows.
   func tag(of user: UserDigest) -> StoreTag? { known[user]?.tag }
 
   /// Whether the repository may hold data of a user.
@@ -44,6 +44,7 @@ struct UserAccess {
     signOutCounts[user, default: 0] += 1
   }
 
+  /// Ends ``beginSignOut(of:)``.
   mutating func endSignOut(of user: UserDigest) {
     signOutCounts[user]? -= 1
     if signOutCounts[user] == 0 { signOutCounts[user] = nil }
@@ -55,7 +56,7 @@ struct UserAccess {
   ///
   /// - Parameters:
   ///   - user: The user.
-  ///   - revision: The revision of the removal. The removal of a record that isn't older changes nothing.
+  ///   - revision: The revision of the removal. A removal that isn't newer than the known record changes nothing.
   mutating func recordRemoval(of user: UserDigest, revision: UInt64) {
     guard let old = known[user], revision > old.revision else { return }
     known[user] = Known(record: old.record, tag: nil, revision: revision)
@@ -78,6 +79,7 @@ struct UserAccess {
   ///   - user: The user.
   ///   - tag: The tag of the commit that stored it.
   ///   - revision: The revision of that commit. A record that isn't newer than the known one changes nothing.
+  /// - Returns: The effects that the caller must bring about.
   mutating func receive(_ stored: UserRecord, of user: UserDigest, tag: StoreTag, revision: UInt64) -> Effects {
     if let old = known[user], revision <= old.revision { return Effects() }
     let (old, wasOpen) = (record(of: user), isOpen(user))

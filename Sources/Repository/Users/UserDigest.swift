@@ -5,8 +5,8 @@ internal import Foundation
 ///
 /// Its purpose is that the id itself isn't stored. It isn't a secret: the id can be found by trying ids.
 ///
-/// Computed by 64-bit FNV-1a, as described at <http://www.isthe.com/chongo/tech/comp/fnv/>. With 64 bits, the users of
-/// one device have different digests.
+/// Computed by 64-bit FNV-1a, as described at <http://www.isthe.com/chongo/tech/comp/fnv/>. With 64 bits, it is
+/// practically impossible that two users of one device have the same digest.
 struct UserDigest: Hashable, Sendable {
   let text: String
 
