@@ -103,12 +103,64 @@ import Testing
     #expect(list.value?.map(\.mutation) == [.add("2")])
   }
 
+  @Test func `A verdict is stored if the removal of the mutation, made at the same time, fails`() async throws {
+    let (ids, gate, fails) = ([MutationID(), MutationID()], Gate(), Setting(true))
+    let keys = MutationKeys<NotesMutation>(repository: "notes")
+    let store = SimulatedStore(
+      storage: storage,
+      hooks: .init(onCommit: { (names) async throws(StoreError) in
+        await gate.pass()
+        guard names == [keys.record(ids[1]).keyName], fails.value else { return }
+        fails.value = false
+        throw SimulatedStore.disconnectedError
+      }))
+    let records = MutationRecordStore(store, keys, OwnedTasks(executor: executor))
+    let outcomes = Setting<[String]>([])
+    var refused = Self.record
+    refused.verdict = .refused(reason: "a reason")
+    // The first commit waits, so the other two writes share the second one.
+    let writes: [(MutationID, MutationRecordStore<NotesMutation>.Write)] = [
+      (ids[0], .replace(Self.record, tag: nil, unlessChanged: false)), (ids[1], .remove),
+      (ids[1], .replace(refused, tag: savedTag(of: ids[1]), unlessChanged: false)),
+    ]
+    for (id, write) in writes {
+      _ = Task(executorPreference: executor) {
+        do {
+          switch try await records.perform(write, id) {
+          case .written: outcomes.value.append("written")
+          case let outcome: outcomes.value.append("\(outcome)")
+          }
+        } catch { outcomes.value.append("failed") }
+      }
+      executor.runUntilIdle()
+    }
+    gate.open()
+    executor.runUntilIdle()
+    #expect(outcomes.value == ["written", "failed", "written"])
+    #expect(storage.value(of: keys.record(ids[1]))?.verdict == .refused(reason: "a reason"))
+  }
+
+  /// The record of a mutation that was never sent.
+  private static var record: MutationRecord<NotesMutation> {
+    MutationRecord(
+      key: "a", sequence: 1, madeAt: Date(timeIntervalSinceReferenceDate: 0), mutation: .add("1"), byteCount: 1)
+  }
+
+  /// Stores the record of a mutation that was never sent.
+  private func savedTag(of id: MutationID) -> StoreTag? {
+    let tag = Setting<StoreTag?>(nil)
+    _ = Task(executorPreference: executor) { [storage] in
+      let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
+      tag.value = try await SimulatedStore(storage: storage).save(Self.record, for: key).tag
+    }
+    executor.runUntilIdle()
+    return tag.value
+  }
+
   /// Stores the record of a mutation that was refused although the server may have applied it.
   private func saveRefusedRecord(of id: MutationID) -> StoreKey<MutationRecord<NotesMutation>> {
     let key = MutationKeys<NotesMutation>(repository: "notes").record(id)
-    var record = MutationRecord(
-      key: "a", sequence: 1, madeAt: Date(timeIntervalSinceReferenceDate: 0), mutation: NotesMutation.add("1"),
-      byteCount: 1)
+    var record = Self.record
     (record.isOutcomeUnknown, record.verdict) = (true, .refused(reason: "a reason"))
     let stored = record
     _ = Task(executorPreference: executor) { [storage] in

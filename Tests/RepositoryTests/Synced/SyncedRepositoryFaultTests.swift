@@ -796,6 +796,39 @@ import Testing
     #expect(server.value(of: "a") == Notes("1"))
   }
 
+  @Test func `A call ends after a timeout if the store can't say what became of its mutation`() async throws {
+    try await put(Notes())
+    let (sends, isReadable) = (Gate(), Setting(true))
+    let repository = makeRepository { (_) async in await sends.pass() }
+    let first = Task { try await repository.perform(.add("1"), on: "a") }
+    await sends.arrivals()
+    let events = repository.events.subscribe()
+    let second = Task { try await repository.perform(.add("2"), on: "a") }
+    var count = 0
+    for await event in events {
+      if case .mutationEnqueued = event { count += 1 }
+      if count == 2 { break }
+    }
+    let id = try #require(try await repository.mutations.list().last?.id)
+    let withdrawals = MutationKeys<NotesMutation>(repository: "notes").withdrawals.keyName
+    store.set {
+      $0.onLoad = { (key) throws(StoreError) in
+        if key == withdrawals, !isReadable.value { throw .readFailed(InterceptedStore.error) }
+      }
+    }
+    isReadable.value = false
+    let other = makeRepository(store: memory) { (_) throws(NotesFailure) in throw .offline }
+    _ = try await other.mutations.list()
+    try await other.mutations.cancel(id)
+    // The timeout of the call, and the pause before the withdrawals are read again.
+    await clock.sleepers(2)
+    clock.advance(by: .seconds(10))
+    #expect(try await second.value == .queued)
+    sends.open()
+    #expect(try await first.value == .confirmed)
+    #expect(server.value(of: "a") == Notes("1"))
+  }
+
   @Test func `A mutation that two repositories send counts once when one of them has stored it`() async throws {
     let tallies = TallyServer(empty: Sum())
     let key = StoreKey<Sum>("tally", id: "a")

@@ -329,6 +329,42 @@ import Testing
     #expect(server.received == [])
   }
 
+  @Test func `A mutation sent while the removal of its mark is in flight has a stored mark`() async throws {
+    let network = ManualNetworkMonitor()
+    var configuration = configuration
+    configuration.network = network
+    let keys = MutationKeys<NotesMutation>(repository: "notes")
+    let (sending, isOnline, marks) = (Gate(), Setting(false), Setting<[Int?]>([]))
+    let second = Setting<MutationID?>(nil)
+    let repository = makeRepository(configuration: configuration) { [memory] (mutation) async throws(NotesFailure) in
+      guard isOnline.value else { throw .offline }
+      if mutation == .add("1") { return await sending.pass() }
+      guard let id = second.value else { return }
+      marks.value.append(try? await memory.load(keys.record(id))?.value.unfinishedAttempts)
+    }
+    for text in ["1", "2"] { #expect(try await repository.perform(.add(text), on: "a") == .queued) }
+    let id = try #require(try await repository.mutations.list().last?.id)
+    second.value = id
+    isOnline.value = true
+    await repository.retryNow()
+    await sending.arrivals()
+    let removal = Gate()
+    store.set {
+      $0.onCommit = { (names) async in if names == [keys.record(id).keyName] { await removal.pass() } }
+    }
+    network.status = .offline
+    await removal.arrivals()
+    let events = repository.events.subscribe()
+    network.status = .online
+    await events.reaches { $0 == .networkChanged(.online) }
+    sending.open()
+    // The first mutation is confirmed, and the attempt of the second one waits to be marked.
+    await repository.mutations.changes.reaches { $0.map(\.id) == [id] }
+    removal.open()
+    try await repository.waitForPendingMutations()
+    #expect(marks.value == [1])
+  }
+
   @Test func `Mutations after one in flight don't count as being sent when the network becomes unavailable`()
     async throws
   {

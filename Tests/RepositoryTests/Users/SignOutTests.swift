@@ -248,6 +248,52 @@ import Testing
     #expect(try await stored(jake) == nil)
   }
 
+  @Test func `A sign-out that waits continues when another repository has sent the user's mutations`() async throws {
+    let repository = makeRepository()
+    _ = try await repository.mutations.list()
+    let sends = Gate()
+    let other = makeRepository { (_) async in await sends.pass() }
+    async let result = Result { () async throws(NotesError) in try await other.perform(.add("1"), on: jake) }
+    await repository.mutations.changes.reaches { !$0.isEmpty }
+    await sends.arrivals()
+    async let signOut = Result { () async throws(SignOutError) in
+      try await repository.signOut(userID: "jake", unsent: .send(within: .seconds(10)))
+    }
+    await clock.sleepers(1)
+    sends.open()
+    // No time passes, so the sign-out doesn't reach its limit.
+    #expect(await signOut.failure == nil)
+    _ = await result
+    #expect(server.value(of: jake) == Notes("1"))
+    #expect(try await stored(jake) == nil)
+  }
+
+  @Test func `A requeue that fails after a sign-out doesn't bring the mutation back`() async throws {
+    let isBroken = Setting(true)
+    let repository = makeRepository(retryPolicy: RetryPolicy(maximumAttempts: 2)) { (_) throws(NotesFailure) in
+      if isBroken.value { throw .brokenConnection }
+    }
+    #expect(try await repository.perform(.add("1"), on: jake) == .queued)
+    await repository.retryNow()
+    await repository.mutations.changes.reaches { if case .refused = $0.first?.standing { true } else { false } }
+    let id = try #require(try await repository.mutations.list().first?.id)
+    let adding = Gate()
+    store.set {
+      $0.onCommit = { (keys) async throws(StoreError) in
+        guard keys.addsNotesMutation else { return }
+        await adding.pass()
+        throw .writeFailed(InterceptedStore.error)
+      }
+    }
+    async let requeue = Result { () async throws(PendingMutationError) in try await repository.mutations.requeue(id) }
+    await adding.arrivals()
+    try await repository.signOut(userID: "jake", unsent: .discard)
+    adding.open()
+    #expect(await requeue.failure == .store(.writeFailed(InterceptedStore.error)))
+    try await #expect(repository.mutations.list() == [])
+    #expect(try await records == [])
+  }
+
   @Test func `A user isn't signed out if the time limit passes, and new calls fail meanwhile`() async throws {
     let repository = makeRepository()
     isOffline.value = true

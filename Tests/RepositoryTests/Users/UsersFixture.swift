@@ -45,7 +45,7 @@ extension UsersSuite {
 
   /// Creates a repository whose requests call `onFetch` and `onSend` first.
   func makeRepository(
-    store: (any KeyValueStore)? = nil,
+    store: (any KeyValueStore)? = nil, retryPolicy: RetryPolicy = RetryPolicy(),
     onSend: @escaping @Sendable (NotesMutation) async throws(NotesFailure) -> Void = { _ in },
     onFetch: @escaping @Sendable (UserKey) async throws(NotesFailure) -> Void = { _ in }
   ) -> Repository {
@@ -61,7 +61,7 @@ extension UsersSuite {
           try await onSend(mutation)
           return .value(try server.take(mutation, key, id))
         }, disposition: { $0.disposition }), store: store ?? self.store,
-      configuration: RepositoryConfiguration(clock: clock))
+      configuration: RepositoryConfiguration(retryPolicy: retryPolicy, clock: clock))
   }
 
   /// Creates a store that delivers changes of users' records only while a gate is open.
