@@ -1,8 +1,9 @@
 internal import Hummingbird
 
-/// The answers to the last requests, for those that are repeated.
+/// The answers to the latest requests, so that a repeated request gets the answer of the first one.
 actor KeptAnswers<Answer: Sendable> {
   private struct Kept {
+    /// The content of the request; see ``answer(to:question:_:)``.
     let question: String
     let answer: Task<Answer, any Error>
   }
@@ -16,11 +17,15 @@ actor KeptAnswers<Answer: Sendable> {
     self.maximumCount = maximumCount
   }
 
-  /// Returns the answer to the first request under a key.
+  /// Returns the answer to the first request with a key.
   ///
-  /// One that failed isn't kept.
+  /// The answer of a request that failed isn't kept, so the next request with the key is performed.
   ///
-  /// - Throws: What `body` throws, or a ``Problem`` if the key belongs to another question.
+  /// - Parameters:
+  ///   - key: The idempotency key.
+  ///   - question: The content of the request, which must be the same in each request with the key.
+  ///   - body: Performs the request.
+  /// - Throws: The error of `body`, or a ``Problem`` if the first request with the key had another content.
   func answer(
     to key: String, question: String, _ body: @escaping @Sendable () async throws -> Answer
   ) async throws -> Answer {
@@ -30,8 +35,8 @@ actor KeptAnswers<Answer: Sendable> {
       }
       return try await first.answer.value
     }
-    // Not cancelled with the request, as a repetition waits for it. Its priority is high because it would otherwise wait at
-    // each step behind the writes to every open stream.
+    // Not cancelled with the request, because a repetition may wait for it. The task has a high priority, because it
+    // would otherwise wait at each step behind the writes to every open stream.
     let answer = Task(priority: .high) { try await body() }
     kept[key] = Kept(question: question, answer: answer)
     order.append(key)

@@ -5,7 +5,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import Moments
 
-/// Why a request isn't answered with what it asks for: one JSON object, as RFC 9457 defines it.
+/// The body of a failed response, as RFC 9457 defines it.
 struct Problem: Encodable, HTTPResponseError {
   let title: String
   let detail: String
@@ -46,7 +46,7 @@ extension Problem {
 }
 
 extension Router {
-  /// Serves a path with one method, and answers all others.
+  /// Serves a path with one method, and answers requests with other methods with status 405.
   func serve(
     _ method: HTTPRequest.Method, _ path: RouterPath,
     _ respond: @escaping @Sendable (Request, Context) async throws -> Response

@@ -6,16 +6,17 @@ package enum TimelineApplication {
   /// Returns an application that serves the timelines of a repository.
   package static func make(
     _ repo: MomentsRepo, address: BindAddress = .hostname()
-  ) -> Application<RouterResponder<BasicRequestContext>> {
+  ) -> Application<TimelineResponder> {
     let router = Router()
     let requests = RequestCounts()
-    router.add(middleware: ResponseMiddleware(requests))
     PageRoute().add(to: router)
     TimelineRoute(repo: repo).add(to: router)
     LikeRoute(repo: repo).add(to: router)
     EventsRoute(repo: repo).add(to: router)
     HealthRoute(repo: repo).add(to: router)
     MetricsRoute(repo: repo, requests: requests).add(to: router)
-    return Application(router: router, configuration: .init(address: address, serverName: "TimelineService"))
+    return Application(
+      responder: TimelineResponder(router.buildResponder(), requests),
+      configuration: .init(address: address, serverName: "TimelineService"))
   }
 }

@@ -9,7 +9,7 @@ package struct TimelineEvent: Equatable, Sendable {
     let waiting: [String]
   }
 
-  /// The same for the same content, in every service and after each start.
+  /// A fingerprint of the content, which is the same in every service and after each start.
   package let id: String
   /// The encoded event.
   package let bytes: ByteBuffer

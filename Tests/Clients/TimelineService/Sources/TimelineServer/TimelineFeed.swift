@@ -6,13 +6,13 @@ internal import ServiceLifecycle
 
 /// The events of one timeline, encoded once for all browsers that show it.
 ///
-/// Observes the repository and fetches the timeline when it is stale, until the feed is released. Its frames end when the service
-/// shuts down.
+/// Observes the repository and fetches the timeline when it is stale, until the feed is released. Its frames end when
+/// the service shuts down.
 final class TimelineFeed: Sendable {
   /// The newest event, and the number of heartbeats.
   struct Frame: Sendable {
     fileprivate(set) var event: TimelineEvent?
-    /// The number of times that each stream should have been used, so that no proxy takes it for idle.
+    /// The number of times that each stream was due to send something, so that no proxy closes it as idle.
     fileprivate(set) var beats = 0
   }
 
@@ -30,7 +30,7 @@ final class TimelineFeed: Sendable {
     observation = Task { [newest] in
       await withDiscardingTaskGroup { group in
         group.addTask {
-          // Throws if the feed is released first.
+          // Throws if the feed is released first, and then nothing is left to finish.
           try? await gracefulShutdown()
           newest.finish()
         }
@@ -43,7 +43,8 @@ final class TimelineFeed: Sendable {
         }
         group.addTask {
           for await _ in content.stream {
-            // A like changes the timeline and the list of waiting likes one after the other.
+            // A like changes the timeline and the list of waiting likes one after the other. An event between the two
+            // would be correct, but superfluous.
             await Task.yield()
             let (timeline, waiting) = content.value
             guard let timeline, let event = Self.event(timeline, waiting), event != newest.value.event else { continue }

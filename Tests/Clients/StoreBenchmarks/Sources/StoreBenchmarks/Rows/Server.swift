@@ -54,6 +54,7 @@ struct Server: Sendable {
         Contestant(label: Self.store, count: count) { [address] in
           let store = PostgreSQLStore(address: address)
           try await store.removeAll(in: Self.collection)
+          try await store.save(timelines[0].timeline, for: Self.key("first"))
           let time = try await ContinuousClock().measure {
             try await withThrowingTaskGroup(of: Void.self) { group in
               for (id, timeline) in timelines {
@@ -66,6 +67,7 @@ struct Server: Sendable {
         },
         Contestant(label: Self.byHand, count: count) { [address] in
           let table = try LibPQByHand(address)
+          try table.save(JSONEncoder().encode(timelines[0].timeline), as: "first")
           let time = try ContinuousClock().measure {
             for (id, timeline) in timelines { try table.save(JSONEncoder().encode(timeline), as: id) }
           }

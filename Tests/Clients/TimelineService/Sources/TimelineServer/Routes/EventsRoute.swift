@@ -5,9 +5,10 @@ internal import Multicast
 internal import NIOCore
 internal import Synchronization
 
-/// `GET /timelines/{user}/events`: server-sent events, the whole timeline in each, the newest first.
+/// `GET /timelines/{user}/events`: server-sent events, each with the whole timeline, beginning with the newest one.
 ///
-/// A browser that comes back says by `Last-Event-ID` what it shows, and gets nothing as long as that is the newest.
+/// A browser that reconnects names the event that it shows in `Last-Event-ID`. It gets no event until there is another
+/// one.
 final class EventsRoute: Sendable {
   private struct OpenFeed {
     let feed: TimelineFeed
@@ -39,7 +40,9 @@ final class EventsRoute: Sendable {
 
   /// Fetches a timeline, unless a browser shows it already.
   ///
-  /// - Throws: A ``Problem`` if the server has no such user. If the server can't be reached, the stream begins when it can.
+  /// If the server can't be reached, the stream begins when it can.
+  ///
+  /// - Throws: A `MomentsRepoError` if the server has no such user, or if the store fails.
   private func checkExists(_ userID: String) async throws {
     if feeds.withLock({ $0[userID] != nil }) { return }
     do throws(MomentsRepoError) {
@@ -74,20 +77,18 @@ final class EventsRoute: Sendable {
     _ feed: TimelineFeed, after last: String?, to writer: inout any ResponseBodyWriter
   ) async throws {
     var last = last
-    // Sends the head now, because the first event may be far away.
+    // Sends the head of the response now, because the first event may be sent much later.
     try await writer.write(ByteBuffer(string: "retry: 1000\n\n"))
     let frames = feed.frames.subscribe()
-    do {
-      var beats = 0
-      for await frame in frames {
-        if let event = frame.event, event.id != last {
-          last = event.id
-          try await writer.write(event.bytes)
-        } else if frame.beats != beats {
-          try await writer.write(ByteBuffer(string: ":\n\n"))
-        }
-        beats = frame.beats
+    var beats = 0
+    for await frame in frames {
+      if let event = frame.event, event.id != last {
+        last = event.id
+        try await writer.write(event.bytes)
+      } else if frame.beats != beats {
+        try await writer.write(ByteBuffer(string: ":\n\n"))
       }
+      beats = frame.beats
     }
   }
 }

@@ -4,9 +4,11 @@ internal import Hummingbird
 internal import Moments
 internal import NIOCore
 
-/// `POST /timelines/{user}/moments/{id}/like` with `{"isLiked": true}`: 200 when the server has the like, 202 while it waits.
+/// `POST /timelines/{user}/moments/{id}/like` with `{"isLiked": true}`: status 200 if the server has the like, 202 if
+/// the like waits to be sent.
 ///
-/// A request is repeated under its `Idempotency-Key`, and gets the answer of the first one.
+/// A client that gets no answer repeats the request with the same `Idempotency-Key`, and gets the answer of the first
+/// request.
 struct LikeRoute {
   private struct Like: Codable, Equatable, Sendable {
     let isLiked: Bool

@@ -18,9 +18,11 @@ struct MetricsRoute {
       text += Self.gauge("multicast_channels", "Channels that are alive.", MulticastDiagnostics.liveChannels)
       text += Self.gauge(
         "moments_waiting_likes", "Likes that the server doesn't have.", report.lanes.reduce(0) { $0 + $1.count })
-      text += Self.gauge("moments_refused_likes", "Likes that the server refused.", report.undecidedCount)
       text += Self.gauge(
-        "moments_leads", "Whether this service sends the likes of all.", report.leadership == .following ? 0 : 1)
+        "moments_refused_likes", "Likes that the server refused, or that are in conflict.", report.undecidedCount)
+      text += Self.gauge(
+        "moments_leads", "Whether this service sends the likes of all services on the store.",
+        report.leadership == .following ? 0 : 1)
       text += "# HELP http_requests_total Requests that were answered.\n# TYPE http_requests_total counter\n"
       for (label, count) in requests.all { text += "http_requests_total{\(label)} \(count)\n" }
       return Response(

@@ -10,7 +10,7 @@ struct PageRoute {
         status: .ok,
         headers: [
           .contentType: "text/html; charset=utf-8",
-          // The page has everything in itself, and shows what servers send as text alone.
+          // The page loads nothing from other servers, and shows what it receives as text only.
           .contentSecurityPolicy:
             "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'",
         ],
