@@ -44,19 +44,3 @@ extension Problem {
     }
   }
 }
-
-extension Router {
-  /// Serves a path with one method, and answers requests with other methods with status 405.
-  func serve(
-    _ method: HTTPRequest.Method, _ path: RouterPath,
-    _ respond: @escaping @Sendable (Request, Context) async throws -> Response
-  ) {
-    on(path, method: method, use: respond)
-    for other in [HTTPRequest.Method.get, .head, .post, .put, .patch, .delete, .options] where other != method {
-      on(path, method: other) { (_, _) throws -> Response in
-        throw Problem(
-          .methodNotAllowed, "Use \(method.rawValue) here.", headers: [.allow: method.rawValue])
-      }
-    }
-  }
-}

@@ -3,7 +3,9 @@ package import Hummingbird
 package import Moments
 
 /// A server-sent event with a whole timeline, so that each event replaces all earlier ones.
-package struct TimelineEvent: Equatable, Sendable {
+///
+/// A class, because every open stream of the timeline has a reference to it.
+package final class TimelineEvent: Equatable, Sendable {
   private struct Content: Encodable {
     let timeline: MomentsDetails
     let waiting: [String]
@@ -30,7 +32,7 @@ package struct TimelineEvent: Equatable, Sendable {
     self.bytes = bytes
   }
 
-  package static func == (first: Self, second: Self) -> Bool { first.id == second.id }
+  package static func == (first: TimelineEvent, second: TimelineEvent) -> Bool { first.id == second.id }
 
   /// FNV-1a of 64 bits: draft-eastlake-fnv.
   private static func fingerprint(of bytes: Data) -> UInt64 {

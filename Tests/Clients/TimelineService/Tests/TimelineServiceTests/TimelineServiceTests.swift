@@ -261,10 +261,10 @@ import Testing
       _ = try await client.execute(uri: "/timelines/0", method: .get)
       _ = try await client.execute(uri: "/timelines/1", method: .get)
       _ = try await client.execute(uri: "/a", method: .get)
-      _ = try await client.execute(uri: "/b", method: .put)
+      _ = try await client.execute(uri: "/b/c", method: .get)
       let text = String(buffer: try await client.execute(uri: "/metrics", method: .get).body)
       #expect(text.contains(#"http_requests_total{method="GET",route="/timelines/{user}",status="200"} 2"#), "\(text)")
-      #expect(text.contains(#"http_requests_total{method="GET",route="NotFound",status="404"} 2"#))
+      #expect(text.contains(#"http_requests_total{method="GET",route="/**",status="404"} 2"#))
       #expect(text.contains("moments_waiting_likes 0\n"))
     }
   }

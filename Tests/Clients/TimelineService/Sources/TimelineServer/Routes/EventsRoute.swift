@@ -15,6 +15,26 @@ final class EventsRoute: Sendable {
     var browserCount = 0
   }
 
+  /// What one browser shows.
+  private struct ShownEvent {
+    /// The id of the event that was sent last, or that the browser has named.
+    var id: String?
+    var beats = 0
+
+    /// Records a frame.
+    ///
+    /// - Returns: The bytes to send, or `nil` if the browser shows the frame already.
+    @inline(never)
+    mutating func receive(_ frame: TimelineFeed.Frame) -> ByteBuffer? {
+      defer { beats = frame.beats }
+      if let event = frame.event, event.id != id {
+        id = event.id
+        return event.bytes
+      }
+      return frame.beats == beats ? nil : ByteBuffer(string: ":\n\n")
+    }
+  }
+
   private let repo: MomentsRepo
   private let feeds = Mutex<[String: OpenFeed]>([:])
 
@@ -22,29 +42,37 @@ final class EventsRoute: Sendable {
     self.repo = repo
   }
 
-  func add(to router: Router<BasicRequestContext>) {
+  func add(to router: TimelineRouter) {
     router.serve(.get, "timelines/:user/events") { request, context in
       let userID = try context.parameters.require("user")
-      try await self.checkExists(userID)
+      // A timeline that another browser shows exists.
+      if !self.isOpen(userID) { try await self.fetch(userID) }
       let last = request.headers[.lastEventID]
       return Response(
         status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
         body: ResponseBody { writer in
           let feed = self.open(userID)
           defer { self.close(userID) }
-          try await Self.write(feed, after: last, to: &writer)
+          // Sends the head of the response now, because the first event may be sent much later.
+          try await writer.write(ByteBuffer(string: "retry: 1000\n\n"))
+          var shown = ShownEvent(id: last)
+          for await frame in feed.frames.subscribe() {
+            if let bytes = shown.receive(frame) { try await writer.write(bytes) }
+          }
           try await writer.finish(nil)
         })
     }
   }
 
-  /// Fetches a timeline, unless a browser shows it already.
+  private func isOpen(_ userID: String) -> Bool { feeds.withLock { $0[userID] != nil } }
+
+  /// Fetches a timeline.
   ///
   /// If the server can't be reached, the stream begins when it can.
   ///
   /// - Throws: A `MomentsRepoError` if the server has no such user, or if the store fails.
-  private func checkExists(_ userID: String) async throws {
-    if feeds.withLock({ $0[userID] != nil }) { return }
+  @inline(never)
+  private func fetch(_ userID: String) async throws {
     do throws(MomentsRepoError) {
       try await repo.refreshMoments(userID: userID)
     } catch {
@@ -70,26 +98,6 @@ final class EventsRoute: Sendable {
       return feeds[userID]?.browserCount == 0 ? feeds.removeValue(forKey: userID)?.feed : nil
     }
     extendLifetime(closed)
-  }
-
-  /// Writes events until the browser leaves or the service stops.
-  private static func write(
-    _ feed: TimelineFeed, after last: String?, to writer: inout any ResponseBodyWriter
-  ) async throws {
-    var last = last
-    // Sends the head of the response now, because the first event may be sent much later.
-    try await writer.write(ByteBuffer(string: "retry: 1000\n\n"))
-    let frames = feed.frames.subscribe()
-    var beats = 0
-    for await frame in frames {
-      if let event = frame.event, event.id != last {
-        last = event.id
-        try await writer.write(event.bytes)
-      } else if frame.beats != beats {
-        try await writer.write(ByteBuffer(string: ":\n\n"))
-      }
-      beats = frame.beats
-    }
   }
 }
 

@@ -13,7 +13,7 @@ struct HealthRoute {
 
   let repo: MomentsRepo
 
-  func add(to router: Router<BasicRequestContext>) {
+  func add(to router: TimelineRouter) {
     router.serve(.get, "health") { _, _ in
       let report = await repo.report()
       if let failure = report.storeFailure { throw Problem(.serviceUnavailable, failure) }

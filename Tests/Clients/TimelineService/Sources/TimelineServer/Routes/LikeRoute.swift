@@ -23,7 +23,7 @@ struct LikeRoute {
   let repo: MomentsRepo
   let answers = KeptAnswers<MomentLikeOutcome>(maximumCount: 4_096)
 
-  func add(to router: Router<BasicRequestContext>) {
+  func add(to router: TimelineRouter) {
     router.serve(.post, "timelines/:user/moments/:moment/like") { request, context in
       let (userID, momentID) = (try context.parameters.require("user"), try context.parameters.require("moment"))
       let key = try Self.key(of: request)

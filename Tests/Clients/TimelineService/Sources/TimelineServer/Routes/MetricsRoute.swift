@@ -9,7 +9,7 @@ struct MetricsRoute {
   let repo: MomentsRepo
   let requests: RequestCounts
 
-  func add(to router: Router<BasicRequestContext>) {
+  func add(to router: TimelineRouter) {
     router.serve(.get, "metrics") { _, _ in
       let report = await repo.report()
       var text = ""

@@ -3,7 +3,7 @@ internal import Hummingbird
 
 /// `GET /`: the page.
 struct PageRoute {
-  func add(to router: Router<BasicRequestContext>) {
+  func add(to router: TimelineRouter) {
     let body = ResponseBody(byteBuffer: ByteBuffer(bytes: PackageResources.page_html))
     router.serve(.get, "/") { _, _ in
       Response(

@@ -8,7 +8,7 @@ internal import Repository
 struct TimelineRoute {
   let repo: MomentsRepo
 
-  func add(to router: Router<BasicRequestContext>) {
+  func add(to router: TimelineRouter) {
     router.serve(.get, "timelines/:user") { _, context in
       let userID = try context.parameters.require("user")
       do throws(MomentsRepoError) {
